@@ -1,0 +1,196 @@
+"""Write tables.h: every fitted or tabulated constant of the kernels, with its error.
+
+Run as ``python src/_core/make_tables.py`` (mpmath; about ten seconds). tests/core/test_tables.py recomputes the entries.
+"""
+
+from fractions import Fraction
+from math import factorial
+from pathlib import Path
+
+import mpmath
+
+mpmath.mp.dps = 60
+
+UNIFORM_ORDER = 16
+MILLS_PIECES, MILLS_DEGREE, MILLS_SCALE = 32, 8, 4
+LOG_FIRST, LOG_STEP = 0.6875, 128
+STIRLING_LAST = 15
+
+
+def log_table():
+    """Return rows (c, hi, lo) with c near 1/z on a cell of z and hi + lo = -log(c)."""
+    rows = []
+    cells = int((1.4375 - LOG_FIRST) * LOG_STEP)
+    for i in range(cells):
+        centre = LOG_FIRST + (i + 0.5) / LOG_STEP
+        c = round(512 / centre) / 512
+        exact = -mpmath.log(mpmath.mpf(c))
+        hi = float(exact)
+        rows.append((c, hi, float(exact - mpmath.mpf(hi))))
+    return rows
+
+
+def stirling_table():
+    """Return log(n!) - log(sqrt(2 pi n) (n/e)^n) for n = 1, 2, ..., with a zero in front."""
+    def error(n):
+        n = mpmath.mpf(n)
+        return mpmath.loggamma(n + 1) - (n + mpmath.mpf(1) / 2) * mpmath.log(n) + n - mpmath.log(2 * mpmath.pi) / 2
+    return [0.0] + [float(error(n)) for n in range(1, STIRLING_LAST + 1)]
+
+
+def mills_value(y):
+    """Return M(x)/y at y = MILLS_SCALE/(MILLS_SCALE + x), M the Mills ratio of the normal law."""
+    if y == 0:
+        return mpmath.mpf(1) / MILLS_SCALE
+    x = MILLS_SCALE * (1 - y) / y
+    if x > 300:                                   # the asymptotic series, well beyond 60 digits here
+        total = term = mpmath.mpf(1)
+        for k in range(1, 40):
+            term *= -(2 * k - 1) / x**2
+            total += term
+        return total / x / y
+    return mpmath.sqrt(mpmath.pi / 2) * mpmath.exp(x * x / 2) * mpmath.erfc(x / mpmath.sqrt(2)) / y
+
+
+def mills_table():
+    """Return the coefficients, low order first, of each piece in t = MILLS_PIECES*y - i - 1/2 (Chebyshev interpolation)."""
+    rows = []
+    nodes = MILLS_DEGREE + 1
+    for i in range(MILLS_PIECES):
+        points = [mpmath.cos(mpmath.pi * (2 * j + 1) / (2 * nodes)) / 2 for j in range(nodes)]
+        matrix = mpmath.matrix([[t**d for d in range(nodes)] for t in points])
+        values = mpmath.matrix([mills_value((i + mpmath.mpf(1) / 2 + t) / MILLS_PIECES) for t in points])
+        rows.append([float(c) for c in mpmath.lu_solve(matrix, values)])
+    return rows
+
+
+def cumulant_polynomials(order):
+    """Return kappa_r/kappa_2 of a Bernoulli variable as polynomials in gamma = q - p, r = 2..order (exact).
+
+    kappa_{r+1} = p q d(kappa_r)/dp, with p q = (1 - gamma^2)/4 and d/dp = -2 d/dgamma.
+    """
+    kappa = [Fraction(1, 4), Fraction(0), Fraction(-1, 4)]
+    out = []
+    for _ in range(2, order + 1):
+        # divide by (1 - gamma^2)/4, exactly: synthetic division from the low end
+        ratio, carry = [], list(kappa)
+        for d in range(len(kappa) - 2):
+            q = carry[d] * 4
+            ratio.append(q)
+            carry[d + 2] += q / 4
+        out.append(ratio or [Fraction(1)])
+        derivative = [c * (d + 1) for d, c in enumerate(kappa[1:])]
+        product = [Fraction(0)] * (len(derivative) + 2)
+        for d, c in enumerate(derivative):
+            product[d] -= c / 2
+            product[d + 2] += c / 2
+        kappa = product
+    return out
+
+
+def poly_mul(a, b):
+    """Return the product of two polynomials."""
+    out = [Fraction(0)] * (len(a) + len(b) - 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            out[i + j] += x * y
+    return out
+
+
+def poly_add(a, b, scale=Fraction(1)):
+    """Return a + scale b."""
+    out = [Fraction(0)] * max(len(a), len(b))
+    for i, x in enumerate(a):
+        out[i] += x
+    for i, y in enumerate(b):
+        out[i] += scale * y
+    return out
+
+
+def uniform_table():
+    """Return e_m(gamma), m = 0..UNIFORM_ORDER: dy/dt = sum e_m t^m where t^2/2 = K(y)/kappa_2 (exact rationals).
+
+    With y = sum a_i t^i: y'(t) K'(y)/kappa_2 = t, hence (K'/kappa_2)(y) * y' = t gives the a_i one at a time.
+    """
+    order = UNIFORM_ORDER + 1
+    kappa = cumulant_polynomials(order + 2)
+    # K'(y)/kappa_2 = sum_{r>=2} (kappa_r/kappa_2) y^(r-1)/(r-1)!
+    slope = [None] + [[c / factorial(r - 1) for c in kappa[r - 2]] for r in range(2, order + 3)]
+    a = [None, [Fraction(1)]]
+
+    def powers(length):
+        base = [None] + a[1:]
+        out = [[[Fraction(1)]] + [[Fraction(0)]] * length]
+        for _ in range(length):
+            last, new = out[-1], [[Fraction(0)] for _ in range(length + 1)]
+            for i in range(length + 1):
+                for j in range(1, min(len(base) - 1, length - i) + 1):
+                    new[i + j] = poly_add(new[i + j], poly_mul(last[i], base[j]))
+            out.append(new)
+        return out
+
+    for m in range(2, order + 1):
+        # coefficient of t^m in K'(y) y' with a_m = 0, then a_m enters as a_m (1 + m)
+        a.append([Fraction(0)])
+        p = powers(m)
+        composed = [[Fraction(0)] for _ in range(m + 1)]
+        for r in range(1, m + 1):
+            for i in range(m + 1):
+                composed[i] = poly_add(composed[i], poly_mul(slope[r], p[r][i]))
+        total = [Fraction(0)]
+        for i in range(m + 1):
+            j = m - i + 1
+            if 1 <= j <= m:
+                total = poly_add(total, poly_mul(composed[i], a[j]), Fraction(j))
+        a[m] = [-c / (m + 1) for c in total]
+    rows = []
+    for m in range(UNIFORM_ORDER + 1):
+        e = [c * (m + 1) for c in a[m + 1]]
+        e += [Fraction(0)] * (m + 1 - len(e))
+        assert all(c == 0 for d, c in enumerate(e) if (d - m) % 2), "e_m has the parity of m"
+        rows.append(e[m % 2 : m + 1 : 2])
+    return rows
+
+
+def render():
+    """Return the header's text."""
+    number = "{:.17g}".format
+    out = [
+        "/* Written by make_tables.py; do not edit.",
+        " *",
+        " * LOG_C, LOG_HI, LOG_LO  c ~ 1/z at the centre of a cell of z, and -log(c) in two doubles (106 bits).",
+        " * STIRLING               log n! - log(sqrt(2 pi n)(n/e)^n), rounded to nearest; entry 0 is unused.",
+        f" * MILLS                  M(x)/y on {MILLS_PIECES} cells of y = {MILLS_SCALE}/({MILLS_SCALE}+x), degree {MILLS_DEGREE},"
+        " within 1e-16 relative, coefficients rounded.",
+        " * UNIFORM                coefficients in gamma of e_m(gamma), gamma = q - p (exact rationals, rounded once), packed by m;",
+        " *                        e_m has the parity of m: row m holds floor(m/2) + 1 numbers, low order first.",
+        " */",
+        "#ifndef SHUFFLEBOUNDS_TABLES_H",
+        "#define SHUFFLEBOUNDS_TABLES_H",
+        f"#define LOG_FIRST {LOG_FIRST}",
+        f"#define LOG_STEP {LOG_STEP}.0",
+        f"#define STIRLING_LAST {STIRLING_LAST}",
+        f"#define MILLS_PIECES {MILLS_PIECES}",
+        f"#define MILLS_DEGREE {MILLS_DEGREE}",
+        f"#define MILLS_SCALE {MILLS_SCALE}.0",
+        f"#define UNIFORM_ORDER {UNIFORM_ORDER}",
+    ]
+
+    def array(name, values):
+        out.append(f"static const double {name}[{len(values)}] = {{")
+        out.extend("    " + ", ".join(number(v) for v in values[i : i + 4]) + "," for i in range(0, len(values), 4))
+        out.append("};")
+
+    rows = log_table()
+    array("LOG_C", [r[0] for r in rows])
+    array("LOG_HI", [r[1] for r in rows])
+    array("LOG_LO", [r[2] for r in rows])
+    array("STIRLING", stirling_table())
+    array("MILLS", [c for row in mills_table() for c in row])
+    array("UNIFORM", [float(c) for row in uniform_table() for c in row])
+    out.append("#endif")
+    return "\n".join(out) + "\n"
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("tables.h").write_text(render())
