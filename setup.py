@@ -22,12 +22,15 @@ def kernel(name):
 
 setup(
     ext_modules=cythonize(
-        [kernel(name) for name in ("_special",)],
+        [kernel(name) for name in ("_special", "_binomial")],
         include_path=["src"],
         compiler_directives={
             "language_level": 3,
             "freethreading_compatible": True,
-            "embedsignature": False,
+            "cdivision": True,
+            "boundscheck": False,
+            "wraparound": False,
+            "initializedcheck": False,
             "linetrace": TRACED,
         },
     )

@@ -21,6 +21,7 @@ from libc.math cimport INFINITY, M_LN2, NAN, exp, expm1, fabs, frexp, log, log1p
 from shufflebounds._core._dd cimport dd, dd_add, dd_div, dd_fast_sum, dd_make, dd_mul, dd_mul_d, dd_prod, dd_sum
 
 cdef extern from "tables.h" nogil:
+    const double *ATANH
     const double *LOG_C
     const double *LOG_HI
     const double *LOG_LO
@@ -39,31 +40,11 @@ cdef double LN2_LO = 1.6465949582897081279e-12
 
 
 cdef inline double atanh_tail(double w) noexcept nogil:
-    """(atanh(v)/v - 1)/v^2 at w = v^2 <= 1/9: the series 1/3 + w/5 + w^2/7 + ..., cut where w allows."""
-    cdef double s
-    if w < 1e-3:
-        return 1 / 3.0 + w * (1 / 5.0 + w * (1 / 7.0 + w * (1 / 9.0 + w * (1 / 11.0 + w * (1 / 13.0)))))
-    s = 1 / 37.0
-    if w > 0.03:
-        s = 1 / 35.0 + w * s
-        s = 1 / 33.0 + w * s
-        s = 1 / 31.0 + w * s
-        s = 1 / 29.0 + w * s
-        s = 1 / 27.0 + w * s
-        s = 1 / 25.0 + w * s
-    else:
-        s = 1 / 25.0
-    s = 1 / 23.0 + w * s
-    s = 1 / 21.0 + w * s
-    s = 1 / 19.0 + w * s
-    s = 1 / 17.0 + w * s
-    s = 1 / 15.0 + w * s
-    s = 1 / 13.0 + w * s
-    s = 1 / 11.0 + w * s
-    s = 1 / 9.0 + w * s
-    s = 1 / 7.0 + w * s
-    s = 1 / 5.0 + w * s
-    return 1 / 3.0 + w * s
+    """(atanh(v)/v - 1)/v^2 at w = v^2 <= 1/9: twelve terms, summed in parallel halves."""
+    cdef double w2 = w * w, w4 = w2 * w2
+    return ((ATANH[0] + w * ATANH[1]) + w2 * (ATANH[2] + w * ATANH[3])
+            + w4 * (((ATANH[4] + w * ATANH[5]) + w2 * (ATANH[6] + w * ATANH[7]))
+                    + w4 * ((ATANH[8] + w * ATANH[9]) + w2 * (ATANH[10] + w * ATANH[11]))))
 
 
 cdef double c_log1pmx(double x) noexcept nogil:

@@ -11,7 +11,8 @@ import mpmath
 
 mpmath.mp.dps = 60
 
-UNIFORM_ORDER = 16
+UNIFORM_ORDERS = (9, 15)
+ATANH_TERMS = 12
 MILLS_PIECES, MILLS_DEGREE, MILLS_SCALE = 32, 8, 4
 LOG_FIRST, LOG_STEP = 0.6875, 128
 STIRLING_LAST = 15
@@ -64,6 +65,45 @@ def mills_table():
     return rows
 
 
+def atanh_table():
+    """Return the coefficients of (atanh(v)/v - 1)/v^2 in w = v^2, interpolated at Chebyshev nodes of [0, 1/9]."""
+    nodes = [(1 - mpmath.cos(mpmath.pi * (2 * j + 1) / (2 * ATANH_TERMS))) / 18 for j in range(ATANH_TERMS)]
+    matrix = mpmath.matrix([[w**d for d in range(ATANH_TERMS)] for w in nodes])
+    values = mpmath.matrix([(mpmath.atanh(mpmath.sqrt(w)) / mpmath.sqrt(w) - 1) / w for w in nodes])
+    return [float(c) for c in mpmath.lu_solve(matrix, values)]
+
+
+def uniform_functions():
+    """Return C functions for B(s) and the coefficient of M(s) (see uniform_series in _binomial.pyx), as straight lines.
+
+    f_m = e_m(gamma) h^m, then from the top f_(m-2) += (m-1) f_m; B = sum over m >= 1 of f_m s^(m-1), by parities.
+    """
+    rows = uniform_table()
+    out = []
+    for order in UNIFORM_ORDERS:
+        out.append(f"static inline double uniform_{order}(double gamma, double h, double s, double *leading) {{")
+        out.append("    const double g = gamma * gamma, square = s * s, h2 = h * h;")
+        for m in range(order + 1):
+            text = f"{float(rows[m][-1]):.17g}"
+            for c in rows[m][-2::-1]:
+                text = f"({float(c):.17g} + g * {text})"
+            power = ["1", "(gamma * h)", "h2"][m] if m < 3 else f"p{m - 2} * h2"
+            out.append(f"    const double p{m} = {power};")
+            out.append(f"    double f{m} = p{m} * {text};")
+        for m in range(order, 1, -1):
+            out.append(f"    f{m - 2} += {m - 1}.0 * f{m};")
+        for parity in (1, 0):
+            terms = list(range(parity or 2, order + 1, 2))
+            text = f"f{terms[-1]}"
+            for m in terms[-2::-1]:
+                text = f"(f{m} + square * {text})"
+            out.append(f"    const double {'odd' if parity else 'even'} = {text};")
+        out.append("    *leading = f0;")
+        out.append("    return odd + s * even;")
+        out.append("}")
+    return out
+
+
 def cumulant_polynomials(order):
     """Return kappa_r/kappa_2 of a Bernoulli variable as polynomials in gamma = q - p, r = 2..order (exact).
 
@@ -108,11 +148,11 @@ def poly_add(a, b, scale=Fraction(1)):
 
 
 def uniform_table():
-    """Return e_m(gamma), m = 0..UNIFORM_ORDER: dy/dt = sum e_m t^m where t^2/2 = K(y)/kappa_2 (exact rationals).
+    """Return e_m(gamma), m = 0..UNIFORM_ORDERS[-1]: dy/dt = sum e_m t^m where t^2/2 = K(y)/kappa_2 (exact rationals).
 
     With y = sum a_i t^i: y'(t) K'(y)/kappa_2 = t, hence (K'/kappa_2)(y) * y' = t gives the a_i one at a time.
     """
-    order = UNIFORM_ORDER + 1
+    order = UNIFORM_ORDERS[-1] + 1
     kappa = cumulant_polynomials(order + 2)
     # K'(y)/kappa_2 = sum_{r>=2} (kappa_r/kappa_2) y^(r-1)/(r-1)!
     slope = [None] + [[c / factorial(r - 1) for c in kappa[r - 2]] for r in range(2, order + 3)]
@@ -144,7 +184,7 @@ def uniform_table():
                 total = poly_add(total, poly_mul(composed[i], a[j]), Fraction(j))
         a[m] = [-c / (m + 1) for c in total]
     rows = []
-    for m in range(UNIFORM_ORDER + 1):
+    for m in range(UNIFORM_ORDERS[-1] + 1):
         e = [c * (m + 1) for c in a[m + 1]]
         e += [Fraction(0)] * (m + 1 - len(e))
         assert all(c == 0 for d, c in enumerate(e) if (d - m) % 2), "e_m has the parity of m"
@@ -162,8 +202,8 @@ def render():
         " * STIRLING               log n! - log(sqrt(2 pi n)(n/e)^n), rounded to nearest; entry 0 is unused.",
         f" * MILLS                  M(x)/y on {MILLS_PIECES} cells of y = {MILLS_SCALE}/({MILLS_SCALE}+x), degree {MILLS_DEGREE},"
         " within 1e-16 relative, coefficients rounded.",
-        " * UNIFORM                coefficients in gamma of e_m(gamma), gamma = q - p (exact rationals, rounded once), packed by m;",
-        " *                        e_m has the parity of m: row m holds floor(m/2) + 1 numbers, low order first.",
+        " * ATANH                  (atanh(v)/v - 1)/v^2 as a polynomial in v^2 <= 1/9, within 2e-17 relative before rounding.",
+        " * uniform_9, _15        e_m(gamma), gamma = q - p, of the uniform expansion; exact rationals, rounded once.",
         " */",
         "#ifndef SHUFFLEBOUNDS_TABLES_H",
         "#define SHUFFLEBOUNDS_TABLES_H",
@@ -173,7 +213,7 @@ def render():
         f"#define MILLS_PIECES {MILLS_PIECES}",
         f"#define MILLS_DEGREE {MILLS_DEGREE}",
         f"#define MILLS_SCALE {MILLS_SCALE}.0",
-        f"#define UNIFORM_ORDER {UNIFORM_ORDER}",
+        f"#define ATANH_TERMS {ATANH_TERMS}",
     ]
 
     def array(name, values):
@@ -187,7 +227,8 @@ def render():
     array("LOG_LO", [r[2] for r in rows])
     array("STIRLING", stirling_table())
     array("MILLS", [c for row in mills_table() for c in row])
-    array("UNIFORM", [float(c) for row in uniform_table() for c in row])
+    array("ATANH", atanh_table())
+    out.extend(uniform_functions())
     out.append("#endif")
     return "\n".join(out) + "\n"
 

@@ -1,0 +1,351 @@
+"""Logarithms of binomial probabilities and tails, relatively accurate everywhere, n to 2**53, p any double in [0, 1].
+
+Layer: scalar kernels ``cdef double c_...(...) noexcept nogil`` (declared in _binomial.pxd; they check nothing beyond
+what is said there), then one ufunc each, which answers NaN outside the domain.
+
+Definitions, with q = 1 - p carried as a double-double and n p formed in double-double, so that k - n p is exact:
+    pmf     -dev(k, n p) - dev(n - k, n q) + log(n/(2 pi k (n-k)))/2 + s(n) - s(k) - s(n-k)
+            (Loader 2000: dev(x, m) = x log(x/m) - x + m >= 0, s the Stirling error); no term cancels another.
+    tails   only the smaller one is computed, the other is log(1 - e^small). With N = n + 1, j = k + 1, b = N - j
+            and D = dev(j, N p) + dev(b, N q), the upper tail Pr[X >= j] is, for j >= N p:
+      near the mode   e^-D/sqrt(2 pi) [M(s) + B(s)], s = sqrt(2 D), M Mills' ratio: integrate
+                      u^j (1-u)^b du/(u(1-u)) in the logit y of u, where the exponent is N K(y) with K the cumulant
+                      function of a Bernoulli(j/N) variable; dy/ds is a power series in s/sigma, sigma^2 = j b/N, whose
+                      coefficients are polynomials in 2j/N - 1 (tables.h), integrated term by term. The Beta function
+                      itself is the same series over the whole line, so Stirling errors cancel exactly.
+                      Used where max(s, 2.5) < 0.27 sigma: the dropped terms are then below 2e-17.
+      elsewhere       pmf times the even part of Gauss's continued fraction for the incomplete beta integral
+                      (DLMF 8.17.22), all of whose terms are positive.
+    D <= 32 is formed in plain double; beyond, an ulp of D counts, and it is formed in double-double.
+    p < 2**-830: by p = 2**-830, since then log Pr[X = k], k >= 1, is linear in log p to 1e-200.
+
+Measured error, |log p - exact| less 4 ulp(log p) (reference/binomial.json and python-flint at 400 bits; tests/core/):
+
+    function   domain                                        trials   peak      rms
+    logpmf     n 1..2**53, p any double, k anywhere           2e4     @PMF@
+    smaller    the same                                       2e4     @TAIL@
+    larger     relative to log p itself, log p > -0.69        1e4     @NEAR@
+
+Cost      see docs/numerics: about 0.1 us an element, no corner above 0.5 us.
+Source    Loader 2000; Temme 1979/1982 for the idea of the uniform expansion; DLMF 8.17.
+"""
+
+cimport cython
+from libc.math cimport INFINITY, M_LN2, M_PI, NAN, ceil, exp, expm1, fabs, floor, ldexp, log, log1p, sqrt
+
+from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_neg, dd_prod, dd_sum
+from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp, c_mills_ratio, c_stirling_error
+
+cdef extern from "tables.h" nogil:
+    void uniform_5(double gamma, double *f)
+    double uniform_9(double gamma, double h, double s, double *leading)
+    double uniform_15(double gamma, double h, double s, double *leading)
+
+cdef extern from *:
+    """
+    #define LOG_SQRT_2PI 0.91893853320467274178
+    #define INV_SQRT_2PI 0.39894228040143267794
+    #define TWO_53 9007199254740992.0
+    #define UNIT 1.1102230246251565e-16             /* the unit roundoff */
+    #define TINY_P 0x1p-830
+    #define SERIES_VARIANCE 84.0
+    #define NEAR_SLOPE 0.0745                       /* (0.077 * 2 sqrt(pi))^2 */
+    #define LOW_ORDER_SLOPE 2.4e-3                  /* (0.0138 * 2 sqrt(pi))^2 */
+    """
+    const double LOG_SQRT_2PI
+    const double INV_SQRT_2PI
+    const double TWO_53
+    const double UNIT
+    const double TINY_P
+    const double SERIES_VARIANCE
+    const double NEAR_SLOPE
+    const double LOW_ORDER_SLOPE
+
+
+cdef inline dd complement(double p) noexcept nogil:
+    """1 - p to double-double, exact for p in [0, 1]."""
+    return dd_sum(1, -p)
+
+
+cdef inline dd times(double n, double extra, double p, double p_lo) noexcept nogil:
+    """(n + extra)(p + p_lo), extra 0 or 1."""
+    cdef dd m = dd_prod(n, p)
+    m.lo += n * p_lo
+    return dd_add(m, dd_make(extra * p, extra * p_lo)) if extra else m
+
+
+cdef inline dd distance_dd(double a, double b, double n, double extra,
+                           double p, double p_lo, double q, double q_lo) noexcept nogil:
+    """a - N p = N q - b, from the smaller of p and q; N = n + extra = a + b. By look-up: a branch would be a coin toss."""
+    cdef double high[2]
+    cdef double low[2]
+    cdef double count[2]
+    cdef int i = p > q
+    cdef double sign = 1 - 2 * i
+    cdef dd d
+    high[0], high[1] = p, q
+    low[0], low[1] = p_lo, q_lo
+    count[0], count[1] = a, b
+    d = dd_add(dd_make(count[i], 0), dd_neg(times(n, extra, high[i], low[i])))
+    return dd_make(sign * d.hi, sign * d.lo)
+
+
+cdef inline double total_deviance(double a, double b, double n, double extra,
+                                  double p, double p_lo, double q, double q_lo, dd d, double *lo) noexcept nogil:
+    """dev(a, N p) + dev(b, N q) as hi + lo, given d = a - N p; N = n + extra = a + b, a, b > 0."""
+    cdef dd m, first, second
+    cdef double total = c_deviance(a, (n + extra) * p, d.hi) + c_deviance(b, (n + extra) * q, -d.hi)
+    lo[0] = 0
+    if total <= 32:
+        return total
+    m = times(n, extra, p, p_lo)
+    first.hi = c_deviance_dd(a, m.hi, m.lo, d.hi, d.lo, &first.lo)
+    m = times(n, extra, q, q_lo)
+    second.hi = c_deviance_dd(b, m.hi, m.lo, -d.hi, -d.lo, &second.lo)
+    first = dd_add(first, second)
+    lo[0] = first.lo
+    return first.hi
+
+
+cdef inline double uniform_series(double s, double sigma, double gamma, bint low_order, double *leading) noexcept nogil:
+    """B(s) and the coefficient of M(s): int_s^inf e^(-(t^2-s^2)/2) (dy/dt)(t) dt = (leading M(s) + B(s))/sigma.
+
+    dy/dt = sum_m e_m(gamma) (t/sigma)^m/sigma; Pr[X >= j] lies on the side t < 0, hence gamma = 2 j/N - 1. Integration
+    by parts moves each coefficient two places down. The nearest singularity lies at 2 sqrt(pi) sigma, so the term of
+    order m is about r^m, r = max(s, 2.5)/(2 sqrt(pi) sigma), where 2.5 stands for the moments (m/e)^(1/2) that take the
+    place of s near the mode. Order 9 serves r < 0.0138, order 15 r < 0.077: r^(order + 1) < 2e-17 relative to M ~ 1/s.
+    """
+    if low_order:
+        return uniform_9(gamma, 1 / sigma, s, leading)
+    return uniform_15(gamma, 1 / sigma, s, leading)
+
+
+cdef inline double even_fraction(double a, double b, double x, double y, double d) noexcept nogil:
+    """c with Pr[X >= a] = Pr[X = a] (1-x) c, X ~ Bin(a + b - 1, x): DLMF 8.17.22, contracted two steps to one.
+
+    y = 1 - x and d = a - (a + b) x >= 0. c = 1/(t_0 + u_1/(t_1 + u_2/(t_2 + ...))) with, for m = 0, 1, ...,
+    even_m = m (b-m) x/((a+2m-1)(a+2m)), odd_m = (a+m)(a+b+m) x/((a+2m)(a+2m+1)), u_m = odd_(m-1) even_m and
+    t_m = 1 + even_m - odd_m = even_m + ((a+m)(1 + d + (2+y) m) + m (m+1))/((a+2m)(a+2m+1)), the form that cannot cancel.
+    Convergents p/q rise and fall around 1/c.
+    """
+    cdef double odd = (a + b) * x / (a + 1), even, t, u, m = 0, r, w = a, slope = 2 + y
+    cdef double p0 = 1, q0 = 0, p1 = (1 + d) / (a + 1), q1 = 1, p2, q2
+    d += 1
+    while True:
+        m += 1
+        w += 2
+        r = 1 / ((w - 1) * w * (w + 1))
+        even = m * (b - m) * x * (w + 1) * r
+        u = odd * even
+        r *= w - 1
+        odd = (a + m) * (a + b + m) * x * r
+        t = even + ((a + m) * (d + slope * m) + m * (m + 1)) * r
+        p2 = t * p1 + u * p0
+        q2 = t * q1 + u * q0
+        # the true value lies between consecutive convergents
+        if fabs(p2 * q1 - p1 * q2) <= 1e-16 * p2 * q1:
+            return q2 / p2
+        p0, q0, p1, q1 = p1, q1, p2, q2
+        if p1 < 1e-150:
+            p0 *= 1e150
+            q0 *= 1e150
+            p1 *= 1e150
+            q1 *= 1e150
+
+
+cdef inline double tail_series(double j, double n, double odds) noexcept nogil:
+    """Pr[X >= j]/Pr[X = j] as its series of positive terms, four to a division; odds = p/q."""
+    cdef double total = 1, term = 1, top = n - j, bottom = j + 1, inverse
+    cdef double a12, a3, a34, b34, c4
+    while True:
+        a12 = top * odds * ((top - 1) * odds)
+        a3 = (top - 2) * odds
+        a34 = a3 * ((top - 3) * odds)
+        b34 = (bottom + 2) * (bottom + 3)
+        inverse = 1 / (bottom * (bottom + 1) * b34)
+        c4 = a12 * a34 * inverse
+        total += term * ((top * odds * ((bottom + 1) * b34) + a12 * b34 + a12 * (a3 * (bottom + 3))) * inverse + c4)
+        term *= c4
+        if term <= 1e-18 * total:
+            return total
+        top -= 4
+        bottom += 4
+
+
+cdef inline double ratio(double j, double b, double n, double p, double q, double variance, double d) noexcept nogil:
+    """Pr[X >= j]/Pr[X = j] away from the mode or for a small sigma: at most ~85 terms, or a dozen steps."""
+    if variance < SERIES_VARIANCE:
+        return tail_series(j, n, p / q)
+    return q * even_fraction(j, b, p, q, d)
+
+
+cdef inline double spread(double deviance) noexcept nogil:
+    """max(s, 2.5)^2, to be compared with a multiple of sigma^2."""
+    return 2 * deviance if deviance > 3.125 else 6.25
+
+
+cdef double upper_tail(double j, double n, double p, double p_lo, double q, double q_lo, dd d,
+                       bint other) noexcept nogil:
+    """log Pr[X >= j], or log Pr[X < j] where other is set; 1 <= j <= n, 0 < p < 1, d = j - (n + 1) p >= 0."""
+    cdef double b = n - j + 1, size = n + 1, lo, leading, value, s, square
+    cdef double dev = total_deviance(j, b, n, 1, p, p_lo, q, q_lo, d, &lo)
+    cdef double variance = j * (b / size)
+    square = spread(dev)
+    if square < NEAR_SLOPE * variance:
+        s = sqrt(2 * dev)
+        value = uniform_series(s, sqrt(variance), (j - b) / size, square < LOW_ORDER_SLOPE * variance, &leading)
+        value = c_mills_ratio(s) + value / leading
+        if other:
+            return log1p(-exp(-dev) * (value * INV_SQRT_2PI))
+        return -dev + (log(value) - LOG_SQRT_2PI - lo)
+    value = ratio(j, b, n, p, q, variance, d.hi) / q
+    value = -dev + (0.5 * log(b / size / (2 * M_PI * j) * value * value) - lo
+                    + (c_stirling_error(size) - c_stirling_error(j) - c_stirling_error(b)))
+    return c_log1mexp(value) if other else value
+
+
+cdef double c_binom_tail_ratio(double j, double n, double p, double p_lo, double q, double q_lo) noexcept nogil:
+    """Pr[X >= j]/Pr[X = j]; the sum of positive terms behind it has relative error below 1e-14 (measured @RATIO@)."""
+    cdef double b = n - j + 1, size = n + 1, lo, leading, value, s, dev, square
+    cdef double variance = j * (b / size)
+    cdef dd d = distance_dd(j, b, n, 1, p, p_lo, q, q_lo)
+    if variance >= SERIES_VARIANCE:
+        dev = total_deviance(j, b, n, 1, p, p_lo, q, q_lo, d, &lo)
+        square = spread(dev)
+        if square < NEAR_SLOPE * variance:
+            s = sqrt(2 * dev)
+            value = uniform_series(s, sqrt(variance), (j - b) / size, square < LOW_ORDER_SLOPE * variance, &leading)
+            return j * q * (leading * c_mills_ratio(s) + value) / sqrt(variance)
+    return ratio(j, b, n, p, q, variance, d.hi)
+
+
+cdef double c_binom_logpmf(double k, double n, double p) noexcept nogil:
+    cdef dd q, d
+    cdef double dev, lo
+    if k < 0 or k > n:
+        return -INFINITY
+    if p == 0 or p == 1:
+        return 0 if k == (n if p else 0) else -INFINITY
+    if k == 0:
+        return n * log1p(-p) if n else 0
+    if k == n:
+        return n * log(p)
+    if p < TINY_P:
+        return c_binom_logpmf(k, n, TINY_P) + k * log(p / TINY_P)
+    q = complement(p)
+    d = distance_dd(k, n - k, n, 0, p, 0, q.hi, q.lo)
+    dev = total_deviance(k, n - k, n, 0, p, 0, q.hi, q.lo, d, &lo)
+    return -dev + (0.5 * log(n / (n - k) / (2 * M_PI * k)) - lo
+                   + (c_stirling_error(n) - c_stirling_error(k) - c_stirling_error(n - k)))
+
+
+cdef inline double tail(double j, double n, double p, bint upper) noexcept nogil:
+    """log Pr[X >= j] (upper) or log Pr[X < j]; 1 <= j <= n, 0 < p < 1."""
+    cdef dd q = complement(p), d
+    cdef double small, b = n - j + 1
+    if p < TINY_P:
+        d = distance_dd(j, b, n, 1, TINY_P, 0, 1, -TINY_P)
+        small = upper_tail(j, n, TINY_P, 0, 1, -TINY_P, d, False) + j * log(p / TINY_P)
+        return small if upper else c_log1mexp(small)
+    d = distance_dd(j, b, n, 1, p, 0, q.hi, q.lo)
+    # the smaller tail, by look-up again
+    cdef int i = d.hi < 0
+    cdef double high[2]
+    cdef double low[2]
+    cdef double count[2]
+    cdef double sign = 1 - 2 * i
+    high[0], high[1] = p, q.hi
+    low[0], low[1] = 0, q.lo
+    count[0], count[1] = j, b
+    return upper_tail(count[i], n, high[i], low[i], high[1 - i], low[1 - i], dd_make(sign * d.hi, sign * d.lo),
+                      upper == i)
+
+
+cdef double c_binom_logcdf(double k, double n, double p) noexcept nogil:
+    if k < 0:
+        return -INFINITY
+    if k >= n or p == 0:
+        return 0
+    if p == 1:
+        return -INFINITY
+    return tail(k + 1, n, p, False)
+
+
+cdef double c_binom_logsf(double k, double n, double p) noexcept nogil:
+    if k < 0:
+        return 0
+    if k >= n or p == 0:
+        return -INFINITY
+    if p == 1:
+        return 0
+    return tail(k + 1, n, p, True)
+
+
+cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, double *error) noexcept nogil:
+    """log H(B || B+1) at e^eps, or of H(B+1 || B) where reverse is set, which is the first with 1 - p for p.
+
+    With k the last count where Pr[B = k] > e^eps Pr[B = k - 1], k = ceil((n+1) p/(p + e^eps q)) - 1,
+        H = Pr[B <= k] - e^eps Pr[B <= k-1] = Pr[B = k] (1 - y),  y = (1 - e^-eps) r R,
+    r = e^eps Pr[B = k-1]/Pr[B = k] <= 1 and R = Pr[B <= k-1]/Pr[B = k-1] from c_binom_tail_ratio. The relative error is
+    that of y times y/(1 - y): a few ulp of log H, as 1/(1 - y) grows like the square of the distance in sigmas.
+    A count misjudged by rounding at a tie changes H by less than that.
+    """
+    cdef dd q = complement(p), swap = dd_make(p, 0)
+    cdef double shrink = exp(-eps), k, r, y, value
+    if reverse:
+        swap, q = q, swap
+    # both p + e^eps q and its threshold, multiplied by e^-eps to stay finite
+    k = ceil((n + 1) * (swap.hi * shrink / (swap.hi * shrink + q.hi))) - 1
+    if k > n:
+        k = n
+    if k <= 0:
+        value = n * (log1p(-p) if not reverse else log(p))
+        error[0] = 4 * UNIT * fabs(value)
+        return value
+    r = exp(eps + log(k / (n - k + 1) * (q.hi / swap.hi)))
+    if r > 1:
+        r = 1
+    y = -expm1(-eps) * r * c_binom_tail_ratio(n - k + 1, n, q.hi, q.lo, swap.hi, swap.lo)
+    value = c_binom_logpmf(n - k, n, p) if reverse else c_binom_logpmf(k, n, p)
+    error[0] = 3e-14 + 8 * UNIT * fabs(value)
+    if y >= 1 - 1e-9:
+        # the sum of positive terms, where nothing is left of the difference
+        error[0] = INFINITY
+        return value
+    error[0] += (100 + eps) * UNIT / (1 - y)
+    return value + log1p(-y)
+
+
+@cython.ufunc
+cdef double binom_logpmf(double k, double n, double p) noexcept nogil:
+    """binom_logpmf(k, n, p)"""
+    if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
+        return NAN
+    return c_binom_logpmf(k, n, p) if k == floor(k) else -INFINITY
+
+
+@cython.ufunc
+cdef double binom_logcdf(double k, double n, double p) noexcept nogil:
+    """binom_logcdf(k, n, p)"""
+    if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
+        return NAN
+    return c_binom_logcdf(floor(k), n, p)
+
+
+@cython.ufunc
+cdef double binom_logsf(double k, double n, double p) noexcept nogil:
+    """binom_logsf(k, n, p)"""
+    if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
+        return NAN
+    return c_binom_logsf(floor(k), n, p)
+
+
+@cython.ufunc
+cdef (double, double) shift_log_delta(double n, double p, double eps, double reverse) noexcept nogil:
+    """shift_log_delta(n, p, eps, reverse) -> (value, error): log hockey stick of Bin(n, p) against its shift by one."""
+    cdef double error = 0
+    cdef double value
+    if not (0 < p < 1 and 0 <= n <= TWO_53 and n == floor(n) and 0 <= eps < INFINITY):
+        return NAN, NAN
+    value = c_shift_log_delta(n, p, eps, reverse != 0, &error)
+    return value, error

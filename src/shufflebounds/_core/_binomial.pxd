@@ -1,0 +1,13 @@
+# Binomial tails in logarithms. Domains and errors: the header of _binomial.pyx.
+# The caller has checked: 0 <= p <= 1, n and k integers with 0 <= n <= 2**53; k may lie outside 0..n where said so.
+
+# log Pr[X = k], log Pr[X <= k], log Pr[X > k] for X ~ Bin(n, p), any integer k.
+cdef double c_binom_logpmf(double k, double n, double p) noexcept nogil
+cdef double c_binom_logcdf(double k, double n, double p) noexcept nogil
+cdef double c_binom_logsf(double k, double n, double p) noexcept nogil
+
+# Pr[X >= j]/Pr[X = j] for X ~ Bin(n, p + p_lo), q + q_lo = 1 - p - p_lo; 1 <= j <= n and j >= (n + 1) p.
+cdef double c_binom_tail_ratio(double j, double n, double p, double p_lo, double q, double q_lo) noexcept nogil
+
+# log sum_i max(0, Pr[B = i] - e^eps Pr[B + 1 = i]), B ~ Bin(n, p), eps >= 0, 0 < p < 1; error[0] bounds its absolute error.
+cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, double *error) noexcept nogil
