@@ -16,13 +16,13 @@ def kernel(name):
         include_dirs=[numpy.get_include(), "src/_core"],
         depends=["src/_core/dd.h", "src/_core/tables.h"],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + [("CYTHON_TRACE_NOGIL", "1")] * TRACED,
-        extra_compile_args=["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off"],
+        extra_compile_args=["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"],
     )
 
 
 setup(
     ext_modules=cythonize(
-        [kernel(name) for name in ("_special", "_binomial")],
+        [kernel(name) for name in ("_special", "_binomial", "_compound")],
         include_path=["src"],
         compiler_directives={
             "language_level": 3,

@@ -1,0 +1,108 @@
+"""One validator for every public argument: it names the argument, its value and the valid range."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+MAX_COUNT = 2**53
+"""Largest count that a double holds with all its neighbours."""
+
+
+def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
+    if high == math.inf:
+        return f"finite and {'>' if open_low else '>='} {low:g}" if low > -math.inf else "finite"
+    left, right = "(" if open_low else "[", ")" if open_high else "]"
+    return f"in {left}{low:g}, {high:g}{right}"
+
+
+def _outside(value: Any, low: float, high: float, open_low: bool, open_high: bool) -> Any:
+    """Return True where value lies outside; NaN and infinities always do."""
+    bad = ~np.isfinite(value) | (value < low) | (value > high)
+    if open_low:
+        bad |= value == low
+    if open_high:
+        bad |= value == high
+    return bad
+
+
+def real(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """Return value as a float in the given interval, or raise ValueError."""
+    array = real_array(name, value, low, high, open_low=open_low, open_high=open_high)
+    if array.ndim:
+        raise ValueError(f"{name} must be a single number, got an array of shape {array.shape}")
+    return float(array)
+
+
+def real_array(
+    name: str,
+    value: ArrayLike,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> NDArray[np.float64]:
+    """Return value as a non-empty float array within the given interval, or raise ValueError."""
+    valid = _interval(low, high, open_low, open_high)
+    kind = np.asarray(value)
+    if kind.dtype.kind not in "iufb" or kind.dtype.kind == "b":
+        # Python integers beyond 64 bits arrive as objects
+        try:
+            if kind.dtype.kind != "O":
+                raise TypeError
+            kind = kind.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"{name}={value!r} must be a number {valid}") from None
+    array: NDArray[np.float64] = kind.astype(np.float64)
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty: give at least one number {valid}")
+    bad = _outside(array, low, high, open_low, open_high)
+    if bad.any():
+        first = array[bad].flat[0] if array.ndim else array
+        raise ValueError(f"{name}={first:.17g} must be {valid}" if array.ndim == 0
+                         else f"{name} holds {first:.17g}: every entry must be {valid}")
+    return array
+
+
+def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
+    """Return value as an int in low..high (whole floats such as 1e6 are welcome), or raise ValueError."""
+    text = f"an integer in {low}..{'2**53' if high == MAX_COUNT else high}"
+    array = np.asarray(value)
+    if array.dtype.kind not in "iufO" or array.ndim:
+        raise ValueError(f"{name}={value!r} must be {text}")
+    try:
+        number = value.item() if isinstance(value, np.generic | np.ndarray) else value
+        whole = int(number)
+        exact = whole == number
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name}={value!r} must be {text}") from None
+    if not exact or not low <= whole <= high or isinstance(number, str):
+        raise ValueError(f"{name}={value!r} must be {text}")
+    return whole
+
+
+def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
+    """Return value if it is one of options, or raise ValueError."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, options))}")
+    return value
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """Return rng as a NumPy Generator (SPEC 7), or raise ValueError."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise ValueError(f"rng={rng!r} must be None, a seed, or a numpy.random.Generator") from None

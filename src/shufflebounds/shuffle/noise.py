@@ -1,0 +1,188 @@
+"""Binomial noise on a count: the shuffled fake bits of distributed sums."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._core import _binomial
+from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
+
+__all__ = ["BinomialNoise"]
+
+
+@dataclass(frozen=True)
+class _ShiftedBinomial(DominatingPair):
+    """(B, B + 1), or (B + 1, B) where shifted_first is set, with B ~ Bin(trials, prob)."""
+
+    trials: int
+    prob: float
+    shifted_first: bool = False
+
+    def reverse(self) -> Self:
+        return type(self)(self.trials, self.prob, not self.shifted_first)
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))
+        return value - error, value + error
+
+
+@dataclass(frozen=True)
+class BinomialNoise(PrivacyProfile):
+    r"""A count released with binomial noise: :math:`c + B`, :math:`B \sim \mathrm{Bin}(N, g)`, c changing by at most one.
+
+    .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(B \,\|\, B+1),\; H_{e^\varepsilon}(B+1 \,\|\, B)\}
+
+    Parameters
+    ----------
+    trials : int
+        Number N of noise bits, 0 to 2**53.
+    prob : float
+        Chance g of a one among them, in (0, 1).
+
+    Notes
+    -----
+    Neighbours: the count differs by one. Exact for the protocol: both sides enclose its own delta. The likelihood ratio is
+    monotone, so each direction is one closed threshold and one tail,
+    :math:`H(B\|B+1) = F(k) - e^\varepsilon F(k-1)`, :math:`k = \lceil (N+1)g/(g + e^\varepsilon(1-g)) \rceil - 1`, formed as
+    pmf times one minus a tail ratio. No pure differential privacy: the end points of the support have infinite ratio.
+    Adding trials is post-processing, so delta is non-increasing in `trials`; it is not monotone in `prob`.
+
+    References
+    ----------
+    L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
+    V. Balcer, A. Cheu. Separating local and shuffled differential privacy via histograms, 2020, section 3 (the noise of zsum).
+
+    Examples
+    --------
+    >>> from shufflebounds import shuffle
+    >>> noise = shuffle.BinomialNoise.calibrate(eps=1.0, delta=1e-6)
+    >>> noise
+    BinomialNoise(trials=80, prob=0.5)
+    >>> noise.delta(1.0) <= 1e-6
+    True
+    """
+
+    trials: int
+    prob: float
+
+    theorem: ClassVar[str] = "exact for the protocol: the larger hockey stick of Bin(trials, prob) and its shift by one"
+    neighbours: ClassVar[str] = "the count differs by one; the analyst sees count plus noise"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trials", _validate.integer("trials", self.trials))
+        object.__setattr__(
+            self, "prob", _validate.real("prob", self.prob, 0, 1, open_low=True, open_high=True)
+        )
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return (B, B + 1) and (B + 1, B)."""
+        pair = _ShiftedBinomial(self.trials, self.prob)
+        return pair, pair.reverse()
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        sides = [pair._log_delta(eps) for pair in self.pairs()]
+        return np.maximum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
+
+    @classmethod
+    def calibrate(cls, eps: float, delta: float, prob: float = 0.5) -> Self:
+        """Return the mechanism with the fewest trials whose upper delta at `eps` is at most `delta`.
+
+        Parameters
+        ----------
+        eps : float
+            Target privacy loss in nats, finite and >= 0.
+        delta : float
+            Target failure probability, in (0, 1].
+        prob : float
+            Chance of a one among the noise bits, in (0, 1).
+
+        Returns
+        -------
+        BinomialNoise
+            With the target checked at the returned number of trials, and missed with one trial fewer.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range, or no number of trials up to 2**53 meets the target.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> shuffle.BinomialNoise.calibrate(0.1, 1e-8).trials
+        8451
+        """
+        eps = _validate.real("eps", eps, 0)
+        delta = _validate.real("delta", delta, 0, 1, open_low=True)
+        prob = _validate.real("prob", prob, 0, 1, open_low=True, open_high=True)
+
+        def enough(trials: int) -> bool:
+            return cls(trials, prob).delta(eps) <= delta
+
+        high = 1
+        while not enough(high):
+            if high == _validate.MAX_COUNT:
+                raise ValueError(
+                    f"delta={delta:g} cannot be met at eps={eps:g}, prob={prob:g}: "
+                    f"2**53 trials give {cls(high, prob).delta(eps):.3g}"
+                )
+            high = min(2 * high, _validate.MAX_COUNT)
+        return cls(bisect_left(range(high), True, lo=0, key=enough), prob)
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
+        """Return the counts with fresh noise added to each.
+
+        Parameters
+        ----------
+        values : array_like of int
+            Counts to release, any shape.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of int64
+
+        Raises
+        ------
+        ValueError
+            If `values` is empty or holds anything but whole numbers, or `rng` is no generator.
+        """
+        counts = _validate.real_array("values", values, -_validate.MAX_COUNT, _validate.MAX_COUNT)
+        if (counts != np.floor(counts)).any():
+            raise ValueError(f"values holds {counts[counts != np.floor(counts)].flat[0]:.17g}: every entry must be a whole number")
+        noise = _validate.generator(rng).binomial(self.trials, self.prob, size=counts.shape)
+        return counts.astype(np.int64) + noise
+
+    def estimate(self, messages: ArrayLike) -> float | FloatArray:
+        """Return the unbiased estimates of the counts behind released ones: minus the mean noise.
+
+        Parameters
+        ----------
+        messages : array_like
+            Released counts, any shape.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `messages`.
+
+        Raises
+        ------
+        ValueError
+            If `messages` is empty or not finite.
+        """
+        released = _validate.real_array("messages", messages)
+        out = released - self.trials * self.prob
+        return out if out.ndim else float(out)
+
+    @property
+    def variance(self) -> float:
+        """Variance of :meth:`estimate`, trials * prob * (1 - prob), whatever the count."""
+        return self.trials * self.prob * (1 - self.prob)
