@@ -30,7 +30,7 @@ Source    Feldman, McMillan, Talwar 2021 and 2023 for the pair; the sweep and th
 """
 
 cimport cython
-from libc.math cimport INFINITY, M_E, NAN, atanh, ceil, cosh, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sqrt
+from libc.math cimport INFINITY, NAN, atanh, ceil, cosh, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sqrt
 
 from shufflebounds._core._binomial cimport c_binom_logcdf, c_binom_logpmf, c_binom_logsf, c_binom_tail_ratio
 from shufflebounds._core._special cimport c_deviance, c_log_add_exp

@@ -12,6 +12,10 @@ MAX_COUNT = 2**53
 """Largest count that a double holds with all its neighbours."""
 
 
+class InfeasibleError(ValueError):
+    """No parameters in range meet the target; the message names the nearest that can be had."""
+
+
 def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
     if high == math.inf:
         return f"finite and {'>' if open_low else '>='} {low:g}" if low > -math.inf else "finite"

@@ -110,7 +110,9 @@ class BinomialNoise(PrivacyProfile):
         Raises
         ------
         ValueError
-            If an argument lies outside its range, or no number of trials up to 2**53 meets the target.
+            If an argument lies outside its range.
+        InfeasibleError
+            If no number of trials up to 2**53 meets the target (a ValueError).
 
         Examples
         --------
@@ -128,7 +130,7 @@ class BinomialNoise(PrivacyProfile):
         high = 1
         while not enough(high):
             if high == _validate.MAX_COUNT:
-                raise ValueError(
+                raise _validate.InfeasibleError(
                     f"delta={delta:g} cannot be met at eps={eps:g}, prob={prob:g}: "
                     f"2**53 trials give {cls(high, prob).delta(eps):.3g}"
                 )
@@ -156,7 +158,8 @@ class BinomialNoise(PrivacyProfile):
         """
         counts = _validate.real_array("values", values, -_validate.MAX_COUNT, _validate.MAX_COUNT)
         if (counts != np.floor(counts)).any():
-            raise ValueError(f"values holds {counts[counts != np.floor(counts)].flat[0]:.17g}: every entry must be a whole number")
+            odd = counts[counts != np.floor(counts)].flat[0]
+            raise ValueError(f"values holds {odd:.17g}: every entry must be a whole number")
         noise = _validate.generator(rng).binomial(self.trials, self.prob, size=counts.shape)
         return counts.astype(np.int64) + noise
 

@@ -1,0 +1,308 @@
+"""The command ``shufflebounds``: eps, delta and calibration of shuffled protocols, with both sides of every number."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import inspect
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NoReturn
+
+from shufflebounds import shuffle
+from shufflebounds._validate import InfeasibleError
+from shufflebounds.profile import Bound, PrivacyProfile
+
+__all__ = ["main"]
+
+SIDES: tuple[Bound, Bound] = ("upper", "lower")
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """How the command builds one mechanism: its constructor and what each of its options means."""
+
+    build: type[PrivacyProfile]
+    options: dict[str, str]
+    defaults: dict[str, Any]
+    calibrate: Callable[..., PrivacyProfile] | None = None
+
+    def required(self, name: str) -> bool:
+        """Return whether the option must be given."""
+        return name not in self.defaults
+
+
+MECHANISMS: dict[str, Mechanism] = {
+    "stronger-clones": Mechanism(
+        shuffle.StrongerClones,
+        {"users": "number of users", "local_eps": "local budget of every user, in nats"},
+        {},
+    ),
+    "clones": Mechanism(
+        shuffle.Clones,
+        {"users": "number of users", "local_eps": "local budget of every user, in nats"},
+        {},
+    ),
+    "binomial-noise": Mechanism(
+        shuffle.BinomialNoise,
+        {"trials": "number of noise bits", "prob": "chance of a one among them"},
+        {"prob": 0.5},
+        shuffle.BinomialNoise.calibrate,
+    ),
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line on stderr, with exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{self.prog}: error: {message}\n")
+        raise SystemExit(2)
+
+
+def _number(text: str) -> int | float:
+    """Return the number that text spells: an int where it is written as one."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def _add_mechanisms(
+    command: argparse.ArgumentParser, names: Iterable[str], extra: dict[str, str], *, parameters: bool
+) -> None:
+    """Give the command one sub-command a mechanism, with the mechanism's options and the extra ones."""
+    choices = command.add_subparsers(dest="mechanism", required=True, metavar="MECHANISM", parser_class=_Parser)
+    for name in names:
+        mechanism = MECHANISMS[name]
+        line = (inspect.getdoc(mechanism.build) or "").partition("\n")[0]
+        sub = choices.add_parser(name, help=line, description=line)
+        wanted = dict(mechanism.options) if parameters else _calibration_options(mechanism)
+        for option, text in {**wanted, **extra}.items():
+            default = mechanism.defaults.get(option)
+            sub.add_argument(
+                f"--{option.replace('_', '-')}",
+                dest=option,
+                type=_number,
+                required=option in extra or mechanism.required(option),
+                default=default,
+                help=text + (f" (default {default})" if default is not None else ""),
+            )
+        sub.add_argument("--json", action="store_true", help="print JSON for tools")
+        sub.add_argument("--explain", action="store_true", help="print the theorem and the neighbour relation")
+
+
+def _calibration_options(mechanism: Mechanism) -> dict[str, str]:
+    """Return the mechanism's own options that its calibration takes as given."""
+    assert mechanism.calibrate is not None
+    taken = inspect.signature(mechanism.calibrate).parameters
+    return {name: text for name, text in mechanism.options.items() if name in taken}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="shufflebounds", description="Exact privacy accounting for the shuffle model; natural logs.")
+    parser.add_argument("--version", action="version", version=f"shufflebounds {version('shufflebounds')}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    delta = {"delta": "failure probability"}
+    eps = {"eps": "privacy loss, in nats"}
+
+    epsilon_command = commands.add_parser("epsilon", help="the least eps at a given delta")
+    _add_mechanisms(epsilon_command, MECHANISMS, delta, parameters=True)
+    delta_command = commands.add_parser("delta", help="the least delta at a given eps")
+    _add_mechanisms(delta_command, MECHANISMS, eps, parameters=True)
+    calibrate_command = commands.add_parser("calibrate", help="the cheapest parameters that meet a target")
+    ready = [name for name, mechanism in MECHANISMS.items() if mechanism.calibrate is not None]
+    _add_mechanisms(calibrate_command, ready, eps | delta, parameters=False)
+
+    table = commands.add_parser("deployments", help="eps of every deployment in a CSV file")
+    table.add_argument("file", metavar="FILE.csv", help="columns: name, mechanism, its parameters, delta")
+    table.add_argument("--json", action="store_true", help="print JSON for tools")
+    table.add_argument("--explain", action="store_true", help="print the theorem of each mechanism in use")
+    return parser
+
+
+def _both(answer: Callable[[Bound], float]) -> dict[str, float]:
+    return {side: answer(side) for side in SIDES}
+
+
+def _parameters(profile: PrivacyProfile) -> dict[str, Any]:
+    return {f.name: getattr(profile, f.name) for f in fields(profile) if f.init}  # type: ignore[arg-type]
+
+
+def _report(name: str, profile: PrivacyProfile, asked: dict[str, float], answers: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """Return everything that is known of one answer, in the order in which it is printed."""
+    return {
+        "mechanism": name,
+        "parameters": {**_parameters(profile), **asked},
+        **answers,
+        "theorem": profile.theorem,
+        "neighbours": profile.neighbours,
+        "version": version("shufflebounds"),
+    }
+
+
+def _json(value: Any) -> str:
+    """Return JSON with infinities as strings, which JSON cannot spell otherwise."""
+
+    def plain(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {key: plain(entry) for key, entry in item.items()}
+        if isinstance(item, list | tuple):
+            return [plain(entry) for entry in item]
+        return str(item) if isinstance(item, float) and not math.isfinite(item) else item
+
+    return json.dumps(plain(value), indent=2, allow_nan=False)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Return the rows with their columns aligned."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
+_SHORT = {"epsilon": "eps", "delta": "delta", "log_delta": "log delta"}
+
+
+def _print(report: dict[str, Any], arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print(_json(report))
+        return
+    for key, short in _SHORT.items():
+        if key in report:
+            sides = report[key]
+            print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")
+    rows = [("mechanism", report["mechanism"])]
+    rows += [(name.replace("_", "-"), _shown(value)) for name, value in report["parameters"].items()]
+    print(_table(rows))
+    if arguments.explain:
+        print(_table([("theorem", report["theorem"]), ("neighbours", report["neighbours"])]))
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,}".replace(",", "_") if isinstance(value, int) else str(value)
+
+
+def _answer(arguments: argparse.Namespace) -> None:
+    """Run epsilon, delta or calibrate."""
+    mechanism = MECHANISMS[arguments.mechanism]
+    given = {name: getattr(arguments, name) for name in mechanism.options if hasattr(arguments, name)}
+    if arguments.command == "calibrate":
+        assert mechanism.calibrate is not None
+        asked = {"eps": arguments.eps, "delta": arguments.delta}
+        profile = mechanism.calibrate(**given, **asked)
+        answers = {
+            "delta": _both(lambda side: profile.delta(arguments.eps, bound=side)),
+            "epsilon": _both(lambda side: profile.epsilon(arguments.delta, bound=side)),
+        }
+        asked = {f"target_{name}": value for name, value in asked.items()}
+    else:
+        profile = mechanism.build(**given)
+        if arguments.command == "epsilon":
+            asked = {"delta": arguments.delta}
+            answers = {"epsilon": _both(lambda side: profile.epsilon(arguments.delta, bound=side))}
+        else:
+            asked = {"eps": arguments.eps}
+            answers = {
+                "delta": _both(lambda side: profile.delta(arguments.eps, bound=side)),
+                "log_delta": _both(lambda side: profile.log_delta(arguments.eps, bound=side)),
+            }
+    _print(_report(arguments.mechanism, profile, asked, answers), arguments)
+
+
+def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
+    """Answer one line of a deployments file."""
+    name = (row.get("mechanism") or "").strip()
+    if name not in MECHANISMS:
+        raise ValueError(f"{place}: mechanism={name!r} must be one of {', '.join(MECHANISMS)}")
+    mechanism = MECHANISMS[name]
+    given: dict[str, Any] = {}
+    for option in [*mechanism.options, "delta"]:
+        text = (row.get(option) or "").strip()
+        if text:
+            try:
+                given[option] = _number(text)
+            except argparse.ArgumentTypeError as problem:
+                raise ValueError(f"{place}: {option}: {problem}") from None
+        elif option in mechanism.defaults:
+            given[option] = mechanism.defaults[option]
+        else:
+            raise ValueError(f"{place}: {option} is missing, which {name} needs")
+    delta = given.pop("delta")
+    try:
+        profile = mechanism.build(**given)
+        answers = {"epsilon": _both(lambda side: profile.epsilon(delta, bound=side))}
+    except ValueError as problem:
+        raise ValueError(f"{place}: {problem}") from None
+    return {"name": (row.get("name") or "").strip(), **_report(name, profile, {"delta": delta}, answers)}
+
+
+def _deployments(arguments: argparse.Namespace) -> None:
+    """Answer every line of a deployments file in one table."""
+    try:
+        text = Path(arguments.file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ValueError(f"FILE.csv: {arguments.file!r} cannot be read: {problem}") from None
+    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")]
+    reader = csv.DictReader((line for _, line in lines), skipinitialspace=True)
+    missing = {"name", "mechanism", "delta"} - set(reader.fieldnames or ())
+    if missing:
+        raise ValueError(f"FILE.csv: {arguments.file!r} lacks the column {', '.join(sorted(missing))}")
+    reports = []
+    for row in reader:
+        reports.append(_deployment(row, f"{arguments.file}:{lines[reader.line_num - 1][0]}"))
+    if not reports:
+        raise ValueError(f"FILE.csv: {arguments.file!r} holds no deployment")
+    if arguments.json:
+        print(_json(reports))
+        return
+    rows = [("name", "mechanism", "parameters", "eps (upper)", "eps (lower)")]
+    for report in reports:
+        parameters = ", ".join(f"{key}={_shown(value)}" for key, value in report["parameters"].items())
+        sides = [f"{report['epsilon'][side]:.12g}" for side in SIDES]
+        rows.append((report["name"], report["mechanism"], parameters, *sides))
+    print(_table(rows))
+    if arguments.explain:
+        seen = {report["mechanism"]: report for report in reports}
+        for name, report in seen.items():
+            print(f"{name}: {report['theorem']}; {report['neighbours']}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments after the command's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit code: 0, or 1 where a target cannot be met. Bad input ends the process with code 2 and one line on stderr.
+    """
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    try:
+        if arguments.command == "deployments":
+            _deployments(arguments)
+        else:
+            _answer(arguments)
+    except InfeasibleError as problem:
+        sys.stderr.write(f"shufflebounds: {problem}\n")
+        return 1
+    except ValueError as problem:
+        text = str(problem)
+        named = re.match(r"(\w+)[= ]", text)
+        option = named[1].replace("_", "-") if named and hasattr(arguments, named[1]) else None
+        parser.error(f"argument --{option}: {text}" if option else text)
+    return 0

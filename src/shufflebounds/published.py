@@ -1,0 +1,198 @@
+"""Bounds as the papers print them, each with its verdict: for comparison and plots only, nothing else imports this module.
+
+Each name is a :class:`PrintedBound`: call it with the paper's parameters to get the printed number; ``verdict`` says whether
+that number may be relied on, ``reason`` why, ``reference`` where it is printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, Literal, ParamSpec
+
+from shufflebounds import _validate
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+
+__all__ = ["PrintedBound", "clones_apple", "clones_closed_form", "stronger_clones_closed_form"]
+
+Verdict = Literal["exact", "proven", "unproven", "false"]
+Parameters = ParamSpec("Parameters")
+
+
+@dataclass(frozen=True)
+class PrintedBound(Generic[Parameters]):
+    """A formula as printed, with what is known of it.
+
+    Attributes
+    ----------
+    verdict : {"exact", "proven", "unproven", "false"}
+        Whether the printed number is the quantity itself, a proven bound of it, an unproven one, or wrong.
+    reason : str
+        Why, in one line.
+    reference : str
+        Paper and equation.
+    """
+
+    formula: Callable[Parameters, float] = field(repr=False)
+    verdict: Verdict
+    reason: str
+    reference: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", self.formula.__doc__)
+
+    @property
+    def __name__(self) -> str:
+        return self.formula.__name__
+
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> float:
+        """Return the printed number."""
+        return self.formula(*args, **kwargs)
+
+
+def printed(
+    *, verdict: Verdict, reason: str, reference: str
+) -> Callable[[Callable[Parameters, float]], PrintedBound[Parameters]]:
+    """Wrap a formula with its verdict."""
+    return lambda formula: PrintedBound(formula, verdict, reason, reference)
+
+
+def _clone_arguments(users: int, local_eps: float, delta: float) -> tuple[int, float, float]:
+    return (
+        _validate.integer("users", users, 1),
+        _validate.real("local_eps", local_eps, 0, MAX_LOCAL_EPS, open_low=True),
+        _validate.real("delta", delta, 0, 1, open_low=True, open_high=True),
+    )
+
+
+def _within(local_eps: float, limit: float, condition: str) -> None:
+    if not local_eps <= limit:
+        shown = f"{limit:.6g}, here" if limit > 0 else "no positive value, here"
+        raise ValueError(f"local_eps={local_eps:g} must be <= {shown}, for the closed form to hold: {condition}")
+
+
+@printed(
+    verdict="proven",
+    reason="a closed form above the numerical clone bound, for every pure eps0-LDP randomizer",
+    reference="Feldman, McMillan, Talwar 2021, Theorem 3.1",
+)
+def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
+    r"""Printed epsilon of the clone bound.
+
+    .. math:: \ln\Bigl(1 + \frac{E_0-1}{E_0+1}\Bigl(8\sqrt{E_0 \ln(4/\delta)/n} + 8E_0/n\Bigr)\Bigr), \quad E_0 = e^{\varepsilon_0}
+
+    Parameters
+    ----------
+    users : int
+        Number n of users, 1 to 2**53.
+    local_eps : float
+        Local budget in nats, in (0, 700] and at most ln(n/(16 ln(2/delta))).
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        Upper bound of epsilon, as printed.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or `local_eps` outside the domain of the closed form.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.clones_closed_form(10**6, 4.0, 1e-8), 10)
+    0.226368396
+    """
+    n, eps0, delta = _clone_arguments(users, local_eps, delta)
+    _within(eps0, math.log(n / (16 * math.log(2 / delta))), "eps0 <= ln(n/(16 ln(2/delta)))")
+    big = math.exp(eps0)
+    return math.log1p(math.tanh(eps0 / 2) * (8 * math.sqrt(big * math.log(4 / delta) / n) + 8 * big / n))
+
+
+@printed(
+    verdict="proven",
+    reason="the same derivation with one estimate fewer, as the authors' program evaluates it",
+    reference="the program that accompanies Feldman, McMillan, Talwar 2021, closedformanalysis",
+)
+def clones_apple(users: int, local_eps: float, delta: float) -> float:
+    r"""Closed form of the clone bound in the program published with the paper.
+
+    .. math:: \ln\Bigl(1 + \frac{(1 - 1/E_0)(a + c)}{1 + 1/(E_0(1 + a + c))}\Bigr),
+        \quad a = 8\sqrt{E_0\ln(4/\delta)/n},\; c = 8E_0/n
+
+    Parameters
+    ----------
+    users : int
+        Number n of users, 1 to 2**53.
+    local_eps : float
+        Local budget in nats, in (0, 700] and at most ln(n/(16 ln(4/delta))).
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        Upper bound of epsilon, as the program prints it.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or `local_eps` outside the domain of the closed form.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.clones_apple(10**6, 4.0, 1e-8), 10)
+    0.2271308633
+    """
+    n, eps0, delta = _clone_arguments(users, local_eps, delta)
+    _within(eps0, math.log(n / (16 * math.log(4 / delta))), "eps0 <= ln(n/(16 ln(4/delta)))")
+    big = math.exp(eps0)
+    total = 8 * math.sqrt(big * math.log(4 / delta) / n) + 8 * big / n
+    return math.log1p(-math.expm1(-eps0) * total / (1 + 1 / (big * (1 + total))))
+
+
+@printed(
+    verdict="proven",
+    reason="where R_x >= (R_0 + R_1)/(e^eps0 + 1), as the numerical bound it stands above; unproven for other randomizers",
+    reference="Feldman, McMillan, Talwar 2023, Theorem 3.2, with the erratum of arXiv version 2",
+)
+def stronger_clones_closed_form(users: int, local_eps: float, delta: float) -> float:
+    r"""Printed epsilon of the stronger clone bound.
+
+    .. math:: \ln\Bigl(1 + (E_0-1)\Bigl(4\sqrt{\frac{2\ln(4/\delta)}{(E_0+1)n}} + 4/n\Bigr)\Bigr), \quad E_0 = e^{\varepsilon_0}
+
+    Parameters
+    ----------
+    users : int
+        Number n of users, 1 to 2**53.
+    local_eps : float
+        Local budget in nats, in (0, 700] and at most ln(n/(8 ln(2/delta)) - 1).
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        Upper bound of epsilon, as printed.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or `local_eps` outside the domain of the closed form.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.stronger_clones_closed_form(10**6, 4.0, 1e-8), 10)
+    0.1665166381
+    """
+    n, eps0, delta = _clone_arguments(users, local_eps, delta)
+    inner = n / (8 * math.log(2 / delta)) - 1
+    _within(eps0, math.log(inner) if inner > 0 else -math.inf, "eps0 <= ln(n/(8 ln(2/delta)) - 1)")
+    big = math.exp(eps0)
+    return math.log1p(math.expm1(eps0) * (4 * math.sqrt(2 * math.log(4 / delta) / ((big + 1) * n)) + 4 / n))
