@@ -22,7 +22,7 @@ def kernel(name):
 
 setup(
     ext_modules=cythonize(
-        [kernel(name) for name in ("_special", "_lattice")],
+        [kernel(name) for name in ("_special", "_lattice", "_blocks")],
         include_path=["src"],
         compiler_directives={
             "language_level": 3,

@@ -1,15 +1,15 @@
 """Sums of independent Bernoulli variables, by Fourier inversion along an exponentially tilted contour.
 
-Layer: scalar kernels ``noexcept nogil`` declared in _lattice.pxd (passes over the data in lattice.h), then `Lattice`,
-which hands single points and whole blocks of points to Python.
+Layer: scalar kernels ``noexcept nogil`` declared in _lattice.pxd, the passes over the data in lattice.h; _blocks.pyx
+hands single points and whole blocks of points to Python.
 """
 
 cimport cython
 from libc.math cimport INFINITY, M_LN2, M_PI, atan, atan2, ceil, cos, exp, expm1, fabs, floor, log, log1p, sin, sinh, sqrt
 from libc.stdlib cimport free, malloc
 
-from shufflebounds._core._dd cimport dd, dd_add, dd_fast_sum, dd_make, dd_prod, dd_sum
-from shufflebounds._core._special cimport c_deviance, c_log1mexp
+from shufflebounds._core._dd cimport dd, dd_add, dd_fast_sum, dd_make, dd_mul_d, dd_neg, dd_prod, dd_sum
+from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp
 
 cdef extern from "lattice.h" nogil:
     const int LATTICE_CHUNK
@@ -43,47 +43,91 @@ cdef void c_lattice_law(Law *law, const double *p, const double *q, const double
     lattice_shift(p, q, counts, groups, 1, 1, 0, &law.var)
 
 
-cdef inline double deviance(double x, double m, double d) noexcept nogil:
-    """x log(x/m) - d for any 0 <= x < 1, 0 < m < 1, d = x - m, also where x/m leaves the range of a double."""
-    if x <= 0:
+cdef inline double deviance(double m, double d) noexcept nogil:
+    """x log(x/m) - d at x = m + d, for any 0 < m < 1 and 0 <= x < 1; the rounding of x is carried along."""
+    cdef dd x = dd_sum(m, d), part
+    cdef double r, rest, log_r
+    if x.hi <= 0:
         return -d
-    if m < 1e-290 and x > 0.5:
-        return x * (log(x) - log(m)) - d
-    return c_deviance(x, m, d)
+    if fabs(d) <= (x.hi + m) / 3 or m < 1e-270 or x.hi < 1e-270:
+        if m < 1e-290 and x.hi > 0.5:
+            return x.hi * (log(x.hi) - log(m)) - d
+        return c_deviance(x.hi, m, d)
+    r = x.hi / m
+    part = dd_prod(r, m)
+    rest = (x.hi - part.hi) - part.lo + x.lo
+    log_r = log(r)
+    part = dd_prod(x.hi, log_r)
+    return (part.hi - d) + (part.lo + rest + x.lo * log_r)
 
 
-cdef void c_exponent(const Law *law, double theta, Tilt *tilt) noexcept nogil:
+cdef inline dd divergence(double p, double q, double q_lo, double x, double y, dd *d) noexcept nogil:
+    """kl(x || p) to about 2**-60 and d = x - p exactly, for the double x (or, where it is larger, the double y)."""
+    cdef double lo = 0, part, rest
+    cdef dd total
+    if x <= y:
+        d[0] = dd_sum(x, -p)
+        rest = (1 - y) - x
+    else:
+        d[0] = dd_sum(q, -y)
+        d[0] = dd_fast_sum(d[0].hi, d[0].lo + q_lo)
+        rest = (1 - x) - y
+    part = c_deviance_dd(x, p, 0, d[0].hi, d[0].lo, &lo)
+    total = dd_make(part, lo)
+    part = c_deviance_dd(y, q, q_lo, -d[0].hi, -d[0].lo, &lo)
+    total = dd_add(total, dd_make(part, lo))
+    # the larger of x and y is rounded: where c_deviance_dd takes a logarithm, it must be told by how much
+    if x <= y:
+        if fabs(d[0].hi) > 0.03125 * (y + q):
+            total = dd_add(total, dd_make(rest * (1 + log(y / q)), 0))
+    elif fabs(d[0].hi) > 0.03125 * (x + p):
+        total = dd_add(total, dd_make(rest * (1 + log(x / p)), 0))
+    return total
+
+
+cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcept nogil:
     """K(theta) - k theta = theta shift - sum g kl(x || p), a sum of non-negative deviances.
 
-    It is stationary in x - p at fixed theta, so that a rounded x costs only second order; what is left is the rounding
-    of the deviances themselves, at most 7 ulp each, which averages out over many groups.
+    It is stationary in x at fixed theta if the shift is formed from the same x, so that a rounded x costs only second
+    order. Given multiplicities, or up to 2048 groups: deviances in double-double. Otherwise in double: at most 5 ulp
+    each, averaging out over different p.
     """
     cdef double[256] x, y, d, w
-    cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta)
+    cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta), q, q_lo
     cdef Py_ssize_t start = 0, size, i
-    cdef dd total = dd_make(0, 0)
-    cdef double term, part, squares = 0
+    cdef dd total = dd_make(0, 0), shift = dd_add(law.mean, dd_make(-k, 0)), term, change
+    cdef double p, part, lost = 0
+    cdef bint careful = law.counts != NULL or law.groups <= 2048
     while start < law.groups:
         size = min(law.groups - start, <Py_ssize_t> LATTICE_CHUNK)
         lattice_fill(law.p + start, law.q + start if law.q != NULL else NULL,
                      law.counts + start if law.counts != NULL else NULL, size, a, b, c, x, y, d, w)
-        if law.counts != NULL:
+        if careful:
             for i in range(size):
-                term = w[i] * (deviance(x[i], law.p[start + i], d[i])
-                               + deviance(y[i], law.q[start + i] if law.q != NULL else 1 - law.p[start + i], -d[i]))
-                total = dd_add(total, dd_make(term, 0))
-                squares += term * term
+                p = law.p[start + i]
+                q = law.q[start + i] if law.q != NULL else 1 - p
+                q_lo = (1 - q) - p
+                if min(x[i], y[i]) > 1e-270 and min(p, q) > 1e-270:
+                    term = divergence(p, q, q_lo, x[i], y[i], &change)
+                else:
+                    term = dd_make(deviance(p, d[i]) + deviance(q, -d[i]), 0)
+                    change = dd_make(d[i], 0)
+                    lost += 10 * w[i] * term.hi
+                total = dd_add(total, dd_mul_d(term, w[i]))
+                shift = dd_add(shift, dd_mul_d(change, w[i]))
         else:
-            part = 0
+            # equal terms round alike, so that even these sums need more than double
             for i in range(size):
-                part += (deviance(x[i], law.p[start + i], d[i])
-                         + deviance(y[i], law.q[start + i] if law.q != NULL else 1 - law.p[start + i], -d[i]))
-            total = dd_add(total, dd_make(part, 0))
-            squares += part * part
+                p = law.p[start + i]
+                part = deviance(p, d[i]) + deviance(law.q[start + i] if law.q != NULL else 1 - p, -d[i])
+                total = dd_add(total, dd_make(part, 0))
+                shift = dd_add(shift, dd_make(d[i], 0))
+                lost += 10 * part
         start += size
-    total = dd_add(dd_prod(theta, tilt.shift), dd_make(-total.hi, -total.lo))
+    tilt.shift = shift.hi
+    total = dd_add(dd_mul_d(shift, theta), dd_neg(total))
     tilt.exponent = total.hi
-    tilt.exponent_error = EPS * (fabs(total.hi) + fabs(theta * tilt.shift) + 14 * sqrt(squares))
+    tilt.exponent_error = EPS * (fabs(total.hi) + lost)
 
 
 cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) noexcept nogil:
@@ -116,29 +160,13 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
     tilt.theta = theta
     tilt.shift = shift.hi
     tilt.var = var
-    c_exponent(law, theta, tilt)
+    c_exponent(law, theta, k, tilt)
     return steps
 
 
 # ------------------------------------------------------------------------------------------- characteristic function
 
-# log of the centred characteristic function of the tilted law, in whichever form costs least.
-cdef struct Phi:
-    int orders                  # > 0: the series in 4xy and x - y
-    int small                   # > 0: power sums of the small x and of the small y
-    Py_ssize_t middle           # so many groups one by one
-    double *x
-    double *y
-    double *g
-    double *heap
-    double[64] even
-    double[64] odd
-    double[28] low
-    double[28] high
-    double[72] near
-
-
-cdef void phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil:
+cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil:
     """Choose the form for nodes |sin(t/2)| <= half, and take its one pass over the data.
 
     At most 24 groups          one by one
@@ -201,7 +229,7 @@ cdef inline double sin_rest(double t) noexcept nogil:
         1 - w / 210 * (1 - w / 272)))))))
 
 
-cdef void phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase) noexcept nogil:
+cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase) noexcept nogil:
     """log|phi(t)| and arg phi(t), centred at the mean, for s = sin(t/2), c = cos(t/2), 0 <= t <= pi.
 
     One group, with delta = x - y and T = tan(t/2): log|phi| = log1p(-4xy s^2)/2;
@@ -276,12 +304,21 @@ cdef struct Inverted:
     double tail_error
 
 
-cdef double half_period(double var, double reach) noexcept nogil:
+cdef double c_half_period(double var, double reach) noexcept nogil:
     """J such that the tilted law leaves at most 2 e^-43 farther than J from a point within `reach` of its mean.
 
-    Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u; a = 9.4 sigma + 15 does.
+    Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u; a = 9.4 sigma + 15 leaves e^-43,
+    and the logarithm under the root a factor 1/sigma more, as the probabilities themselves are that small.
     """
-    return ceil(9.4 * sqrt(var) + 15 + reach)
+    return ceil(sqrt(var * (88.4 + 2 * log1p(sqrt(var)))) + 15 + reach)
+
+
+cdef double c_left_out(double var, double half, double J) noexcept nogil:
+    """Bound on the nodes left out (|phi| <= exp(-2 sigma^2 sin^2(t/2)), split at sin^2 = 3/4) and on the law beyond J."""
+    cdef double band = 0
+    if half < 1:
+        band = exp(-BAND) * (2 / J + 0.1 / sqrt(var)) + exp(-1.5 * var) if var > 29 else exp(-BAND)
+    return band + 4 * exp(-BAND) / (1 + sqrt(var))
 
 
 cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noexcept nogil:
@@ -290,13 +327,14 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
     Trapezoid on N = 2J nodes; sum_{j<J} e^(-|theta| j) of the values at k, k +- 1, ... has the transform
     (1 - (-1)^m e^(-|theta| J))/(1 - e^(-|theta| -+ i t_m)): a geometric kernel cut at J, so that no theta is too small.
     """
-    cdef double slope = fabs(tilt.theta), half, J = half_period(tilt.var, fabs(tilt.shift)), t, s, c
+    cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift))
+    cdef double t, s, c
     cdef double decay = expm1(-slope), keep = exp(-slope), cut = exp(-slope * J), value, re, im, dr, di, norm, weight
     cdef double log_abs, phase, pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0, stray, rounding
     cdef Py_ssize_t m
     cdef Phi phi
     half = sqrt(0.5 * BAND / tilt.var) if tilt.var > 0.5 * BAND else 1.0
-    phi_make(law, tilt.theta, tilt.var, half, &phi)
+    c_phi_make(law, tilt.theta, tilt.var, half, &phi)
     for m in range(<Py_ssize_t> J + 1):
         if m == J:
             t, s, c, weight = M_PI, 1, 0, 1
@@ -305,7 +343,7 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
             s, c, weight = sin(0.5 * t), cos(0.5 * t), 2 if m else 1
         if s > half:
             break
-        phi_at(&phi, t, s, c, &log_abs, &phase)
+        c_phi_at(&phi, t, s, c, &log_abs, &phase)
         value = weight * exp(log_abs)
         phase += t * tilt.shift
         re = value * cos(phase)
@@ -326,19 +364,14 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
     if phi.small:
         free(phi.heap)
     # nodes left out: int e^(-2 sigma^2 sin^2(t/2)) over them, split at sin(t/2)^2 = 3/4; then the law beyond J
-    stray = 0
-    if half < 1:
-        stray = exp(-BAND) * (2 / J + 0.1 / sqrt(tilt.var)) + exp(-1.5 * tilt.var)
-        if tilt.var < 29:
-            stray = exp(-BAND)
-    stray += 4 * exp(-BAND)
+    stray = c_left_out(tilt.var, half, J)
     out.pmf = pmf / (2 * J)
     out.tail = tail / (2 * J)
     out.pmf_error = stray + EPS * pmf_abs / (2 * J)
     out.tail_error = stray * (1 if slope * J > 1 else J) + EPS * tail_abs / (2 * J)
 
 
-cdef double log_edge(const Law *law, int all_ones) noexcept nogil:
+cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil:
     """log Pr[S = n] or log Pr[S = 0]."""
     cdef Py_ssize_t j
     cdef double mine, other, part
@@ -363,7 +396,7 @@ cdef double one_side(const Law *law, double k, int upper, double *log_pmf, doubl
         log_pmf[0] = -INFINITY
         return 0.0 if (k < 0) == (upper != 0) else -INFINITY
     if k == 0 or k == law.trials:
-        log_pmf[0] = edge = log_edge(law, k != 0)
+        log_pmf[0] = edge = c_log_edge(law, k != 0)
         rel_error[0] = -4 * EPS * edge
         return 0.0 if (k == 0) == (upper != 0) else edge
     c_lattice_tilt(law, k, 0.02, &tilt)
@@ -379,7 +412,7 @@ cdef double log_tail(const Law *law, double k, int upper, double *log_pmf, doubl
     cdef bint far = k > law.mean.hi if upper else k < law.mean.hi
     log_pmf[0] = INFINITY
     if upper and k == 1 or not upper and k == law.trials - 1:
-        edge = log_edge(law, not upper)
+        edge = c_log_edge(law, not upper)
         rel_error[0] = 4 * EPS * (1 - edge)
         return c_log1mexp(edge)
     if far or k <= 0 or k >= law.trials:
@@ -397,7 +430,7 @@ cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf
     rel_error bounds the relative error of both probabilities. A pmf above 0.8 is formed as 1 minus the two tails beside
     it, so that its logarithm is right too.
     """
-    cdef double pmf, tail, error, below, above, error_below, error_above, unused
+    cdef double pmf, tail, error, below, above, error_below = 0, error_above = 0, unused
     tail = log_tail(law, k, upper, &pmf, &error)
     if log_pmf != NULL:
         if pmf == INFINITY:
@@ -422,36 +455,3 @@ cdef double c_lattice_log_tail(const double *p, const double *q, const double *c
     cdef Law law
     c_lattice_law(&law, p, q, counts, groups)
     return c_lattice_point(&law, k, upper, log_pmf, rel_error)
-
-
-cdef class Lattice:
-    """A law and its points. Checked by the caller: as in _lattice.pxd; the arrays are contiguous float64 and kept alive here."""
-
-    cdef Law law
-    cdef readonly object p, counts
-
-    def __init__(self, const double[::1] p not None, const double[::1] counts=None):
-        self.p = p
-        self.counts = counts
-        cdef const double *g = &counts[0] if counts is not None else NULL
-        with nogil:
-            c_lattice_law(&self.law, &p[0], NULL, g, p.shape[0])
-
-    @property
-    def trials(self):
-        return self.law.trials
-
-    @property
-    def mean(self):
-        return self.law.mean.hi
-
-    @property
-    def var(self):
-        return self.law.var
-
-    def point(self, double k, bint upper):
-        """(log tail, log pmf, relative error bound) at k; the tail is Pr[S >= k] or Pr[S <= k]."""
-        cdef double pmf, error, tail
-        with nogil:
-            tail = c_lattice_point(&self.law, k, upper, &pmf, &error)
-        return tail, pmf, error

@@ -23,6 +23,26 @@ cdef struct Tilt:
     double exponent        # K(theta) - k theta
     double exponent_error  # bound on its absolute error
 
+# log of the centred characteristic function of the tilted law, in whichever form costs least.
+cdef struct Phi:
+    int orders                  # > 0: the series in 4xy and x - y
+    int small                   # > 0: power sums of the small x and of the small y
+    Py_ssize_t middle           # so many groups one by one
+    double *x
+    double *y
+    double *g
+    double *heap
+    double[64] even
+    double[64] odd
+    double[28] low
+    double[28] high
+    double[72] near
+
+cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil
+cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase) noexcept nogil
+cdef double c_half_period(double var, double reach) noexcept nogil
+cdef double c_left_out(double var, double half, double J) noexcept nogil
+cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil
 cdef void c_lattice_law(Law *law, const double *p, const double *q, const double *counts, Py_ssize_t groups) noexcept nogil
 cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) noexcept nogil
 cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil
