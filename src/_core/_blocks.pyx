@@ -6,7 +6,7 @@ made here are those of P_theta(center + j), or of the geometric sums
     sum_{i < J} e^(-theta i) P_theta(s + i)   (upper)        sum_{i < J} e^(theta i) P_theta(s - i)   (lower)
 
 and log Pr[S = s], log Pr[S >= s], log Pr[S <= s] are exponent - theta j + log(value). Rounding is absolute within a block, so a
-block serves the values within about 3.3 sigma of its center, where 1e-15 of the largest is at most 3e-13 of each.
+block serves the values above 1.5e-3 of its largest (3.6 sigma either way), with 3e-16 becoming 2e-13 at worst.
 
 Blocks near the mean share one pass over the data: with z = theta + i t, S = sinh(z/2)^2, T = tanh(z/2),
 
@@ -183,7 +183,7 @@ cdef class Lattice:
             if not fast:
                 c_lattice_tilt(&self.law, center, 0.02, &tilt)
         sigma = sqrt(tilt.var)
-        reach = ceil(3.6 * sigma) + 4
+        reach = ceil(3.8 * sigma) + 4
         span = c_half_period(tilt.var, reach + fabs(tilt.shift))
         # even, so that the node at pi is one of them; for tails a multiple of 2 of the length of the kernel
         period = 2 * next_fast_len(<Py_ssize_t> (span if kind else ceil(0.5 * (span + reach))), True)
