@@ -19,7 +19,7 @@ cdef extern from "lattice.h" nogil:
                             double c, double *x, double *y, double *d, double *w)
     dd lattice_shift(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
                      double *var)
-    dd lattice_mean(const double *p, const double *g, Py_ssize_t n, double *count)
+    dd lattice_mean(const double *p, const double *q, const double *g, Py_ssize_t n, double *count, double *var)
     void lattice_sums(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
                       int orders, double *even, double *odd)
     Py_ssize_t lattice_split(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b,
@@ -39,8 +39,7 @@ cdef void c_lattice_law(Law *law, const double *p, const double *q, const double
     law.q = q
     law.counts = counts
     law.groups = groups
-    law.mean = lattice_mean(p, counts, groups, &law.trials)
-    lattice_shift(p, q, counts, groups, 1, 1, 0, &law.var)
+    law.mean = lattice_mean(p, q, counts, groups, &law.trials, &law.var)
 
 
 cdef inline double deviance(double m, double d) noexcept nogil:
@@ -190,7 +189,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         lattice_fill(law.p, law.q, law.counts, law.groups, a, b, c, phi.x, phi.y, d, phi.g)
         phi.middle = law.groups
     elif ratio < 0.5:
-        phi.orders = min(<int> (-42 / log(ratio)) + 2, LATTICE_ORDERS)
+        phi.orders = min(<int> (-41 / log(ratio)) + 1, LATTICE_ORDERS)
         lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, phi.even, phi.odd)
     else:
         phi.small = LATTICE_SMALL

@@ -29,15 +29,30 @@ LATTICE_INLINE ptrdiff_t lattice_fill(const double *p, const double *q, const do
 {
     ptrdiff_t i, padded = (n + 7) & ~(ptrdiff_t)7;
     for (i = 0; i < n; i++) y[i] = q ? q[i] : 1 - p[i];
-    for (i = 0; i < n; i++) {
-        double up = a * p[i], down = b * y[i], r = 1 / (up + down);
-        d[i] = c * p[i] * y[i] * r;
-        x[i] = up * r;
-        y[i] = down * r;
-    }
+    if (c == 0)
+        for (i = 0; i < n; i++) {
+            x[i] = p[i];
+            d[i] = 0;
+        }
+    else
+        for (i = 0; i < n; i++) {
+            double up = a * p[i], down = b * y[i], r = 1 / (up + down);
+            d[i] = c * p[i] * y[i] * r;
+            x[i] = up * r;
+            y[i] = down * r;
+        }
     for (i = 0; i < n; i++) w[i] = g ? g[i] : 1;
     for (; i < padded; i++) x[i] = y[i] = d[i] = w[i] = 0;
     return padded;
+}
+
+/* Sum of n numbers, n a power of 2, by halving; overwrites them. */
+LATTICE_INLINE double lattice_fold(double *s, int n)
+{
+    int i, half;
+    for (half = n / 2; half >= 4; half /= 2)
+        for (i = 0; i < half; i++) s[i] += s[i + half];
+    return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
 LATTICE_INLINE double lattice_dot(const double *u, const double *v, ptrdiff_t n)
@@ -78,29 +93,62 @@ static LATTICE_CLONES dd lattice_shift(const double *p, const double *q, const d
     return shift;
 }
 
-/* sum g p as a double-double, and sum g. */
-static LATTICE_CLONES dd lattice_mean(const double *p, const double *g, ptrdiff_t n, double *count)
+/* sum g p as a double-double, sum g, and sum g p q. */
+static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const double *g, ptrdiff_t n, double *count,
+                                      double *var)
 {
-    double one[LATTICE_CHUNK], last[8] = {0};
-    dd mean = {0, 0}, total = {0, 0};
+    double x[LATTICE_CHUNK], y[LATTICE_CHUNK];
+    dd mean = {0, 0}, total = {0, 0}, spread = {0, 0};
     ptrdiff_t start, i;
-    if (g) {
+    if (g || q) {
         for (i = 0; i < n; i++) {
-            mean = dd_add(mean, dd_prod(g[i], p[i]));
-            total = dd_add(total, dd_make(g[i], 0));
+            double w = g ? g[i] : 1;
+            mean = dd_add(mean, dd_prod(w, p[i]));
+            total = dd_add(total, dd_make(w, 0));
+            spread = dd_add(spread, dd_make(w * p[i] * (q ? q[i] : 1 - p[i]), 0));
         }
         *count = total.hi;
+        *var = spread.hi;
         return mean;
     }
-    for (i = 0; i < LATTICE_CHUNK; i++) one[i] = 1;
-    for (start = 0; start + 8 <= n; start += LATTICE_CHUNK) {
-        ptrdiff_t m = n - start < LATTICE_CHUNK ? (n - start) & ~(ptrdiff_t)7 : LATTICE_CHUNK;
-        mean = dd_add(mean, dd_make(lattice_dot(p + start, one, m), 0));
+    for (start = 0; start < n; start += LATTICE_CHUNK) {
+        ptrdiff_t m = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
+        for (i = 0; i < m; i++) {
+            x[i] = p[start + i];
+            y[i] = x[i] * (1 - x[i]);
+        }
+        for (; i < LATTICE_CHUNK; i++) x[i] = y[i] = 0;
+        mean = dd_add(mean, dd_make(lattice_fold(x, LATTICE_CHUNK), 0));
+        spread = dd_add(spread, dd_make(lattice_fold(y, LATTICE_CHUNK), 0));
     }
-    for (i = n & ~(ptrdiff_t)7; i < n; i++) last[i & 7] = p[i];
-    mean = dd_add(mean, dd_make(lattice_dot(last, one, 8), 0));
     *count = (double)n;
+    *var = spread.hi;
     return mean;
+}
+
+/* power *= w and rest = rest * u + v over a chunk, with the sums of the new ones over quarters of it. */
+LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restrict w, double *__restrict rest,
+                                 const double *__restrict u, const double *__restrict v,
+                                 double *__restrict s, double *__restrict t)
+{
+    enum { Q = LATTICE_CHUNK / 4 };
+    int i;
+    for (i = 0; i < Q; i++) {
+        double a0 = power[i] * w[i], a1 = power[i + Q] * w[i + Q];
+        double a2 = power[i + 2 * Q] * w[i + 2 * Q], a3 = power[i + 3 * Q] * w[i + 3 * Q];
+        double b0 = rest[i] * u[i] + v[i], b1 = rest[i + Q] * u[i + Q] + v[i + Q];
+        double b2 = rest[i + 2 * Q] * u[i + 2 * Q] + v[i + 2 * Q], b3 = rest[i + 3 * Q] * u[i + 3 * Q] + v[i + 3 * Q];
+        power[i] = a0;
+        power[i + Q] = a1;
+        power[i + 2 * Q] = a2;
+        power[i + 3 * Q] = a3;
+        rest[i] = b0;
+        rest[i + Q] = b1;
+        rest[i + 2 * Q] = b2;
+        rest[i + 3 * Q] = b3;
+        s[i] = (a0 + a1) + (a2 + a3);
+        t[i] = (b0 + b1) + (b2 + b3);
+    }
 }
 
 /* even[m-1] = sum g w^m and odd[m-1] = sum g delta (1 - delta^2m), m = 1..orders, for w = 4xy, delta = x - y. */
@@ -108,9 +156,9 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
                                         double a, double b, double c, int orders, double *even, double *odd)
 {
     double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
-    double power[LATTICE_CHUNK], rest[LATTICE_CHUNK];
+    double power[LATTICE_CHUNK], rest[LATTICE_CHUNK], s[LATTICE_CHUNK / 4], t[LATTICE_CHUNK / 4];
     dd e[LATTICE_ORDERS], o[LATTICE_ORDERS];
-    ptrdiff_t start, i, j;
+    ptrdiff_t start, i;
     int m;
     for (m = 0; m < orders; m++) e[m] = o[m] = dd_make(0, 0);
     for (start = 0; start < n; start += LATTICE_CHUNK) {
@@ -124,18 +172,11 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
             y[i] = delta * delta;
             d[i] = w[i] * delta * four;
         }
+        for (; padded < LATTICE_CHUNK; padded++) power[padded] = x[padded] = rest[padded] = y[padded] = d[padded] = 0;
         for (m = 0; m < orders; m++) {
-            double s[8] = {0}, t[8] = {0};
-            for (i = 0; i < padded; i += 8)
-                for (j = 0; j < 8; j++) {
-                    double u = power[i + j] * x[i + j], v = rest[i + j] * y[i + j] + d[i + j];
-                    power[i + j] = u;
-                    rest[i + j] = v;
-                    s[j] += u;
-                    t[j] += v;
-                }
-            e[m] = dd_add(e[m], dd_make(((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7])), 0));
-            o[m] = dd_add(o[m], dd_make(((t[0] + t[4]) + (t[1] + t[5])) + ((t[2] + t[6]) + (t[3] + t[7])), 0));
+            lattice_step(power, x, rest, y, d, s, t);
+            e[m] = dd_add(e[m], dd_make(lattice_fold(s, LATTICE_CHUNK / 4), 0));
+            o[m] = dd_add(o[m], dd_make(lattice_fold(t, LATTICE_CHUNK / 4), 0));
         }
     }
     for (m = 0; m < orders; m++) {
@@ -150,12 +191,12 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
                                               double a, double b, double c, double *low, double *high,
                                               double *mx, double *my, double *mg, ptrdiff_t room)
 {
-    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK], power[LATTICE_CHUNK];
-    double is_high[LATTICE_CHUNK];
-    ptrdiff_t start, i, j, middle = 0;
-    dd sum[LATTICE_SMALL], diff[LATTICE_SMALL];
+    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK], s[LATTICE_CHUNK / 4];
+    double t[LATTICE_CHUNK / 4];
+    ptrdiff_t start, i, middle = 0;
+    dd sum[LATTICE_SMALL], other[LATTICE_SMALL];
     int m;
-    for (m = 0; m < LATTICE_SMALL; m++) sum[m] = diff[m] = dd_make(0, 0);
+    for (m = 0; m < LATTICE_SMALL; m++) sum[m] = other[m] = dd_make(0, 0);
     for (start = 0; start < n; start += LATTICE_CHUNK) {
         ptrdiff_t size = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
         ptrdiff_t padded = lattice_fill(p + start, q ? q + start : q, g ? g + start : g, size, a, b, c, x, y, d, w);
@@ -169,29 +210,34 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
                 middle++;
                 w[i] = 0;
             }
+        /* from here on: x the smaller of the two, y = 0, (w, d) the running powers of the low and of the high ones */
         for (i = 0; i < padded; i++) {
-            d[i] = x[i] < y[i] ? x[i] : y[i];
-            is_high[i] = x[i] < y[i] ? 0 : 1;
-            power[i] = w[i];
+            double least = x[i] < y[i] ? x[i] : y[i], high = x[i] < y[i] ? 0 : w[i];
+            w[i] -= high;
+            d[i] = high;
+            x[i] = least;
+            y[i] = 0;
         }
+        for (; padded < LATTICE_CHUNK; padded++) x[padded] = y[padded] = d[padded] = w[padded] = 0;
         for (m = 0; m < LATTICE_SMALL; m++) {
-            double s[8] = {0}, t[8] = {0};
-            for (i = 0; i < padded; i += 8)
-                for (j = 0; j < 8; j++) {
-                    double u = power[i + j] * d[i + j];
-                    power[i + j] = u;
-                    s[j] += u * (1 - is_high[i + j]);
-                    t[j] += u * is_high[i + j];
-                }
-            sum[m] = dd_add(sum[m], dd_make(((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7])), 0));
-            diff[m] = dd_add(diff[m], dd_make(((t[0] + t[4]) + (t[1] + t[5])) + ((t[2] + t[6]) + (t[3] + t[7])), 0));
+            lattice_step(w, x, d, x, y, s, t);
+            sum[m] = dd_add(sum[m], dd_make(lattice_fold(s, LATTICE_CHUNK / 4), 0));
+            other[m] = dd_add(other[m], dd_make(lattice_fold(t, LATTICE_CHUNK / 4), 0));
         }
     }
     for (m = 0; m < LATTICE_SMALL; m++) {
         low[m] = sum[m].hi;
-        high[m] = diff[m].hi;
+        high[m] = other[m].hi;
     }
     return middle;
+}
+
+/* out[j] = c0 in[j] + c1 in[j-1] + c2 in[j-2], j = 0..n+1, for in[0..n-1] with two zeros before and two after it. */
+static LATTICE_CLONES void lattice_convolve(const double *__restrict in, double *__restrict out, ptrdiff_t n,
+                                            double c0, double c1, double c2)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n + 2; j++) out[j] = c0 * in[j] + (c1 * in[j - 1] + c2 * in[j - 2]);
 }
 
 #endif

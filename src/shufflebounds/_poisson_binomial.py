@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 PMF, UPPER, LOWER = 0, 1, -1
 SERVED = 1.5e-3         # a block serves the values above this part of its largest
-DIRECT_TRIALS = 200     # up to here direct convolution is as fast, and never loses a digit
+DIRECT_TRIALS = 1000    # up to here direct convolution is as fast, and never loses a digit
 DIRECT_DEPTH = 600.0    # -log of the smallest product that may appear in it: no underflow
 MAX_TRIALS = 2.0**53
 
@@ -52,7 +52,7 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     The law is tilted to ``p e^t/(1 - p + p e^t)`` with its mean at k, and its characteristic function inverted by the
     trapezoidal rule, so that errors are relative to the probability at any depth: at most 1e-13 + 1 ulp of the logarithm
     for a single k, 1e-12 where many k share one transform (measured; the table is in the header of ``_core/_lattice.pyx``).
-    Up to 200 trials the probabilities come from direct convolution. Cost O(groups) a value, or O(groups + sigma log sigma)
+    Up to 1000 trials the probabilities come from direct convolution. Cost O(groups) a value, or O(groups + sigma log sigma)
     for every run of 7 sigma values.
 
     References
@@ -209,7 +209,7 @@ def _window_with_error(
     inner, multiplicities, shift = _checked_law(p, counts)
     if inner.size == 0:
         return shift, np.zeros(1), 0.0
-    pmf = _direct(inner, multiplicities)
+    pmf = _direct(inner, multiplicities, log_tail - 20)
     if pmf is not None:
         table, first, error = _direct_tables(pmf)[PMF], 0, 4e-16 * pmf.size
         below = above = -math.inf
@@ -276,14 +276,15 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[Floats, Floats
     return array[inside], multiplicities[inside], int(multiplicities[sure].sum())
 
 
-def _direct(p: Floats, counts: Floats | None) -> Floats | None:
-    """All probabilities by convolution, or None where that is slow or could underflow."""
+def _direct(p: Floats, counts: Floats | None, log_least: float = -math.inf) -> Floats | None:
+    """All probabilities by convolution, or None where that is slow or one above exp(log_least) could underflow."""
     trials = p.size if counts is None else counts.sum()
     if trials > DIRECT_TRIALS:
         return None
-    depth = -np.log(np.minimum(p, 1 - p))
-    if (depth.sum() if counts is None else depth @ counts) > DIRECT_DEPTH:
-        return None
+    if log_least < -DIRECT_DEPTH:
+        depth = -np.log(np.minimum(p, 1 - p))
+        if (depth.sum() if counts is None else depth @ counts) > DIRECT_DEPTH:
+            return None
     return convolve(p if counts is None else np.repeat(p, counts.astype(np.int64)))
 
 
@@ -292,8 +293,9 @@ def _direct_tables(pmf: Floats) -> dict[int, Floats]:
     lower, upper = np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]
     below, above = np.append(0.0, lower[:-1]), np.append(upper[1:], 0.0)
     tables = {}
-    for kind, mass, rest in ((PMF, pmf, below + above), (LOWER, lower, above), (UPPER, upper, below)):
-        tables[kind] = np.where(mass < 0.5, np.log(mass), np.log1p(-np.minimum(rest, 1.0)))
+    with np.errstate(divide="ignore"):
+        for kind, mass, rest in ((PMF, pmf, below + above), (LOWER, lower, above), (UPPER, upper, below)):
+            tables[kind] = np.where(mass < 0.5, np.log(mass), np.log1p(-np.minimum(rest, 1.0)))
     return tables
 
 
@@ -467,9 +469,9 @@ def _trim(table: Floats, below: float, above: float, log_tail: float) -> tuple[F
     """The smallest part of a table that leaves at most exp(log_tail) outside on each side."""
 
     def cut(logs: Floats, outside: float) -> int:
-        mass = np.logaddexp.accumulate(np.append(outside, logs[: max(1, logs.size)]))
-        return int(np.searchsorted(mass, log_tail, side="right")) - 1
+        mass = math.exp(outside - log_tail) + np.cumsum(np.exp(np.minimum(logs - log_tail, 9.0)))
+        return int(np.searchsorted(mass, 1.0, side="right"))
 
-    first = max(cut(table, below), 0)
-    last = table.size - max(cut(table[::-1], above), 0)
+    first = cut(table, below)
+    last = table.size - cut(table[::-1], above)
     return np.ascontiguousarray(table[first:last]), first
