@@ -137,7 +137,8 @@ cdef class Lattice:
         cdef double ratio = tan(0.5 * radius) ** 2
         if self.series.radius >= radius:
             return
-        self.series.orders = min(<int> (-41 / log(ratio)) + 1, 64)
+        # what is left out of log phi is below 2 sigma^2 S^(m+1)/(m+1) with sigma^2 S <= 60, S <= ratio
+        self.series.orders = min(<int> ceil(-(41.5 - log(-41 / log(ratio))) / log(ratio)), 64)
         with nogil:
             lattice_sums(self.law.p, self.law.q, self.law.counts, self.law.groups, 1, 1, 0, self.series.orders,
                          self.series.even, self.series.odd)

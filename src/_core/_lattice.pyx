@@ -189,7 +189,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         lattice_fill(law.p, law.q, law.counts, law.groups, a, b, c, phi.x, phi.y, d, phi.g)
         phi.middle = law.groups
     elif ratio < 0.5:
-        phi.orders = min(<int> (-41 / log(ratio)) + 1, LATTICE_ORDERS)
+        phi.orders = min(<int> ceil(-(41.5 - log(-41 / log(ratio))) / log(ratio)), LATTICE_ORDERS)
         lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, phi.even, phi.odd)
     else:
         phi.small = LATTICE_SMALL
