@@ -165,6 +165,23 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
 
 # ------------------------------------------------------------------------------------------- characteristic function
 
+cdef int c_orders(double var, double depth) noexcept nogil:
+    """Orders of the series in w and delta for nodes z = theta + i t, |theta| sigma <= depth.
+
+    With v = (sigma t)^2, what m orders leave out, weighed with |phi| = e^(-v/2), is at most
+    2 sigma^2 r^(m+1) e^(-v/2)/(m+1), r = tan^2 of half of |z|; the largest is at v = 2(m+1) - depth^2 or at v = 0.
+    """
+    cdef int m
+    cdef double v, r
+    for m in range(2, LATTICE_ORDERS, 2):
+        v = max(2 * (m + 1) - depth * depth, 0.0)
+        r = (depth * depth + v) / (4 * var)
+        r /= max(1 - r, 0.1)
+        if log(2 * var / (m + 1)) + (m + 1) * log(r) - 0.5 * v < -36.5:
+            return m
+    return LATTICE_ORDERS
+
+
 cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil:
     """Choose the form for nodes |sin(t/2)| <= half, and take its one pass over the data.
 
@@ -189,7 +206,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         lattice_fill(law.p, law.q, law.counts, law.groups, a, b, c, phi.x, phi.y, d, phi.g)
         phi.middle = law.groups
     elif ratio < 0.5:
-        phi.orders = min(<int> ceil(-(41.5 - log(-41 / log(ratio))) / log(ratio)), LATTICE_ORDERS)
+        phi.orders = c_orders(var, 0)
         lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, phi.even, phi.odd)
     else:
         phi.small = LATTICE_SMALL

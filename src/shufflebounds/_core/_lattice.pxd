@@ -38,6 +38,7 @@ cdef struct Phi:
     double[28] high
     double[72] near
 
+cdef int c_orders(double var, double depth) noexcept nogil
 cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil
 cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase) noexcept nogil
 cdef double c_half_period(double var, double reach) noexcept nogil
