@@ -17,7 +17,7 @@ Cost       n = 1e6 distinct p: one pass of 8 orders about 5 ns a p, then under 0
 """
 
 cimport cython
-from libc.math cimport M_PI, ceil, cos, cosh, exp, expm1, fabs, log, log2, sin, sinh, sqrt, tan, tanh
+from libc.math cimport M_PI, ceil, cos, cosh, exp, expm1, fabs, log2, sin, sinh, sqrt, tanh
 from libc.stdlib cimport free
 
 import numpy as np
@@ -26,8 +26,8 @@ from scipy.fft import next_fast_len
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
-    Law, Phi, Tilt, c_half_period, c_lattice_law, c_lattice_point, c_lattice_tilt, c_left_out, c_log_edge, c_phi_at,
-    c_phi_make,
+    Law, Phi, Tilt, c_half_period, c_lattice_law, c_lattice_point, c_lattice_tilt, c_left_out, c_log_edge, c_orders,
+    c_phi_at, c_phi_make,
 )
 
 cdef extern from "lattice.h" nogil:
@@ -39,7 +39,7 @@ cdef double EPS = 1.1102230246251565e-16
 
 ctypedef struct Series:
     int orders
-    double radius                     # for |theta + i t| up to this
+    double radius                     # for |theta| up to this
     double[64] even
     double[64] odd
 
@@ -132,12 +132,12 @@ cdef class Lattice:
             tail = c_lattice_point(&self.law, k, upper, NULL, &error)
         return tail, error
 
-    def expand(self, double radius):
-        """Take the sums of the series, for |theta + i t| <= radius <= 1."""
-        cdef double ratio = tan(0.5 * radius) ** 2
+    def expand(self, double depth):
+        """Take the sums of the series for |theta| sigma <= depth. Checked by the caller: hypot(depth, 9.4) < sigma."""
+        cdef double radius = depth / sqrt(self.law.var)
         if self.series.radius >= radius:
             return
-        self.series.orders = min(<int> (-41 / log(ratio)) + 1, 64)
+        self.series.orders = c_orders(self.law.var, depth)
         with nogil:
             lattice_sums(self.law.p, self.law.q, self.law.counts, self.law.groups, 1, 1, 0, self.series.orders,
                          self.series.even, self.series.odd)
@@ -155,8 +155,6 @@ cdef class Lattice:
             shift = gap.hi + series_moments(&self.series, theta, &var)
             if not var > 0:
                 return False
-        if theta * theta + 88 / var > self.series.radius ** 2:
-            return False
         tilt.theta = theta
         tilt.shift = shift
         tilt.var = var

@@ -60,18 +60,26 @@ cdef inline double deviance(double m, double d) noexcept nogil:
     return (part.hi - d) + (part.lo + rest + x.lo * log_r)
 
 
-cdef inline dd divergence(double p, double q, double q_lo, double x, double y, dd *d) noexcept nogil:
-    """kl(x || p) to about 2**-60 and d = x - p exactly, for the double x (or, where it is larger, the double y)."""
-    cdef double lo = 0, part, rest
+cdef inline dd divergence(double p, double q, double x, double y, dd *d) noexcept nogil:
+    """kl(x || p) to about 2**-60 and d = x - p exactly, for the double x (or, where it is larger, the double y).
+
+    Likewise the smaller of p and q is exact, the other carries what its rounding lost.
+    """
+    cdef double lo = 0, part, rest, lost = (1 - q) - p, p_lo = 0, q_lo = 0
     cdef dd total
+    if p > q:
+        p_lo = lost
+    else:
+        q_lo = lost
     if x <= y:
         d[0] = dd_sum(x, -p)
+        d[0] = dd_fast_sum(d[0].hi, d[0].lo - p_lo)
         rest = (1 - y) - x
     else:
         d[0] = dd_sum(q, -y)
         d[0] = dd_fast_sum(d[0].hi, d[0].lo + q_lo)
         rest = (1 - x) - y
-    part = c_deviance_dd(x, p, 0, d[0].hi, d[0].lo, &lo)
+    part = c_deviance_dd(x, p, p_lo, d[0].hi, d[0].lo, &lo)
     total = dd_make(part, lo)
     part = c_deviance_dd(y, q, q_lo, -d[0].hi, -d[0].lo, &lo)
     total = dd_add(total, dd_make(part, lo))
@@ -92,7 +100,7 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
     each, averaging out over different p.
     """
     cdef double[256] x, y, d, w
-    cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta), q, q_lo
+    cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta), q
     cdef Py_ssize_t start = 0, size, i
     cdef dd total = dd_make(0, 0), shift = dd_add(law.mean, dd_make(-k, 0)), term, change
     cdef double p, part, lost = 0
@@ -105,9 +113,8 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
             for i in range(size):
                 p = law.p[start + i]
                 q = law.q[start + i] if law.q != NULL else 1 - p
-                q_lo = (1 - q) - p
                 if min(x[i], y[i]) > 1e-270 and min(p, q) > 1e-270:
-                    term = divergence(p, q, q_lo, x[i], y[i], &change)
+                    term = divergence(p, q, x[i], y[i], &change)
                 else:
                     term = dd_make(deviance(p, d[i]) + deviance(q, -d[i]), 0)
                     change = dd_make(d[i], 0)
@@ -165,6 +172,23 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
 
 # ------------------------------------------------------------------------------------------- characteristic function
 
+cdef int c_orders(double var, double depth) noexcept nogil:
+    """Orders of the series in w and delta for nodes z = theta + i t, |theta| sigma <= depth.
+
+    With v = (sigma t)^2, what m orders leave out, weighed with |phi| = e^(-v/2), is at most
+    2 sigma^2 r^(m+1) e^(-v/2)/(m+1), r = tan^2 of half of |z|; the largest is at v = 2(m+1) - depth^2 or at v = 0.
+    """
+    cdef int m
+    cdef double v, r
+    for m in range(2, LATTICE_ORDERS, 2):
+        v = max(2 * (m + 1) - depth * depth, 0.0)
+        r = (depth * depth + v) / (4 * var)
+        r /= max(1 - r, 0.1)
+        if log(2 * var / (m + 1)) + (m + 1) * log(r) - 0.5 * v < -36.5:
+            return m
+    return LATTICE_ORDERS
+
+
 cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil:
     """Choose the form for nodes |sin(t/2)| <= half, and take its one pass over the data.
 
@@ -189,7 +213,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         lattice_fill(law.p, law.q, law.counts, law.groups, a, b, c, phi.x, phi.y, d, phi.g)
         phi.middle = law.groups
     elif ratio < 0.5:
-        phi.orders = min(<int> (-41 / log(ratio)) + 1, LATTICE_ORDERS)
+        phi.orders = c_orders(var, 0)
         lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, phi.even, phi.odd)
     else:
         phi.small = LATTICE_SMALL

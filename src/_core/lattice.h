@@ -104,6 +104,8 @@ static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const do
         for (i = 0; i < n; i++) {
             double w = g ? g[i] : 1;
             mean = dd_add(mean, dd_prod(w, p[i]));
+            /* the smaller of p and q is exact: what 1 - q lost by rounding */
+            if (q && p[i] > q[i]) mean = dd_add(mean, dd_make(w * ((1 - q[i]) - p[i]), 0));
             total = dd_add(total, dd_make(w, 0));
             spread = dd_add(spread, dd_make(w * p[i] * (q ? q[i] : 1 - p[i]), 0));
         }
@@ -126,28 +128,41 @@ static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const do
     return mean;
 }
 
-/* power *= w and rest = rest * u + v over a chunk, with the sums of the new ones over quarters of it. */
+/* Twice: power *= w and rest = rest * u + v over a chunk; the sums over quarters of it of the powers after the first and
+ * after the second time go to s[0], s[1], those of the rests to s[2], s[3]. */
 LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restrict w, double *__restrict rest,
                                  const double *__restrict u, const double *__restrict v,
-                                 double *__restrict s, double *__restrict t)
+                                 double (*__restrict s)[LATTICE_CHUNK / 4])
 {
     enum { Q = LATTICE_CHUNK / 4 };
     int i;
     for (i = 0; i < Q; i++) {
         double a0 = power[i] * w[i], a1 = power[i + Q] * w[i + Q];
         double a2 = power[i + 2 * Q] * w[i + 2 * Q], a3 = power[i + 3 * Q] * w[i + 3 * Q];
-        double b0 = rest[i] * u[i] + v[i], b1 = rest[i + Q] * u[i + Q] + v[i + Q];
-        double b2 = rest[i + 2 * Q] * u[i + 2 * Q] + v[i + 2 * Q], b3 = rest[i + 3 * Q] * u[i + 3 * Q] + v[i + 3 * Q];
+        s[0][i] = (a0 + a1) + (a2 + a3);
+        a0 *= w[i];
+        a1 *= w[i + Q];
+        a2 *= w[i + 2 * Q];
+        a3 *= w[i + 3 * Q];
+        s[1][i] = (a0 + a1) + (a2 + a3);
         power[i] = a0;
         power[i + Q] = a1;
         power[i + 2 * Q] = a2;
         power[i + 3 * Q] = a3;
+    }
+    for (i = 0; i < Q; i++) {
+        double b0 = rest[i] * u[i] + v[i], b1 = rest[i + Q] * u[i + Q] + v[i + Q];
+        double b2 = rest[i + 2 * Q] * u[i + 2 * Q] + v[i + 2 * Q], b3 = rest[i + 3 * Q] * u[i + 3 * Q] + v[i + 3 * Q];
+        s[2][i] = (b0 + b1) + (b2 + b3);
+        b0 = b0 * u[i] + v[i];
+        b1 = b1 * u[i + Q] + v[i + Q];
+        b2 = b2 * u[i + 2 * Q] + v[i + 2 * Q];
+        b3 = b3 * u[i + 3 * Q] + v[i + 3 * Q];
+        s[3][i] = (b0 + b1) + (b2 + b3);
         rest[i] = b0;
         rest[i + Q] = b1;
         rest[i + 2 * Q] = b2;
         rest[i + 3 * Q] = b3;
-        s[i] = (a0 + a1) + (a2 + a3);
-        t[i] = (b0 + b1) + (b2 + b3);
     }
 }
 
@@ -156,11 +171,11 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
                                         double a, double b, double c, int orders, double *even, double *odd)
 {
     double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
-    double power[LATTICE_CHUNK], rest[LATTICE_CHUNK], s[LATTICE_CHUNK / 4], t[LATTICE_CHUNK / 4];
-    dd e[LATTICE_ORDERS], o[LATTICE_ORDERS];
+    double power[LATTICE_CHUNK], rest[LATTICE_CHUNK], s[4][LATTICE_CHUNK / 4];
+    dd e[LATTICE_ORDERS + 1], o[LATTICE_ORDERS + 1];
     ptrdiff_t start, i;
     int m;
-    for (m = 0; m < orders; m++) e[m] = o[m] = dd_make(0, 0);
+    for (m = 0; m <= orders; m++) e[m] = o[m] = dd_make(0, 0);
     for (start = 0; start < n; start += LATTICE_CHUNK) {
         ptrdiff_t size = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
         ptrdiff_t padded = lattice_fill(p + start, q ? q + start : q, g ? g + start : g, size, a, b, c, x, y, d, w);
@@ -173,10 +188,12 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
             d[i] = w[i] * delta * four;
         }
         for (; padded < LATTICE_CHUNK; padded++) power[padded] = x[padded] = rest[padded] = y[padded] = d[padded] = 0;
-        for (m = 0; m < orders; m++) {
-            lattice_step(power, x, rest, y, d, s, t);
-            e[m] = dd_add(e[m], dd_make(lattice_fold(s, LATTICE_CHUNK / 4), 0));
-            o[m] = dd_add(o[m], dd_make(lattice_fold(t, LATTICE_CHUNK / 4), 0));
+        for (m = 0; m < orders; m += 2) {
+            lattice_step(power, x, rest, y, d, s);
+            for (i = 0; i < 2; i++) {
+                e[m + i] = dd_add(e[m + i], dd_make(lattice_fold(s[i], LATTICE_CHUNK / 4), 0));
+                o[m + i] = dd_add(o[m + i], dd_make(lattice_fold(s[i + 2], LATTICE_CHUNK / 4), 0));
+            }
         }
     }
     for (m = 0; m < orders; m++) {
@@ -191,8 +208,7 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
                                               double a, double b, double c, double *low, double *high,
                                               double *mx, double *my, double *mg, ptrdiff_t room)
 {
-    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK], s[LATTICE_CHUNK / 4];
-    double t[LATTICE_CHUNK / 4];
+    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK], s[4][LATTICE_CHUNK / 4];
     ptrdiff_t start, i, middle = 0;
     dd sum[LATTICE_SMALL], other[LATTICE_SMALL];
     int m;
@@ -219,10 +235,12 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
             y[i] = 0;
         }
         for (; padded < LATTICE_CHUNK; padded++) x[padded] = y[padded] = d[padded] = w[padded] = 0;
-        for (m = 0; m < LATTICE_SMALL; m++) {
-            lattice_step(w, x, d, x, y, s, t);
-            sum[m] = dd_add(sum[m], dd_make(lattice_fold(s, LATTICE_CHUNK / 4), 0));
-            other[m] = dd_add(other[m], dd_make(lattice_fold(t, LATTICE_CHUNK / 4), 0));
+        for (m = 0; m < LATTICE_SMALL; m += 2) {
+            lattice_step(w, x, d, x, y, s);
+            for (i = 0; i < 2; i++) {
+                sum[m + i] = dd_add(sum[m + i], dd_make(lattice_fold(s[i], LATTICE_CHUNK / 4), 0));
+                other[m + i] = dd_add(other[m + i], dd_make(lattice_fold(s[i + 2], LATTICE_CHUNK / 4), 0));
+            }
         }
     }
     for (m = 0; m < LATTICE_SMALL; m++) {

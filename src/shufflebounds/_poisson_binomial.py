@@ -410,9 +410,10 @@ def _blocks_from_mean(law: Lattice, log_tail: float) -> tuple[int, Floats, float
     Returns (first, logs, relative error bound, log bound of the mass below, the same above).
     """
     sigma = math.sqrt(law.var)
-    depth = math.sqrt(-2 * log_tail) + 1
-    if sigma > 0 and np.size(law.p) > 24 and math.hypot(depth, 9.4) < sigma:
-        law.expand(math.hypot(depth, 9.4) / sigma)
+    # centers lie 6.9 sigma apart and serve 3.6 sigma either way; a skew law may need one more, by a pass of its own
+    far = 7.3 * max(1.0, math.ceil((math.sqrt(-2 * log_tail) - 3.4) / 6.9))
+    if np.size(law.p) > 24 and math.hypot(far, 9.4) < sigma:
+        law.expand(far)
     center = min(max(round(law.mean), 1), law.trials - 1) if law.trials > 1 else None
     if center is None:
         ends = np.array([law.edge(False), law.edge(True)])
@@ -469,6 +470,7 @@ def _trim(table: Floats, below: float, above: float, log_tail: float) -> tuple[F
     """The smallest part of a table that leaves at most exp(log_tail) outside on each side."""
 
     def cut(logs: Floats, outside: float) -> int:
+        logs = logs[: int(np.argmax(logs > log_tail)) + 1]
         mass = math.exp(outside - log_tail) + np.cumsum(np.exp(np.minimum(logs - log_tail, 9.0)))
         return int(np.searchsorted(mass, 1.0, side="right"))
 

@@ -1,7 +1,7 @@
 # Sums of independent Bernoulli variables in groups. Methods, ranges and errors: the headers in _lattice.pyx.
 #
 # p[j], q[j] = 1 - p[j], counts[j]: probability, its complement and the multiplicity of group j. q and counts may be NULL
-# (q is then formed as 1 - p, and every multiplicity is 1). Checked by the caller: 0 < p[j] < 1, counts[j] a positive
+# (q is then formed as 1 - p, and every multiplicity is 1). The smaller of p and q is exact, the other its rounded complement. Checked by the caller: 0 < p[j] < 1, counts[j] a positive
 # integer, their total at most 2**53, k an integer.
 
 from shufflebounds._core._dd cimport dd
@@ -39,6 +39,7 @@ cdef struct Phi:
     double[72] near
 
 cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcept nogil
+cdef int c_orders(double var, double depth) noexcept nogil
 cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil
 cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase) noexcept nogil
 cdef double c_half_period(double var, double reach) noexcept nogil
