@@ -65,12 +65,13 @@ cdef inline dd divergence(double p, double q, double x, double y, dd *d) noexcep
 
     Likewise the smaller of p and q is exact, the other carries what its rounding lost.
     """
-    cdef double lo = 0, part, rest, lost = (1 - q) - p, p_lo = 0, q_lo = 0
+    cdef double lo = 0, part, rest, p_lo = 0, q_lo = 0
     cdef dd total
+    # 1 minus the larger one is exact
     if p > q:
-        p_lo = lost
+        p_lo = (1 - p) - q
     else:
-        q_lo = lost
+        q_lo = (1 - q) - p
     if x <= y:
         d[0] = dd_sum(x, -p)
         d[0] = dd_fast_sum(d[0].hi, d[0].lo - p_lo)

@@ -105,7 +105,7 @@ static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const do
             double w = g ? g[i] : 1;
             mean = dd_add(mean, dd_prod(w, p[i]));
             /* the smaller of p and q is exact: what 1 - q lost by rounding */
-            if (q && p[i] > q[i]) mean = dd_add(mean, dd_make(w * ((1 - q[i]) - p[i]), 0));
+            if (q && p[i] > q[i]) mean = dd_add(mean, dd_make(w * ((1 - p[i]) - q[i]), 0));
             total = dd_add(total, dd_make(w, 0));
             spread = dd_add(spread, dd_make(w * p[i] * (q ? q[i] : 1 - p[i]), 0));
         }
