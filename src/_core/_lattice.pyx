@@ -135,7 +135,7 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
     Newton on logit(K'(theta)/n), exactly linear in theta for one group and of slope in (0, 1] for any, inside a bracket.
     Checked by the caller: 0 < k < n. Returns the number of steps.
     """
-    cdef double low = -1500, high = 1500, theta = 0, var = law.var, mean, slope, step
+    cdef double low = -1400, high = 1400, theta = 0, var = law.var, mean, slope, step
     cdef dd gap = dd_add(law.mean, dd_make(-k, 0)), shift = gap
     cdef int steps = 0
     while fabs(shift.hi) > tolerance * (1 if var < 1 else sqrt(var)) and steps < 200:

@@ -470,7 +470,8 @@ def _trim(table: Floats, below: float, above: float, log_tail: float) -> tuple[F
     """The smallest part of a table that leaves at most exp(log_tail) outside on each side."""
 
     def cut(logs: Floats, outside: float) -> int:
-        logs = logs[: int(np.argmax(logs > log_tail)) + 1]
+        large = logs > log_tail
+        logs = logs[: int(np.argmax(large)) + 1] if large.any() else logs
         mass = math.exp(outside - log_tail) + np.cumsum(np.exp(np.minimum(logs - log_tail, 9.0)))
         return int(np.searchsorted(mass, 1.0, side="right"))
 
