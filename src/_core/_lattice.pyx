@@ -48,10 +48,10 @@ cdef inline double deviance(double m, double d) noexcept nogil:
     cdef double r, rest, log_r
     if x.hi <= 0:
         return -d
-    if fabs(d) <= (x.hi + m) / 3 or m < 1e-270 or x.hi < 1e-270:
-        if m < 1e-290 and x.hi > 0.5:
-            return x.hi * (log(x.hi) - log(m)) - d
+    if fabs(d) <= (x.hi + m) / 3:
         return c_deviance(x.hi, m, d)
+    if m < 1e-270 or x.hi < 1e-270:
+        return x.hi * (log(x.hi) - log(m)) - d
     r = x.hi / m
     part = dd_prod(r, m)
     rest = (x.hi - part.hi) - part.lo + x.lo
