@@ -240,3 +240,37 @@ def log_weighted_excess(double first, const double[::1] log_weights, double u, d
     with nogil:
         value = c_log_weighted_excess(first, &log_weights[0], count, u, v, &error)
     return value, error
+
+
+cdef double c_compound_log(int kind, double k, double first, const double *log_weights, Py_ssize_t count,
+                           double p) noexcept nogil:
+    """log Pr[X = k] (kind 0), log Pr[X <= k] (1) or log Pr[X > k] (2), X ~ Bin(S, p), Pr[S = first + i] = e^log_weights[i].
+
+    A sum of positive terms, each relatively accurate; terms 50 below the largest so far cannot be seen in it.
+    """
+    cdef double top = -INFINITY, total = 0, term
+    cdef Py_ssize_t i
+    for i in range(count):
+        if log_weights[i] < top - 50:
+            continue
+        if kind == 0:
+            term = c_binom_logpmf(k, first + i, p)
+        elif kind == 1:
+            term = c_binom_logcdf(k, first + i, p)
+        else:
+            term = c_binom_logsf(k, first + i, p)
+        term += log_weights[i]
+        if term > top:
+            total = total * exp(top - term) + 1
+            top = term
+        elif term > top - 50:
+            total += exp(term - top)
+    return top + log(total) if total > 0 else -INFINITY
+
+
+def compound_binom(int kind, const double[::1] k, double first, const double[::1] log_weights, double p, double[::1] out):
+    """Fill out with c_compound_log at every k."""
+    cdef Py_ssize_t i, count = log_weights.shape[0]
+    with nogil:
+        for i in range(k.shape[0]):
+            out[i] = c_compound_log(kind, k[i], first, &log_weights[0], count, p)

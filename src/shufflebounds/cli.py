@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -55,7 +56,16 @@ MECHANISMS: dict[str, Mechanism] = {
         {"prob": 0.5},
         shuffle.BinomialNoise.calibrate,
     ),
+    "shuffled-bits": Mechanism(
+        shuffle.ShuffledBits,
+        {"users": "number of users", "flip": "probability of flipping a bit", "ones": "how many others hold 1, or worst"},
+        {"ones": "worst"},
+        shuffle.ShuffledBits.calibrate,
+    ),
 }
+
+WORDS = {"ones": "worst"}
+"""Options that take one word beside numbers."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -66,8 +76,10 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-def _number(text: str) -> int | float:
-    """Return the number that text spells: an int where it is written as one."""
+def _parse(option: str, text: str) -> int | float | str:
+    """Return the number that text spells, an int where it is written as one, or the option's word."""
+    if text == WORDS.get(option):
+        return text
     try:
         return int(text)
     except ValueError:
@@ -93,7 +105,7 @@ def _add_mechanisms(
             sub.add_argument(
                 f"--{option.replace('_', '-')}",
                 dest=option,
-                type=_number,
+                type=partial(_parse, option),
                 required=option in extra or mechanism.required(option),
                 default=default,
                 help=text + (f" (default {default})" if default is not None else ""),
@@ -230,7 +242,7 @@ def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
         text = (row.get(option) or "").strip()
         if text:
             try:
-                given[option] = _number(text)
+                given[option] = _parse(option, text)
             except argparse.ArgumentTypeError as problem:
                 raise ValueError(f"{place}: {option}: {problem}") from None
         elif option in mechanism.defaults:

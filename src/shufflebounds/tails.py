@@ -1,9 +1,28 @@
 """Logarithms of discrete tails, relatively accurate however small the probability.
 
-``binom_logpmf``, ``binom_logcdf`` and ``binom_logsf`` are NumPy ufuncs over compiled kernels: they broadcast, take ``out=``
-and ``where=``, and follow scipy.special in that they answer NaN outside the domain.
+``binom_logpmf``, ``binom_logcdf`` and ``binom_logsf`` are NumPy ufuncs over compiled kernels: they broadcast, take
+``out=`` and ``where=``, and follow scipy.special in that they answer NaN outside the domain. The other functions validate
+their arguments once and raise ValueError. ``sf`` is Pr[X > k] throughout.
 """
 
+from shufflebounds._compound_binomial import compound_binom_logcdf, compound_binom_logpmf, compound_binom_logsf
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
+from shufflebounds._poisson_binomial import (
+    poisson_binom_logcdf,
+    poisson_binom_logpmf,
+    poisson_binom_logsf,
+    poisson_binom_window,
+)
 
-__all__ = ["binom_logcdf", "binom_logpmf", "binom_logsf"]
+__all__ = [
+    "binom_logcdf",
+    "binom_logpmf",
+    "binom_logsf",
+    "compound_binom_logcdf",
+    "compound_binom_logpmf",
+    "compound_binom_logsf",
+    "poisson_binom_logcdf",
+    "poisson_binom_logpmf",
+    "poisson_binom_logsf",
+    "poisson_binom_window",
+]

@@ -8,3 +8,7 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
 # of clones. error[0] bounds the absolute error of the logarithm, given the weights.
 cdef double c_log_weighted_excess(double first, const double *log_weights, Py_ssize_t count,
                                   double u, double v, double *error) noexcept nogil
+
+# log Pr[X = k] (kind 0), log Pr[X <= k] (1) or log Pr[X > k] (2), X ~ Bin(S, p), Pr[S = first + i] = exp(log_weights[i]).
+cdef double c_compound_log(int kind, double k, double first, const double *log_weights, Py_ssize_t count,
+                           double p) noexcept nogil
