@@ -2,5 +2,6 @@
 
 from shufflebounds.shuffle.clones import Clones, StrongerClones
 from shufflebounds.shuffle.noise import BinomialNoise
+from shufflebounds.shuffle.personalized import PersonalizedClones
 
-__all__ = ["BinomialNoise", "Clones", "StrongerClones"]
+__all__ = ["BinomialNoise", "Clones", "PersonalizedClones", "StrongerClones"]
