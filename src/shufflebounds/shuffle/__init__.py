@@ -3,5 +3,7 @@
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import Clones, StrongerClones
 from shufflebounds.shuffle.noise import BinomialNoise
+from shufflebounds.shuffle.personalized import PersonalizedClones
+from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 
-__all__ = ["BinomialNoise", "Clones", "ShuffledBits", "StrongerClones"]
+__all__ = ["BinomialNoise", "Clones", "PersonalizedBits", "PersonalizedClones", "ShuffledBits", "StrongerClones"]
