@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shufflebounds.profile import FloatArray
 
-RTOL = 1e-3
+RTOL = 0.99e-3
 """How far apart, relatively in delta, the sides may stay."""
 
 SMALL, SMALL_RTOL = 1024, 1e-9

@@ -17,7 +17,9 @@ from shufflebounds.shuffle import _worst
 __all__ = ["ShuffledBits"]
 
 
-def _sides(ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+def _sides(
+    ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
     value, error = _bits.shuffled_bits_log_delta(ones, zeros, flip, eps)
     return value - error, value + error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ MOST_GROUPS = 2**14
 """Beyond so many distinct budgets the search over targets rounds the others' flips down to so many."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Law:
     """Independent bits in groups: chance of a one, of a zero (each exact where it is the smaller), multiplicity."""
 
@@ -41,12 +42,17 @@ class _Law:
         """Return the law with the names 0 and 1 exchanged."""
         return _Law(self.zero, self.one, self.counts)
 
+    @cached_property
+    def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """What the kernel takes: the groups that hold anybody, and no multiplicities where all are 1."""
+        kept = self.counts > 0
+        one, zero, counts = (a if kept.all() else a[kept] for a in (self.one, self.zero, self.counts))
+        return one, zero, None if (counts == 1).all() else counts
+
     def sides(self, budget: float, eps: float) -> tuple[float, float]:
         """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
-        kept = self.counts > 0
         flip = math.exp(-budget) / (1 + math.exp(-budget))
-        one, zero, counts = (a if kept.all() else a[kept] for a in (self.one, self.zero, self.counts))
-        value, error = _bits.bits_log_delta(one, zero, None if (counts == 1).all() else counts, flip, eps)
+        value, error = _bits.bits_log_delta(*self.arrays, flip, eps)
         return value - error, value + error
 
 
@@ -55,8 +61,12 @@ class _PersonalPair(DominatingPair):
     budget: float
     law: _Law = field(repr=False)
 
-    def reverse(self) -> Self:
+    @cached_property
+    def _reversed(self) -> Self:
         return type(self)(self.budget, self.law.mirrored())
+
+    def reverse(self) -> Self:
+        return self._reversed
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         sides = [self.law.sides(self.budget, float(e)) for e in eps]
@@ -183,6 +193,19 @@ class PersonalizedBits(PrivacyProfile):
         budgets, bits, counts = _grouped(self.local_eps, self.bits, others)
         return _PersonalPair(float(self.local_eps[chosen]), _Law.of(budgets, bits, counts))
 
+    @cached_property
+    def _pair(self) -> DominatingPair:
+        return self.pair()
+
+    @cached_property
+    def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile]:
+        """What stands below and above the guarantee over all data."""
+        zeros = np.zeros(self.local_eps.size)
+        return (
+            type(self)(self.local_eps, bits=zeros, target=self.target),
+            PersonalizedClones.randomized_response(self.local_eps, 2, target=self.target),
+        )
+
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return both directions for known data and one target.
 
@@ -193,14 +216,12 @@ class PersonalizedBits(PrivacyProfile):
         """
         if self.bits is None or self.target is None:
             return super().pairs()
-        pair = self.pair()
-        return pair, pair.reverse()
+        return self._pair, self._pair.reverse()
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.bits is None:
-            lower = type(self)(self.local_eps, bits=np.zeros(self.local_eps.size), target=self.target)._log_delta(eps)[0]
-            clones = PersonalizedClones.randomized_response(self.local_eps, 2, target=self.target)
-            return lower, clones._log_delta(eps)[1]
+            below, above = self._enclosing
+            return below._log_delta(eps)[0], above._log_delta(eps)[1]
         if self.target is not None:
             first, second = (pair._log_delta(eps) for pair in self.pairs())
             return np.maximum(first[0], second[0]), np.maximum(first[1], second[1])
@@ -291,7 +312,7 @@ class PersonalizedBits(PrivacyProfile):
         assert known is not None
         source = _validate.generator(rng)
         flips = source.random(known.size) * (1 + np.exp(self.local_eps)) < 1
-        messages = known.astype(np.int8) ^ flips
+        messages: NDArray[np.int8] = known.astype(np.int8) ^ flips
         source.shuffle(messages)
         return messages
 
