@@ -1,6 +1,8 @@
+import inspect
+import re
 from importlib.metadata import version as installed_version
 
-from docutils.nodes import SkipNode
+from docutils.nodes import SkipNode, Text, literal_block
 from docutils.utils.math.latex2mathml import tex2mathml
 
 project = "shufflebounds"
@@ -40,21 +42,45 @@ html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "n
 html_show_sourcelink = False
 
 
-def ufunc_signature(app, what, name, obj, options, signature, return_annotation):
-    """Give a ufunc the names of its arguments, which NumPy calls x1, x2, x3."""
-    return ("(k, n, p, /, out=None, *, where=True, **kwargs)", None) if type(obj).__name__ == "ufunc" else None
+def true_signature(app, what, name, obj, options, signature, return_annotation):
+    """Name the arguments of a ufunc, which NumPy calls x1, x2, x3, and those of the formula behind a printed bound."""
+    if type(obj).__name__ == "ufunc":
+        return "(k, n, p, /, out=None, *, where=True, **kwargs)", None
+    if type(obj).__name__ == "PrintedBound":
+        return f"({', '.join(inspect.signature(obj.formula).parameters)})", None
+    return None
+
+
+def ufunc_docstring(app, what, name, obj, options, lines):
+    """Take out the indentation that NumPy leaves in a ufunc's docstring."""
+    if type(obj).__name__ == "ufunc":
+        lines[:] = inspect.cleandoc("\n".join(lines)).split("\n")
+
+
+def trim_blocks(app, doctree):
+    """Drop the empty line that ends the expected output of a doctest."""
+    for block in doctree.findall(literal_block):
+        block.rawsource = block.astext().rstrip()
+        block[:] = [Text(block.rawsource)]
+
+
+def mathml(tex, *, block):
+    """Return tex as MathML, with the thin space after log and its like that browsers leave out."""
+    return re.sub(r'<mo>&ApplyFunction;</mo>(?!\s*<mo stretchy="false">[(\[])', '<mspace width="0.17em"/>', tex2mathml(tex, as_block=block))
 
 
 def visit_math(translator, node):
-    translator.body.append(tex2mathml(node.astext()))
+    translator.body.append(mathml(node.astext(), block=False))
     raise SkipNode
 
 
 def visit_math_block(translator, node):
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    translator.body.append(f'<div style="overflow-x: auto; margin-bottom: 1.15rem">{mathml(node.astext(), block=True)}</div>')
     raise SkipNode
 
 
 def setup(app):
-    app.connect("autodoc-process-signature", ufunc_signature, priority=100)
+    app.connect("autodoc-process-signature", true_signature, priority=100)
+    app.connect("autodoc-process-docstring", ufunc_docstring, priority=100)
+    app.connect("doctree-read", trim_blocks)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))

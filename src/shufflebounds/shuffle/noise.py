@@ -57,8 +57,9 @@ class BinomialNoise(PrivacyProfile):
 
     References
     ----------
-    L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
-    V. Balcer, A. Cheu. Separating local and shuffled differential privacy via histograms, 2020, section 3 (the noise of zsum).
+    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
+
+    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, section 3 (the noise of zsum).
 
     Examples
     --------
