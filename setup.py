@@ -5,6 +5,14 @@ from setuptools import Extension, setup
 
 TRACED = bool(os.environ.get("SHUFFLEBOUNDS_COVERAGE"))
 WINDOWS = os.name == "nt"
+KERNELS = (
+    "_special",
+    "_binomial",
+    "_compound",
+    "_lattice",
+    "_blocks",
+    "_bits",
+)
 
 
 def kernel(name):
@@ -14,7 +22,7 @@ def kernel(name):
         f"shufflebounds._core.{name}",
         [f"src/_core/{name}.pyx"],
         include_dirs=[numpy.get_include(), "src/_core"],
-        depends=["src/_core/dd.h", "src/_core/tables.h"],
+        depends=["src/_core/dd.h", "src/_core/tables.h", "src/_core/lattice.h"],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + [("CYTHON_TRACE_NOGIL", "1")] * TRACED,
         extra_compile_args=["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"],
     )
@@ -22,7 +30,7 @@ def kernel(name):
 
 setup(
     ext_modules=cythonize(
-        [kernel(name) for name in ("_special", "_binomial", "_compound")],
+        [kernel(name) for name in KERNELS],
         include_path=["src"],
         compiler_directives={
             "language_level": 3,

@@ -230,7 +230,7 @@ def _solve(log_delta: Callable[[float], float], target: float, pure: float, *, u
 
 
 class DominatingPair(PrivacyProfile):
-    r"""One ordered pair of output laws (P, Q); its profile is the hockey stick :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`."""
+    r"""One ordered pair of output laws (P, Q), answering with :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`."""
 
     theorem: ClassVar[str] = "exact hockey stick of the pair"
     neighbours: ClassVar[str] = "P against Q, in this order"

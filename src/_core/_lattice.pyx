@@ -1,0 +1,481 @@
+"""Sums of independent Bernoulli variables, by Fourier inversion along an exponentially tilted contour.
+
+Layer: scalar kernels ``noexcept nogil`` declared in _lattice.pxd, the passes over the data in lattice.h; _blocks.pyx
+hands single points and whole blocks of points to Python.
+"""
+
+cimport cython
+from libc.math cimport INFINITY, M_LN2, M_PI, atan, atan2, ceil, cos, exp, expm1, fabs, floor, log, log1p, sin, sinh, sqrt
+from libc.stdlib cimport free, malloc
+
+from shufflebounds._core._dd cimport dd, dd_add, dd_fast_sum, dd_make, dd_mul_d, dd_neg, dd_prod, dd_sum
+from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp
+
+cdef extern from "lattice.h" nogil:
+    const int LATTICE_CHUNK
+    const int LATTICE_ORDERS
+    const int LATTICE_SMALL
+    Py_ssize_t lattice_fill(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b,
+                            double c, double *x, double *y, double *d, double *w)
+    dd lattice_shift(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
+                     double *var)
+    dd lattice_mean(const double *p, const double *q, const double *g, Py_ssize_t n, double *count, double *var)
+    void lattice_sums(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
+                      int orders, double *even, double *odd)
+    Py_ssize_t lattice_split(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b,
+                             double c, double *low, double *high, double *mx, double *my, double *mg, Py_ssize_t room)
+
+cdef double EPS = 1.1102230246251565e-16          # half an ulp of 1
+cdef double BAND = 43.0                           # nodes with |phi| <= e^-43 are left out
+cdef Py_ssize_t FEW = 24                          # so many groups are treated one by one at every node
+
+
+# ---------------------------------------------------------------------------------------------------------------- tilt
+
+cdef void c_lattice_law(Law *law, const double *p, const double *q, const double *counts,
+                        Py_ssize_t groups) noexcept nogil:
+    """Mean (as a double-double), variance and number of trials."""
+    law.p = p
+    law.q = q
+    law.counts = counts
+    law.groups = groups
+    law.mean = lattice_mean(p, q, counts, groups, &law.trials, &law.var)
+
+
+cdef inline double deviance(double m, double d) noexcept nogil:
+    """x log(x/m) - d at x = m + d, for any 0 < m < 1 and 0 <= x < 1; the rounding of x is carried along."""
+    cdef dd x = dd_sum(m, d), part
+    cdef double r, rest, log_r
+    if x.hi <= 0:
+        return -d
+    if fabs(d) <= (x.hi + m) / 3 or m < 1e-270 or x.hi < 1e-270:
+        if m < 1e-290 and x.hi > 0.5:
+            return x.hi * (log(x.hi) - log(m)) - d
+        return c_deviance(x.hi, m, d)
+    r = x.hi / m
+    part = dd_prod(r, m)
+    rest = (x.hi - part.hi) - part.lo + x.lo
+    log_r = log(r)
+    part = dd_prod(x.hi, log_r)
+    return (part.hi - d) + (part.lo + rest + x.lo * log_r)
+
+
+cdef inline dd divergence(double p, double q, double x, double y, dd *d) noexcept nogil:
+    """kl(x || p) to about 2**-60 and d = x - p exactly, for the double x (or, where it is larger, the double y).
+
+    Likewise the smaller of p and q is exact, the other carries what its rounding lost.
+    """
+    cdef double lo = 0, part, rest, p_lo = 0, q_lo = 0
+    cdef dd total
+    # 1 minus the larger one is exact
+    if p > q:
+        p_lo = (1 - p) - q
+    else:
+        q_lo = (1 - q) - p
+    if x <= y:
+        d[0] = dd_sum(x, -p)
+        d[0] = dd_fast_sum(d[0].hi, d[0].lo - p_lo)
+        rest = (1 - y) - x
+    else:
+        d[0] = dd_sum(q, -y)
+        d[0] = dd_fast_sum(d[0].hi, d[0].lo + q_lo)
+        rest = (1 - x) - y
+    part = c_deviance_dd(x, p, p_lo, d[0].hi, d[0].lo, &lo)
+    total = dd_make(part, lo)
+    part = c_deviance_dd(y, q, q_lo, -d[0].hi, -d[0].lo, &lo)
+    total = dd_add(total, dd_make(part, lo))
+    # the larger of x and y is rounded: where c_deviance_dd takes a logarithm, it must be told by how much
+    if x <= y:
+        if fabs(d[0].hi) > 0.03125 * (y + q):
+            total = dd_add(total, dd_make(rest * (1 + log(y / q)), 0))
+    elif fabs(d[0].hi) > 0.03125 * (x + p):
+        total = dd_add(total, dd_make(rest * (1 + log(x / p)), 0))
+    return total
+
+
+cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcept nogil:
+    """K(theta) - k theta = theta shift - sum g kl(x || p), a sum of non-negative deviances.
+
+    It is stationary in x at fixed theta if the shift is formed from the same x, so that a rounded x costs only second
+    order. Given multiplicities, or up to 2048 groups: deviances in double-double. Otherwise in double: at most 5 ulp
+    each, averaging out over different p.
+    """
+    cdef double[256] x, y, d, w
+    cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta), q
+    cdef Py_ssize_t start = 0, size, i
+    cdef dd total = dd_make(0, 0), shift = dd_add(law.mean, dd_make(-k, 0)), term, change
+    cdef double p, part, lost = 0
+    cdef bint careful = law.counts != NULL or law.groups <= 2048
+    while start < law.groups:
+        size = min(law.groups - start, <Py_ssize_t> LATTICE_CHUNK)
+        lattice_fill(law.p + start, law.q + start if law.q != NULL else NULL,
+                     law.counts + start if law.counts != NULL else NULL, size, a, b, c, x, y, d, w)
+        if careful:
+            for i in range(size):
+                p = law.p[start + i]
+                q = law.q[start + i] if law.q != NULL else 1 - p
+                if min(x[i], y[i]) > 1e-270 and min(p, q) > 1e-270:
+                    term = divergence(p, q, x[i], y[i], &change)
+                else:
+                    term = dd_make(deviance(p, d[i]) + deviance(q, -d[i]), 0)
+                    change = dd_make(d[i], 0)
+                    lost += 10 * w[i] * term.hi
+                total = dd_add(total, dd_mul_d(term, w[i]))
+                shift = dd_add(shift, dd_mul_d(change, w[i]))
+        else:
+            # equal terms round alike, so that even these sums need more than double
+            for i in range(size):
+                p = law.p[start + i]
+                part = deviance(p, d[i]) + deviance(law.q[start + i] if law.q != NULL else 1 - p, -d[i])
+                total = dd_add(total, dd_make(part, 0))
+                shift = dd_add(shift, dd_make(d[i], 0))
+                lost += 10 * part
+        start += size
+    tilt.shift = shift.hi
+    total = dd_add(dd_mul_d(shift, theta), dd_neg(total))
+    tilt.exponent = total.hi
+    tilt.exponent_error = EPS * (fabs(total.hi) + lost)
+
+
+cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) noexcept nogil:
+    """theta with |K'(theta) - k| <= tolerance max(1, sigma), and the tilted law's shift, variance and exponent.
+
+    Newton on logit(K'(theta)/n), exactly linear in theta for one group and of slope in (0, 1] for any, inside a bracket.
+    Checked by the caller: 0 < k < n. Returns the number of steps.
+    """
+    cdef double low = -1500, high = 1500, theta = 0, var = law.var, mean, slope, step
+    cdef dd gap = dd_add(law.mean, dd_make(-k, 0)), shift = gap
+    cdef int steps = 0
+    while fabs(shift.hi) > tolerance * (1 if var < 1 else sqrt(var)) and steps < 200:
+        steps += 1
+        if shift.hi > 0:
+            high = theta
+        else:
+            low = theta
+        mean = k + shift.hi
+        step = INFINITY
+        if 0 < mean < law.trials and var > 0:
+            slope = var * law.trials / (mean * (law.trials - mean))
+            step = (log1p(-shift.hi / mean) - log1p(shift.hi / (law.trials - mean))) / slope
+        theta += step
+        if not (low < theta < high):
+            theta = 0.5 * (low + high)
+        shift = dd_add(gap, lattice_shift(law.p, law.q, law.counts, law.groups, exp(0.5 * theta), exp(-0.5 * theta),
+                                          2 * sinh(0.5 * theta), &var))
+        if low == high:
+            break
+    tilt.theta = theta
+    tilt.shift = shift.hi
+    tilt.var = var
+    c_exponent(law, theta, k, tilt)
+    return steps
+
+
+# ------------------------------------------------------------------------------------------- characteristic function
+
+cdef int c_orders(double var, double depth) noexcept nogil:
+    """Orders of the series in w and delta for nodes z = theta + i t, |theta| sigma <= depth.
+
+    With v = (sigma t)^2, what m orders leave out, weighed with |phi| = e^(-v/2), is at most
+    2 sigma^2 r^(m+1) e^(-v/2)/(m+1), r = tan^2 of half of |z|; the largest is at v = 2(m+1) - depth^2 or at v = 0.
+    """
+    cdef int m
+    cdef double v, r
+    for m in range(2, LATTICE_ORDERS, 2):
+        v = max(2 * (m + 1) - depth * depth, 0.0)
+        r = (depth * depth + v) / (4 * var)
+        r /= max(1 - r, 0.1)
+        if log(2 * var / (m + 1)) + (m + 1) * log(r) - 0.5 * v < -36.5:
+            return m
+    return LATTICE_ORDERS
+
+
+cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil:
+    """Choose the form for nodes |sin(t/2)| <= half, and take its one pass over the data.
+
+    At most 24 groups          one by one
+    tan(t/2)^2 < 1/2           series, with T = tan(t/2), S = sin(t/2), w = 4xy, delta = x - y:
+                               log|phi| = -1/2 sum_m S^2m/m sum_j g w^m,
+                               arg phi = sum_m (-1)^(m+1) T^(2m+1)/(2m+1) sum_j g delta (1 - delta^2m)
+    otherwise                  sigma < 8.1: sums of x^m over x < 1/8, of y^m over y < 1/8; at most 9.2 sigma^2 others
+    """
+    cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta)
+    cdef double ratio = half * half / (1 - half * half) if half < 1 else INFINITY
+    cdef double[256] d
+    cdef Py_ssize_t room
+    phi.orders = phi.small = 0
+    phi.middle = 0
+    phi.heap = NULL
+    phi.x = phi.near
+    phi.y = phi.near + 24
+    phi.g = phi.near + 48
+    if law.groups <= FEW:
+        # lattice_fill pads to a multiple of 8: 24 entries have room for that
+        lattice_fill(law.p, law.q, law.counts, law.groups, a, b, c, phi.x, phi.y, d, phi.g)
+        phi.middle = law.groups
+    elif ratio < 0.5:
+        phi.orders = c_orders(var, 0)
+        lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, phi.even, phi.odd)
+    else:
+        phi.small = LATTICE_SMALL
+        room = min(<Py_ssize_t> (9.2 * var) + 16, law.groups)
+        phi.heap = <double *> malloc(3 * room * sizeof(double))
+        phi.x = phi.heap
+        phi.y = phi.heap + room
+        phi.g = phi.heap + 2 * room
+        if phi.heap != NULL:
+            phi.middle = lattice_split(law.p, law.q, law.counts, law.groups, a, b, c, phi.low, phi.high,
+                                       phi.x, phi.y, phi.g, room)
+            phi.middle = min(phi.middle, room)
+
+
+cdef inline double atan_rest(double v) noexcept nogil:
+    """atan(v) - v without cancellation for small v."""
+    cdef double w = v * v, s
+    if w > 0.12:
+        return atan(v) - v
+    if w < 1e-3:
+        s = 1 / 5.0 - w * (1 / 7.0 - w * (1 / 9.0 - w * (1 / 11.0 - w / 13.0)))
+    else:
+        s = 1 / 19.0 - w * (1 / 21.0 - w * (1 / 23.0 - w * (1 / 25.0 - w * (1 / 27.0 - w * (
+            1 / 29.0 - w * (1 / 31.0 - w * (1 / 33.0 - w / 35.0)))))))
+        s = 1 / 5.0 - w * (1 / 7.0 - w * (1 / 9.0 - w * (1 / 11.0 - w * (1 / 13.0 - w * (
+            1 / 15.0 - w * (1 / 17.0 - w * s))))))
+    return -v * w * (1 / 3.0 - w * s)
+
+
+cdef inline double sin_rest(double t) noexcept nogil:
+    """sin(t) - t without cancellation for small t."""
+    cdef double w = t * t
+    if w > 1:
+        return sin(t) - t
+    return -t * w / 6 * (1 - w / 20 * (1 - w / 42 * (1 - w / 72 * (1 - w / 110 * (1 - w / 156 * (
+        1 - w / 210 * (1 - w / 272)))))))
+
+
+cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase) noexcept nogil:
+    """log|phi(t)| and arg phi(t), centred at the mean, for s = sin(t/2), c = cos(t/2), 0 <= t <= pi.
+
+    One group, with delta = x - y and T = tan(t/2): log|phi| = log1p(-4xy s^2)/2;
+    |delta| <= 1/2   arg = (atan(delta T) - delta T) - delta (atan(T) - T)
+    otherwise        arg = (atan(r) - r) + u ((sin t - t) + 2 u s^2 t)/(1 - 2 u s^2), r = u sin t/(1 - 2 u s^2), u = min(x, y)
+    """
+    cdef double s2 = s * s, total = 0, turn = 0, part, delta, u, v, sine = 2 * s * c, rest = sin_rest(t), tangent, bend
+    cdef double re, im, hold, ur, ui
+    cdef Py_ssize_t j
+    cdef int m
+    if phi.orders:
+        part = 0
+        for m in range(phi.orders, 0, -1):
+            part = part * s2 + phi.even[m - 1] / m
+        total = -0.5 * s2 * part
+        tangent = s / c
+        v = tangent * tangent
+        part = 0
+        for m in range(phi.orders, 0, -1):
+            part = phi.odd[m - 1] / (2 * m + 1) - v * part
+        turn = tangent * v * part
+        log_abs[0] = total
+        phase[0] = turn
+        return
+    if phi.small:
+        ur = -2 * s2
+        ui = sine
+        re = im = 0
+        for m in range(phi.small, 1, -1):
+            # (re, im) is the pair of Horner sums of low + high and of low - high, see below
+            part = (phi.low[m - 1] + phi.high[m - 1]) / m
+            hold = part - (re * ur - im * ui)
+            im = -(re * ui + im * ur)
+            re = hold
+        total = (phi.low[0] + phi.high[0]) * ur - (re * (ur * ur - ui * ui) - im * (2 * ur * ui))
+        re = im = 0
+        for m in range(phi.small, 1, -1):
+            part = (phi.low[m - 1] - phi.high[m - 1]) / m
+            hold = part - (re * ur - im * ui)
+            im = -(re * ui + im * ur)
+            re = hold
+        turn = (phi.low[0] - phi.high[0]) * rest - (re * (2 * ur * ui) + im * (ur * ur - ui * ui))
+    if c > 0.7:
+        tangent = s / c
+        bend = atan_rest(tangent)
+    for j in range(phi.middle):
+        v = -4 * phi.x[j] * phi.y[j] * s2
+        total += 0.5 * phi.g[j] * (log1p(v) if v > -1 else -INFINITY)
+        delta = phi.x[j] - phi.y[j]
+        if fabs(delta) <= 0.5:
+            if c > 0.7:
+                part = atan_rest(delta * tangent) - delta * bend
+            else:
+                part = atan2(delta * s, c) - 0.5 * delta * t
+        else:
+            u = phi.x[j] if delta < 0 else phi.y[j]
+            v = 1 / (1 - 2 * u * s2)
+            part = atan_rest(u * sine * v) + u * (rest + 2 * u * s2 * t) * v
+            if delta > 0:
+                part = -part
+        turn += phi.g[j] * part
+    log_abs[0] = total
+    phase[0] = turn
+
+
+# ----------------------------------------------------------------------------------------------------------- one point
+
+cdef struct Inverted:
+    double pmf                  # both relative to exp(exponent)
+    double tail
+    double pmf_error            # absolute
+    double tail_error
+
+
+cdef double c_half_period(double var, double reach) noexcept nogil:
+    """J such that the tilted law leaves at most 2 e^-43 farther than J from a point within `reach` of its mean.
+
+    Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u; a = 9.4 sigma + 15 leaves e^-43,
+    and the logarithm under the root a factor 1/sigma more, as the probabilities themselves are that small.
+    """
+    return ceil(sqrt(var * (88.4 + 2 * log1p(sqrt(var)))) + 15 + reach)
+
+
+cdef double c_left_out(double var, double half, double J) noexcept nogil:
+    """Bound on the nodes left out (|phi| <= exp(-2 sigma^2 sin^2(t/2)), split at sin^2 = 3/4) and on the law beyond J."""
+    cdef double band = 0
+    if half < 1:
+        band = exp(-BAND) * (2 / J + 0.1 / sqrt(var)) + exp(-1.5 * var) if var > 29 else exp(-BAND)
+    return band + 4 * exp(-BAND) / (1 + sqrt(var))
+
+
+cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noexcept nogil:
+    """Pr[S = k] and Pr[S >= k] (upper) or Pr[S <= k] of the law, divided by exp(K(theta) - k theta).
+
+    Trapezoid on N = 2J nodes; sum_{j<J} e^(-|theta| j) of the values at k, k +- 1, ... has the transform
+    (1 - (-1)^m e^(-|theta| J))/(1 - e^(-|theta| -+ i t_m)): a geometric kernel cut at J, so that no theta is too small.
+    """
+    cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift))
+    cdef double t, s, c
+    cdef double decay = expm1(-slope), keep = exp(-slope), cut = exp(-slope * J), value, re, im, dr, di, norm, weight
+    cdef double log_abs, phase, pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0, stray, rounding
+    cdef Py_ssize_t m
+    cdef Phi phi
+    half = sqrt(0.5 * BAND / tilt.var) if tilt.var > 0.5 * BAND else 1.0
+    c_phi_make(law, tilt.theta, tilt.var, half, &phi)
+    for m in range(<Py_ssize_t> J + 1):
+        if m == J:
+            t, s, c, weight = M_PI, 1, 0, 1
+        else:
+            t = M_PI * m / J
+            s, c, weight = sin(0.5 * t), cos(0.5 * t), 2 if m else 1
+        if s > half:
+            break
+        c_phi_at(&phi, t, s, c, &log_abs, &phase)
+        value = weight * exp(log_abs)
+        phase += t * tilt.shift
+        re = value * cos(phase)
+        im = value * sin(phase)
+        rounding = 4 + 2 * fabs(log_abs) + 2 * fabs(phase)
+        pmf += re
+        pmf_abs += value * rounding
+        dr = -decay + 2 * keep * s * s
+        di = 2 * keep * s * c if upper else -2 * keep * s * c
+        norm = dr * dr + di * di
+        weight = 1 + cut if m & 1 else -expm1(-slope * J)
+        if norm > 0:
+            tail += weight * (re * dr + im * di) / norm
+            tail_abs += weight * value * rounding / sqrt(norm)
+        elif m == 0:
+            tail += value * J
+            tail_abs += value * J * rounding
+    if phi.small:
+        free(phi.heap)
+    # nodes left out: int e^(-2 sigma^2 sin^2(t/2)) over them, split at sin(t/2)^2 = 3/4; then the law beyond J
+    stray = c_left_out(tilt.var, half, J)
+    out.pmf = pmf / (2 * J)
+    out.tail = tail / (2 * J)
+    out.pmf_error = stray + EPS * pmf_abs / (2 * J)
+    out.tail_error = stray * (1 if slope * J > 1 else J) + EPS * tail_abs / (2 * J)
+
+
+cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil:
+    """log Pr[S = n] or log Pr[S = 0]."""
+    cdef Py_ssize_t j
+    cdef double mine, other, part
+    cdef dd total = dd_make(0, 0)
+    for j in range(law.groups):
+        mine = law.p[j]
+        other = law.q[j] if law.q != NULL else 1 - mine
+        if not all_ones:
+            mine, other = other, mine
+        part = log(mine) if mine < 0.5 else log1p(-other)
+        total = dd_add(total, dd_make(part if law.counts == NULL else law.counts[j] * part, 0))
+    return total.hi
+
+
+cdef double one_side(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil:
+    """log Pr[S >= k] (upper) or log Pr[S <= k] for k on that side of the mean, or for any k where it is a closed form."""
+    cdef Tilt tilt
+    cdef Inverted at
+    cdef double edge
+    if k < 0 or k > law.trials:
+        rel_error[0] = 0
+        log_pmf[0] = -INFINITY
+        return 0.0 if (k < 0) == (upper != 0) else -INFINITY
+    if k == 0 or k == law.trials:
+        log_pmf[0] = edge = c_log_edge(law, k != 0)
+        rel_error[0] = -4 * EPS * edge
+        return 0.0 if (k == 0) == (upper != 0) else edge
+    c_lattice_tilt(law, k, 0.02, &tilt)
+    invert(law, &tilt, upper, &at)
+    log_pmf[0] = tilt.exponent + log(at.pmf)
+    rel_error[0] = 2 * tilt.exponent_error + max(at.pmf_error / at.pmf, at.tail_error / at.tail) + 2 * EPS
+    return tilt.exponent + log(at.tail)
+
+
+cdef double log_tail(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil:
+    """The smaller tail by inversion; a tail above 0.6 from the other side, so that it is right as 1 minus something."""
+    cdef double toward = 1.0 if upper else -1.0, tail = -0.0, edge, unused
+    cdef bint far = k > law.mean.hi if upper else k < law.mean.hi
+    log_pmf[0] = INFINITY
+    if upper and k == 1 or not upper and k == law.trials - 1:
+        edge = c_log_edge(law, not upper)
+        rel_error[0] = 4 * EPS * (1 - edge)
+        return c_log1mexp(edge)
+    if far or k <= 0 or k >= law.trials:
+        tail = one_side(law, k, upper, log_pmf, rel_error)
+        if tail <= -0.5 or k <= 0 or k >= law.trials:
+            return tail
+    tail = one_side(law, k - toward, not upper, &unused, rel_error)
+    rel_error[0] *= exp(tail) / -expm1(tail)
+    return c_log1mexp(tail)
+
+
+cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil:
+    """log Pr[S >= k] (upper) or log Pr[S <= k]; log Pr[S = k] into log_pmf unless that is NULL.
+
+    rel_error bounds the relative error of both probabilities. A pmf above 0.8 is formed as 1 minus the two tails beside
+    it, so that its logarithm is right too.
+    """
+    cdef double pmf, tail, error, below, above, error_below = 0, error_above = 0, unused
+    tail = log_tail(law, k, upper, &pmf, &error)
+    if log_pmf != NULL:
+        if pmf == INFINITY:
+            if k < 0 or k > law.trials:
+                pmf = -INFINITY
+            else:
+                one_side(law, k, k > law.mean.hi, &pmf, &error_above)
+                error = max(error, error_above)
+        if pmf > -0.2 and 0 < k < law.trials:
+            below = log_tail(law, k - 1, 0, &unused, &error_below)
+            above = log_tail(law, k + 1, 1, &unused, &error_above)
+            pmf = log1p(-(exp(below) + exp(above)))
+            error = max(error, max(error_below, error_above))
+        log_pmf[0] = pmf
+    rel_error[0] = error + 2 * EPS
+    return tail
+
+
+cdef double c_lattice_log_tail(const double *p, const double *q, const double *counts, Py_ssize_t groups, double k,
+                               int upper, double *log_pmf, double *rel_error) noexcept nogil:
+    """`c_lattice_point` for a law that is used once."""
+    cdef Law law
+    c_lattice_law(&law, p, q, counts, groups)
+    return c_lattice_point(&law, k, upper, log_pmf, rel_error)

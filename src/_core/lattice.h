@@ -1,0 +1,261 @@
+/* Passes over the probabilities of a Poisson-binomial law, written so that a compiler can vectorise them.
+ *
+ * p, q = 1 - p and multiplicities g; q and g may be NULL (then q is formed as 1 - p, and g is 1). The tilted
+ * probabilities are x = a p/(a p + b q) and y = b q/(a p + b q) with a = e^(theta/2), b = e^(-theta/2), and
+ * d = x - p = c p q/(a p + b q) with c = 2 sinh(theta/2): none of the three is a difference.
+ *
+ * Sums run in 8 interleaved lanes over chunks of 256, and the chunks are added in double-double: the order is fixed, so
+ * every instruction set gives the same bits, and a sum of 1e7 terms keeps about 1e-15 of the sum of their magnitudes.
+ */
+#ifndef SHUFFLEBOUNDS_LATTICE_H
+#define SHUFFLEBOUNDS_LATTICE_H
+
+#include <stddef.h>
+#include "dd.h"
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
+#define LATTICE_CLONES __attribute__((target_clones("avx2", "default")))
+#define LATTICE_INLINE static inline __attribute__((always_inline))
+#else
+#define LATTICE_CLONES
+#define LATTICE_INLINE static inline
+#endif
+
+enum { LATTICE_CHUNK = 256, LATTICE_ORDERS = 64, LATTICE_SMALL = 28 };
+
+/* One chunk of x, y, d and g, padded with zeros to a multiple of 8; returns the padded length. */
+LATTICE_INLINE ptrdiff_t lattice_fill(const double *p, const double *q, const double *g, ptrdiff_t n,
+                                      double a, double b, double c, double *x, double *y, double *d, double *w)
+{
+    ptrdiff_t i, padded = (n + 7) & ~(ptrdiff_t)7;
+    for (i = 0; i < n; i++) y[i] = q ? q[i] : 1 - p[i];
+    if (c == 0)
+        for (i = 0; i < n; i++) {
+            x[i] = p[i];
+            d[i] = 0;
+        }
+    else
+        for (i = 0; i < n; i++) {
+            double up = a * p[i], down = b * y[i], r = 1 / (up + down);
+            d[i] = c * p[i] * y[i] * r;
+            x[i] = up * r;
+            y[i] = down * r;
+        }
+    for (i = 0; i < n; i++) w[i] = g ? g[i] : 1;
+    for (; i < padded; i++) x[i] = y[i] = d[i] = w[i] = 0;
+    return padded;
+}
+
+/* Sum of n numbers, n a power of 2, by halving; overwrites them. */
+LATTICE_INLINE double lattice_fold(double *s, int n)
+{
+    int i, half;
+    for (half = n / 2; half >= 4; half /= 2)
+        for (i = 0; i < half; i++) s[i] += s[i + half];
+    return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+LATTICE_INLINE double lattice_dot(const double *u, const double *v, ptrdiff_t n)
+{
+    double s[8] = {0};
+    ptrdiff_t i, j;
+    for (i = 0; i < n; i += 8)
+        for (j = 0; j < 8; j++) s[j] += u[i + j] * v[i + j];
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+}
+
+LATTICE_INLINE double lattice_dot3(const double *u, const double *v, const double *w, ptrdiff_t n)
+{
+    double s[8] = {0};
+    ptrdiff_t i, j;
+    for (i = 0; i < n; i += 8)
+        for (j = 0; j < 8; j++) s[j] += u[i + j] * v[i + j] * w[i + j];
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+}
+
+/* sum g d as a double-double (products with given g are exact), and sum g x y. */
+static LATTICE_CLONES dd lattice_shift(const double *p, const double *q, const double *g, ptrdiff_t n,
+                                       double a, double b, double c, double *var)
+{
+    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
+    dd shift = {0, 0}, total = {0, 0};
+    ptrdiff_t start, i;
+    for (start = 0; start < n; start += LATTICE_CHUNK) {
+        ptrdiff_t m = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
+        ptrdiff_t padded = lattice_fill(p + start, q ? q + start : q, g ? g + start : g, m, a, b, c, x, y, d, w);
+        if (g)
+            for (i = 0; i < m; i++) shift = dd_add(shift, dd_prod(w[i], d[i]));
+        else
+            shift = dd_add(shift, dd_make(lattice_dot(w, d, padded), 0));
+        total = dd_add(total, dd_make(lattice_dot3(w, x, y, padded), 0));
+    }
+    *var = total.hi;
+    return shift;
+}
+
+/* sum g p as a double-double, sum g, and sum g p q. */
+static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const double *g, ptrdiff_t n, double *count,
+                                      double *var)
+{
+    double x[LATTICE_CHUNK], y[LATTICE_CHUNK];
+    dd mean = {0, 0}, total = {0, 0}, spread = {0, 0};
+    ptrdiff_t start, i;
+    if (g || q) {
+        for (i = 0; i < n; i++) {
+            double w = g ? g[i] : 1;
+            mean = dd_add(mean, dd_prod(w, p[i]));
+            /* the smaller of p and q is exact: what 1 - q lost by rounding */
+            if (q && p[i] > q[i]) mean = dd_add(mean, dd_make(w * ((1 - p[i]) - q[i]), 0));
+            total = dd_add(total, dd_make(w, 0));
+            spread = dd_add(spread, dd_make(w * p[i] * (q ? q[i] : 1 - p[i]), 0));
+        }
+        *count = total.hi;
+        *var = spread.hi;
+        return mean;
+    }
+    for (start = 0; start < n; start += LATTICE_CHUNK) {
+        ptrdiff_t m = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
+        for (i = 0; i < m; i++) {
+            x[i] = p[start + i];
+            y[i] = x[i] * (1 - x[i]);
+        }
+        for (; i < LATTICE_CHUNK; i++) x[i] = y[i] = 0;
+        mean = dd_add(mean, dd_make(lattice_fold(x, LATTICE_CHUNK), 0));
+        spread = dd_add(spread, dd_make(lattice_fold(y, LATTICE_CHUNK), 0));
+    }
+    *count = (double)n;
+    *var = spread.hi;
+    return mean;
+}
+
+/* Twice: power *= w and rest = rest * u + v over a chunk; the sums over quarters of it of the powers after the first and
+ * after the second time go to s[0], s[1], those of the rests to s[2], s[3]. */
+LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restrict w, double *__restrict rest,
+                                 const double *__restrict u, const double *__restrict v,
+                                 double (*__restrict s)[LATTICE_CHUNK / 4])
+{
+    enum { Q = LATTICE_CHUNK / 4 };
+    int i;
+    for (i = 0; i < Q; i++) {
+        double a0 = power[i] * w[i], a1 = power[i + Q] * w[i + Q];
+        double a2 = power[i + 2 * Q] * w[i + 2 * Q], a3 = power[i + 3 * Q] * w[i + 3 * Q];
+        s[0][i] = (a0 + a1) + (a2 + a3);
+        a0 *= w[i];
+        a1 *= w[i + Q];
+        a2 *= w[i + 2 * Q];
+        a3 *= w[i + 3 * Q];
+        s[1][i] = (a0 + a1) + (a2 + a3);
+        power[i] = a0;
+        power[i + Q] = a1;
+        power[i + 2 * Q] = a2;
+        power[i + 3 * Q] = a3;
+    }
+    for (i = 0; i < Q; i++) {
+        double b0 = rest[i] * u[i] + v[i], b1 = rest[i + Q] * u[i + Q] + v[i + Q];
+        double b2 = rest[i + 2 * Q] * u[i + 2 * Q] + v[i + 2 * Q], b3 = rest[i + 3 * Q] * u[i + 3 * Q] + v[i + 3 * Q];
+        s[2][i] = (b0 + b1) + (b2 + b3);
+        b0 = b0 * u[i] + v[i];
+        b1 = b1 * u[i + Q] + v[i + Q];
+        b2 = b2 * u[i + 2 * Q] + v[i + 2 * Q];
+        b3 = b3 * u[i + 3 * Q] + v[i + 3 * Q];
+        s[3][i] = (b0 + b1) + (b2 + b3);
+        rest[i] = b0;
+        rest[i + Q] = b1;
+        rest[i + 2 * Q] = b2;
+        rest[i + 3 * Q] = b3;
+    }
+}
+
+/* even[m-1] = sum g w^m and odd[m-1] = sum g delta (1 - delta^2m), m = 1..orders, for w = 4xy, delta = x - y. */
+static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const double *g, ptrdiff_t n,
+                                        double a, double b, double c, int orders, double *even, double *odd)
+{
+    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
+    double power[LATTICE_CHUNK], rest[LATTICE_CHUNK], s[4][LATTICE_CHUNK / 4];
+    dd e[LATTICE_ORDERS + 1], o[LATTICE_ORDERS + 1];
+    ptrdiff_t start, i;
+    int m;
+    for (m = 0; m <= orders; m++) e[m] = o[m] = dd_make(0, 0);
+    for (start = 0; start < n; start += LATTICE_CHUNK) {
+        ptrdiff_t size = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
+        ptrdiff_t padded = lattice_fill(p + start, q ? q + start : q, g ? g + start : g, size, a, b, c, x, y, d, w);
+        for (i = 0; i < padded; i++) {
+            double delta = x[i] - y[i], four = 4 * x[i] * y[i];
+            power[i] = w[i];
+            rest[i] = 0;
+            x[i] = four;
+            y[i] = delta * delta;
+            d[i] = w[i] * delta * four;
+        }
+        for (; padded < LATTICE_CHUNK; padded++) power[padded] = x[padded] = rest[padded] = y[padded] = d[padded] = 0;
+        for (m = 0; m < orders; m += 2) {
+            lattice_step(power, x, rest, y, d, s);
+            for (i = 0; i < 2; i++) {
+                e[m + i] = dd_add(e[m + i], dd_make(lattice_fold(s[i], LATTICE_CHUNK / 4), 0));
+                o[m + i] = dd_add(o[m + i], dd_make(lattice_fold(s[i + 2], LATTICE_CHUNK / 4), 0));
+            }
+        }
+    }
+    for (m = 0; m < orders; m++) {
+        even[m] = e[m].hi;
+        odd[m] = o[m].hi;
+    }
+}
+
+/* Power sums of order 1..LATTICE_SMALL of x where x < 1/8 (low) and of y where y < 1/8 (high); the others are copied
+ * to (mx, my, mg), at most `room` of them. Returns how many there are. */
+static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, const double *g, ptrdiff_t n,
+                                              double a, double b, double c, double *low, double *high,
+                                              double *mx, double *my, double *mg, ptrdiff_t room)
+{
+    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK], s[4][LATTICE_CHUNK / 4];
+    ptrdiff_t start, i, middle = 0;
+    dd sum[LATTICE_SMALL], other[LATTICE_SMALL];
+    int m;
+    for (m = 0; m < LATTICE_SMALL; m++) sum[m] = other[m] = dd_make(0, 0);
+    for (start = 0; start < n; start += LATTICE_CHUNK) {
+        ptrdiff_t size = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
+        ptrdiff_t padded = lattice_fill(p + start, q ? q + start : q, g ? g + start : g, size, a, b, c, x, y, d, w);
+        for (i = 0; i < size; i++)
+            if (x[i] >= 0.125 && y[i] >= 0.125) {
+                if (middle < room) {
+                    mx[middle] = x[i];
+                    my[middle] = y[i];
+                    mg[middle] = w[i];
+                }
+                middle++;
+                w[i] = 0;
+            }
+        /* from here on: x the smaller of the two, y = 0, (w, d) the running powers of the low and of the high ones */
+        for (i = 0; i < padded; i++) {
+            double least = x[i] < y[i] ? x[i] : y[i], high = x[i] < y[i] ? 0 : w[i];
+            w[i] -= high;
+            d[i] = high;
+            x[i] = least;
+            y[i] = 0;
+        }
+        for (; padded < LATTICE_CHUNK; padded++) x[padded] = y[padded] = d[padded] = w[padded] = 0;
+        for (m = 0; m < LATTICE_SMALL; m += 2) {
+            lattice_step(w, x, d, x, y, s);
+            for (i = 0; i < 2; i++) {
+                sum[m + i] = dd_add(sum[m + i], dd_make(lattice_fold(s[i], LATTICE_CHUNK / 4), 0));
+                other[m + i] = dd_add(other[m + i], dd_make(lattice_fold(s[i + 2], LATTICE_CHUNK / 4), 0));
+            }
+        }
+    }
+    for (m = 0; m < LATTICE_SMALL; m++) {
+        low[m] = sum[m].hi;
+        high[m] = other[m].hi;
+    }
+    return middle;
+}
+
+/* out[j] = c0 in[j] + c1 in[j-1] + c2 in[j-2], j = 0..n+1, for in[0..n-1] with two zeros before and two after it. */
+static LATTICE_CLONES void lattice_convolve(const double *__restrict in, double *__restrict out, ptrdiff_t n,
+                                            double c0, double c1, double c2)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n + 2; j++) out[j] = c0 * in[j] + (c1 * in[j - 1] + c2 * in[j - 2]);
+}
+
+#endif

@@ -1,0 +1,52 @@
+# Sums of independent Bernoulli variables in groups. Methods, ranges and errors: the headers in _lattice.pyx.
+#
+# p[j], q[j] = 1 - p[j], counts[j]: probability, its complement and the multiplicity of group j. q and counts may be NULL
+# (q is then formed as 1 - p, and every multiplicity is 1). The smaller of p and q is exact, the other its rounded complement. Checked by the caller: 0 < p[j] < 1, counts[j] a positive
+# integer, their total at most 2**53, k an integer.
+
+from shufflebounds._core._dd cimport dd
+
+cdef struct Law:
+    const double *p
+    const double *q
+    const double *counts
+    Py_ssize_t groups
+    double trials          # sum of counts
+    dd mean                # sum of counts * p
+    double var
+
+# The law tilted by e^(theta s): its mean is k + shift.
+cdef struct Tilt:
+    double theta
+    double shift
+    double var
+    double exponent        # K(theta) - k theta
+    double exponent_error  # bound on its absolute error
+
+# log of the centred characteristic function of the tilted law, in whichever form costs least.
+cdef struct Phi:
+    int orders                  # > 0: the series in 4xy and x - y
+    int small                   # > 0: power sums of the small x and of the small y
+    Py_ssize_t middle           # so many groups one by one
+    double *x
+    double *y
+    double *g
+    double *heap
+    double[64] even
+    double[64] odd
+    double[28] low
+    double[28] high
+    double[72] near
+
+cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcept nogil
+cdef int c_orders(double var, double depth) noexcept nogil
+cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil
+cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase) noexcept nogil
+cdef double c_half_period(double var, double reach) noexcept nogil
+cdef double c_left_out(double var, double half, double J) noexcept nogil
+cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil
+cdef void c_lattice_law(Law *law, const double *p, const double *q, const double *counts, Py_ssize_t groups) noexcept nogil
+cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) noexcept nogil
+cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil
+cdef double c_lattice_log_tail(const double *p, const double *q, const double *counts, Py_ssize_t groups, double k,
+                               int upper, double *log_pmf, double *rel_error) noexcept nogil
