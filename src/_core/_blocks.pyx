@@ -174,7 +174,7 @@ cdef class Lattice:
         cdef Tilt tilt
         cdef Phi phi
         cdef bint fast = False, inside
-        cdef double sigma, reach, span, half, t, s, c, re, im, log_abs, phase, base, slope, decay, keep, cut, dr, di, norm
+        cdef double sigma, reach, span, half, t, s, c, re, im, log_abs, phase, effort, base, slope, decay, keep, cut, dr, di, norm
         cdef double value, spread = 0, weight, error
         cdef Py_ssize_t period, nodes, m, last
         with nogil:
@@ -215,9 +215,10 @@ cdef class Lattice:
                     # the tilted law's own characteristic function, about its own mean: e^(K(theta+it) - K(theta))
                     series_at(&self.series, tilt.theta, t, &log_abs, &phase)
                     log_abs -= base
+                    effort = fabs(base) + fabs(log_abs) + fabs(phase)
                     phase += t * (self.law.mean.hi - center + self.law.mean.lo)
                 else:
-                    c_phi_at(&phi, t, s, c, &log_abs, &phase)
+                    c_phi_at(&phi, t, s, c, &log_abs, &phase, &effort)
                     phase += t * tilt.shift
                 value = exp(log_abs)
                 re = value * cos(phase)
@@ -233,7 +234,7 @@ cdef class Lattice:
                     else:
                         re *= period // 2
                         value *= period // 2
-                spread += (2 if m else 1) * value * (4 + 2 * fabs(log_abs) + 2 * fabs(phase) + 3 * log2(period))
+                spread += (2 if m else 1) * value * (6 + 4 * effort + 2 * fabs(phase) + 3 * log2(period))
                 out[m] = re - 1j * im
             if not fast and phi.small:
                 free(phi.heap)

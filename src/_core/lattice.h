@@ -97,7 +97,7 @@ static LATTICE_CLONES dd lattice_shift(const double *p, const double *q, const d
 static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const double *g, ptrdiff_t n, double *count,
                                       double *var)
 {
-    double x[LATTICE_CHUNK], y[LATTICE_CHUNK];
+    double y[LATTICE_CHUNK], hi[32] = {0}, lo[32] = {0};
     dd mean = {0, 0}, total = {0, 0}, spread = {0, 0};
     ptrdiff_t start, i;
     if (g || q) {
@@ -113,14 +113,19 @@ static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const do
         *var = spread.hi;
         return mean;
     }
+    /* theta multiplies the mean minus k, so that its rounding would be seen: every addition keeps its own (Knuth) */
+    for (start = 0; start + 32 <= n; start += 32)
+        for (i = 0; i < 32; i++) {
+            double u = p[start + i], v = hi[i] + u, w = v - hi[i];
+            lo[i] += (hi[i] - (v - w)) + (u - w);
+            hi[i] = v;
+        }
+    for (i = 0; i < 32; i++) mean = dd_add(mean, dd_make(hi[i], lo[i]));
+    for (; start < n; start++) mean = dd_add(mean, dd_make(p[start], 0));
     for (start = 0; start < n; start += LATTICE_CHUNK) {
         ptrdiff_t m = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
-        for (i = 0; i < m; i++) {
-            x[i] = p[start + i];
-            y[i] = x[i] * (1 - x[i]);
-        }
-        for (; i < LATTICE_CHUNK; i++) x[i] = y[i] = 0;
-        mean = dd_add(mean, dd_make(lattice_fold(x, LATTICE_CHUNK), 0));
+        for (i = 0; i < m; i++) y[i] = p[start + i] * (1 - p[start + i]);
+        for (; i < LATTICE_CHUNK; i++) y[i] = 0;
         spread = dd_add(spread, dd_make(lattice_fold(y, LATTICE_CHUNK), 0));
     }
     *count = (double)n;

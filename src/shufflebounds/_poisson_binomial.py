@@ -156,7 +156,7 @@ def poisson_binom_window(
 ) -> tuple[int, Floats]:
     r"""Log probabilities of the values that carry all but a chosen mass of a Poisson-binomial law.
 
-    The window first, ..., last is the smallest with
+    The window first, ..., last is, up to a value at either end, the smallest with
 
     .. math:: \Pr[S < \text{first}] \le e^{\text{log\_tail}}, \qquad \Pr[S > \text{last}] \le e^{\text{log\_tail}}.
 
@@ -332,8 +332,12 @@ def _served(p: Floats, counts: Floats | None, k: Floats, kind: int) -> tuple[Flo
         upper, upper_errors = _walk(law, wanted[split:] + 1, UPPER)
         values, errors = np.concatenate([lower, upper]), np.concatenate([lower_errors, upper_errors])
         turn = slice(split, None) if kind == LOWER else slice(None, split)
-        errors[turn] *= np.exp(values[turn]) / -np.expm1(values[turn])
-        values[turn] = log1mexp(values[turn])
+        small = np.minimum(values[turn], -0.5)
+        errors[turn] *= np.exp(small) / -np.expm1(small)
+        near_one = turn.indices(wanted.size)[0] + np.flatnonzero(values[turn] > -0.5)
+        values[turn] = log1mexp(np.minimum(values[turn], 0.0))
+        for i in near_one:
+            values[i], errors[i] = law.tail(wanted[i] + (kind == UPPER), kind == UPPER)
     result[inside] = values[back]
     error[inside] = errors[back]
     return result, error
@@ -421,14 +425,14 @@ def _blocks_from_mean(law: Lattice, log_tail: float) -> tuple[int, Floats, float
     first, logs, error, _ = _block(law, center, PMF)
     above, up, below, down = -math.inf, [], -math.inf, []
     last, run, mid = first + logs.size - 1, logs, center
-    while last < law.trials and (above := _beyond(run)) > log_tail:
+    while last < law.trials and (above := _beyond(run)) > log_tail - 4:
         start, run, bound = _next(law, last, last - mid, 1)
         mid, last, error = start, last + run.size, max(error, bound)
         up.append(run)
     if last == law.trials:
         above = -math.inf
     low, run, mid = first, logs[::-1], center
-    while low > 0 and (below := _beyond(run)) > log_tail:
+    while low > 0 and (below := _beyond(run)) > log_tail - 4:
         start, run, bound = _next(law, low, mid - low, -1)
         mid, low, error = start, low - run.size, max(error, bound)
         down.append(run[::-1])
@@ -470,7 +474,8 @@ def _trim(table: Floats, below: float, above: float, log_tail: float) -> tuple[F
     """The smallest part of a table that leaves at most exp(log_tail) outside on each side."""
 
     def cut(logs: Floats, outside: float) -> int:
-        logs = logs[: int(np.argmax(logs > log_tail)) + 1]
+        large = logs > log_tail
+        logs = logs[: int(np.argmax(large)) + 1] if large.any() else logs
         mass = math.exp(outside - log_tail) + np.cumsum(np.exp(np.minimum(logs - log_tail, 9.0)))
         return int(np.searchsorted(mass, 1.0, side="right"))
 

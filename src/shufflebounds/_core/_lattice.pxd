@@ -41,7 +41,8 @@ cdef struct Phi:
 cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcept nogil
 cdef int c_orders(double var, double depth) noexcept nogil
 cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil
-cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase) noexcept nogil
+cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase,
+                   double *effort) noexcept nogil
 cdef double c_half_period(double var, double reach) noexcept nogil
 cdef double c_left_out(double var, double half, double J) noexcept nogil
 cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil
