@@ -66,7 +66,8 @@ def trim_blocks(app, doctree):
 
 def mathml(tex, *, block):
     """Return tex as MathML, with the thin space after log and its like that browsers leave out."""
-    return re.sub(r'<mo>&ApplyFunction;</mo>(?!\s*<mo stretchy="false">[(\[])', '<mspace width="0.17em"/>', tex2mathml(tex, as_block=block))
+    before_bracket = r'(?!\s*<mo stretchy="false">[(\[])'
+    return re.sub("<mo>&ApplyFunction;</mo>" + before_bracket, '<mspace width="0.17em"/>', tex2mathml(tex, as_block=block))
 
 
 def visit_math(translator, node):
