@@ -40,7 +40,8 @@ cdef struct Local:
     double here
     double above
     double strict
-    double error        # of each, absolute
+    double error        # of the first three, absolute
+    double strict_error
 
 
 cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
@@ -50,7 +51,7 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
     """
     cdef double slope = -tilt.theta, J = c_half_period(tilt.var, fabs(tilt.shift) + 1), half, t, s, c
     cdef double decay = expm1(-slope), keep = exp(-slope), cut = exp(-slope * J), geometric
-    cdef double value, re, im, dr, di, norm, wr, wi, log_abs, phase, weight, rounding, stray
+    cdef double value, re, im, dr, di, norm, wr, wi, log_abs, phase, effort, weight, rounding, stray
     cdef double here = 0, even = 0, odd = 0, strict = 0, here_abs = 0, strict_abs = 0
     cdef Py_ssize_t m
     cdef Phi phi
@@ -64,12 +65,12 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
             s, c, weight = sin(0.5 * t), cos(0.5 * t), 2 if m else 1
         if s > half:
             break
-        c_phi_at(&phi, t, s, c, &log_abs, &phase)
+        c_phi_at(&phi, t, s, c, &log_abs, &phase, &effort)
         value = weight * exp(log_abs)
         phase += t * tilt.shift
         re = value * cos(phase)
         im = value * sin(phase)
-        rounding = 6 + 2 * fabs(log_abs) + 2 * fabs(phase)
+        rounding = 6 + 4 * effort + 2 * fabs(phase)
         here += re
         here_abs += value * rounding
         even += re * (1 - 2 * s * s)
@@ -95,7 +96,8 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
     out.below = (even - odd) / (2 * J)
     out.above = (even + odd) / (2 * J)
     out.strict = strict / (2 * J)
-    out.error = stray * geometric + UNIT * (here_abs + strict_abs) / (2 * J)
+    out.error = stray + UNIT * here_abs / (2 * J)
+    out.strict_error = stray * geometric * keep + UNIT * strict_abs / (2 * J)
 
 
 cdef double tilted_variance(const Law *law, double theta) noexcept nogil:
@@ -148,7 +150,8 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
         at.strict = 0
         loss = 0
     value = gain * at.here - loss * at.strict
-    rounding = gain_error * at.here + (gain + loss) * (at.error + 4 * UNIT * (at.here + at.strict))
+    rounding = (gain_error * at.here + gain * (at.error + 4 * UNIT * at.here)
+                + loss * (at.strict_error + 4 * UNIT * at.strict))
     if value <= 2 * rounding:
         error[0] = INFINITY
         return tilt.exponent + log(gain * at.here)

@@ -75,8 +75,8 @@ def real_array(
     bad = _outside(array, low, high, open_low, open_high)
     if bad.any():
         first = array[bad].flat[0] if array.ndim else array
-        raise ValueError(f"{name}={first:.17g} must be {valid}" if array.ndim == 0
-                         else f"{name} holds {first:.17g}: every entry must be {valid}")
+        raise ValueError(f"{name}={float(first)!r} must be {valid}" if array.ndim == 0
+                         else f"{name} holds {float(first)!r}: every entry must be {valid}")
     return array
 
 

@@ -1,0 +1,359 @@
+"""Shuffled randomized response where every user flips their bit with a probability of their own."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._core import _bits
+from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds.shuffle._worst import RTOL
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+from shufflebounds.shuffle.personalized import PersonalizedClones
+
+__all__ = ["PersonalizedBits"]
+
+MOST_GROUPS = 2**14
+"""Beyond so many distinct budgets the search over targets rounds the others' flips down to so many."""
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Independent bits in groups: chance of a one, of a zero (each exact where it is the smaller), multiplicity."""
+
+    one: FloatArray
+    zero: FloatArray
+    counts: FloatArray
+
+    @classmethod
+    def of(cls, budgets: FloatArray, bits: FloatArray, counts: FloatArray) -> Self:
+        """Return the law of randomized responses to the given bits."""
+        flip, keep = np.exp(-budgets) / (1 + np.exp(-budgets)), 1 / (1 + np.exp(-budgets))
+        return cls(np.where(bits == 1, keep, flip), np.where(bits == 1, flip, keep), counts)
+
+    def mirrored(self) -> _Law:
+        """Return the law with the names 0 and 1 exchanged."""
+        return _Law(self.zero, self.one, self.counts)
+
+    def sides(self, budget: float, eps: float) -> tuple[float, float]:
+        """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
+        kept = self.counts > 0
+        flip = math.exp(-budget) / (1 + math.exp(-budget))
+        arrays = [np.ascontiguousarray(a[kept]) for a in (self.one, self.zero, self.counts)]
+        value, error = _bits.bits_log_delta(*arrays, flip, eps)
+        return value - error, value + error
+
+
+@dataclass(frozen=True, eq=False)
+class _PersonalPair(DominatingPair):
+    budget: float
+    law: _Law = field(repr=False)
+
+    def reverse(self) -> Self:
+        return type(self)(self.budget, self.law.mirrored())
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        sides = [self.law.sides(self.budget, float(e)) for e in eps]
+        return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+
+    def _pure_epsilon(self) -> float:
+        return math.nextafter(self.budget, math.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class PersonalizedBits(PrivacyProfile):
+    r"""Each user i flips their bit with probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`; the analyst sees the shuffled bits.
+
+    With W the law of the other users' sum, a Poisson-binomial law, and q, p = 1 - q the target's,
+
+    .. math:: \delta(\varepsilon) = \max_k\; (p - q e^\varepsilon)\, W(k) - (e^\varepsilon - 1) \Pr[W < k]
+
+    for the target at 0 against 1, and the same with all bits exchanged for the other direction.
+
+    Parameters
+    ----------
+    local_eps : array_like of float, shape (users,)
+        Budget of each user in nats, in [0, 700].
+    bits : array_like of 0 and 1, shape (users,), optional
+        The users' data (the target's own entry does not matter). Without it the guarantee is over all data.
+    target : int, optional
+        Index of the user whose guarantee is asked; None for everyone's, the maximum over all users.
+
+    Notes
+    -----
+    Neighbours: the target's bit is replaced. Known data: exact for the protocol, both sides about 1e-12 apart. With
+    ``target=None`` the maximum is searched best-first over intervals of sorted budgets (dropping the interval's users and
+    taking its largest budget bounds it from above, by post-processing), until the sides are within 1e-3, relatively, in delta.
+
+    Unknown data: the upper side is the clone bound with :math:`r_i = q_i`
+    (:meth:`PersonalizedClones.randomized_response`, proven for all data); the lower side is exact for the data in which the
+    others are all equal. The sides are then typically tens of per cent apart in delta: which data is worst depends on eps and
+    is not always all-equal; :meth:`ascend` looks for worse data and so raises the lower side.
+
+    Messages do not say who sent them, so there is no unbiased estimate of the number of ones when flips differ.
+
+    References
+    ----------
+    Y. Liu, S. Zhao, L. Xiong, Y. Liu, H. Chen. Echo of neighbors / personalised privacy amplification by shuffling, whose
+    rates are replaced by proven ones; V. Feldman, A. McMillan, K. Talwar 2023 for the clones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds import shuffle
+    >>> budgets = np.linspace(0.5, 2.0, 1000)
+    >>> known = shuffle.PersonalizedBits(budgets, bits=np.zeros(1000), target=999)
+    >>> print(f"{known.epsilon(1e-6):.6f}")
+    0.228206
+    """
+
+    local_eps: FloatArray
+    bits: FloatArray | None = field(default=None, kw_only=True)
+    target: int | None = field(default=None, kw_only=True)
+
+    theorem: ClassVar[str] = (
+        "known data: exact for the protocol; unknown data: clone bound with r_i = 1/(e^eps_i + 1) above, exact for all-equal "
+        "data below"
+    )
+    neighbours: ClassVar[str] = "replace the target's bit; the analyst sees the shuffled bits"
+
+    def __post_init__(self) -> None:
+        budgets = _validate.real_array("local_eps", self.local_eps, 0, MAX_LOCAL_EPS)
+        if budgets.ndim != 1:
+            raise ValueError(f"local_eps has shape {budgets.shape}: it must be one-dimensional, one budget a user")
+        budgets.setflags(write=False)
+        object.__setattr__(self, "local_eps", budgets)
+        if self.bits is not None:
+            bits = _validate.real_array("bits", self.bits, 0, 1)
+            if bits.shape != budgets.shape:
+                raise ValueError(f"bits has shape {bits.shape}: it must be that of local_eps, {budgets.shape}")
+            if ((bits != 0) & (bits != 1)).any():
+                raise ValueError(f"bits holds {bits[(bits != 0) & (bits != 1)][0]:.17g}: every entry must be 0 or 1")
+            bits.setflags(write=False)
+            object.__setattr__(self, "bits", bits)
+        if self.target is not None:
+            object.__setattr__(self, "target", _validate.integer("target", self.target, 0, budgets.size - 1))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PersonalizedBits):
+            return NotImplemented
+        same_bits = (self.bits is None) == (other.bits is None) and (
+            self.bits is None or other.bits is None or np.array_equal(self.bits, other.bits)
+        )
+        return self.target == other.target and same_bits and np.array_equal(self.local_eps, other.local_eps)
+
+    def __hash__(self) -> int:
+        return hash((self.local_eps.tobytes(), None if self.bits is None else self.bits.tobytes(), self.target))
+
+    def __repr__(self) -> str:
+        data = "None" if self.bits is None else f"<{int(self.bits.sum())} ones>"
+        return f"PersonalizedBits(<{self.local_eps.size} budgets>, bits={data}, target={self.target})"
+
+    def pair(self, target: int | None = None) -> DominatingPair:
+        """Return the sum with the target at 0 against the target at 1, for known data.
+
+        Parameters
+        ----------
+        target : int, optional
+            Index of the target; that of the mechanism by default.
+
+        Returns
+        -------
+        DominatingPair
+
+        Raises
+        ------
+        ValueError
+            If the data is unknown or no target is named, or it lies outside 0..users - 1.
+        """
+        if self.bits is None:
+            raise ValueError("bits=None must be known data: give one 0 or 1 a user")
+        chosen = self.target if target is None else target
+        if chosen is None:
+            raise ValueError("target=None must be the index of a user")
+        chosen = _validate.integer("target", chosen, 0, self.local_eps.size - 1)
+        others = np.ones(self.local_eps.size)
+        others[chosen] = 0
+        budgets, bits, counts = _grouped(self.local_eps, self.bits, others)
+        return _PersonalPair(float(self.local_eps[chosen]), _Law.of(budgets, bits, counts))
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return both directions for known data and one target.
+
+        Raises
+        ------
+        TypeError
+            If the data is unknown or the guarantee is everyone's.
+        """
+        if self.bits is None or self.target is None:
+            return super().pairs()
+        pair = self.pair()
+        return pair, pair.reverse()
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self.bits is None:
+            lower = type(self)(self.local_eps, bits=np.zeros(self.local_eps.size), target=self.target)._log_delta(eps)[0]
+            clones = PersonalizedClones.randomized_response(self.local_eps, 2, target=self.target)
+            return lower, clones._log_delta(eps)[1]
+        if self.target is not None:
+            first, second = (pair._log_delta(eps) for pair in self.pairs())
+            return np.maximum(first[0], second[0]), np.maximum(first[1], second[1])
+        sides = [_everyone(self.local_eps, self.bits, float(e)) for e in eps]
+        return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+
+    def _pure_epsilon(self) -> float:
+        budget = self.local_eps.max() if self.target is None else self.local_eps[self.target]
+        return math.nextafter(float(budget), math.inf)
+
+    def ascend(self, eps: float, *, steps: int = 100) -> Self:
+        """Return the mechanism with known data found by greedy ascent of delta at `eps`, for the lower side of unknown data.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, finite and >= 0, at which data is to be bad.
+        steps : int
+            Most changes of one user's bit, 1 to 10**6.
+
+        Returns
+        -------
+        PersonalizedBits
+            With `bits` set; its lower delta at `eps` is at least that of all-equal data.
+
+        Raises
+        ------
+        ValueError
+            If no target is named, or an argument lies outside its range.
+
+        Notes
+        -----
+        From the known data, or all zeros: change the one bit (among users of equal budget they are alike) that raises
+        delta most, until none does. A local search: it proves a lower bound, not a maximum.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shufflebounds import shuffle
+        >>> bits = shuffle.PersonalizedBits(np.log([27 / 5, 27 / 10, 49 / 10, 12 / 5]), target=0)
+        >>> worse = bits.ascend(0.0)
+        >>> worse.delta(0.0) >= bits.delta(0.0, bound="lower")
+        True
+        """
+        eps = _validate.real("eps", eps, 0)
+        steps = _validate.integer("steps", steps, 1, 10**6)
+        if self.target is None:
+            raise ValueError("target=None must be the index of a user")
+        bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits.copy()
+
+        def value(trial: FloatArray) -> float:
+            return float(type(self)(self.local_eps, bits=trial, target=self.target)._log_delta(np.array([eps]))[0][0])
+
+        best = value(bits)
+        for _ in range(steps):
+            others = np.arange(bits.size) != self.target
+            _, alike = np.unique(np.stack([self.local_eps[others], bits[others]]), axis=1, return_index=True)
+            trials = []
+            for i in np.flatnonzero(others)[alike]:
+                trial = bits.copy()
+                trial[i] = 1 - trial[i]
+                trials.append((value(trial), trial))
+            if not trials or max(t[0] for t in trials) <= best:
+                break
+            best, bits = max(trials, key=lambda t: t[0])
+        return type(self)(self.local_eps, bits=bits, target=self.target)
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int8]:
+        """Return what the analyst sees: every bit flipped with its own probability, in random order.
+
+        Parameters
+        ----------
+        values : array_like of 0 and 1, shape (users,)
+            The users' bits.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of int8, shape (users,)
+
+        Raises
+        ------
+        ValueError
+            If `values` has another shape or holds anything but 0 and 1, or `rng` is no generator.
+        """
+        known = type(self)(self.local_eps, bits=values).bits  # type: ignore[arg-type]
+        assert known is not None
+        source = _validate.generator(rng)
+        flips = source.random(known.size) * (1 + np.exp(self.local_eps)) < 1
+        messages = known.astype(np.int8) ^ flips
+        source.shuffle(messages)
+        return messages
+
+
+def _grouped(budgets: FloatArray, bits: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the distinct (budget, bit) pairs, by bit and then by budget, with their multiplicities."""
+    order = np.lexsort((budgets, bits))
+    budgets, bits, counts = budgets[order], bits[order], counts[order]
+    start = np.flatnonzero(np.r_[True, (budgets[1:] != budgets[:-1]) | (bits[1:] != bits[:-1])])
+    return budgets[start], bits[start], np.add.reduceat(counts, start)
+
+
+def _coarse(budgets: FloatArray, bits: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Round budgets up to the largest of their cell: flips only shrink, so there are fewer groups and more privacy loss."""
+    if budgets.size <= MOST_GROUPS:
+        return budgets, bits, counts
+    width = np.ptp(budgets) / (MOST_GROUPS // 2)
+    cell = np.floor((budgets - budgets.min()) / width)
+    start = np.flatnonzero(np.r_[True, (cell[1:] != cell[:-1]) | (bits[1:] != bits[:-1])])
+    return np.maximum.reduceat(budgets, start), bits[start], np.add.reduceat(counts, start)
+
+
+def _everyone(local_eps: FloatArray, data: FloatArray, eps: float) -> tuple[float, float]:
+    """Enclose log delta of the user with the largest, best-first over intervals of sorted budgets."""
+    exact = _grouped(local_eps, data, np.ones(local_eps.size))
+    budgets, bits, counts = _coarse(*exact)
+    targets = np.unique(budgets)
+
+    def above(first: int, last: int) -> float:
+        """Bound every target whose budget is targets[first..last]: none of them hides another."""
+        inside = (budgets >= targets[first]) & (budgets <= targets[last])
+        law = _Law.of(budgets, bits, np.where(inside & (first < last), 0, counts))
+        if first == last:
+            return max(side for bit in np.unique(bits[inside]) for side in one(law, targets[first], bit))
+        return max(law.sides(targets[last], eps)[1], law.mirrored().sides(targets[last], eps)[1])
+
+    def one(law: _Law, budget: float, bit: float) -> tuple[float, float]:
+        """Upper sides, both directions, of a target of this budget and bit among its own kind."""
+        rest = _Law(law.one, law.zero, law.counts - ((budgets == budget) & (bits == bit)))
+        return rest.sides(budget, eps)[1], rest.mirrored().sides(budget, eps)[1]
+
+    def below(budget: float) -> float:
+        """Lower side of the exact target of largest budget up to this one."""
+        kinds, exact_bits, exact_counts = exact
+        chosen = kinds[kinds <= budget].max()
+        lows = []
+        for bit in np.unique(exact_bits[kinds == chosen]):
+            rest = _Law.of(kinds, exact_bits, exact_counts - ((kinds == chosen) & (exact_bits == bit)))
+            lows += [rest.sides(chosen, eps)[0], rest.mirrored().sides(chosen, eps)[0]]
+        return max(lows)
+
+    best = below(targets[-1])
+    heap = [(-above(0, targets.size - 1), 0, targets.size - 1)]
+    while heap and -heap[0][0] > best + RTOL:
+        bound, first, last = heapq.heappop(heap)
+        if first == last:
+            # nothing left to split: the rounding of the others' budgets is all that parts the sides
+            heapq.heappush(heap, (bound, first, last))
+            best = max(best, below(targets[first]))
+            break
+        middle = (first + last) // 2
+        for piece in ((first, middle), (middle + 1, last)):
+            heapq.heappush(heap, (-above(*piece), *piece))
+        best = max(best, below(targets[middle]))
+    return best, max(best, -heap[0][0])

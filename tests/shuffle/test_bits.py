@@ -1,0 +1,191 @@
+"""Shuffled bits against exhaustive enumeration, the reference values and the laws of the protocol."""
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds import DominatingPair
+from shufflebounds.shuffle import ShuffledBits
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits.json").read_text())
+
+
+def convolve(law, chance):
+    """Return the law of a sum with one more bit."""
+    return [
+        (law[i] * (1 - chance) if i < len(law) else 0) + (law[i - 1] * chance if i else 0) for i in range(len(law) + 1)
+    ]
+
+
+def hockey_stick(first, second, factor):
+    """Return sum max(0, first - factor * second), exactly."""
+    return sum(max(Fraction(0), a - factor * b) for a, b in zip(first, second))
+
+
+def both_directions(chances, flip, factor):
+    """Return H(P0 || P1) and H(P1 || P0) for other bits with the given chances of a one."""
+    law = [Fraction(1)]
+    for chance in chances:
+        law = convolve(law, chance)
+    zero, one = convolve(law, flip), convolve(law, 1 - flip)
+    return hockey_stick(zero, one, factor), hockey_stick(one, zero, factor)
+
+
+def logarithm(value):
+    """Return log of a fraction to 40 digits."""
+    with mpmath.workdps(40):
+        return mpmath.log(mpmath.mpf(value.numerator) / value.denominator) if value else -mpmath.inf
+
+
+def rational(eps):
+    """Return the fraction nearest to e^eps; its error of 1e-40 is far below what is asserted."""
+    with mpmath.workdps(60):
+        return Fraction(int(mpmath.exp(mpmath.mpf(eps)) * 10**45), 10**45)
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.1, 0.5, 1.0, 2.5])
+@pytest.mark.parametrize("flip", [1e-6, 0.01, 0.125, 0.3, 0.4375])
+def test_every_data_of_up_to_twelve_users(flip, eps):
+    q, factor = Fraction(flip), rational(eps)
+    for users in (1, 2, 3, 5, 8, 12):
+        worst = Fraction(0)
+        for ones in range(users):
+            exact = max(both_directions([1 - q] * ones + [q] * (users - 1 - ones), q, factor))
+            worst = max(worst, exact)
+            mechanism = ShuffledBits(users, flip, ones=ones)
+            lower, upper = (mechanism.log_delta(eps, bound=side) for side in ("lower", "upper"))
+            true = logarithm(exact)
+            assert lower <= true <= upper
+            assert upper == lower == -math.inf or upper - lower <= 1e-10
+        for side in ("lower", "upper"):
+            value = ShuffledBits(users, flip).log_delta(eps, bound=side)
+            true = logarithm(worst)
+            assert value <= true if side == "lower" else value >= true
+            assert true == -mpmath.inf or abs(value - true) < 2e-9
+
+
+@pytest.mark.parametrize("entry", [x for x in REFERENCE if x["id"].startswith("shuffled-bits/s001.delta")
+                                   and ("H(P0||P1)" in x["quantity"] or "H(P1||P0)" in x["quantity"])],
+                         ids=lambda x: x["id"])
+def test_reference_pairs(entry):
+    p = entry["params"]
+    mechanism = ShuffledBits(p["n"], float(p["q"]))
+    pair = mechanism.pair(p.get("m", 0))
+    pair = pair.reverse() if "H(P1||P0)" in entry["quantity"] else pair
+    true = mpmath.log(mpmath.mpf(entry["value"]))
+    # the printed decimals of q and eps are rounded to doubles: a few 1e-14 in the logarithm
+    assert pair.log_delta(float(p["eps"]), bound="lower") - 1e-13 <= true <= pair.log_delta(float(p["eps"])) + 1e-13
+    assert abs(pair.log_delta(float(p["eps"])) - true) < 5e-12
+
+
+@pytest.mark.parametrize("entry", [x for x in REFERENCE if "delta_exact.n100.lam58" in x["id"]], ids=lambda x: x["id"])
+def test_reference_worst_case(entry):
+    p = entry["params"]
+    mechanism, eps, true = ShuffledBits.boolean_sum(p["n"], p["lam"]), float(p["eps"]), float(entry["value"])
+    assert mechanism.delta(eps, bound="lower") <= true * (1 + 1e-13)
+    assert true * (1 - 1e-13) <= mechanism.delta(eps) <= true * (1 + 1e-8)
+
+
+def test_the_worst_data_is_not_all_zeros():
+    # seed 001's calibrated flip for a million users: m = 1466 is worse by 1.8 %
+    mechanism = ShuffledBits(10**6, 5.7017637389136647e-5)
+    assert mechanism.delta(1.0, bound="lower") > 1.0176e-9 > ShuffledBits(10**6, mechanism.flip, ones=0).delta(1.0)
+    assert mechanism.delta(1.0) < 1.001 * mechanism.delta(1.0, bound="lower") * (1 + 1e-6)
+
+
+@given(users=st.integers(1, 2**53), flip=st.floats(1e-12, 0.5), share=st.floats(0, 1), eps=st.floats(0, 20))
+@settings(max_examples=300, deadline=None)
+def test_laws(users, flip, share, eps):
+    ones = min(int(share * users), users - 1)
+    mechanism = ShuffledBits(users, flip, ones=ones)
+    lower, upper = mechanism.log_delta(eps, bound="lower"), mechanism.log_delta(eps)
+    assert lower <= upper <= 0
+    # exchanging 0 and 1 is a symmetry, more eps is less delta, and more users or flips are post-processing
+    assert ShuffledBits(users, flip, ones=users - 1 - ones).log_delta(eps, bound="lower") <= upper
+    assert mechanism.log_delta(eps + 0.1, bound="lower") <= upper
+    if users < 2**53:
+        assert ShuffledBits(users + 1, flip, ones=ones).log_delta(eps, bound="lower") <= upper
+    assert ShuffledBits(users, min(0.5, 1.5 * flip), ones=ones).log_delta(eps, bound="lower") <= upper
+
+
+@given(users=st.integers(2, 10**6), flip=st.floats(1e-6, 0.5), eps=st.floats(0, 3), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_no_data_exceeds_the_worst_case(users, flip, eps, data):
+    ones = data.draw(st.integers(0, users - 1))
+    assert ShuffledBits(users, flip, ones=ones).log_delta(eps, bound="lower") <= ShuffledBits(users, flip).log_delta(eps)
+
+
+def test_edges():
+    assert ShuffledBits(10, 0.0).delta(5.0) == 1.0
+    assert ShuffledBits(10, 0.5).delta(0.0) == 0.0
+    assert ShuffledBits(10, 0.1).epsilon(0.0) >= math.log(9)
+    assert ShuffledBits(10, 0.1).delta(math.log(9) + 1e-12) == 0.0
+    assert ShuffledBits(1, 0.25).delta(0.0, bound="lower") <= 0.5 <= ShuffledBits(1, 0.25).delta(0.0)
+
+
+@pytest.mark.parametrize(("users", "eps", "delta"), [(1000, 0.5, 1e-6), (10**6, 1.0, 1e-9), (10**9, 0.1, 1e-10),
+                                                     (7, 2.0, 1e-3), (1, 1.0, 0.1), (10, 0.0, 1e-6)])
+def test_calibration_meets_its_target(users, eps, delta):
+    mechanism = ShuffledBits.calibrate(users, eps, delta)
+    assert mechanism.delta(eps) <= delta
+    assert ShuffledBits(users, mechanism.flip * (1 - 1e-6)).delta(eps) > delta * (1 - 2e-3)
+
+
+@pytest.mark.parametrize("entry", [x for x in REFERENCE if x["id"].startswith("shuffled-bits/s001.qmin0")],
+                         ids=lambda x: x["id"])
+def test_calibration_is_not_below_the_zero_collection(entry):
+    p = entry["params"]
+    flip = ShuffledBits.calibrate(p["n"], float(p["eps"]), float(p["delta"])).flip
+    assert float(entry["value"]) * (1 - 1e-12) <= flip <= 1.01 * float(entry["value"])
+
+
+def test_pairs_are_dominating_pairs():
+    first, second = ShuffledBits(9, 0.2, ones=3).pairs()
+    assert isinstance(first, DominatingPair)
+    assert first.reverse() == second
+    assert second.reverse() == first
+    with pytest.raises(TypeError, match="not given by a list"):
+        ShuffledBits(9, 0.2).pairs()
+
+
+def test_protocol_on_data():
+    rng = np.random.default_rng(7)
+    mechanism = ShuffledBits(2000, 0.1)
+    data = np.r_[np.ones(700), np.zeros(1300)]
+    estimates = [mechanism.estimate(mechanism.randomize(data, rng)) for _ in range(400)]
+    assert abs(np.mean(estimates) - 700) < 5 * math.sqrt(mechanism.variance / 400)
+    assert 0.8 < np.var(estimates) / mechanism.variance < 1.25
+    assert mechanism.variance == pytest.approx(2000 * 0.1 * 0.9 / 0.64)
+
+
+@pytest.mark.parametrize(("arguments", "named"), [
+    ({"users": 0, "flip": 0.1}, "users=0"),
+    ({"users": 10.5, "flip": 0.1}, "users=10.5"),
+    ({"users": 2**53 + 1, "flip": 0.1}, "users=9007199254740993"),
+    ({"users": 10, "flip": 0.6}, "flip=0.6"),
+    ({"users": 10, "flip": -0.1}, "flip=-0.1"),
+    ({"users": 10, "flip": math.nan}, "flip=nan"),
+    ({"users": 10, "flip": "x"}, "flip='x'"),
+    ({"users": 10, "flip": [0.1, 0.2]}, "flip must be a single number"),
+    ({"users": 10, "flip": 0.1, "ones": 10}, "ones=10"),
+    ({"users": 10, "flip": 0.1, "ones": "best"}, "ones='best'"),
+])
+def test_bad_input(arguments, named):
+    with pytest.raises(ValueError, match=named.replace("[", r"\[")):
+        ShuffledBits(**arguments)
+
+
+def test_bad_data():
+    mechanism = ShuffledBits(3, 0.1)
+    for values, named in [([0, 1], "shape"), ([0, 1, 2], "values holds 2"), ([0, 1, 0.5], "values holds 0.5")]:
+        with pytest.raises(ValueError, match=named):
+            mechanism.randomize(values)
+    with pytest.raises(ValueError, match=r"flip=0\.5"):
+        ShuffledBits(3, 0.5).estimate([0, 1, 1])
