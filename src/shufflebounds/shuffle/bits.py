@@ -82,8 +82,9 @@ class ShuffledBits(PrivacyProfile):
 
     References
     ----------
-    M. Zhilyaev. Shuffled bits and fake records, sections 3 and 4: Lemma 4.2 (its coefficient corrected), Proposition 3.1.
-    L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, Algorithm 1.
+    Zhilyaev, M. Shuffled bits and fake records, sections 3 and 4: Lemma 4.2 (its coefficient corrected), Proposition 3.1.
+
+    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, Algorithm 1.
 
     Examples
     --------
