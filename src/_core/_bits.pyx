@@ -17,12 +17,17 @@ Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; 
 """
 
 cimport cython
-from libc.math cimport INFINITY, M_PI, NAN, cos, exp, expm1, fabs, floor, log, log1p, sin, sqrt
+from libc.math cimport INFINITY, M_PI, NAN, cos, exp, expm1, fabs, floor, log, sin, sinh, sqrt
 from libc.stdlib cimport free
 
+from shufflebounds._core._dd cimport dd, dd_add
 from shufflebounds._core._lattice cimport (
     Law, Phi, Tilt, c_exponent, c_half_period, c_lattice_law, c_left_out, c_phi_at, c_phi_make,
 )
+
+cdef extern from "lattice.h" nogil:
+    dd lattice_shift(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
+                     double *var)
 
 cdef extern from *:
     """
@@ -100,23 +105,13 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
     out.strict_error = stray * geometric * keep + UNIT * strict_abs / (2 * J)
 
 
-cdef double tilted_variance(const Law *law, double theta) noexcept nogil:
-    """sum g x (1 - x) of the tilted law."""
-    cdef double total = 0, a = exp(0.5 * theta), b = exp(-0.5 * theta), d, q
-    cdef Py_ssize_t j
-    for j in range(law.groups):
-        q = law.q[j] if law.q != NULL else 1 - law.p[j]
-        d = law.p[j] * a + q * b
-        total += (law.counts[j] if law.counts != NULL else 1) * (law.p[j] / d) * (q / d)
-    return total
-
-
 cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
                              double flip, double eps, double *error) noexcept nogil:
     cdef double keep = 1 - flip, local = log(keep / flip), gain, loss, gain_error, rho, k, value, rounding
     cdef Law law
     cdef Tilt tilt
     cdef Local at
+    cdef dd mean
     cdef int attempt
     error[0] = 0
     if eps >= local or flip >= 0.5:
@@ -131,9 +126,9 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
         return log(gain)
     c_lattice_law(&law, p, q, counts, groups)
     tilt.theta = -log(rho)
-    tilt.var = tilted_variance(&law, tilt.theta)
-    c_exponent(&law, tilt.theta, 0, &tilt)             # with k = 0 the shift is the tilted mean
-    k = min(max(floor(tilt.shift + 0.5), 0), law.trials)
+    mean = dd_add(law.mean, lattice_shift(p, q, counts, groups, exp(0.5 * tilt.theta), exp(-0.5 * tilt.theta),
+                                          2 * sinh(0.5 * tilt.theta), &tilt.var))
+    k = min(max(floor(mean.hi + 0.5), 0), law.trials)
     # Darroch: the mode lies within 1 of the mean; a tie misjudged by rounding moves H by a rounding
     for attempt in range(4):
         c_exponent(&law, tilt.theta, k, &tilt)
@@ -184,10 +179,13 @@ cdef (double, double) shuffled_bits_log_delta(double ones, double zeros, double 
 
 
 def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps):
-    """Return log delta of the target 0 against 1, and a bound of its absolute error; p, q, counts: the other bits' law."""
+    """Return log delta of the target 0 against 1, and a bound of its absolute error.
+
+    p, q, counts: the other bits' law in groups; counts is None where every group is one bit, which is faster.
+    """
     cdef double error = 0, value
     cdef Py_ssize_t groups = p.shape[0]
+    cdef const double *g = &counts[0] if counts is not None and groups else NULL
     with nogil:
-        value = c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, &counts[0] if groups else NULL,
-                                 groups, flip, eps, &error)
+        value = c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, g, groups, flip, eps, &error)
     return value, error

@@ -45,8 +45,8 @@ class _Law:
         """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
         kept = self.counts > 0
         flip = math.exp(-budget) / (1 + math.exp(-budget))
-        arrays = [np.ascontiguousarray(a[kept]) for a in (self.one, self.zero, self.counts)]
-        value, error = _bits.bits_log_delta(*arrays, flip, eps)
+        one, zero, counts = (a if kept.all() else a[kept] for a in (self.one, self.zero, self.counts))
+        value, error = _bits.bits_log_delta(one, zero, None if (counts == 1).all() else counts, flip, eps)
         return value - error, value + error
 
 
