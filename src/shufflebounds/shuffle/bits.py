@@ -156,6 +156,7 @@ class ShuffledBits(PrivacyProfile):
         Returns
         -------
         DominatingPair
+            Exact for these data; its `reverse` is the other direction.
 
         Raises
         ------
@@ -167,6 +168,11 @@ class ShuffledBits(PrivacyProfile):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return both directions for known data.
+
+        Returns
+        -------
+        tuple of DominatingPair
+            The target at 0 against 1, and at 1 against 0.
 
         Raises
         ------
@@ -274,6 +280,7 @@ class ShuffledBits(PrivacyProfile):
         Returns
         -------
         ndarray of int8, shape (users,)
+            The shuffled, flipped bits.
 
         Raises
         ------
