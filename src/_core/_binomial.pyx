@@ -318,7 +318,40 @@ cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, doub
 
 @cython.ufunc
 cdef double binom_logpmf(double k, double n, double p) noexcept nogil:
-    """binom_logpmf(k, n, p)"""
+    """binom_logpmf(k, n, p)
+
+    Log of the probability of exactly k successes, X ~ Bin(n, p).
+
+    Parameters
+    ----------
+    k : array_like
+        Number of successes; -inf where it is not an integer in 0..n.
+    n : array_like
+        Number of trials, an integer in 0..2**53.
+    p : array_like
+        Chance of success of each trial, in [0, 1].
+    out : ndarray, optional
+        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
+
+    Returns
+    -------
+    ndarray or float
+        Natural logarithm, -inf for probability zero; NaN where an argument lies outside its domain.
+
+    See Also
+    --------
+    binom_logcdf, binom_logsf
+
+    Notes
+    -----
+    Loader's deviances, in double-double where they are large: no term cancels another, at any n and p.
+
+    Examples
+    --------
+    >>> from shufflebounds.tails import binom_logpmf
+    >>> print(f"{binom_logpmf(1, 10**15, 1e-12):.8f}")
+    -993.09224472
+    """
     if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
         return NAN
     return c_binom_logpmf(k, n, p) if k == floor(k) else -INFINITY
@@ -326,7 +359,41 @@ cdef double binom_logpmf(double k, double n, double p) noexcept nogil:
 
 @cython.ufunc
 cdef double binom_logcdf(double k, double n, double p) noexcept nogil:
-    """binom_logcdf(k, n, p)"""
+    """binom_logcdf(k, n, p)
+
+    Log of the probability of at most k successes, X ~ Bin(n, p).
+
+    Parameters
+    ----------
+    k : array_like
+        Number of successes, any real number; its floor counts.
+    n : array_like
+        Number of trials, an integer in 0..2**53.
+    p : array_like
+        Chance of success of each trial, in [0, 1].
+    out : ndarray, optional
+        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
+
+    Returns
+    -------
+    ndarray or float
+        Natural logarithm, -inf for probability zero; NaN where an argument lies outside its domain.
+
+    See Also
+    --------
+    binom_logpmf, binom_logsf
+
+    Notes
+    -----
+    The smaller of the two tails is computed, by a uniform expansion near the mode, a continued fraction or a positive series
+    elsewhere; the other is log(1 - e^small). Relatively accurate however small the probability.
+
+    Examples
+    --------
+    >>> from shufflebounds.tails import binom_logcdf
+    >>> print(f"{binom_logcdf(1, 10**15, 1e-12):.8f}")
+    -993.09124522
+    """
     if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
         return NAN
     return c_binom_logcdf(floor(k), n, p)
@@ -334,7 +401,40 @@ cdef double binom_logcdf(double k, double n, double p) noexcept nogil:
 
 @cython.ufunc
 cdef double binom_logsf(double k, double n, double p) noexcept nogil:
-    """binom_logsf(k, n, p)"""
+    """binom_logsf(k, n, p)
+
+    Log of the probability of more than k successes, X ~ Bin(n, p).
+
+    Parameters
+    ----------
+    k : array_like
+        Number of successes, any real number; its floor counts.
+    n : array_like
+        Number of trials, an integer in 0..2**53.
+    p : array_like
+        Chance of success of each trial, in [0, 1].
+    out : ndarray, optional
+        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
+
+    Returns
+    -------
+    ndarray or float
+        Natural logarithm, -inf for probability zero; NaN where an argument lies outside its domain.
+
+    See Also
+    --------
+    binom_logpmf, binom_logcdf
+
+    Notes
+    -----
+    As :func:`binom_logcdf`; the survival function is Pr[X > k], not Pr[X >= k].
+
+    Examples
+    --------
+    >>> from shufflebounds.tails import binom_logsf
+    >>> print(f"{binom_logsf(9000, 10**4, 0.5):.8f}")
+    -3687.04201456
+    """
     if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
         return NAN
     return c_binom_logsf(floor(k), n, p)

@@ -146,7 +146,7 @@ def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = N
 
     >>> p = (2 * np.arange(1024) + 1) / 2048
     >>> round(float(poisson_binom_logsf(1022, p)), 10)
-    -1023.6534670998
+    -1014.6556442563
     """
     return _evaluate(k, p, counts, UPPER)
 
@@ -289,7 +289,7 @@ def _direct(p: Floats, counts: Floats | None, log_least: float = -math.inf) -> F
 
 
 def _direct_tables(pmf: Floats) -> dict[int, Floats]:
-    """log Pr[S = k], log Pr[S <= k] and log Pr[S >= k] for k = 0..n, each right also near 0."""
+    """Log Pr[S = k], log Pr[S <= k] and log Pr[S >= k] for k = 0..n, each right also near 0."""
     lower, upper = np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]
     below, above = np.append(0.0, lower[:-1]), np.append(upper[1:], 0.0)
     tables = {}

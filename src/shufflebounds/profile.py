@@ -177,6 +177,11 @@ class PrivacyProfile(ABC):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the ordered pairs (P, Q) whose hockey sticks have `delta` as their maximum.
 
+        Returns
+        -------
+        tuple of DominatingPair
+            One entry for every ordered pair.
+
         Raises
         ------
         TypeError
@@ -232,10 +237,22 @@ class DominatingPair(PrivacyProfile):
 
     @abstractmethod
     def reverse(self) -> DominatingPair:
-        """Return the pair (Q, P)."""
+        """Return the pair in the other order.
+
+        Returns
+        -------
+        DominatingPair
+            The pair (Q, P).
+        """
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return this pair alone."""
+        """Return this pair alone.
+
+        Returns
+        -------
+        tuple of DominatingPair
+            The pair itself, as its only entry.
+        """
         return (self,)
 
     @staticmethod
@@ -251,6 +268,7 @@ class DominatingPair(PrivacyProfile):
         Returns
         -------
         DominatingPair
+            Its profile is the hockey stick of the two lists, its :meth:`reverse` that of the lists exchanged.
 
         Raises
         ------
@@ -262,8 +280,8 @@ class DominatingPair(PrivacyProfile):
         >>> import numpy as np
         >>> from shufflebounds.profile import DominatingPair
         >>> pair = DominatingPair.from_pmfs(np.log([0.75, 0.25]), np.log([0.25, 0.75]))
-        >>> round(pair.delta(0.0), 12), round(pair.epsilon(0.0) / np.log(3), 12)
-        (0.5, 1.0)
+        >>> print(f"{pair.delta(0.0):.12f} {pair.epsilon(0.0):.12f}")
+        0.500000000000 1.098612288668
         """
         laws = []
         for name, value in (("log_p", log_p), ("log_q", log_q)):

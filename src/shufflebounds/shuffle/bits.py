@@ -84,8 +84,9 @@ class ShuffledBits(PrivacyProfile):
 
     References
     ----------
-    M. Zhilyaev. Shuffled bits and fake records, sections 3 and 4: Lemma 4.2 (its coefficient corrected), Proposition 3.1.
-    L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, Algorithm 1.
+    Zhilyaev, M. Shuffled bits and fake records, sections 3 and 4: Lemma 4.2 (its coefficient corrected), Proposition 3.1.
+
+    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, Algorithm 1.
 
     Examples
     --------
@@ -157,6 +158,7 @@ class ShuffledBits(PrivacyProfile):
         Returns
         -------
         DominatingPair
+            Exact for these data; its `reverse` is the other direction.
 
         Raises
         ------
@@ -168,6 +170,11 @@ class ShuffledBits(PrivacyProfile):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return both directions for known data.
+
+        Returns
+        -------
+        tuple of DominatingPair
+            The target at 0 against 1, and at 1 against 0.
 
         Raises
         ------
@@ -275,6 +282,7 @@ class ShuffledBits(PrivacyProfile):
         Returns
         -------
         ndarray of int8, shape (users,)
+            The shuffled, flipped bits.
 
         Raises
         ------

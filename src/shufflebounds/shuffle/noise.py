@@ -34,7 +34,9 @@ class _ShiftedBinomial(DominatingPair):
 
 @dataclass(frozen=True)
 class BinomialNoise(PrivacyProfile):
-    r"""A count released with binomial noise: :math:`c + B`, :math:`B \sim \mathrm{Bin}(N, g)`, c changing by at most one.
+    r"""A count released with binomial noise, for data sets whose counts differ by one.
+
+    The release is :math:`c + B` with c the count and :math:`B \sim \mathrm{Bin}(N, g)`.
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(B \,\|\, B+1),\; H_{e^\varepsilon}(B+1 \,\|\, B)\}
 
@@ -55,8 +57,9 @@ class BinomialNoise(PrivacyProfile):
 
     References
     ----------
-    L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
-    V. Balcer, A. Cheu. Separating local and shuffled differential privacy via histograms, 2020, section 3 (the noise of zsum).
+    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
+
+    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, section 3 (the noise of zsum).
 
     Examples
     --------
@@ -81,7 +84,13 @@ class BinomialNoise(PrivacyProfile):
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return (B, B + 1) and (B + 1, B)."""
+        """Return (B, B + 1) and (B + 1, B).
+
+        Returns
+        -------
+        tuple of DominatingPair
+            The two directions, whose larger hockey stick is `delta`.
+        """
         pair = _ShiftedBinomial(self.trials, self.prob)
         return pair, pair.reverse()
 
@@ -150,6 +159,7 @@ class BinomialNoise(PrivacyProfile):
         Returns
         -------
         ndarray of int64
+            Counts plus noise, of the shape of `values`.
 
         Raises
         ------

@@ -1,0 +1,87 @@
+import inspect
+import re
+from importlib.metadata import version as installed_version
+
+from docutils.nodes import SkipNode, Text, literal_block
+from docutils.utils.math.latex2mathml import tex2mathml
+
+project = "shufflebounds"
+author = "The shufflebounds developers"
+project_copyright = "The shufflebounds developers"
+version = release = installed_version("shufflebounds")
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_parser", "numpydoc"]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+add_module_names = False
+
+# MathML needs neither a script nor a network.
+html_math_renderer = "mathml"
+
+html_theme = "pydata_sphinx_theme"
+html_title = "shufflebounds"
+html_theme_options = {
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_nav_level": 2,
+    "header_links_before_dropdown": 6,
+    "navbar_persistent": ["search-button"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli")}
+html_show_sourcelink = False
+
+
+def true_signature(app, what, name, obj, options, signature, return_annotation):
+    """Name the arguments of a ufunc, which NumPy calls x1, x2, x3, and those of the formula behind a printed bound."""
+    if type(obj).__name__ == "ufunc":
+        return "(k, n, p, /, out=None, *, where=True, **kwargs)", None
+    if type(obj).__name__ == "PrintedBound":
+        return f"({', '.join(inspect.signature(obj.formula).parameters)})", None
+    return None
+
+
+def ufunc_docstring(app, what, name, obj, options, lines):
+    """Take out the indentation that NumPy leaves in a ufunc's docstring."""
+    if type(obj).__name__ == "ufunc":
+        lines[:] = inspect.cleandoc("\n".join(lines)).split("\n")
+
+
+def trim_blocks(app, doctree):
+    """Drop the empty line that ends the expected output of a doctest."""
+    for block in doctree.findall(literal_block):
+        block.rawsource = block.astext().rstrip()
+        block[:] = [Text(block.rawsource)]
+
+
+def mathml(tex, *, block):
+    """Return tex as MathML, with the thin space after log and its like that browsers leave out."""
+    before_bracket = r'(?!\s*<mo stretchy="false">[(\[])'
+    return re.sub("<mo>&ApplyFunction;</mo>" + before_bracket, '<mspace width="0.17em"/>', tex2mathml(tex, as_block=block))
+
+
+def visit_math(translator, node):
+    translator.body.append(mathml(node.astext(), block=False))
+    raise SkipNode
+
+
+def visit_math_block(translator, node):
+    translator.body.append(f'<div style="overflow-x: auto; margin-bottom: 1.15rem">{mathml(node.astext(), block=True)}</div>')
+    raise SkipNode
+
+
+def setup(app):
+    app.connect("autodoc-process-signature", true_signature, priority=100)
+    app.connect("autodoc-process-docstring", ufunc_docstring, priority=100)
+    app.connect("doctree-read", trim_blocks)
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
