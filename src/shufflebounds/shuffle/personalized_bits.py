@@ -63,7 +63,9 @@ class _PersonalPair(DominatingPair):
 
     @cached_property
     def _reversed(self) -> Self:
-        return type(self)(self.budget, self.law.mirrored())
+        pair = type(self)(self.budget, self.law.mirrored())
+        pair.__dict__["_reversed"] = self
+        return pair
 
     def reverse(self) -> Self:
         return self._reversed
@@ -376,5 +378,6 @@ def _everyone(local_eps: FloatArray, data: FloatArray, eps: float) -> tuple[floa
         middle = (first + last) // 2
         for piece in ((first, middle), (middle + 1, last)):
             heapq.heappush(heap, (-above(*piece), *piece))
-        best = max(best, below(targets[middle]))
+        if above(middle, middle) > best:
+            best = max(best, below(targets[middle]))
     return best, max(best, -heap[0][0])
