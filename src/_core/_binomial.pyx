@@ -319,7 +319,7 @@ cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, doub
 @cython.ufunc
 cdef double binom_logpmf(double k, double n, double p) noexcept nogil:
     """binom_logpmf(k, n, p)"""
-    if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
+    if not (k == k and n == n and p == p and 0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n)):
         return NAN
     return c_binom_logpmf(k, n, p) if k == floor(k) else -INFINITY
 
@@ -327,7 +327,7 @@ cdef double binom_logpmf(double k, double n, double p) noexcept nogil:
 @cython.ufunc
 cdef double binom_logcdf(double k, double n, double p) noexcept nogil:
     """binom_logcdf(k, n, p)"""
-    if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
+    if not (k == k and n == n and p == p and 0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n)):
         return NAN
     return c_binom_logcdf(floor(k), n, p)
 
@@ -335,7 +335,7 @@ cdef double binom_logcdf(double k, double n, double p) noexcept nogil:
 @cython.ufunc
 cdef double binom_logsf(double k, double n, double p) noexcept nogil:
     """binom_logsf(k, n, p)"""
-    if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
+    if not (k == k and n == n and p == p and 0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n)):
         return NAN
     return c_binom_logsf(floor(k), n, p)
 
@@ -345,7 +345,8 @@ cdef (double, double) shift_log_delta(double n, double p, double eps, double rev
     """shift_log_delta(n, p, eps, reverse) -> (value, error): log hockey stick of Bin(n, p) against its shift by one."""
     cdef double error = 0
     cdef double value
-    if not (0 < p < 1 and 0 <= n <= TWO_53 and n == floor(n) and 0 <= eps < INFINITY):
+    if not (n == n and p == p and eps == eps and 0 < p < 1 and 0 <= n <= TWO_53 and n == floor(n)
+            and 0 <= eps < INFINITY):
         return NAN, NAN
     value = c_shift_log_delta(n, p, eps, reverse != 0, &error)
     return value, error

@@ -223,7 +223,8 @@ cdef double c_log_weighted_excess(double first, const double *log_weights, Py_ss
 cdef (double, double) log_sign_excess(double n, double rate, double u, double v) noexcept nogil:
     """log_sign_excess(n, rate, u, v) -> (lower, upper): bounds of log E[max(0, D - u M)], M ~ Bin(n, rate), v = 1 - u."""
     cdef double lower = NAN, upper = NAN
-    if not (1 <= n <= TWO_53 and n == floor(n) and 0 < rate <= 1 and 0 <= u <= 1 and 0 <= v <= 1):
+    if not (n == n and rate == rate and u == u and v == v and 1 <= n <= TWO_53 and n == floor(n)
+            and 0 < rate <= 1 and 0 <= u <= 1 and 0 <= v <= 1):
         return NAN, NAN
     if v == 0:
         return -INFINITY, -INFINITY
