@@ -108,6 +108,35 @@ def test_printed_deep_values(n, eps, mantissa, exponent):
     assert BinomialNoise(n, 0.5).log_delta(eps) == pytest.approx(expected, abs=0.005 / mantissa * 1.01)
 
 
+@pytest.mark.parametrize("eps", [0.01, 0.03, 0.1, 1.0, 8.0])
+@pytest.mark.parametrize(("n", "p"), [(2**53, 0.5), (2**53, 0.125), (10**14, 0.75)])
+def test_deepest_tails_by_direct_sums(n, p, eps):
+    flint = pytest.importorskip("flint")
+    from flint import arb
+
+    old, flint.ctx.prec = flint.ctx.prec, 400
+    try:
+        pair, mirror = BinomialNoise(n, p).pairs()
+        for side, (a, b) in ((pair, (p, 1 - p)), (mirror, (1 - p, p))):
+            # (B+1, B) at p is (B, B+1) at 1 - p
+            e, ball_a, ball_b = arb(eps).exp(), arb(a), arb(b)
+            k = int(((n + 1) * ball_a / (ball_a + e * ball_b)).floor().unique_fmpz())
+            log_pmf = (arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma() + k * ball_a.log() + (n - k) * ball_b.log())
+            total, t = arb(0), arb(1)
+            while k >= 0:
+                after = t * k * ball_b / ((n - k + 1) * ball_a)
+                total += t - e * after
+                if t < arb(2) ** -90:
+                    break
+                t, k = after, k - 1
+            exact = to_decimal((log_pmf + total.log()).str(40, radius=False))
+            lower, upper = side.log_delta(eps, bound="lower"), side.log_delta(eps)
+            assert to_decimal(lower) <= exact <= to_decimal(upper)
+            assert upper - lower < 1e-12 * abs(lower)
+    finally:
+        flint.ctx.prec = old
+
+
 @pytest.mark.parametrize(("eps", "delta", "trials"), [(1.0, 1e-6, 80), (0.1, 1e-8, 8451)])
 def test_calibrations(eps, delta, trials):
     noise = BinomialNoise.calibrate(eps, delta)
