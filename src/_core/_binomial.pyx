@@ -31,7 +31,7 @@ Source    Loader 2000; Temme 1979/1982 for the idea of the uniform expansion; DL
 """
 
 cimport cython
-from libc.math cimport INFINITY, M_PI, NAN, ceil, exp, expm1, fabs, floor, log, log1p, sqrt
+from libc.math cimport INFINITY, M_LN2, M_PI, NAN, ceil, exp, expm1, fabs, floor, fmax, fmin, ldexp, log, log1p, sqrt
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_neg, dd_prod, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp, c_mills_ratio, c_stirling_error
@@ -281,13 +281,34 @@ cdef double c_binom_logsf(double k, double n, double p) noexcept nogil:
     return tail(k + 1, n, p, True)
 
 
+cdef double log_shift_series(double k, double n, double p, double q, double eps, double *error) noexcept nogil:
+    """log sum_i (t_i - e^eps t_(i+1)), t_i = Pr[B = k-i]/Pr[B = k]; adds to error[0]. At most some 40/eps terms.
+
+    t_i - e^eps t_(i+1) = t_i (p + e^eps q)(phi + i)/((n-k+1+i) p), phi = (n+1) p/(p + e^eps q) - k in [0, 1]: no difference
+    is left but phi's, whose rounding is the error.
+    """
+    cdef double scale = p * exp(-eps) + q, phi = fmin(1, fmax(0, (n + 1) * (p * exp(-eps) / scale) - k))
+    cdef double total = 0, plain = 0, t = 1, i = 0, part
+    while True:
+        part = t / (n - k + 1 + i)
+        plain += part
+        total += part * (phi + i)
+        if i == k or (i > 1 and part * (phi + i) < 1e-18 * total):
+            break
+        t = part * (k - i) * (q / p)
+        i += 1
+    error[0] += 10 * UNIT * (k + 1) * plain / total
+    return eps + log(scale) - log(p) + log(total)
+
+
 cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, double *error) noexcept nogil:
     """log H(B || B+1) at e^eps, or of H(B+1 || B) where reverse is set, which is the first with 1 - p for p.
 
     With k the last count where Pr[B = k] > e^eps Pr[B = k - 1], k = ceil((n+1) p/(p + e^eps q)) - 1,
         H = Pr[B <= k] - e^eps Pr[B <= k-1] = Pr[B = k] (1 - y),  y = (1 - e^-eps) r R,
     r = e^eps Pr[B = k-1]/Pr[B = k] <= 1 and R = Pr[B <= k-1]/Pr[B = k-1] from c_binom_tail_ratio. The relative error is
-    that of y times y/(1 - y): a few ulp of log H, as 1/(1 - y) grows like the square of the distance in sigmas.
+    that of y times y/(1 - y): some hundred ulp of log H at most, as 1/(1 - y) grows like the square of the distance in
+    sigmas; from 1 - y = 1e-12 on the positive terms are summed instead.
     A count misjudged by rounding at a tie changes H by less than that.
     """
     cdef dd q = complement(p), swap = dd_make(p, 0)
@@ -308,10 +329,9 @@ cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, doub
     y = -expm1(-eps) * r * c_binom_tail_ratio(n - k + 1, n, q.hi, q.lo, swap.hi, swap.lo)
     value = c_binom_logpmf(n - k, n, p) if reverse else c_binom_logpmf(k, n, p)
     error[0] = 3e-14 + 8 * UNIT * fabs(value)
-    if y >= 1 - 1e-9:
-        # the sum of positive terms, where nothing is left of the difference
-        error[0] = INFINITY
-        return value
+    if y >= 1 - 1e-12:
+        # nothing is left of the difference: the sum of its positive terms
+        return value + log_shift_series(k, n, swap.hi, q.hi, eps, error)
     error[0] += (100 + eps) * UNIT / (1 - y)
     return value + log1p(-y)
 
@@ -352,7 +372,7 @@ cdef double binom_logpmf(double k, double n, double p) noexcept nogil:
     >>> print(f"{binom_logpmf(1, 10**15, 1e-12):.8f}")
     -993.09224472
     """
-    if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
+    if not (k == k and n == n and p == p and 0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n)):
         return NAN
     return c_binom_logpmf(k, n, p) if k == floor(k) else -INFINITY
 
@@ -394,7 +414,7 @@ cdef double binom_logcdf(double k, double n, double p) noexcept nogil:
     >>> print(f"{binom_logcdf(1, 10**15, 1e-12):.8f}")
     -993.09124522
     """
-    if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
+    if not (k == k and n == n and p == p and 0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n)):
         return NAN
     return c_binom_logcdf(floor(k), n, p)
 
@@ -435,7 +455,7 @@ cdef double binom_logsf(double k, double n, double p) noexcept nogil:
     >>> print(f"{binom_logsf(9000, 10**4, 0.5):.8f}")
     -3687.04201456
     """
-    if not (0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n) and k == k):
+    if not (k == k and n == n and p == p and 0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n)):
         return NAN
     return c_binom_logsf(floor(k), n, p)
 
@@ -445,7 +465,8 @@ cdef (double, double) shift_log_delta(double n, double p, double eps, double rev
     """shift_log_delta(n, p, eps, reverse) -> (value, error): log hockey stick of Bin(n, p) against its shift by one."""
     cdef double error = 0
     cdef double value
-    if not (0 < p < 1 and 0 <= n <= TWO_53 and n == floor(n) and 0 <= eps < INFINITY):
+    if not (n == n and p == p and eps == eps and 0 < p < 1 and 0 <= n <= TWO_53 and n == floor(n)
+            and 0 <= eps < INFINITY):
         return NAN, NAN
     value = c_shift_log_delta(n, p, eps, reverse != 0, &error)
     return value, error

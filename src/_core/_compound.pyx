@@ -93,13 +93,14 @@ cdef double excess_block(double m, int count, Line *line, double *out, double *e
             if i + 1 == count:
                 break
             step = b * (2 * a / m)
-            g = gap(a, m - 1, line)
-            if g > 2:
+            # not gap(a) > 2, which would round a small 1 - u away
+            g = gap(a - 1, m - 1, line)
+            if g > 0:
                 a -= 1
                 b = step
-                g = gap(a, m - 1, line)
             else:
                 b *= 2 * (m - a) / m
+                g = gap(a, m - 1, line)
             m -= 1
         return log_b
     tail = c_binom_tail_ratio(a, m, 0.5, 0, 0.5, 0)
@@ -174,7 +175,7 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
         tilt = 1 / sqrt(n * rate + 1)
         decay = tilt * u - log(cosh(tilt))
     shrink = rate * expm1(-decay)
-    tilted = rate * exp(-decay) / (1 + shrink)
+    tilted = fmin(1, rate * exp(-decay) / (1 + shrink))
     mean = n * tilted
     sigma = sqrt(mean * (1 - tilted))
     bound = n * log1p(shrink) - log(tilt) - 1
@@ -223,7 +224,8 @@ cdef double c_log_weighted_excess(double first, const double *log_weights, Py_ss
 cdef (double, double) log_sign_excess(double n, double rate, double u, double v) noexcept nogil:
     """log_sign_excess(n, rate, u, v) -> (lower, upper): bounds of log E[max(0, D - u M)], M ~ Bin(n, rate), v = 1 - u."""
     cdef double lower = NAN, upper = NAN
-    if not (1 <= n <= TWO_53 and n == floor(n) and 0 < rate <= 1 and 0 <= u <= 1 and 0 <= v <= 1):
+    if not (n == n and rate == rate and u == u and v == v and 1 <= n <= TWO_53 and n == floor(n)
+            and 0 < rate <= 1 and 0 <= u <= 1 and 0 <= v <= 1):
         return NAN, NAN
     if v == 0:
         return -INFINITY, -INFINITY

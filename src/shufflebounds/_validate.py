@@ -23,6 +23,14 @@ def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
     return f"in {left}{low:g}, {high:g}{right}"
 
 
+def _array(name: str, value: Any, text: str) -> NDArray[Any]:
+    """Return value as an array of any kind; ragged sequences are refused."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name}={value!r} must be {text}") from None
+
+
 def _outside(value: Any, low: float, high: float, open_low: bool, open_high: bool) -> Any:
     """Return True where value lies outside; NaN and infinities always do."""
     bad = ~np.isfinite(value) | (value < low) | (value > high)
@@ -60,7 +68,7 @@ def real_array(
 ) -> NDArray[np.float64]:
     """Return value as a non-empty float array within the given interval, or raise ValueError."""
     valid = _interval(low, high, open_low, open_high)
-    kind = np.asarray(value)
+    kind = _array(name, value, f"a number {valid}, or a rectangular array of them")
     if kind.dtype.kind not in "iufb" or kind.dtype.kind == "b":
         # Python integers beyond 64 bits arrive as objects
         try:
@@ -83,7 +91,7 @@ def real_array(
 def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     """Return value as an int in low..high (whole floats such as 1e6 are welcome), or raise ValueError."""
     text = f"an integer in {low}..{'2**53' if high == MAX_COUNT else high}"
-    array = np.asarray(value)
+    array = _array(name, value, text)
     if array.dtype.kind not in "iufO" or array.ndim:
         raise ValueError(f"{name}={value!r} must be {text}")
     try:

@@ -154,8 +154,12 @@ class PrivacyProfile(ABC):
         pure = self._pure_epsilon()
         if delta == 0:
             return pure if bound == "upper" else self._last_positive(pure)
-        outward = -np.inf if bound == "upper" else np.inf
-        target = float(np.nextafter(math.log(delta), outward)) if delta < 1 else 0.0
+        # past delta by what delta() adds on the way back from the logarithm, so that delta(epsilon(d)) <= d holds exactly
+        outward = -1 if bound == "upper" else 1
+        reach = delta * (1 + outward * 4 * _EXP_SLACK) + outward * 1e-323
+        target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0
+        if delta == 1:
+            target = 0.0
         side = _SIDES.index(bound)
 
         def log_delta(eps: float) -> float:
@@ -285,7 +289,10 @@ class DominatingPair(PrivacyProfile):
         """
         laws = []
         for name, value in (("log_p", log_p), ("log_q", log_q)):
-            array = np.asarray(value, dtype=np.float64)
+            try:
+                array = np.asarray(value, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(f"{name}={value!r} must be a 1-D array of numbers <= 0") from None
             if array.ndim != 1 or array.size == 0:
                 raise ValueError(f"{name} must be a non-empty 1-D array, got shape {array.shape}")
             if not (array <= 1e-9).all():
@@ -319,12 +326,13 @@ class _ListedPair(DominatingPair):
         log_p, loss = self._losses()
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         unit = np.finfo(float).eps
-        missing = abs(1 - math.fsum(np.exp(log_p)))
+        missing = self._missing()
         for i, e in enumerate(eps):
-            tail = loss > e
+            # a loss is rounded, so one that ties with eps may lie above it
+            tail = loss + unit * np.abs(loss) > e
             # 1 - e^(eps - loss) is accurate as far as the loss is: its rounding is the error
             gain = -np.expm1(e - loss[tail])
-            blur = unit * (2 * np.abs(log_p[tail]) + np.abs(loss[tail]) + 4)
+            blur = unit * (2 * np.abs(log_p[tail]) + np.where(loss[tail] < np.inf, np.abs(loss[tail]), 0) + 4)
             low = np.maximum(0, gain - blur) * (1 - blur)
             high = (gain + blur) * (1 + blur)
             top = log_p[tail].max() if tail.any() else 0.0
@@ -332,11 +340,18 @@ class _ListedPair(DominatingPair):
             size = 1 + unit * (tail.sum() + 4)
             with np.errstate(divide="ignore"):
                 lower[i] = top + np.log((weight @ low) / size)
-                upper[i] = np.logaddexp(top + np.log((weight @ high) * size), np.log(missing)) if missing > 1e-15 * len(
-                    log_p) else top + np.log((weight @ high) * size)
-        return np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)
+                upper[i] = np.logaddexp(top + np.log((weight @ high) * size), np.log(missing))
+        # outward, but -inf stays: delta is 0 there
+        return np.nextafter(lower, -np.inf), np.where(upper > -np.inf, np.nextafter(upper, np.inf), upper)
+
+    def _missing(self) -> float:
+        """Return the mass that P lacks, 0 where the rounding of its entries explains it."""
+        missing = abs(1 - math.fsum(np.exp(self.log_p)))
+        return missing if missing > 1e-15 * len(self.log_p) else 0.0
 
     def _pure_epsilon(self) -> float:
+        if self._missing():
+            return math.inf
         _, loss = self._losses()
         largest = float(loss.max())
         return max(0.0, largest + 4 * np.finfo(float).eps * abs(largest)) if largest < math.inf else math.inf

@@ -79,7 +79,7 @@ class Clones(_UniformClones):
     Neighbours: one user's input is replaced; the analyst sees the multiset of messages. Upper and lower enclose the value
     of the formula above, which is an upper bound of the privacy loss of any pure eps0-LDP randomizer that all users share.
     The sum runs over the clones that matter, about 20 sqrt(n e^-eps0) of them, each in a few nanoseconds; the two sides
-    are about 1e-12 apart, relatively, or a few ulp of the logarithm where that is coarser.
+    are a few 1e-12 apart, relatively, or some ulp of the logarithm where that is coarser; their middle is good to 1e-13.
 
     References
     ----------

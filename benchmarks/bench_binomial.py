@@ -1,0 +1,25 @@
+"""Binomial log tails: 1e5 points a call, against scipy.stats.binom."""
+
+import pytest
+import scipy.stats
+from compare import binomial_points
+
+from shufflebounds import tails
+
+NAMES = ["logpmf", "logcdf", "logsf"]
+
+
+@pytest.mark.parametrize("spread", ["uniform", "log-uniform"])
+@pytest.mark.parametrize("name", NAMES)
+def test_shufflebounds(benchmark, name, spread):
+    k, n, p = binomial_points(10**5, spread)
+    out = benchmark(getattr(tails, f"binom_{name}"), k, n, p)
+    assert (out <= 0).all()
+
+
+@pytest.mark.parametrize("spread", ["uniform", "log-uniform"])
+@pytest.mark.parametrize("name", NAMES)
+def test_scipy(benchmark, name, spread):
+    k, n, p = binomial_points(10**4, spread)
+    out = benchmark(getattr(scipy.stats.binom, name), k, n, p)
+    assert out.shape == k.shape

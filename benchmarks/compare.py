@@ -1,0 +1,196 @@
+"""Time shufflebounds against what a user would install instead, and print one table: ``python benchmarks/compare.py [section ...]``.
+
+Every row is measured in this run: medians of alternating calls, ours and theirs, so that a busy machine troubles both alike.
+A section is a function that returns rows (task, ours, theirs, seconds, seconds of the peer, note); a peer that is not installed
+leaves its column empty. Sections are listed in SECTIONS; add a function there to add rows.
+"""
+
+import math
+import statistics
+import sys
+import time
+
+import numpy as np
+import scipy.stats
+
+from shufflebounds import tails
+from shufflebounds.shuffle import BinomialNoise, StrongerClones
+
+try:
+    from dp_accounting.pld import privacy_loss_distribution
+except ImportError:
+    privacy_loss_distribution = None
+
+CLONE_GRID = [(10**3, 1.0, 1e-6), (10**4, 1.0, 1e-6), (10**4, 4.0, 1e-6), (10**5, 2.0, 1e-8), (10**6, 4.0, 1e-8), (10**7, 4.0, 1e-10),
+              (10**8, 6.0, 1e-10), (10**9, 8.0, 1e-12)]
+"""(users, local_eps, delta)"""
+
+BUDGET = 0.4
+"""Seconds that one side of a row may take, beyond its first three calls."""
+
+
+def medians(*jobs):
+    """Return each job's answer and the median seconds of its calls, the jobs taking turns."""
+    answers = [job() for job in jobs]
+    taken = [[] for _ in jobs]
+    while any(len(t) < 3 or (sum(t) < BUDGET and len(t) < 200) for t in taken):
+        for job, times in zip(jobs, taken):
+            if len(times) < 3 or sum(times) < BUDGET:
+                start = time.perf_counter()
+                job()
+                times.append(time.perf_counter() - start)
+    return [(a, statistics.median(t)) for a, t in zip(answers, taken)]
+
+
+def row(task, ours, theirs=None, note="", show="{:.10g}", per=1):
+    """Time the jobs (a job may be None) and return the row; per: elements in a call."""
+    timed = medians(*(job for job in (ours, theirs) if job))
+    value, seconds = timed[0]
+    peer_value, peer_seconds = timed[1] if theirs else (None, None)
+    text = [show.format(v) if v is not None and not callable(show) else "" for v in (value, peer_value)] if show else ["", ""]
+    return task, *text, seconds / per, peer_seconds / per if peer_seconds else None, note
+
+
+def binomial_points(size, spread):
+    """Return k, n, p: n in 10..1e6 (uniform or log-uniform), p uniform, k within 6 sigmas of the mean."""
+    rng = np.random.default_rng(12345)
+    n = rng.integers(10, 10**6, size, endpoint=True) if spread == "uniform" else np.round(10 ** rng.uniform(1, 6, size))
+    p = rng.random(size)
+    k = np.clip(np.round(n * p + rng.uniform(-6, 6, size) * np.sqrt(n * p * (1 - p))), 0, n)
+    return k, n.astype(float), p
+
+
+def binomial():
+    """tails against scipy.stats.binom: seconds an element."""
+    rows = []
+    for spread in ("uniform", "log-uniform"):
+        k, n, p = binomial_points(20_000, spread)
+        for name in ("logpmf", "logcdf", "logsf"):
+            ours, theirs = getattr(tails, f"binom_{name}"), getattr(scipy.stats.binom, name)
+
+            def quiet(f=theirs, k=k, n=n, p=p):
+                with np.errstate(all="ignore"):
+                    return f(k, n, p)
+
+            mine, other = ours(k, n, p), quiet()
+            finite = np.isfinite(mine) & np.isfinite(other)
+            gap = np.abs(mine[finite] - other[finite]).max()
+            note = f"largest |difference| {gap:.1e}; scipy not finite at {int((np.isfinite(mine) & ~np.isfinite(other)).sum())}"
+            rows.append(row(f"binom_{name}, n {spread} 10..1e6", lambda f=ours, k=k, n=n, p=p: f(k, n, p), quiet, note, "", len(k)))
+    return rows
+
+
+def two_laws(log_p, log_q, grid):
+    """Return dp-accounting's privacy loss distribution of two listed laws, pessimistic."""
+    return privacy_loss_distribution.from_two_probability_mass_functions(
+        dict(enumerate(log_p.tolist())), dict(enumerate(log_q.tolist())), value_discretization_interval=grid, symmetric=True)
+
+
+def clone_laws(users, local_eps, tail=40.0):
+    """Return log P and log Q of the clone pair on the (c, a) that matter: masses above e^-tail."""
+    rate = 2 / (math.exp(local_eps) + 1)
+    w = 1 / (math.exp(local_eps) + 1)
+    c = np.arange(users)
+    weight = scipy.stats.binom.logpmf(c, users - 1, rate)
+    c, weight = c[weight > -tail], weight[weight > -tail]
+    half = np.ceil(np.sqrt(c * tail / 2)).astype(int) + 2
+    low, high = np.maximum(0, c // 2 - half), np.minimum(c + 1, c // 2 + half)
+    cc = np.repeat(c, high - low + 1)
+    a = np.concatenate([np.arange(x, y + 1) for x, y in zip(low, high)])
+    ww = np.repeat(weight, high - low + 1)
+    with np.errstate(all="ignore"):
+        b1, b0 = scipy.stats.binom.logpmf(a - 1, cc, 0.5), scipy.stats.binom.logpmf(a, cc, 0.5)
+    log_p = ww + np.logaddexp(math.log1p(-w) + b1, math.log(w) + b0)
+    log_q = ww + np.logaddexp(math.log(w) + b1, math.log1p(-w) + b0)
+    keep = np.maximum(log_p, log_q) > -tail
+    return log_p[keep], log_q[keep]
+
+
+def clones():
+    """StrongerClones.epsilon, against dp-accounting on the hand-written (c, a) laws where those fit (users <= 1e4)."""
+    rows = []
+    for users, local_eps, delta in CLONE_GRID:
+        theirs, note = None, ""
+        if privacy_loss_distribution and users <= 10**4:
+            grid = 1e-4
+            note = f"dp-accounting, grid {grid:g}, windowed pmf"
+
+            def theirs(users=users, local_eps=local_eps, delta=delta, grid=grid):
+                return two_laws(*clone_laws(users, local_eps), grid).get_epsilon_for_delta(delta)
+        rows.append(row(f"clones eps, n={users:.0e} eps0={local_eps:g} delta={delta:g}",
+                        lambda u=users, e=local_eps, d=delta: StrongerClones(u, e).epsilon(d), theirs, note))
+    rows.append(row("clones eps, n=1e12 eps0=14 delta=1e-12", lambda: StrongerClones(10**12, 14.0).epsilon(1e-12)))
+    rows.append(row("clones log delta(3), n=1e6 eps0=4", lambda: StrongerClones(10**6, 4.0).log_delta(3.0)))
+    return rows
+
+
+def noise_laws(trials, width=40):
+    """Return log P and log Q of Bin(trials, 1/2) and its shift by one on a window of +-width sigmas."""
+    reach = math.ceil(width * math.sqrt(trials) / 2)
+    k = np.arange(max(0, trials // 2 - reach), min(trials + 1, trials // 2 + reach) + 1)
+    with np.errstate(all="ignore"):
+        return scipy.stats.binom.logpmf(k, trials, 0.5), scipy.stats.binom.logpmf(k - 1, trials, 0.5)
+
+
+def peer_calibrate(eps, delta):
+    """Return the fewest trials by dp-accounting's delta and bisection."""
+    def enough(trials):
+        return two_laws(*noise_laws(trials), 1e-4).get_delta_for_epsilon(eps) <= delta
+
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def noise():
+    """BinomialNoise.delta and calibrate, against dp-accounting on a hand-written, windowed pmf."""
+    rows = []
+    peer = privacy_loss_distribution
+    for trials in (10**2, 10**4, 10**6):
+        def theirs(trials=trials):
+            return two_laws(*noise_laws(trials), 1e-4).get_delta_for_epsilon(0.01)
+        rows.append(row(f"noise delta(0.01), N={trials:.0e}", lambda t=trials: BinomialNoise(t, 0.5).delta(0.01), theirs if peer else None,
+                        "dp-accounting, grid 1e-4"))
+    rows.append(row("noise log delta(0.01), N=1e9", lambda: BinomialNoise(10**9, 0.5).log_delta(0.01)))
+    for eps, delta in ((1.0, 1e-6), (0.1, 1e-8)):
+        rows.append(row(f"noise calibrate(eps={eps:g}, delta={delta:g})", lambda e=eps, d=delta: BinomialNoise.calibrate(e, d).trials,
+                        (lambda e=eps, d=delta: peer_calibrate(e, d)) if peer else None, "dp-accounting, grid 1e-4, and bisection"))
+    return rows
+
+
+SECTIONS = {"binomial": binomial, "clones": clones, "noise": noise}
+
+
+def duration(seconds):
+    """Return seconds with a unit."""
+    if seconds is None:
+        return ""
+    for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def table(rows):
+    """Return aligned text."""
+    head = ("task", "ours", "peer", "our time", "peer time", "peer/ours", "note")
+    body = [(task, ours, theirs, duration(t), duration(s), f"{s / t:.1f}" if s else "", note) for task, ours, theirs, t, s, note in rows]
+    widths = [max(len(r[i]) for r in [head, *body]) for i in range(len(head))]
+    align = ["<", "<", "<", ">", ">", ">", "<"]
+    return "\n".join("  ".join(f"{c:{a}{w}}" for c, a, w in zip(r, align, widths)).rstrip() for r in [head, *body])
+
+
+def main(names):
+    """Print the table of the named sections, or of all."""
+    unknown = [n for n in names if n not in SECTIONS]
+    if unknown:
+        sys.exit(f"no section {unknown[0]!r}: choose from {', '.join(SECTIONS)}")
+    print(table([r for name in names or SECTIONS for r in SECTIONS[name]()]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

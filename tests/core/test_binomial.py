@@ -1,0 +1,178 @@
+"""Binomial log tails against quadrature, rational sums and the laws they obey."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf, shift_log_delta
+from tests.errors import distance, excess, log_of, reference, relative, spacing, to_decimal
+
+ALLOWED = 3e-14
+NEAR_ONE = 1e-13
+FUNCTIONS = {"logpmf": binom_logpmf, "logcdf": binom_logcdf, "logsf": binom_logsf}
+TAILS = {"logcdf": "logsf", "logsf": "logcdf"}
+
+
+def failure(name, actual, case):
+    """Return the error beyond what is allowed, or 0."""
+    exact = case[name]
+    if name in TAILS and to_decimal(exact) > to_decimal("-0.69"):
+        # the smaller tail's rounding, and the last places of a result that may be subnormal
+        small = case[TAILS[name]]
+        allowed = NEAR_ONE + 4 * (float(spacing(small)) if to_decimal(small).is_finite() else 0)
+        return max(0.0, relative(actual, exact, ulps=2) - allowed)
+    return max(0.0, excess(actual, exact) - ALLOWED)
+
+
+@pytest.mark.parametrize("file", ["binomial", "binomial_corners"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_against_quadrature(file, name):
+    cases = reference(file)["values"]
+    k, n, p = (np.array([c[key] for c in cases], dtype=object) for key in ("k", "n", "p"))
+    answers = FUNCTIONS[name](k.astype(float), n.astype(float), np.array([float.fromhex(x) for x in p]))
+    wrong = [(c["n"], c["p"], c["k"], c[name], a, f) for c, a in zip(cases, answers) if (f := failure(name, a, c)) > 0]
+    assert not wrong, f"{len(wrong)} of {len(cases)}, the worst {max(wrong, key=lambda w: w[-1])}"
+
+
+def exact_tails(n, p):
+    """Return for each k the exact pmf, cdf and sf."""
+    pmf = [math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(n + 1)]
+    cdf = [sum(pmf[: i + 1]) for i in range(n + 1)]
+    return pmf, cdf, [1 - c for c in cdf]
+
+
+def log_fraction(x):
+    """Return log x to 40 digits, or -inf."""
+    if x == 0:
+        return "-inf"
+    if x == 1:
+        return 0
+    # 120 digits hold 1 - x for the smallest x here
+    import mpmath
+
+    with mpmath.workdps(120):
+        return mpmath.nstr(mpmath.log(mpmath.mpf(x.numerator) / x.denominator), 40)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.1, 0.75, 2.0**-30, 1 - 2.0**-30, 1 / 3])
+@pytest.mark.parametrize("n", range(13))
+def test_small_n_by_enumeration(n, p):
+    exact = exact_tails(n, Fraction(p))
+    for k in range(n + 1):
+        case = dict(zip(FUNCTIONS, (log_fraction(row[k]) for row in exact)))
+        for name, function in FUNCTIONS.items():
+            answer = function(k, n, p)
+            assert failure(name, answer, case) == 0, (name, k, answer, case[name])
+
+
+@pytest.mark.parametrize("k", [-math.inf, -1, -0.5, 0, 2.5, 3, 7, 7.5, 8, math.inf])
+def test_counts_outside_and_between(k):
+    n, p = 7, 0.25
+    exact = exact_tails(n, Fraction(p))
+    assert binom_logpmf(k, n, p) == (binom_logpmf(int(k), n, p) if k in range(n + 1) else -math.inf)
+    if k < 0:
+        assert (binom_logcdf(k, n, p), binom_logsf(k, n, p)) == (-math.inf, 0)
+    elif k >= n:
+        assert (binom_logcdf(k, n, p), binom_logsf(k, n, p)) == (0, -math.inf)
+    else:
+        whole = math.floor(k)
+        assert distance(binom_logcdf(k, n, p), log_fraction(exact[1][whole])) < 1e-14
+        assert distance(binom_logsf(k, n, p), log_fraction(exact[2][whole])) < 1e-14
+
+
+@pytest.mark.parametrize(("n", "p"), [(0, 0.3), (5, 0.0), (5, 1.0), (0, 0.0), (0, 1.0), (2**53, 1.0), (2**53, 0.0)])
+def test_degenerate_laws(n, p):
+    atom = n if p == 1 else 0
+    for k in {0, 1, n // 2, n}:
+        assert binom_logpmf(k, n, p) == (0 if k == atom else -math.inf)
+        assert binom_logcdf(k, n, p) == (0 if k >= atom else -math.inf)
+        assert binom_logsf(k, n, p) == (0 if k < atom else -math.inf)
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "p"),
+    [(math.nan, 5, 0.5), (1, math.nan, 0.5), (1, 5, math.nan), (1, 5, -0.1), (1, 5, 1.1), (1, -1, 0.5), (1, 2.5, 0.5),
+     (1, 2.0**53 + 2, 0.5), (1, math.inf, 0.5), (1, 5, -5e-324), (1, 5, math.inf)],
+)
+@pytest.mark.parametrize("function", FUNCTIONS.values())
+def test_nan_outside_the_domain(function, k, n, p):
+    assert math.isnan(function(k, n, p))
+
+
+counts = st.one_of(st.integers(0, 60), st.integers(0, 10**6), st.integers(0, 2**53))
+dyadic = st.one_of(
+    st.integers(1, 2**20 - 1).map(lambda i: i / 2**20),
+    st.integers(1, 2**10).map(lambda i: i * 2.0**-40),
+    st.integers(1, 2**53 - 1).map(lambda i: i / 2**53),
+)
+
+
+@st.composite
+def point(draw):
+    """n, dyadic p and k, the last often near the mean."""
+    n, p = draw(counts), draw(dyadic)
+    z = draw(st.floats(-30, 30))
+    near = round(n * p + z * math.sqrt(n * p * (1 - p)))
+    return draw(st.sampled_from([draw(st.integers(0, n)), min(max(near, 0), n)])), n, p
+
+
+@given(point())
+@example((2**52, 2**53, 0.5))
+def test_tails_are_complements(case):
+    k, n, p = case
+    low, high = binom_logcdf(k, n, p), binom_logsf(k, n, p)
+    assert low <= 0
+    assert high <= 0
+    assert abs(math.exp(low) + math.exp(high) - 1) < 1e-13
+
+
+@given(point())
+def test_mirror(case):
+    k, n, p = case
+    pmf, mirrored = binom_logpmf(k, n, p), binom_logpmf(n - k, n, 1 - p)
+    assert abs(pmf - mirrored) <= 2 * ALLOWED + 8 * math.ulp(pmf)
+    low, high = binom_logcdf(k, n, p), binom_logsf(n - k - 1, n, 1 - p)
+    if low > -0.69:
+        small = binom_logsf(k, n, p)
+        assert abs(low - high) <= abs(low) * (2 * NEAR_ONE + 8 * (math.ulp(small) if small > -math.inf else 0)) + 1e-322
+    else:
+        assert abs(low - high) <= 2 * ALLOWED + 8 * math.ulp(low)
+
+
+@given(point())
+def test_monotone_in_k_and_above_the_pmf(case):
+    k, n, p = case
+    pmf, low, high = binom_logpmf(k, n, p), binom_logcdf(k, n, p), binom_logsf(k - 1, n, p)
+    slack = 4 * ALLOWED + 16 * math.ulp(pmf)
+    assert low >= pmf - slack
+    assert high >= pmf - slack
+    if k < n:
+        assert binom_logcdf(k + 1, n, p) >= low - slack
+        assert binom_logsf(k, n, p) <= high + slack
+
+
+@given(point())
+def test_pmf_is_the_step_of_the_cdf(case):
+    k, n, p = case
+    pmf, before, at = binom_logpmf(k, n, p), binom_logcdf(k - 1, n, p), binom_logcdf(k, n, p)
+    # in units of the larger of the three, with what the logarithms' own spacing allows
+    scale = 1e-13 + 16 * math.ulp(at)
+    assert abs(math.exp(before - at) + math.exp(pmf - at) - 1) < scale
+
+
+SHIFT_FIELDS = {"H_{e^eps}(Bin||Bin+1)": 0.0, "H_{e^eps}(Bin+1||Bin)": 1.0}
+
+
+def test_shift_by_one_reference():
+    cases = [v for v in reference("shuffled-bits") if v["quantity"] in SHIFT_FIELDS]
+    assert len(cases) == 9
+    for v in cases:
+        prob, eps = v["params"]["gamma"], v["params"]["eps"]
+        value, error = shift_log_delta(v["params"]["n"], float(prob), float(eps), SHIFT_FIELDS[v["quantity"]])
+        # the parameters are decimal: log delta moves by n * (rounding of the inputs) at most
+        assert 0 < error < 1e-10
+        assert distance(value, log_of(v["value"])) < error + 1e-11, v["id"]

@@ -1,0 +1,245 @@
+"""Print the tables of measured errors that the headers of the kernels hold.
+
+Run as ``python tests/reference/measure_errors.py [trials]`` with the package installed: about a minute per 2e4 trials on one
+core, most of it in the references (python-flint at 200 bits for the elementary functions, make_binomial.py and make_clones.py
+for the others). The inputs are random doubles from a fixed seed, exactly representable.
+"""
+
+import math
+import random
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import flint
+import numpy as np
+from flint import arb
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
+
+import make_binomial  # noqa: E402
+import make_clones  # noqa: E402
+
+from shufflebounds._core import _binomial, _special  # noqa: E402
+from shufflebounds.shuffle import Clones, StrongerClones  # noqa: E402
+
+
+def row(name, domain, errors):
+    """Print one row: name, domain, trials, peak, rms."""
+    e = np.array(errors)
+    print(f"    {name:16}{domain:50}{len(e):<10}{e.max():<10.2g}{math.sqrt((e * e).mean()):.2g}", flush=True)
+
+
+def ulps(actual, exact):
+    """Return |actual - exact| in ulps of exact."""
+    value = float(exact.mid())
+    if math.isinf(value) or math.isnan(value):
+        return 0.0 if actual == value else math.inf
+    return float(abs(arb(float(actual)) - exact).mid() / arb(math.ulp(value)))
+
+
+def log_uniform(rng, low, high):
+    """Return a double whose logarithm is uniform."""
+    return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+
+def special(rng, trials):
+    """Print the table of _special.pyx."""
+    print("_special.pyx, in ulp of the result")
+    flint.ctx.prec = 200
+
+    def log1pmx(x):
+        flint.ctx.prec = 2400 if abs(x) < 1e-30 else 300
+        value = arb(x).log1p() - arb(x)
+        flint.ctx.prec = 200
+        return value
+
+    xs = [rng.choice((log_uniform(rng, 1e-150, 1e300), -log_uniform(rng, 1e-150, 1), rng.uniform(-0.999, 3),
+                      -1 + log_uniform(rng, 1e-15, 0.5))) for _ in range(trials)]
+    xs = [x for x in xs if x > -1]
+    row("log1pmx", "(-1, 1e300], |x| >= 1e-150", [ulps(y, log1pmx(x)) for x, y in zip(xs, _special.log1pmx(xs))])
+    xs = [-log_uniform(rng, 1e-300, 700) if rng.random() < 0.5 else -rng.uniform(0, 3) for _ in range(trials)]
+    row("log1mexp", "[-700, -1e-300]",
+        [ulps(y, (-(arb(x).expm1())).log() if x > -40 else (-(arb(x).exp())).log1p())
+         for x, y in zip(xs, _special.log1mexp(xs))])
+    xs = [float(rng.randint(1, 60) if rng.random() < 0.3 else round(log_uniform(rng, 1, 2**53))) for _ in range(trials)]
+
+    def stirling(n):
+        flint.ctx.prec = 320
+        n = arb(n)
+        value = (n + 1).lgamma() - (n + 0.5) * n.log() + n - (2 * arb.pi()).log() / 2
+        flint.ctx.prec = 200
+        return value
+
+    row("stirling_error", "1..2**53", [ulps(y, stirling(x)) for x, y in zip(xs, _special.stirling_error(xs))])
+    xs = [log_uniform(rng, 1e-20, 1e300) if rng.random() < 0.5 else rng.uniform(0, 40) for _ in range(trials)]
+
+    def mills(x):
+        if x > 1e20:
+            return 1 / arb(x)
+        flint.ctx.prec = 400
+        x = arb(x)
+        # e^(x^2/2) erfc(x/sqrt 2) as U(1/2, 1/2, x^2/2)/sqrt(pi)
+        value = (x * x / 2).hypgeom_u(arb(1) / 2, arb(1) / 2) / arb(2).sqrt()
+        flint.ctx.prec = 200
+        return value
+
+    row("mills_ratio", "[0, 1e300]", [ulps(y, mills(x)) for x, y in zip(xs, _special.mills_ratio(xs))])
+    pairs = []
+    for _ in range(trials):
+        m = log_uniform(rng, 1e-3, 2**53)
+        x = rng.choice((log_uniform(rng, 1e-3, 2**53), m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-12, -0.5)),
+                        m * rng.uniform(0.3, 3)))
+        if x > 0:
+            pairs.append((x, m))
+
+    def deviance(x, m):
+        flint.ctx.prec = 500
+        value = arb(x) * (arb(x) / arb(m)).log() - arb(x) + arb(m)
+        flint.ctx.prec = 200
+        return value
+
+    x, m = np.array(pairs).T
+    exact = [deviance(*pair) for pair in pairs]
+    row("deviance", "x, m in [1e-3, 2**53], x - m exact",
+        [ulps(y, e) for y, e, a, b in zip(_special.deviance(x, m), exact, x, m) if Fraction(a) - Fraction(b) == Fraction(a - b)])
+
+
+def outside(rng, trials):
+    """Print the rows of the double-double functions, reached through their cimported C interface."""
+    import tempfile
+
+    from tests.extending import build
+
+    with tempfile.TemporaryDirectory() as folder:
+        module = build(Path(folder))
+        flint.ctx.prec = 400
+        errors, near = [], []
+        for _ in range(trials):
+            m = log_uniform(rng, 1e-270, 2**53)
+            x = rng.choice((log_uniform(rng, 1e-270, 2**53), m * rng.uniform(0.3, 3),
+                            m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1))))
+            m_lo = m * 2.0**-54 * rng.uniform(-1, 1)
+            if x <= 0 or not 2.0**-1000 < x / m < 2.0**1000:
+                continue
+            hi, lo = module.log_ratio(x, m, m_lo)
+            exact = (arb(x) / (arb(m) + arb(m_lo))).log()
+            error = arb(hi) + arb(lo) - exact
+            (errors if abs(x / m - 1) > 0.0625 else near).append(
+                float(abs(error / exact if abs(x / m - 1) > 0.0625 else error).mid()))
+        row("log_ratio", "1e-270 <= m, x <= 2**53, relative", errors)
+        row("  near 1", "|x/m - 1| <= 1/16, absolute", near)
+        high, both = [], []
+        for _ in range(trials):
+            m = log_uniform(rng, 1e-3, 2**53)
+            x = rng.choice((log_uniform(rng, 1e-3, 2**53), m * rng.uniform(0.3, 3),
+                            m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1))))
+            if x <= 0 or x == m:
+                continue
+            m_lo = m * 2.0**-54 * rng.uniform(-1, 1)
+            gap = Fraction(x) - Fraction(m) - Fraction(m_lo)
+            d = float(gap)
+            d_lo = float(gap - Fraction(d))
+            hi, lo = module.deviance_dd(x, m, m_lo, d, d_lo)
+            mean = arb(m) + arb(m_lo)
+            exact = arb(x) * (arb(x) / mean).log() - arb(x) + mean
+            if exact < 32:
+                continue
+            high.append(ulps(hi, exact))
+            both.append(float(abs((arb(hi) + arb(lo) - exact) / exact).mid()))
+        row("deviance_dd", "x, m in [1e-3, 2**53], deviance > 32, ulp", high)
+        row("  hi + lo", "the same, relative", both)
+
+
+def binomial_point(rng):
+    """Return k, n, p: n log-uniform, p near 0, near 1 or between, k within 40 sigmas, anywhere, or at an end."""
+    n = round(log_uniform(rng, 1, 2**53))
+    p = rng.choice((rng.random(), math.exp(rng.uniform(-45, 0)), 1 - math.exp(rng.uniform(-36, 0)), math.exp(rng.uniform(-740, 0))))
+    p = min(max(p, 5e-324), 1 - 2.0**-53)
+    z = rng.choice((1, 6, 40)) * rng.gauss(0, 1)
+    k = round(n * p + z * math.sqrt(n * p * (1 - p))) + rng.randint(-1, 1)
+    if rng.random() < 0.1:
+        k = rng.choice((0, 1, n - 1, n, rng.randint(0, n)))
+    return min(max(k, 0), n), n, p
+
+
+def binomial(rng, trials):
+    """Print the table of _binomial.pyx."""
+    print("_binomial.pyx, error of log p in max(ulp(log p), 2**-53)")
+    flint.ctx.prec = 400
+    pmf, small, large, ratio = [], [], [], []
+
+    def unit(log_p):
+        return max(math.ulp(log_p), 2.0**-53)
+
+    def error(actual, exact):
+        return float((abs(arb(float(actual)) - exact) / unit(float(exact.mid()))).mid())
+
+    for _ in range(trials):
+        k, n, p = binomial_point(rng)
+        exact = make_binomial.exact_logs(k, n, p)
+        names = (_binomial.binom_logpmf, _binomial.binom_logcdf, _binomial.binom_logsf)
+        got = [float(f(k, n, p)) for f in names]
+        pmf.append(error(got[0], exact[0]))
+        if k == n:
+            continue
+        low, high = (1, 2) if exact[1] < exact[2] else (2, 1)
+        small.append(error(got[low], exact[low]))
+        if float(exact[high].mid()) > -0.69 and float(abs(exact[high]).mid()) > 1e-290:
+            large.append(float((abs(arb(got[high]) - exact[high]) / abs(exact[high])).mid()) / unit(float(exact[low].mid())))
+    row("logpmf", "n 1..2**53, p any double, k anywhere", pmf)
+    row("smaller tail", "the same", small)
+    row("larger tail", "log p > -0.69, relative, in the smaller's unit", large)
+
+    import tempfile
+
+    from tests.extending import build
+
+    with tempfile.TemporaryDirectory() as folder:
+        module = build(Path(folder))
+        for _ in range(trials):
+            k, n, p = binomial_point(rng)
+            if k < 1 or Fraction(k) < (n + 1) * Fraction(p) or p < 2.0**-830:
+                continue
+            q = 1 - Fraction(p)
+            q_hi = float(q)
+            got = module.binom_tail_ratio(k, n, p, 0.0, q_hi, float(q - Fraction(q_hi)))
+            balls = make_binomial.arb_of(p), make_binomial.arb_of(q)
+            exact = (make_binomial.log_tail(k, n, *balls) - make_binomial.log_pmf(k, n, *balls)).exp()
+            ratio.append(float((abs(arb(got) - exact) / exact).mid()))
+    row("tail ratio", "relative", ratio)
+
+
+def clones(rng, trials):
+    """Print the table of _compound.pyx: both sides of log delta, through the clone classes."""
+    print("_compound.pyx, relative to delta; gap = upper - lower of log delta")
+    bands = {"delta >= 1e-30": (-69.1, 0), "1e-30 > delta >= 1e-300": (-690.8, -69.1), "below": (-math.inf, -690.8)}
+    errors, gaps = {b: [] for b in bands}, {b: [] for b in bands}
+    for _ in range(trials):
+        kind = rng.choice((Clones, StrongerClones))
+        users = round(log_uniform(rng, 1, 3e4))
+        eps0 = rng.uniform(0.1, 6)
+        eps = eps0 * rng.choice((rng.random(), rng.random() ** 3, 1 - rng.random() ** 4))
+        mechanism = kind(users, eps0)
+        exact = make_clones.log_delta(users, eps0, eps, kind is StrongerClones)
+        lower, upper = mechanism.log_delta(eps, bound="lower"), mechanism.log_delta(eps)
+        if not exact.is_finite():
+            continue
+        assert arb(lower) <= exact + arb(2) ** -150, (mechanism, eps)
+        assert arb(upper) >= exact - arb(2) ** -150, (mechanism, eps)
+        value = float(exact.mid())
+        for band, (low, high) in bands.items():
+            if low <= value < high:
+                middle = (lower + upper) / 2
+                errors[band].append(max(0.0, float(abs(arb(middle) - exact).mid()) - 4 * math.ulp(value)))
+                gaps[band].append(upper - lower)
+    for band in bands:
+        row("sum", band, errors[band])
+        row("gap", band, gaps[band])
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20000
+    chosen = sys.argv[2:] or ["special", "outside", "binomial", "clones"]
+    for section in chosen:
+        globals()[section](random.Random(1), count if section != "clones" else max(count // 20, 50))

@@ -1,0 +1,245 @@
+"""Clone bounds against enumeration, direct sums of the two laws, and the reference file."""
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shufflebounds.shuffle import Clones, StrongerClones
+from tests.errors import distance, log_of, reference, to_decimal
+
+KINDS = {"clones": Clones, "stronger": StrongerClones}
+FILED = {"fmt2021": Clones, "fmt2023": StrongerClones}
+
+
+def enclosed(mechanism, eps, exact_log, relative):
+    """Assert lower <= exact <= upper in exact decimals, and both within relative plus a few ulp of the logarithm."""
+    lower, upper = mechanism.log_delta(eps, bound="lower"), mechanism.log_delta(eps)
+    exact = to_decimal(exact_log)
+    assert to_decimal(lower) <= exact <= to_decimal(upper), (mechanism, eps, lower, exact_log, upper)
+    allowed = relative + 64 * math.ulp(float(exact))
+    assert distance(lower, exact) < allowed
+    assert distance(upper, exact) < allowed
+
+
+def enumerate_pair(n, eps0, eps, rate_of):
+    """Return delta by every (c, a), and the same the other way round, in mpmath."""
+    e0, e = mpmath.exp(mpmath.mpf(eps0)), mpmath.exp(mpmath.mpf(eps))
+    w, r = 1 / (e0 + 1), rate_of(e0)
+    forward = backward = mpmath.mpf(0)
+    for c in range(n):
+        weight = mpmath.binomial(n - 1, c) * r**c * (1 - r) ** (n - 1 - c) / mpmath.mpf(2) ** c
+        for a in range(c + 2):
+            b0, b1 = mpmath.binomial(c, a), (mpmath.binomial(c, a - 1) if a else mpmath.mpf(0))
+            p, q = w * b0 + (1 - w) * b1, (1 - w) * b0 + w * b1
+            forward += weight * max(mpmath.mpf(0), p - e * q)
+            backward += weight * max(mpmath.mpf(0), q - e * p)
+    return forward, backward
+
+
+RATES = {Clones: lambda e0: 1 / e0, StrongerClones: lambda e0: 2 / (e0 + 1)}
+
+
+@pytest.mark.parametrize("kind", [Clones, StrongerClones])
+@pytest.mark.parametrize("eps0", [2.0**-10, 0.5, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("n", range(1, 9))
+def test_small_n_by_enumeration(kind, eps0, n):
+    with mpmath.workdps(50):
+        for share in (0.0, 2.0**-20, 0.25, 0.5, 0.875, 1 - 2.0**-10):
+            eps = eps0 * share
+            forward, backward = enumerate_pair(n, eps0, eps, RATES[kind])
+            assert abs(forward - backward) < mpmath.mpf(10) ** -45
+            enclosed(kind(n, eps0), eps, mpmath.nstr(mpmath.log(forward), 40), 2e-12)
+
+
+def test_rational_rates_by_fractions():
+    # e^eps0 = 3 and e^eps = 2: all masses rational; the doubles nearest to the logarithms move delta by a few ulp
+    n, e0, e = 6, Fraction(3), Fraction(2)
+    w = 1 / (e0 + 1)
+    for kind, r in ((Clones, 1 / e0), (StrongerClones, 2 / (e0 + 1))):
+        delta = Fraction(0)
+        for c in range(n):
+            for a in range(c + 2):
+                b0, b1 = math.comb(c, a), math.comb(c, a - 1) if a else 0
+                mass = max(Fraction(0), (w * b0 + (1 - w) * b1) - e * ((1 - w) * b0 + w * b1)) / 2**c
+                delta += math.comb(n - 1, c) * r**c * (1 - r) ** (n - 1 - c) * mass
+        assert kind(n, math.log(3)).delta(math.log(2)) == pytest.approx(float(delta), rel=1e-12)
+
+
+@pytest.mark.parametrize("case", reference("clones_direct")["values"], ids=lambda c: "{bound}-{users}-{local_eps}-{eps}".format(**c))
+def test_direct_sums_of_the_two_laws(case):
+    enclosed(KINDS[case["bound"]](case["users"], case["local_eps"]), case["eps"], case["log_delta"], 3e-12)
+
+
+def test_deepest_case_is_deep():
+    assert min(float(c["log_delta"]) for c in reference("clones_direct")["values"]) < -100_000 * math.log(10)
+
+
+def sensitivity(mechanism, eps):
+    """Return how far log delta moves when eps and eps0 move by an ulp: the files hold them as decimals."""
+    step = 1e-6 * max(eps, 1e-3)
+    slope = abs(mechanism.log_delta(eps + step) - mechanism.log_delta(max(eps - step, 0.0))) / step
+    return slope * math.ulp(max(eps, 2.0**-10)) + mechanism.users * math.ulp(mechanism.local_eps) * 1e-6
+
+
+@pytest.mark.parametrize("case", [v for v in reference("clones-and-personalised") if v["quantity"].startswith("delta_clone_fmt")],
+                         ids=lambda v: v["id"])
+def test_reference_delta(case):
+    given_ = case["params"]
+    mechanism = FILED[case["quantity"][-7:]](given_["n"], given_["eps0"])
+    exact = log_of(case["value"])
+    lower, upper = mechanism.log_delta(given_["eps"], bound="lower"), mechanism.log_delta(given_["eps"])
+    rounding = sensitivity(mechanism, given_["eps"])
+    allowed = (1e-12 if exact > log_of("1e-30") else 1e-11) + rounding
+    assert distance((lower + upper) / 2, exact) < allowed
+    assert upper - lower < 10 * allowed
+    assert float(to_decimal(lower) - exact) <= rounding
+    assert float(exact - to_decimal(upper)) <= rounding
+
+
+@pytest.mark.parametrize("case", [v for v in reference("clones-and-personalised") if v["quantity"].startswith("eps_clone_fmt")],
+                         ids=lambda v: v["id"])
+def test_reference_epsilon(case):
+    given_ = case["params"]
+    mechanism = FILED[case["quantity"][-7:]](given_["n"], given_["eps0"])
+    lower, upper = mechanism.epsilon(given_["delta"], bound="lower"), mechanism.epsilon(given_["delta"])
+    exact = float(case["value"])
+    assert lower <= exact * (1 + 1e-14)
+    assert upper >= exact * (1 - 1e-14)
+    assert upper - lower < 2e-11 * exact
+
+
+# section 3 of the survey of accountants: the value of independent double-precision code, to the digits printed there
+GRID = [
+    (10**3, 1, 1e-6, 0.1486706), (10**4, 1, 1e-6, 0.04320616), (10**4, 4, 1e-6, 0.4108123), (10**5, 2, 1e-8, 0.04367607),
+    (10**6, 4, 1e-8, 0.04507296), (10**7, 4, 1e-10, 0.01640038), (10**8, 6, 1e-10, 0.014371), (10**9, 8, 1e-12, 0.01426893),
+]
+
+
+@pytest.mark.parametrize(("users", "eps0", "delta", "exact"), GRID)
+def test_grid_of_the_field(users, eps0, delta, exact):
+    assert StrongerClones(users, eps0).epsilon(delta) == pytest.approx(exact, rel=5e-7)
+
+
+mechanisms = st.builds(lambda kind, n, e: kind(n, e), st.sampled_from([Clones, StrongerClones]),
+                       st.one_of(st.integers(1, 50), st.integers(1, 2000), st.integers(1, 10**6)), st.floats(0.01, 20.0))
+
+
+@given(mechanisms, st.floats(0, 1), st.floats(0, 1))
+def test_delta_falls_with_eps(mechanism, first, second):
+    low, high = sorted((first * mechanism.local_eps, second * mechanism.local_eps))
+    assert mechanism.log_delta(high, bound="lower") <= mechanism.log_delta(low)
+    assert mechanism.log_delta(low, bound="lower") <= mechanism.log_delta(low) <= 0
+
+
+@given(mechanisms, st.floats(0, 1.2), st.integers(1, 1000))
+def test_delta_falls_with_users(mechanism, share, more):
+    eps = share * mechanism.local_eps
+    larger = dataclasses.replace(mechanism, users=min(mechanism.users + more, 2**53))
+    assert larger.log_delta(eps, bound="lower") <= mechanism.log_delta(eps)
+
+
+@given(st.integers(1, 10**8), st.floats(0.01, 20.0), st.floats(0, 1))
+def test_stronger_is_stronger(users, eps0, share):
+    assert StrongerClones(users, eps0).log_delta(share * eps0, bound="lower") <= Clones(users, eps0).log_delta(share * eps0)
+
+
+@given(mechanisms, st.one_of(st.floats(-323, 0), st.floats(-1, 0)))
+def test_epsilon_is_on_its_side(mechanism, log10_delta):
+    delta = 10.0**log10_delta
+    upper, lower = mechanism.epsilon(delta), mechanism.epsilon(delta, bound="lower")
+    assert lower <= upper <= mechanism.local_eps
+    assert mechanism.delta(upper) <= delta
+    assert mechanism.log_delta(upper) <= math.log(delta)
+    assert lower == 0 or mechanism.delta(lower, bound="lower") >= delta
+
+
+@given(mechanisms)
+def test_pure_epsilon(mechanism):
+    eps0 = mechanism.local_eps
+    assert mechanism.epsilon(0.0) == eps0
+    assert mechanism.delta(eps0) == 0
+    assert mechanism.delta(2 * eps0) == 0
+    assert mechanism.log_delta(eps0) == -math.inf
+    assert 0.99 * eps0 < mechanism.epsilon(0.0, bound="lower") <= eps0
+    assert mechanism.log_delta(mechanism.epsilon(0.0, bound="lower"), bound="lower") > -math.inf
+
+
+@pytest.mark.parametrize(("users", "eps0"), [(10**12, 14.0), (2**53, 30.0)])
+def test_very_many_users(users, eps0):
+    mechanism = StrongerClones(users, eps0)
+    upper, lower = mechanism.epsilon(1e-12), mechanism.epsilon(1e-12, bound="lower")
+    assert lower <= upper <= lower * (1 + 1e-10)
+    assert mechanism.delta(upper) <= 1e-12
+    # Theorem 3.2's closed form: ln(1 + (E-1)(4 sqrt(2 ln(4/delta)/((E+1) n)) + 4/n))
+    e0 = math.exp(eps0)
+    assert 0 < upper < math.log1p((e0 - 1) * (4 * math.sqrt(2 * math.log(4e12) / ((e0 + 1) * users)) + 4 / users))
+
+
+# next to eps0 the count of one clone is nearly all there is, and 1 - u is a few ulp
+@pytest.mark.parametrize("kind", [Clones, StrongerClones])
+@pytest.mark.parametrize(("users", "eps0"), [(2, 1.0), (3, 0.3), (8, 5.0), (8, 0.01)])
+@pytest.mark.parametrize("below", [1, 2, 5, 1000])
+def test_last_places_below_the_local_budget(kind, users, eps0, below):
+    eps = eps0
+    for _ in range(below):
+        eps = math.nextafter(eps, 0)
+    with mpmath.workdps(60):
+        forward, _ = enumerate_pair(users, eps0, eps, RATES[kind])
+        enclosed(kind(users, eps0), eps, mpmath.nstr(mpmath.log(forward), 40), 1e-11)
+
+
+def test_one_user_is_the_local_randomizer():
+    # randomized response: delta(eps) = (e^eps0 - e^eps)/(1 + e^eps0)
+    for eps0 in (0.25, 1.0, 5.0):
+        for eps in (0.0, 0.125, 0.2):
+            with mpmath.workdps(40):
+                e0 = mpmath.exp(mpmath.mpf(eps0))
+                exact = mpmath.nstr(mpmath.log((e0 - mpmath.exp(mpmath.mpf(eps))) / (1 + e0)), 34)
+            for kind in (Clones, StrongerClones):
+                enclosed(kind(1, eps0), eps, exact, 1e-12)
+
+
+def test_arrays_match_scalars():
+    mechanism = StrongerClones(1000, 1.0)
+    eps = np.array([[0.0, 0.1], [0.5, 1.5]])
+    for bound in ("upper", "lower"):
+        table = mechanism.log_delta(eps, bound=bound)
+        assert table.shape == eps.shape
+        assert table.tolist() == [[mechanism.log_delta(float(e), bound=bound) for e in row] for row in eps]
+        assert isinstance(mechanism.log_delta(0.1, bound=bound), float)
+    assert mechanism.epsilon(np.array([1e-3, 1e-6])).tolist() == [mechanism.epsilon(1e-3), mechanism.epsilon(1e-6)]
+
+
+def test_underflowing_delta_is_not_zero():
+    mechanism = StrongerClones(10**6, 1.0)
+    assert mechanism.delta(0.885) == 5e-324
+    assert mechanism.delta(0.885, bound="lower") == 0
+    assert mechanism.log_delta(0.885) < -230_000
+
+
+def test_equality_and_repr():
+    assert Clones(10, 1.0) == Clones(10.0, 1)
+    assert Clones(10, 1.0) != StrongerClones(10, 1.0)
+    assert repr(StrongerClones(10, 1)) == "StrongerClones(users=10, local_eps=1.0)"
+    assert hash(Clones(10, 1.0)) == hash(Clones(10, 1.0))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Clones(10, 1.0).users = 11
+
+
+@pytest.mark.parametrize("kind", [Clones, StrongerClones])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("users", 0), ("users", -3), ("users", 2.5), ("users", math.nan), ("users", "10"), ("users", None), ("users", True),
+     ("users", 2**53 + 1), ("users", [1, 2]), ("local_eps", 0), ("local_eps", -1.0), ("local_eps", math.nan),
+     ("local_eps", math.inf), ("local_eps", 701), ("local_eps", "1"), ("local_eps", None), ("local_eps", [1.0]), ("local_eps", True)],
+)
+def test_bad_parameters(kind, field, value):
+    good = {"users": 10, "local_eps": 1.0}
+    with pytest.raises(ValueError, match=rf"^{field}\b.*(integer|number|in \(0, 700\])"):
+        kind(**(good | {field: value}))

@@ -1,0 +1,105 @@
+"""The validator: what passes, what is refused, and that the message names argument, value and range."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shufflebounds import _validate
+
+
+@pytest.mark.parametrize("good", [3, 3.0, np.int8(3), np.float32(3), np.uint64(3), np.array(3), Fraction(3), Decimal(3)])
+def test_integers_of_every_kind(good):
+    answer = _validate.integer("count", good)
+    assert answer == 3
+    assert type(answer) is int
+
+
+@pytest.mark.parametrize(
+    "bad", [-1, 2**53 + 1, 2**200, 0.5, math.nan, math.inf, "3", b"3", None, True, np.bool_(True), [3], np.array([3]), (), [[1], [2, 3]], 3j, object(), {}]
+)
+def test_integers_refused(bad):
+    with pytest.raises(ValueError, match=r"^count=.* must be an integer in 0\.\.2\*\*53$"):
+        _validate.integer("count", bad)
+
+
+def test_integer_bounds_are_named():
+    assert _validate.integer("bits", 5, 1, 5) == 5
+    with pytest.raises(ValueError, match=r"^bits=6 must be an integer in 1\.\.5$"):
+        _validate.integer("bits", 6, 1, 5)
+    assert _validate.integer("n", 2**53) == 2**53
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True))
+def test_reals_stay_in_their_interval(value):
+    inside = 0 < value <= 1
+    if inside:
+        assert _validate.real("p", value, 0, 1, open_low=True) == value
+    else:
+        with pytest.raises(ValueError, match=r"^p=.* must be in \(0, 1\]$"):
+            _validate.real("p", value, 0, 1, open_low=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [({}, r"\[0, 1\]"), ({"open_low": True}, r"\(0, 1\]"), ({"open_high": True}, r"\[0, 1\)"), ({"open_low": True, "open_high": True}, r"\(0, 1\)")],
+)
+def test_intervals_are_printed(options, text):
+    for end, is_open in ((0.0, options.get("open_low")), (1.0, options.get("open_high"))):
+        if is_open:
+            with pytest.raises(ValueError, match=f"must be in {text}$"):
+                _validate.real("p", end, 0, 1, **options)
+        else:
+            assert _validate.real("p", end, 0, 1, **options) == end
+    with pytest.raises(ValueError, match=rf"^p=2 must be in {text}$"):
+        _validate.real("p", 2, 0, 1, **options)
+
+
+@pytest.mark.parametrize(("low", "open_low", "text"), [(0, False, "finite and >= 0"), (0, True, "finite and > 0"), (-math.inf, False, "finite")])
+def test_half_lines_are_printed(low, open_low, text):
+    with pytest.raises(ValueError, match=f"^x=inf must be {text}$"):
+        _validate.real("x", math.inf, low, open_low=open_low)
+
+
+@pytest.mark.parametrize("bad", ["0.5", b"1", None, True, [True, False], object(), {}, {1}, 1j, [0.5, None], [0.5, "a"], [[0.1], [0.2, 0.3]],
+                                 np.array(["a"]), np.datetime64("2020-01-01"), 10**400])
+def test_not_numbers(bad):
+    with pytest.raises(ValueError, match=r"^p\b.*in \[0, 1\]"):
+        _validate.real_array("p", bad, 0, 1)
+
+
+def test_arrays():
+    given_ = [[0, 1], [0.5, 0.25]]
+    answer = _validate.real_array("p", given_, 0, 1)
+    assert answer.dtype == np.float64
+    assert answer.tolist() == given_
+    source = np.array([0.5])
+    assert _validate.real_array("p", source, 0, 1) is not source
+    with pytest.raises(ValueError, match=r"^p holds 3: every entry must be in \[0, 1\]$"):
+        _validate.real_array("p", [0.5, 3, 4], 0, 1)
+    with pytest.raises(ValueError, match="^p must not be empty"):
+        _validate.real_array("p", [], 0, 1)
+    with pytest.raises(ValueError, match=r"^p must be a single number, got an array of shape \(1,\)"):
+        _validate.real("p", [0.5], 0, 1)
+    # integers beyond 64 bits are numbers too
+    assert _validate.real("x", 2**70) == 2.0**70
+
+
+def test_choice():
+    assert _validate.choice("view", "sums", ("sums", "records")) == "sums"
+    for bad in ("Sums", "", None, 3, ["sums"]):
+        with pytest.raises(ValueError, match="^view=.* must be one of 'sums', 'records'$"):
+            _validate.choice("view", bad, ("sums", "records"))
+
+
+def test_generator():
+    rng = np.random.default_rng(1)
+    assert _validate.generator(rng) is rng
+    assert _validate.generator(1).random() == np.random.default_rng(1).random()
+    for bad in ("a", -1, 1.5, object()):
+        with pytest.raises(ValueError, match="^rng=.* must be None, a seed, or a numpy.random.Generator$"):
+            _validate.generator(bad)
