@@ -123,7 +123,7 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
                 shift = dd_add(shift, dd_make(d[i], 0))
                 lost += 10 * part
         start += size
-    tilt.shift = shift.hi
+    # tilt.shift stays: the transform wants the mean of the exact tilt, not of the rounded x
     total = dd_add(dd_mul_d(shift, theta), dd_neg(total))
     tilt.exponent = total.hi
     tilt.exponent_error = EPS * (fabs(total.hi) + lost)

@@ -415,7 +415,7 @@ def _blocks_from_mean(law: Lattice, log_tail: float) -> tuple[int, Floats, float
     """
     sigma = math.sqrt(law.var)
     # centers lie 6.9 sigma apart and serve 3.6 sigma either way; a skew law may need one more, by a pass of its own
-    far = 7.3 * max(1.0, math.ceil((math.sqrt(-2 * log_tail) - 3.4) / 6.9))
+    far = (8.0 + 32.0 / max(sigma, 1.0)) * max(1.0, math.ceil((math.sqrt(-2 * log_tail) - 3.4) / 6.9))
     if np.size(law.p) > 24 and math.hypot(far, 9.4) < sigma:
         law.expand(far)
     center = min(max(round(law.mean), 1), law.trials - 1) if law.trials > 1 else None
