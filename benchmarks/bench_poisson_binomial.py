@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+
 from shufflebounds._poisson_binomial import poisson_binom_logsf, poisson_binom_window
 
 SIZES = (10**3, 10**4, 10**5, 10**6)
@@ -75,4 +76,4 @@ def test_tail_of_two_groups(benchmark):
 
 if __name__ == "__main__":
     for row in compare_poisson_binomial():
-        print("n = {:>8}   {:10.3f} ms   fast-poibin {:10.3f} ms   ratio {:8.1f}".format(row[0], 1e3 * row[1], 1e3 * row[2], row[3]))
+        print(f"n = {row[0]:>8}   {1e3 * row[1]:10.3f} ms   fast-poibin {1e3 * row[2]:10.3f} ms   ratio {row[3]:8.1f}")

@@ -88,7 +88,7 @@ cdef class Lattice:
 
     cdef Law law
     cdef Series series
-    cdef readonly object p, counts
+    cdef object p, counts
 
     def __init__(self, const double[::1] p not None, const double[::1] counts=None):
         self.p = p                            # keeps the buffers alive
@@ -98,6 +98,11 @@ cdef class Lattice:
         cdef const double *g = &counts[0] if counts is not None else NULL
         with nogil:
             c_lattice_law(&self.law, &p[0], NULL, g, p.shape[0])
+
+    @property
+    def groups(self):
+        """Number of probabilities."""
+        return self.law.groups
 
     @property
     def trials(self):

@@ -169,6 +169,31 @@ LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restr
     }
 }
 
+/* From x, y and multiplicities g over a chunk: w = 4xy into x, u = delta^2 into y, v = g delta w, and the first two orders
+ * of power (from g) and rest (from 0), with their sums as in lattice_step. */
+LATTICE_INLINE void lattice_begin(double *__restrict x, double *__restrict y, const double *__restrict g,
+                                  double *__restrict power, double *__restrict rest, double *__restrict v,
+                                  double (*__restrict s)[LATTICE_CHUNK / 4])
+{
+    enum { Q = LATTICE_CHUNK / 4 };
+    int i, j;
+    for (i = 0; i < Q; i++) s[0][i] = s[1][i] = s[2][i] = s[3][i] = 0;
+    for (j = 0; j < LATTICE_CHUNK; j += Q)
+        for (i = 0; i < Q; i++) {
+            double delta = x[i + j] - y[i + j], w = 4 * x[i + j] * y[i + j], a = g[i + j] * w, b = a * delta;
+            double u = delta * delta, c = b * u + b;
+            x[i + j] = w;
+            y[i + j] = u;
+            v[i + j] = b;
+            power[i + j] = a * w;
+            rest[i + j] = c;
+            s[0][i] += a;
+            s[1][i] += a * w;
+            s[2][i] += b;
+            s[3][i] += c;
+        }
+}
+
 /* even[m-1] = sum g w^m and odd[m-1] = sum g delta (1 - delta^2m), m = 1..orders, for w = 4xy, delta = x - y. */
 static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const double *g, ptrdiff_t n,
                                         double a, double b, double c, int orders, double *even, double *odd)
@@ -182,17 +207,10 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
     for (start = 0; start < n; start += LATTICE_CHUNK) {
         ptrdiff_t size = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
         ptrdiff_t padded = lattice_fill(p + start, q ? q + start : q, g ? g + start : g, size, a, b, c, x, y, d, w);
-        for (i = 0; i < padded; i++) {
-            double delta = x[i] - y[i], four = 4 * x[i] * y[i];
-            power[i] = w[i];
-            rest[i] = 0;
-            x[i] = four;
-            y[i] = delta * delta;
-            d[i] = w[i] * delta * four;
-        }
-        for (; padded < LATTICE_CHUNK; padded++) power[padded] = x[padded] = rest[padded] = y[padded] = d[padded] = 0;
+        for (; padded < LATTICE_CHUNK; padded++) x[padded] = y[padded] = w[padded] = 0;
+        lattice_begin(x, y, w, power, rest, d, s);
         for (m = 0; m < orders; m += 2) {
-            lattice_step(power, x, rest, y, d, s);
+            if (m) lattice_step(power, x, rest, y, d, s);
             for (i = 0; i < 2; i++) {
                 e[m + i] = dd_add(e[m + i], dd_make(lattice_fold(s[i], LATTICE_CHUNK / 4), 0));
                 o[m + i] = dd_add(o[m + i], dd_make(lattice_fold(s[i + 2], LATTICE_CHUNK / 4), 0));
