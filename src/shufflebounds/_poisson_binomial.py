@@ -461,7 +461,7 @@ def _next(law: Lattice, edge: int, half: int, step: int) -> tuple[int, Floats, f
     if not 0 < start < law.trials:
         end = law.edge(start != 0)
         return start, np.array([end]), 1e-15 * (1 - end)
-    ahead = int(0.95 * half)
+    ahead = int((0.95 if half > 300 else 0.85) * half)
     while True:
         center = int(min(max(start + step * ahead, 1), law.trials - 1))
         first, logs, error, _ = _block(law, center, PMF)
