@@ -31,7 +31,7 @@ Source    Loader 2000; Temme 1979/1982 for the idea of the uniform expansion; DL
 """
 
 cimport cython
-from libc.math cimport INFINITY, M_LN2, M_PI, NAN, ceil, exp, expm1, fabs, floor, fmax, fmin, ldexp, log, log1p, sqrt
+from libc.math cimport INFINITY, M_PI, NAN, ceil, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sqrt
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_neg, dd_prod, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp, c_mills_ratio, c_stirling_error

@@ -88,7 +88,7 @@ cdef class Lattice:
 
     cdef Law law
     cdef Series series
-    cdef readonly object p, counts
+    cdef object p, counts
 
     def __init__(self, const double[::1] p not None, const double[::1] counts=None):
         self.p = p                            # keeps the buffers alive
@@ -98,6 +98,11 @@ cdef class Lattice:
         cdef const double *g = &counts[0] if counts is not None else NULL
         with nogil:
             c_lattice_law(&self.law, &p[0], NULL, g, p.shape[0])
+
+    @property
+    def groups(self):
+        """Number of probabilities."""
+        return self.law.groups
 
     @property
     def trials(self):
@@ -173,7 +178,7 @@ cdef class Lattice:
         """
         cdef Tilt tilt
         cdef Phi phi
-        cdef bint fast = False, inside
+        cdef bint fast = False
         cdef double sigma, reach, span, half, t, s, c, re, im, log_abs, phase, effort, base, slope, decay, keep, cut, dr, di, norm
         cdef double value, spread = 0, weight, error
         cdef Py_ssize_t period, nodes, m, last
@@ -238,8 +243,8 @@ cdef class Lattice:
                 out[m] = re - 1j * im
             if not fast and phi.small:
                 free(phi.heap)
-        error = EPS * spread / period + c_left_out(tilt.var, half, 0.5 * period) * (1 if not kind or slope * period > 2
-                                                                                   else 0.5 * period)
+        error = c_left_out(tilt.var, half, 0.5 * period) * (1 if not kind or slope * period > 2 else 0.5 * period)
+        error += EPS * spread / period
         return coefficients, period, reach, tilt.theta, tilt.exponent, sigma, error, tilt.exponent_error
 
 

@@ -4,8 +4,7 @@ Layer: scalar kernels ``noexcept nogil`` declared in _lattice.pxd, the passes ov
 hands single points and whole blocks of points to Python.
 """
 
-cimport cython
-from libc.math cimport INFINITY, M_LN2, M_PI, atan, atan2, ceil, cos, exp, expm1, fabs, floor, log, log1p, sin, sinh, sqrt
+from libc.math cimport INFINITY, M_PI, atan, atan2, ceil, cos, exp, expm1, fabs, log, log1p, sin, sinh, sqrt
 from libc.stdlib cimport free, malloc
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_fast_sum, dd_make, dd_mul_d, dd_neg, dd_prod, dd_sum
@@ -131,7 +130,7 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
                 shift = dd_add(shift, dd_make(d[i], 0))
                 lost += 10 * part
         start += size
-    tilt.shift = shift.hi
+    # tilt.shift stays: the transform wants the mean of the exact tilt, not of the rounded x
     total = dd_add(dd_mul_d(shift, theta), dd_neg(total))
     tilt.exponent = total.hi
     tilt.exponent_error = EPS * (fabs(total.hi) + lost)
@@ -254,7 +253,7 @@ cdef inline double sin_rest(double t) noexcept nogil:
 
 
 cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase,
-                 double *effort) noexcept nogil:
+                   double *effort) noexcept nogil:
     """log|phi(t)| and arg phi(t), centred at the mean, for s = sin(t/2), c = cos(t/2), 0 <= t <= pi.
 
     One group, with delta = x - y and T = tan(t/2): log|phi| = log1p(-4xy s^2)/2;
