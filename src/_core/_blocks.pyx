@@ -92,20 +92,25 @@ cdef double series_moments(const Series *series, double theta, double *var) noex
 
 
 cdef class Lattice:
-    """A law given by p (and counts). Checked by the caller: as in _lattice.pxd; C-contiguous float64 arrays."""
+    """A law given by p, counts and q = 1 - p (where that is known better than p tells).
+
+    Checked by the caller: as in _lattice.pxd; C-contiguous float64 arrays of one length.
+    """
 
     cdef Law law
     cdef Series series
-    cdef object p, counts
+    cdef object p, counts, q
 
-    def __init__(self, const double[::1] p not None, const double[::1] counts=None):
+    def __init__(self, const double[::1] p not None, const double[::1] counts=None, const double[::1] q=None):
         self.p = p                            # keeps the buffers alive
         self.counts = counts
+        self.q = q
         self.series.orders = 0
         self.series.radius = 0
         cdef const double *g = &counts[0] if counts is not None else NULL
+        cdef const double *complement = &q[0] if q is not None else NULL
         with nogil:
-            c_lattice_law(&self.law, &p[0], NULL, g, p.shape[0])
+            c_lattice_law(&self.law, &p[0], complement, g, p.shape[0])
 
     @property
     def groups(self):

@@ -1,8 +1,8 @@
 # Sums of independent Bernoulli variables in groups. Methods, ranges and errors: the headers in _lattice.pyx.
 #
 # p[j], q[j] = 1 - p[j], counts[j]: probability, complement and multiplicity of group j. q and counts may be NULL (q is
-# then formed as 1 - p, and every multiplicity is 1). Checked by the caller: 0 < p[j] < 1, counts[j] a positive
-# integer, their total at most 2**53, k an integer.
+# then formed as 1 - p, and every multiplicity is 1). Checked by the caller: 0 < p[j] < 1 (p[j] may round to 1 where
+# q[j] > 0 is given), counts[j] a positive integer, their total at most 2**53, k an integer.
 
 from shufflebounds._core._dd cimport dd
 
