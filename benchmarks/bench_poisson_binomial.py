@@ -16,23 +16,26 @@ def probabilities(n):
 
 
 def _medians(functions, rounds):
-    """Median seconds of each function, called in turn so that a busy machine slows all alike."""
-    for function in functions:
-        function()
+    """Median seconds of each function over rounds of four calls, in turn so that a busy machine slows all alike.
+
+    The first call of the four is not counted: the other function has just emptied the caches.
+    """
     times = [[] for _ in functions]
     for _ in range(rounds):
         for function, record in zip(functions, times):
-            start = time.perf_counter()
             function()
-            record.append(time.perf_counter() - start)
+            for _ in range(3):
+                start = time.perf_counter()
+                function()
+                record.append(time.perf_counter() - start)
     return [statistics.median(record) for record in times]
 
 
 def compare_poisson_binomial(sizes=SIZES, rounds=5):
     """Rows (n, seconds of poisson_binom_window, seconds of fast_poibin.PoiBin, their ratio) from one run.
 
-    The window holds all but exp(-50) of the mass on either side, in logarithms with relative accuracy; PoiBin holds every
-    probability with absolute accuracy.
+    The window holds all but exp(-50) of the mass on either side, in logarithms with relative accuracy; PoiBin holds
+    every probability with absolute accuracy.
     """
     from fast_poibin import PoiBin
 

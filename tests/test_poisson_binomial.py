@@ -293,6 +293,18 @@ def test_deep_tails():
         assert score(poisson_binom_logpmf(k, [2.0**-20], [n]), exact) < 0.3
 
 
+def test_complements_beyond_double_precision():
+    """With q = 2**-80 given, p rounds to 1; the mirrored law has p = 2**-80 and needs no q."""
+    q, counts = np.array([2.0**-80, 2.0**-30, 0.75, 2.0**-70]), np.array([50.0, 7.0, 3.0, 1e6])
+    law, mirror = Lattice(1 - q, counts, q), Lattice(q, counts)
+    n = int(counts.sum())
+    for k in (0, 1, 2, 5, 20, 57, 62, n - 3, n):
+        for upper in (True, False):
+            got, expected = mirror.point(k, upper), law.point(n - k, not upper)
+            for a, b in zip(got[:2], expected[:2]):
+                assert a == b or abs(a) < 1e-290 or score(a, b) < 0.3
+
+
 def test_direct_convolution_is_exact_to_rounding():
     p = np.random.default_rng(5).random(12)
     for size in (1, 2, 5, 12):

@@ -6,7 +6,7 @@
  *
  * Sums run in interleaved lanes over chunks of 256 or runs of 4096, and these are added in double-double: the order is
  * fixed, so every instruction set gives the same bits, and a sum of 1e7 terms keeps about 1e-15 of the sum of their
- * magnitudes. Chunks stay in the first-level cache; the lanes are what lets a compiler vectorise a sum without -ffast-math.
+ * magnitudes. Lanes are what lets a compiler vectorise a sum without -ffast-math.
  */
 #ifndef SHUFFLEBOUNDS_LATTICE_H
 #define SHUFFLEBOUNDS_LATTICE_H
@@ -174,7 +174,7 @@ LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restr
     }
 }
 
-/* One element of lattice_begin: w = 4xy, u = delta^2, v = g delta w, power = g w^2, rest = v u + v; returns g w and v, rest. */
+/* One element of lattice_begin: w = 4xy, u = delta^2, v = g delta w, power = g w^2, rest = v u + v; returns g w. */
 LATTICE_INLINE double lattice_first(double x, double y, double g, double *w, double *u, double *v, double *power,
                                     double *rest)
 {
@@ -198,10 +198,12 @@ LATTICE_INLINE void lattice_begin(const double *__restrict x, const double *__re
     int i;
     for (i = 0; i < Q; i++) {
         int j = i + Q, k = i + 2 * Q, l = i + 3 * Q;
-        double a = lattice_first(x[i], plain ? 1 - x[i] : y[i], plain ? 1 : g[i], w + i, u + i, v + i, power + i, rest + i);
-        double b = lattice_first(x[j], plain ? 1 - x[j] : y[j], plain ? 1 : g[j], w + j, u + j, v + j, power + j, rest + j);
-        double c = lattice_first(x[k], plain ? 1 - x[k] : y[k], plain ? 1 : g[k], w + k, u + k, v + k, power + k, rest + k);
-        double d = lattice_first(x[l], plain ? 1 - x[l] : y[l], plain ? 1 : g[l], w + l, u + l, v + l, power + l, rest + l);
+        double yi = plain ? 1 - x[i] : y[i], yj = plain ? 1 - x[j] : y[j];
+        double yk = plain ? 1 - x[k] : y[k], yl = plain ? 1 - x[l] : y[l];
+        double a = lattice_first(x[i], yi, plain ? 1 : g[i], w + i, u + i, v + i, power + i, rest + i);
+        double b = lattice_first(x[j], yj, plain ? 1 : g[j], w + j, u + j, v + j, power + j, rest + j);
+        double c = lattice_first(x[k], yk, plain ? 1 : g[k], w + k, u + k, v + k, power + k, rest + k);
+        double d = lattice_first(x[l], yl, plain ? 1 : g[l], w + l, u + l, v + l, power + l, rest + l);
         s[0][i] += (a + b) + (c + d);
         s[1][i] += (power[i] + power[j]) + (power[k] + power[l]);
         s[2][i] += (v[i] + v[j]) + (v[k] + v[l]);
@@ -214,7 +216,8 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
                                         double a, double b, double c, int orders, double *even, double *odd)
 {
     double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
-    double four[LATTICE_CHUNK], square[LATTICE_CHUNK], v[LATTICE_CHUNK], power[LATTICE_CHUNK], rest[LATTICE_CHUNK];
+    double four[LATTICE_CHUNK], square[LATTICE_CHUNK], v[LATTICE_CHUNK];
+    double power[LATTICE_CHUNK], rest[LATTICE_CHUNK];
     double s[2 * LATTICE_ORDERS + 4][LATTICE_CHUNK / 4];
     dd e[LATTICE_ORDERS + 1], o[LATTICE_ORDERS + 1];
     ptrdiff_t start, first;
@@ -253,7 +256,8 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
                                               double a, double b, double c, double *low, double *high,
                                               double *mx, double *my, double *mg, ptrdiff_t room)
 {
-    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK], s[2 * LATTICE_SMALL][LATTICE_CHUNK / 4];
+    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
+    double s[2 * LATTICE_SMALL][LATTICE_CHUNK / 4];
     ptrdiff_t start, first, i, middle = 0;
     dd sum[LATTICE_SMALL], other[LATTICE_SMALL];
     int m;
@@ -274,7 +278,7 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
                     middle++;
                     w[i] = 0;
                 }
-            /* from here on: x the smaller of the two, y = 0, (w, d) the running powers of the low and of the high ones */
+            /* from here on: x the smaller of the two, y = 0, (w, d) the running powers of the low and the high ones */
             for (i = 0; i < padded; i++) {
                 double least = x[i] < y[i] ? x[i] : y[i], high = x[i] < y[i] ? 0 : w[i];
                 w[i] -= high;

@@ -50,10 +50,10 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     Notes
     -----
     The law is tilted to ``p e^t/(1 - p + p e^t)`` with its mean at k, and its characteristic function inverted by the
-    trapezoidal rule, so that errors are relative to the probability at any depth: at most 1e-13 + 1 ulp of the logarithm
-    for a single k, 1e-12 where many k share one transform (measured; the table is in the header of ``_core/_lattice.pyx``).
-    Up to 1000 trials the probabilities come from direct convolution. Cost O(groups) a value, or O(groups + sigma log sigma)
-    for every run of 7 sigma values.
+    trapezoidal rule, so that errors are relative to the probability at any depth: at most 1.5e-13 + 1.5 ulp of the
+    logarithm for a single k, 1e-12 where many k share one transform (measured: ``_core/_lattice.pyx`` and
+    ``_core/_blocks.pyx`` have the tables). Up to 1000 trials the probabilities come from direct convolution where none
+    can underflow. Cost O(groups) a value, or O(groups + sigma log sigma) for every run of 7 sigma values.
 
     References
     ----------
@@ -181,9 +181,9 @@ def poisson_binom_window(
 
     Notes
     -----
-    Blocks of about 7 standard deviations, each one inverse FFT of the tilted law: about 30 coefficients differ from zero.
-    Near the mean all blocks share one pass over p. Time O(groups + sigma log sigma), memory O(sigma) beside p. Relative
-    error of each probability at most 1e-12 (measured: see the header of ``_core/_blocks.pyx``).
+    Blocks of about 7 standard deviations, each one inverse FFT of the tilted law: about 30 coefficients differ from
+    zero. Near the mean all blocks share one pass over p. Time O(groups + sigma log sigma), memory O(sigma) beside p.
+    Relative error of each probability at most 1e-12 (measured: the header of ``_core/_blocks.pyx``).
 
     References
     ----------

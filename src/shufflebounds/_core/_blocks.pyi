@@ -4,7 +4,12 @@ from typing_extensions import disjoint_base
 
 @disjoint_base
 class Lattice:
-    def __init__(self, p: NDArray[np.float64], counts: NDArray[np.float64] | None = None) -> None: ...
+    def __init__(
+        self,
+        p: NDArray[np.float64],
+        counts: NDArray[np.float64] | None = None,
+        q: NDArray[np.float64] | None = None,
+    ) -> None: ...
     @property
     def groups(self) -> int: ...
     @property
