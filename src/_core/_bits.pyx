@@ -131,6 +131,7 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     k = min(max(floor(mean.hi + 0.5), 0), law.trials)
     # Darroch: the mode lies within 1 of the mean; a tie misjudged by rounding moves H by a rounding
     for attempt in range(4):
+        tilt.shift = (mean.hi - k) + mean.lo
         c_exponent(&law, tilt.theta, k, &tilt)
         invert(&law, &tilt, &at)
         if attempt == 3:
