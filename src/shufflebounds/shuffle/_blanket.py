@@ -89,7 +89,8 @@ def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float
     one = np.maximum(s - 1, 0)
     log_mass = binom_logpmf(tau - 1, one, 0.5)
     log_tail = binom_logsf(tau - 1, one, 0.5)
-    reach = np.exp(np.where(possible & (log_tail > -np.inf), log_tail - log_mass, -np.inf))
+    log_mass = np.where(possible, log_mass, 0.0)
+    reach = np.exp(np.where(possible, log_tail, -np.inf) - log_mass)
     plus = 0.5 * (slope * s + base)
     minus = 0.5 * slope * s + base
     value = plus + minus * reach

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from shufflebounds.profile import Bound, FloatArray, PrivacyProfile
+from shufflebounds.profile import Bound, FloatArray, PrivacyProfile, _solve
 from shufflebounds.shuffle._blanket import log_blanket_delta
-from shufflebounds.shuffle._clone_law import CloneLaw, log_clone_delta
+from shufflebounds.shuffle._clone_law import CloneLaw, log_clone_delta, log_estimate
 from shufflebounds.shuffle._decompositions import Family, RandomizedResponse, Terms
 
 __all__ = ["Crowd", "OfEveryUser", "OfOneUser"]
@@ -41,7 +41,7 @@ class Crowd:
     budgets: FloatArray
     counts: FloatArray
     laws: OrderedDict[Any, CloneLaw] = field(default_factory=OrderedDict)
-    masses: dict[int, float] = field(default_factory=dict)
+    held: int = 0
 
     def __post_init__(self) -> None:
         self.levels = [self._grouped(size) for size in LEVELS if size < self.budgets.size]
@@ -53,13 +53,9 @@ class Crowd:
         ends = np.append(starts[1:], self.budgets.size) - 1
         return _Level(starts, self.budgets[starts], self.budgets[ends], np.add.reduceat(self.counts, starts))
 
-    def _law(self, key: tuple[Any, ...], terms: Terms, level: int, i: int, j: int) -> CloneLaw:
+    def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int) -> CloneLaw:
         """Return the clones among the users other than a target in i..j."""
-        law = self.laws.get(key)
-        if law is not None:
-            self.laws.move_to_end(key)
-            return law
-        kind, group = key[0], self.levels[level]
+        group = self.levels[level]
         low, high = float(self.budgets[i]), float(self.budgets[j])
 
         def rates(budgets: FloatArray) -> FloatArray:
@@ -74,73 +70,96 @@ class Crowd:
         first, last = np.searchsorted(group.starts, [i, j], side="right") - 1
         counts = group.counts.copy()
         counts[first + int(np.argmax(least[first : last + 1]))] -= 1
-        law = CloneLaw(least, counts)
-        self.laws[key] = law
-        while sum(kept.rates.size + 500 for kept in self.laws.values()) > MEMORY and len(self.laws) > 2:
-            self.laws.popitem(last=False)
+        return CloneLaw(least, counts)
+
+    def _law(self, kind: str, terms: Terms, level: int, i: int, j: int) -> CloneLaw:
+        """Return `_clones`, kept for another eps where it is the law of one target."""
+        key = (kind, terms.reach, level, i)
+        law = self.laws.get(key) if i == j else None
+        if law is not None:
+            self.laws.move_to_end(key)
+            return law
+        law = self._clones(kind, terms, level, i, j)
+        if i == j:
+            self.laws[key] = law
+            self.held += law.rates.size + 1000
+            while self.held > MEMORY and len(self.laws) > 2:
+                self.held -= self.laws.popitem(last=False)[1].rates.size + 1000
         return law
+
+    def _terms(self, kind: str, eps: float, i: int, j: int, log_mass: float) -> Terms:
+        low, high = float(self.budgets[i]), float(self.budgets[j])
+        return self.family.window(log_mass, low, high, eps) if kind == "window" else self.family.terms(kind, low, high)
 
     def value(self, kind: str, eps: float, level: int, i: int, j: int, log_mass: float = 0.0) -> Pair:
         """Return bounds of one decomposition's log delta for every target in i..j."""
-        low, high = float(self.budgets[i]), float(self.budgets[j])
-        windowed = kind == "window"
-        terms = self.family.window(log_mass, low, high, eps) if windowed else self.family.terms(kind, low, high)
-        law = self._law((kind, terms.reach, level, i, j), terms, level, i, j)
-        lower, upper = log_clone_delta(law, terms.local_eps, eps)
-        lower, upper = lower + terms.log_scale, upper + terms.log_scale
-        if terms.log_tail > -math.inf:
-            lower, upper = (float(np.logaddexp(side, terms.log_tail)) for side in (lower, upper))
+        terms = self._terms(kind, eps, i, j, log_mass)
+        law = self._law(kind, terms, level, i, j)
+        sides = log_clone_delta(law, terms.local_eps, eps)
+        lower, upper = (_total(side, terms) for side in sides)
         return lower, min(upper, 0.0)
+
+    def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
+        """Return `value`, roughly: to choose among bounds, never as one."""
+        terms = self._terms(kind, eps, i, j, log_mass)
+        return _total(log_estimate(self._clones(kind, terms, 0, i, j), terms.local_eps, eps), terms)
 
     def _useful_window(self, i: int) -> bool:
         # a pure family needs the window only for users of larger budget
         pure = self.family.pure_epsilon(float(self.budgets[i])) < math.inf
         return self.family.windowed and not (pure and i == self.budgets.size - 1)
 
-    def _log_mass(self, eps: float, i: int) -> float:
-        """Return a good mass to leave outside the window of target i: any mass gives a bound, this one nearly the smallest."""
+    def _log_mass(self, eps: float, i: int, j: int, start: float | None = None) -> float:
+        """Return a good mass to leave outside the window of targets i..j: any mass gives a bound, this one nearly the smallest."""
         values: dict[float, float] = {}
 
         def at(log_mass: float) -> float:
             if log_mass not in values:
-                values[log_mass] = self.value("window", eps, 0, i, i, log_mass)[1] if log_mass < -0.7 else 0.0
+                values[log_mass] = self.estimate("window", eps, i, j, log_mass) if log_mass < -0.7 else math.inf
             return values[log_mass]
 
-        best = self.masses.get(i)
-        if best is None:
+        if start is None:
             best, trial, worse = -2.0, -4.0, 0
-            while worse < 2 and trial > -1e5:
-                worse = 0 if at(trial) < at(best) else worse + 1
-                best = min(best, trial, key=at)
+            while worse < 2 and trial > -1e6:
+                worse = worse + 1 if at(trial) > at(best) else 0
+                best = min(trial, best, key=at)
                 trial *= 1.6
-            best = round(best)
+            best = float(round(best))
             step = max(1.0, 2.0 ** math.floor(math.log2(abs(best) / 4 + 1)))
         else:
-            step = 2.0
+            best, step = start, 2.0
         while step >= 0.5:
             moved = min((best - step, best + step), key=at)
             if at(moved) < at(best) - 1e-12:
                 best = moved
-                continue
-            step /= 2
-        self.masses[i] = best
+            else:
+                step /= 2
         return best
+
+    def candidates(self, eps: float, i: int) -> list[tuple[str, float]]:
+        """Return the decompositions of target i that may be the smallest, with the windows' masses."""
+        kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
+        if self._useful_window(i):
+            kinds.append(("window", self._log_mass(eps, i, i)))
+        if not self.exact or len(kinds) == 1:
+            return kinds
+        # only what may be the smallest is evaluated in full
+        guesses = [self.estimate(kind, eps, i, i, mass) for kind, mass in kinds]
+        near = min(guesses) + 1.0
+        kinds = [kind for kind, guess in zip(kinds, guesses) if guess <= near]
+        if len(kinds) == 1:
+            return kinds
+        values = [self.value(kind, eps, 0, i, i, mass)[1] for kind, mass in kinds]
+        near = min(values)
+        near = near + 0.02 * max(1.0, -near / 10) if near > -math.inf else near
+        return [kind for kind, value in zip(kinds, values) if value <= near]
 
     def single(self, eps: float, i: int) -> Pair:
         """Return bounds of the smallest proven log delta of target i."""
-        kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
-        if self._useful_window(i):
-            kinds.append(("window", self._log_mass(eps, i)))
-        rough = [self.value(kind, eps, 0, i, i, mass) for kind, mass in kinds]
-        best = min(upper for _, upper in rough)
-        if self.exact and best > -math.inf:
-            # grouping costs less than this: only what may be the smallest is evaluated in full
-            near = best + 0.02 * max(1.0, -best / 10)
-            rough = [self.value(kind, eps, self.exact, i, i, mass)
-                     for (kind, mass), (_, upper) in zip(kinds, rough) if upper <= near]
-        blanket = self._blanket(eps, i, i, min(upper for _, upper in rough))
-        rough += [blanket] if blanket else []
-        return min(lower for lower, _ in rough), min(upper for _, upper in rough)
+        sides = [self.value(kind, eps, self.exact, i, i, mass) for kind, mass in self.candidates(eps, i)]
+        blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
+        sides += [blanket] if blanket else []
+        return min(lower for lower, _ in sides), min(upper for _, upper in sides)
 
     def _blanket(self, eps: float, i: int, j: int, best: float) -> Pair | None:
         if not isinstance(self.family, RandomizedResponse) or self.family.categories == 2:
@@ -149,48 +168,62 @@ class Crowd:
         counts[i] -= 1
         return log_blanket_delta(self.budgets, counts, self.family.categories, float(self.budgets[j]), eps, best)
 
-    def bound(self, eps: float, level: int, i: int, j: int, log_mass: float | None) -> float:
-        """Return an upper bound of the smallest proven log delta of every target in i..j."""
-        values = [self.value(kind, eps, level, i, j)[1] for kind in self.family.kinds]
-        if log_mass is not None:
-            values.append(self.value("window", eps, level, i, j, log_mass)[1])
-        best = min(values)
-        blanket = self._blanket(eps, i, j, best)
-        return min(best, blanket[1]) if blanket else best
+    def _bound(self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float) -> tuple[float, float]:
+        """Return an upper bound of the smallest proven log delta of every target in i..j, and the mass it left outside.
+
+        It stops improving once the bound is at most `enough`.
+        """
+        kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
+        if self.family.windowed:
+            log_mass = self._log_mass(eps, i, j, None if i == j else log_mass)
+            kinds.append(("window", log_mass))
+        guesses = [self.estimate(kind, eps, i, j, mass) for kind, mass in kinds]
+        best, near = 0.0, min(guesses) + 1.0
+        for guess, (kind, mass) in sorted(zip(guesses, kinds)):
+            if best > enough and guess <= near:
+                best = min(best, self.value(kind, eps, level, i, j, mass)[1])
+        if best > enough:
+            blanket = self._blanket(eps, i, j, best)
+            best = min(best, blanket[1]) if blanket else best
+        return best, log_mass
 
     def every(self, eps: float, guess: int, tolerance: float = TOLERANCE) -> tuple[float, float, int]:
         """Return bounds of the largest log delta over all targets, and a target that attains the lower one."""
         size = self.budgets.size
         best, (lower, upper) = guess, self.single(eps, guess)
-        for end in (0, size - 1):
+        for end in {0, size - 1} - {guess}:
             sides = self.single(eps, end)
             if sides[0] > lower:
                 best, (lower, upper) = end, sides
+        mass = self._log_mass(eps, best, best) if self.family.windowed else 0.0
         edges = np.unique(np.linspace(0, size, min(size, 8) + 1).astype(int))
-        frontier = [(int(a), int(b) - 1) for a, b in zip(edges[:-1], edges[1:])]
-        pruned = -math.inf
+        frontier = [(0.0, int(a), int(b) - 1, mass) for a, b in zip(edges[:-1], edges[1:])]
+        pruned = top = -math.inf
         evaluations = 0
         for level in range(self.exact + 1):
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
-            mass = self._log_mass(eps, best) if self.family.windowed else None
-            soft = self.bound(eps, level, best, best, mass)
+            soft, _ = self._bound(eps, level, best, best, mass, -math.inf)
             soft_best = best
-            heap = [(-self.bound(eps, level, i, j, mass), i, j) for i, j in frontier]
+            heap = []
+            for above, i, j, mass in frontier:
+                value, mass = self._bound(eps, level, i, j, mass, soft + slack / 2)
+                heap.append((-min(value, -above), i, j, mass))
             heapq.heapify(heap)
             while -heap[0][0] > soft + slack / 2 and evaluations < MAX_EVALUATIONS:
-                value, i, j = heap[0]
+                above, i, j, mass = heap[0]
                 if i == j:
-                    soft, soft_best = -value, i
+                    soft, soft_best = -above, i
                     continue
                 heapq.heappop(heap)
                 middle = (i + j) // 2
-                for a, b in ((i, middle), (middle + 1, j)):
-                    # at most the bound of the whole interval, whichever rounding served there
-                    heapq.heappush(heap, (-min(-value, self.bound(eps, level, a, b, mass)), a, b))
-                trial = self.bound(eps, level, middle, middle, mass)
-                evaluations += 3
+                trial, own = self._bound(eps, level, middle, middle, mass, soft)
                 if trial > soft:
                     soft, soft_best = trial, middle
+                for a, b in ((i, middle), (middle + 1, j)):
+                    value, used = self._bound(eps, level, a, b, mass, soft + slack / 2)
+                    # at most the bound of the whole interval, whichever rounding served there
+                    heapq.heappush(heap, (-min(value, -above), a, b, used))
+                evaluations += 3
             if soft_best != best:
                 sides = self.single(eps, soft_best)
                 if sides[0] > lower:
@@ -198,9 +231,16 @@ class Crowd:
             top = -heap[0][0]
             if top <= upper + slack or evaluations >= MAX_EVALUATIONS:
                 break
-            frontier = [(i, j) for value, i, j in heap if -value > upper + slack / 2]
-            pruned = max([pruned, *(-value for value, _, _ in heap if -value <= upper + slack / 2)])
+            kept = [entry for entry in heap if -entry[0] > upper + slack / 2]
+            pruned = max([pruned, *(-entry[0] for entry in heap if -entry[0] <= upper + slack / 2)])
+            frontier = kept
         return lower, max(upper, pruned, top), best
+
+
+def _total(log_delta: float, terms: Terms) -> float:
+    """Return log(scale delta + tail)."""
+    total = log_delta + terms.log_scale
+    return float(np.logaddexp(total, terms.log_tail)) if terms.log_tail > -math.inf else total
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +297,31 @@ class OfOneUser(_Guarantee):
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[self.index]))
 
+    def _epsilon(self, delta: float, bound: Bound) -> float:
+        crowd, i = self.crowd, self.index
+        if not crowd.exact or delta in (0, 1):
+            return super()._epsilon(delta, bound)
+        # a solve with grouped budgets names the decomposition; its clones are then counted once for all eps
+        upper = bound == "upper"
+        target = float(np.nextafter(math.log(delta), -np.inf if upper else np.inf))
+        pure = self._pure_epsilon()
+
+        def grouped(eps: float) -> float:
+            return min(crowd.value(kind, eps, 0, i, i, mass)[1] for kind, mass in crowd.candidates(eps, i))
+
+        about = _solve(grouped, target, pure, upper=True)
+        if about >= pure:
+            return super()._epsilon(delta, bound)
+        kind, mass = min(crowd.candidates(about, i), key=lambda one: crowd.value(one[0], about, 0, i, i, one[1])[1])
+        eps = _solve(lambda e: crowd.value(kind, e, crowd.exact, i, i, mass)[upper], target, pure, upper=upper)
+        step = 1e-13 * eps
+        while (crowd.single(eps, i)[1] > target) if upper else (eps > 0 and crowd.single(eps, i)[0] < target):
+            eps = eps + step if upper else max(0.0, eps - step)
+            step *= 4
+            if upper and eps >= pure:
+                return pure
+        return eps
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OfEveryUser(_Guarantee):
@@ -301,6 +366,8 @@ class OfEveryUser(_Guarantee):
             if best not in tried:
                 tried.add(best)
                 eps = max(eps, self._of(best)._epsilon(delta, bound))
+                if eps >= self._pure_epsilon():
+                    return eps
             lower, upper, best = self.crowd.every(eps, best, tolerance)
             if best in tried:
                 if tolerance > TOLERANCE:
