@@ -16,6 +16,12 @@ class InfeasibleError(ValueError):
     """No parameters in range meet the target; the message names the nearest that can be had."""
 
 
+def shown(value: float) -> str:
+    """Return value in as few digits as tell it from its neighbours."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
+
+
 def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
     if high == math.inf:
         return f"finite and {'>' if open_low else '>='} {low:g}" if low > -math.inf else "finite"
@@ -83,8 +89,8 @@ def real_array(
     bad = _outside(array, low, high, open_low, open_high)
     if bad.any():
         first = array[bad].flat[0] if array.ndim else array
-        raise ValueError(f"{name}={float(first)!r} must be {valid}" if array.ndim == 0
-                         else f"{name} holds {float(first)!r}: every entry must be {valid}")
+        raise ValueError(f"{name}={shown(first)} must be {valid}" if array.ndim == 0
+                         else f"{name} holds {shown(first)}: every entry must be {valid}")
     return array
 
 

@@ -293,7 +293,7 @@ class ShuffledBits(PrivacyProfile):
         if bits.shape != (self.users,):
             raise ValueError(f"values has shape {bits.shape}: it must be ({self.users},), one bit a user")
         if ((bits != 0) & (bits != 1)).any():
-            raise ValueError(f"values holds {bits[(bits != 0) & (bits != 1)][0]:.17g}: every entry must be 0 or 1")
+            raise ValueError(f"values holds {_validate.shown(bits[(bits != 0) & (bits != 1)][0])}: every entry must be 0 or 1")
         source = _validate.generator(rng)
         messages = bits.astype(np.int8) ^ (source.random(self.users) < self.flip)
         source.shuffle(messages)

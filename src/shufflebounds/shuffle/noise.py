@@ -169,7 +169,7 @@ class BinomialNoise(PrivacyProfile):
         counts = _validate.real_array("values", values, -_validate.MAX_COUNT, _validate.MAX_COUNT)
         if (counts != np.floor(counts)).any():
             odd = counts[counts != np.floor(counts)].flat[0]
-            raise ValueError(f"values holds {odd:.17g}: every entry must be a whole number")
+            raise ValueError(f"values holds {_validate.shown(odd)}: every entry must be a whole number")
         noise = _validate.generator(rng).binomial(self.trials, self.prob, size=counts.shape)
         return counts.astype(np.int64) + noise
 

@@ -146,7 +146,7 @@ class PersonalizedBits(PrivacyProfile):
             if bits.shape != budgets.shape:
                 raise ValueError(f"bits has shape {bits.shape}: it must be that of local_eps, {budgets.shape}")
             if ((bits != 0) & (bits != 1)).any():
-                raise ValueError(f"bits holds {bits[(bits != 0) & (bits != 1)][0]:.17g}: every entry must be 0 or 1")
+                raise ValueError(f"bits holds {_validate.shown(bits[(bits != 0) & (bits != 1)][0])}: every entry must be 0 or 1")
             bits.setflags(write=False)
             object.__setattr__(self, "bits", bits)
         if self.target is not None:
