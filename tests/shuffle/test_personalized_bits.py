@@ -1,0 +1,135 @@
+"""Personalised bits against exhaustive enumeration over all data."""
+
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
+from tests.shuffle.test_bits import both_directions, logarithm, rational
+
+
+def flips(budgets):
+    """Return the flip probabilities, as the exact values of the doubles that the budgets give."""
+    return [Fraction(math.exp(-b) / (1 + math.exp(-b))) for b in budgets]
+
+
+def exact(qs, bits, target, factor):
+    """Return the larger hockey stick of the target's bit among the others' data."""
+    chances = [1 - q if bit else q for i, (q, bit) in enumerate(zip(qs, bits)) if i != target]
+    return max(both_directions(chances, qs[target], factor))
+
+
+def cases(count, most):
+    """Yield seeded random budgets, data, target and eps."""
+    source = random.Random(20)
+    for _ in range(count):
+        users = source.randint(1, most)
+        budgets = [source.uniform(0, 3) for _ in range(users)]
+        if source.random() < 0.3:
+            budgets = [source.choice(budgets) for _ in budgets]
+        bits = [source.randint(0, 1) for _ in range(users)]
+        yield budgets, bits, source.randrange(users), source.choice([0.0, 0.1, 0.5, 1.0, 2.0])
+
+
+def test_known_data_is_exact():
+    for budgets, bits, target, eps in cases(150, 7):
+        qs, factor = flips(budgets), rational(eps)
+        # the doubles q stand for the budgets to an ulp, which the logarithm feels as a few 1e-15
+        true = logarithm(exact(qs, bits, target, factor))
+        one = PersonalizedBits(budgets, bits=bits, target=target)
+        assert one.log_delta(eps, bound="lower") <= true + 1e-13
+        assert one.log_delta(eps) >= true - 1e-13
+        assert true < -60 or one.log_delta(eps) - one.log_delta(eps, bound="lower") < 1e-10
+        everyone = PersonalizedBits(budgets, bits=bits)
+        most = logarithm(max(exact(qs, bits, j, factor) for j in range(len(qs))))
+        assert everyone.log_delta(eps, bound="lower") <= most + 1e-13
+        assert most - 1e-13 <= everyone.log_delta(eps)
+        assert most < -60 or everyone.log_delta(eps) <= most + 1.1e-3
+
+
+def test_unknown_data_is_enclosed():
+    for budgets, _, target, eps in cases(60, 6):
+        qs, factor = flips(budgets), rational(eps)
+        worst = logarithm(max(exact(qs, data, target, factor) for data in itertools.product((0, 1), repeat=len(qs))))
+        mechanism = PersonalizedBits(budgets, target=target)
+        assert mechanism.log_delta(eps, bound="lower") <= worst + 1e-13
+        assert worst - 1e-13 <= mechanism.log_delta(eps)
+        ascended = mechanism.ascend(eps)
+        assert mechanism.log_delta(eps, bound="lower") <= ascended.log_delta(eps, bound="lower") <= worst + 1e-13
+
+
+def test_worst_data_need_not_be_all_equal():
+    # the specification's case: E1 = 27/5, flips 10/37, 10/59, 5/17, eps = 0: (0, 0, 1) is 1.24 times the all-equal data
+    budgets = np.log([27 / 5, 2.7, 4.9, 2.4])
+    equal = PersonalizedBits(budgets, bits=[0, 0, 0, 0], target=0).delta(0.0)
+    worse = PersonalizedBits(budgets, bits=[0, 0, 0, 1], target=0).delta(0.0)
+    assert worse > 1.2 * equal
+    assert PersonalizedBits(budgets, target=0).ascend(0.0).delta(0.0) == pytest.approx(worse, rel=1e-12)
+
+
+def test_equal_budgets_are_shuffled_bits():
+    budget, users = 1.25, 500
+    flip = math.exp(-budget) / (1 + math.exp(-budget))
+    known = PersonalizedBits(np.full(users, budget), bits=np.r_[np.ones(100), np.zeros(400)], target=450)
+    same = ShuffledBits(users, flip, ones=100)
+    for eps in (0.0, 0.1, 0.4, 1.2):
+        assert known.log_delta(eps) == pytest.approx(same.log_delta(eps), rel=1e-11, abs=1e-11)
+
+
+def test_everyone_among_distinct_budgets_beyond_the_coarse_grid():
+    source = np.random.default_rng(5)
+    budgets, bits = source.uniform(0.5, 2, 20000), source.integers(0, 2, 20000)
+    everyone = PersonalizedBits(budgets, bits=bits)
+    lower, upper = everyone.log_delta(0.05, bound="lower"), everyone.log_delta(0.05)
+    assert lower <= upper < lower + 2e-3
+    for target in (0, int(budgets.argmax()), int(budgets.argmin())):
+        assert PersonalizedBits(budgets, bits=bits, target=target).log_delta(0.05, bound="lower") <= upper
+    assert upper <= PersonalizedClones.randomized_response(budgets, 2).log_delta(0.05)
+
+
+def test_random_order_and_flips():
+    budgets = np.r_[np.zeros(3000), np.full(3000, 700.0)]
+    messages = PersonalizedBits(budgets).randomize(np.ones(6000), 3)
+    # half of the first 3000 flip, none of the others, and the order says nothing
+    assert abs(messages.sum() - 4500) < 5 * math.sqrt(750)
+    assert abs(messages[:3000].sum() - messages[3000:].sum()) < 5 * math.sqrt(2 * 1125)
+
+
+def test_equality_and_repr():
+    first, again = (PersonalizedBits([0.5, 1.0], bits=[0, 1], target=1) for _ in range(2))
+    assert first == again
+    assert hash(first) == hash(again)
+    assert first != PersonalizedBits([0.5, 1.0], bits=[0, 1], target=0)
+    assert repr(first) == "PersonalizedBits(<2 budgets>, bits=<1 ones>, target=1)"
+    pair = first.pair()
+    assert pair.reverse().reverse() == pair
+
+
+@pytest.mark.parametrize(("arguments", "named"), [
+    (([], {}), "local_eps must not be empty"),
+    (([[1.0]], {}), "local_eps has shape"),
+    (([-1.0], {}), "local_eps holds -1"),
+    (([math.nan], {}), "local_eps holds nan"),
+    (([1.0, 2.0], {"bits": [1]}), "bits has shape"),
+    (([1.0, 2.0], {"bits": [1, 2]}), "bits holds 2"),
+    (([1.0, 2.0], {"bits": [1, 0.5]}), r"bits holds 0\.5"),
+    (([1.0, 2.0], {"target": 2}), r"target=2 must be an integer in 0\.\.1"),
+])
+def test_bad_input(arguments, named):
+    budgets, options = arguments
+    with pytest.raises(ValueError, match=named):
+        PersonalizedBits(budgets, **options)
+
+
+def test_questions_that_have_no_pair():
+    mechanism = PersonalizedBits([1.0, 2.0])
+    with pytest.raises(TypeError, match="not given by a list"):
+        mechanism.pairs()
+    with pytest.raises(ValueError, match="bits=None"):
+        mechanism.pair(0)
+    with pytest.raises(ValueError, match="target=None"):
+        mechanism.ascend(0.1)
