@@ -266,7 +266,7 @@ class DominatingPair(PrivacyProfile):
         >>> import numpy as np
         >>> from shufflebounds.profile import DominatingPair
         >>> pair = DominatingPair.from_pmfs(np.log([0.75, 0.25]), np.log([0.25, 0.75]))
-        >>> round(pair.delta(0.0), 12), round(pair.epsilon(0.0) / np.log(3), 12)
+        >>> round(pair.delta(0.0), 12), round(pair.epsilon(0.0) / float(np.log(3)), 12)
         (0.5, 1.0)
         """
         laws = []
