@@ -1,8 +1,8 @@
-"""Time shufflebounds against what a user would install instead, and print one table: ``python benchmarks/compare.py [section ...]``.
+"""Time shufflebounds against what a user would install instead: ``python benchmarks/compare.py [section ...]``.
 
-Every row is measured in this run: medians of alternating calls, ours and theirs, so that a busy machine troubles both alike.
-A section is a function that returns rows (task, ours, theirs, seconds, seconds of the peer, note); a peer that is not installed
-leaves its column empty. Sections are listed in SECTIONS; add a function there to add rows.
+Every row is measured in this run: medians of alternating calls, ours and theirs, so that a busy machine troubles both
+alike. A section is a function that returns rows (task, ours, theirs, seconds, seconds of the peer, note); a peer that
+is not installed leaves its column empty. Sections are listed in SECTIONS; add a function there to add rows.
 """
 
 import math
@@ -21,8 +21,16 @@ try:
 except ImportError:
     privacy_loss_distribution = None
 
-CLONE_GRID = [(10**3, 1.0, 1e-6), (10**4, 1.0, 1e-6), (10**4, 4.0, 1e-6), (10**5, 2.0, 1e-8), (10**6, 4.0, 1e-8), (10**7, 4.0, 1e-10),
-              (10**8, 6.0, 1e-10), (10**9, 8.0, 1e-12)]
+CLONE_GRID = [
+    (10**3, 1.0, 1e-6),
+    (10**4, 1.0, 1e-6),
+    (10**4, 4.0, 1e-6),
+    (10**5, 2.0, 1e-8),
+    (10**6, 4.0, 1e-8),
+    (10**7, 4.0, 1e-10),
+    (10**8, 6.0, 1e-10),
+    (10**9, 8.0, 1e-12),
+]
 """(users, local_eps, delta)"""
 
 BUDGET = 0.4
@@ -47,7 +55,11 @@ def row(task, ours, theirs=None, note="", show="{:.10g}", per=1):
     timed = medians(*(job for job in (ours, theirs) if job))
     value, seconds = timed[0]
     peer_value, peer_seconds = timed[1] if theirs else (None, None)
-    text = [show.format(v) if v is not None and not callable(show) else "" for v in (value, peer_value)] if show else ["", ""]
+    text = (
+        [show.format(v) if v is not None and not callable(show) else "" for v in (value, peer_value)]
+        if show
+        else ["", ""]
+    )
     return task, *text, seconds / per, peer_seconds / per if peer_seconds else None, note
 
 
@@ -61,7 +73,7 @@ def binomial_points(size, spread):
 
 
 def binomial():
-    """tails against scipy.stats.binom: seconds an element."""
+    """Tails against scipy.stats.binom: seconds an element."""
     rows = []
     for spread in ("uniform", "log-uniform"):
         k, n, p = binomial_points(20_000, spread)
@@ -75,15 +87,29 @@ def binomial():
             mine, other = ours(k, n, p), quiet()
             finite = np.isfinite(mine) & np.isfinite(other)
             gap = np.abs(mine[finite] - other[finite]).max()
-            note = f"largest |difference| {gap:.1e}; scipy not finite at {int((np.isfinite(mine) & ~np.isfinite(other)).sum())}"
-            rows.append(row(f"binom_{name}, n {spread} 10..1e6", lambda f=ours, k=k, n=n, p=p: f(k, n, p), quiet, note, "", len(k)))
+            lost = int((np.isfinite(mine) & ~np.isfinite(other)).sum())
+            note = f"largest |difference| {gap:.1e}; scipy not finite at {lost}"
+            rows.append(
+                row(
+                    f"binom_{name}, n {spread} 10..1e6",
+                    lambda f=ours, k=k, n=n, p=p: f(k, n, p),
+                    quiet,
+                    note,
+                    "",
+                    len(k),
+                )
+            )
     return rows
 
 
 def two_laws(log_p, log_q, grid):
     """Return dp-accounting's privacy loss distribution of two listed laws, pessimistic."""
     return privacy_loss_distribution.from_two_probability_mass_functions(
-        dict(enumerate(log_p.tolist())), dict(enumerate(log_q.tolist())), value_discretization_interval=grid, symmetric=True)
+        dict(enumerate(log_p.tolist())),
+        dict(enumerate(log_q.tolist())),
+        value_discretization_interval=grid,
+        symmetric=True,
+    )
 
 
 def clone_laws(users, local_eps, tail=40.0):
@@ -117,8 +143,15 @@ def clones():
 
             def theirs(users=users, local_eps=local_eps, delta=delta, grid=grid):
                 return two_laws(*clone_laws(users, local_eps), grid).get_epsilon_for_delta(delta)
-        rows.append(row(f"clones eps, n={users:.0e} eps0={local_eps:g} delta={delta:g}",
-                        lambda u=users, e=local_eps, d=delta: StrongerClones(u, e).epsilon(d), theirs, note))
+
+        rows.append(
+            row(
+                f"clones eps, n={users:.0e} eps0={local_eps:g} delta={delta:g}",
+                lambda u=users, e=local_eps, d=delta: StrongerClones(u, e).epsilon(d),
+                theirs,
+                note,
+            )
+        )
     rows.append(row("clones eps, n=1e12 eps0=14 delta=1e-12", lambda: StrongerClones(10**12, 14.0).epsilon(1e-12)))
     rows.append(row("clones log delta(3), n=1e6 eps0=4", lambda: StrongerClones(10**6, 4.0).log_delta(3.0)))
     return rows
@@ -134,6 +167,7 @@ def noise_laws(trials, width=40):
 
 def peer_calibrate(eps, delta):
     """Return the fewest trials by dp-accounting's delta and bisection."""
+
     def enough(trials):
         return two_laws(*noise_laws(trials), 1e-4).get_delta_for_epsilon(eps) <= delta
 
@@ -151,14 +185,28 @@ def noise():
     rows = []
     peer = privacy_loss_distribution
     for trials in (10**2, 10**4, 10**6):
+
         def theirs(trials=trials):
             return two_laws(*noise_laws(trials), 1e-4).get_delta_for_epsilon(0.01)
-        rows.append(row(f"noise delta(0.01), N={trials:.0e}", lambda t=trials: BinomialNoise(t, 0.5).delta(0.01), theirs if peer else None,
-                        "dp-accounting, grid 1e-4"))
+
+        rows.append(
+            row(
+                f"noise delta(0.01), N={trials:.0e}",
+                lambda t=trials: BinomialNoise(t, 0.5).delta(0.01),
+                theirs if peer else None,
+                "dp-accounting, grid 1e-4",
+            )
+        )
     rows.append(row("noise log delta(0.01), N=1e9", lambda: BinomialNoise(10**9, 0.5).log_delta(0.01)))
     for eps, delta in ((1.0, 1e-6), (0.1, 1e-8)):
-        rows.append(row(f"noise calibrate(eps={eps:g}, delta={delta:g})", lambda e=eps, d=delta: BinomialNoise.calibrate(e, d).trials,
-                        (lambda e=eps, d=delta: peer_calibrate(e, d)) if peer else None, "dp-accounting, grid 1e-4, and bisection"))
+        rows.append(
+            row(
+                f"noise calibrate(eps={eps:g}, delta={delta:g})",
+                lambda e=eps, d=delta: BinomialNoise.calibrate(e, d).trials,
+                (lambda e=eps, d=delta: peer_calibrate(e, d)) if peer else None,
+                "dp-accounting, grid 1e-4, and bisection",
+            )
+        )
     return rows
 
 
@@ -178,7 +226,10 @@ def duration(seconds):
 def table(rows):
     """Return aligned text."""
     head = ("task", "ours", "peer", "our time", "peer time", "peer/ours", "note")
-    body = [(task, ours, theirs, duration(t), duration(s), f"{s / t:.1f}" if s else "", note) for task, ours, theirs, t, s, note in rows]
+    body = [
+        (task, ours, theirs, duration(t), duration(s), f"{s / t:.1f}" if s else "", note)
+        for task, ours, theirs, t, s, note in rows
+    ]
     widths = [max(len(r[i]) for r in [head, *body]) for i in range(len(head))]
     align = ["<", "<", "<", ">", ">", ">", "<"]
     return "\n".join("  ".join(f"{c:{a}{w}}" for c, a, w in zip(r, align, widths)).rstrip() for r in [head, *body])

@@ -1,4 +1,4 @@
-"""Shared settings: hypothesis without deadlines (a first call may compile or import), the same examples in every run."""
+"""Shared settings: hypothesis without deadlines (a first call may import), the same examples in every run."""
 
 from hypothesis import settings
 

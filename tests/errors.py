@@ -1,4 +1,4 @@
-"""One measure of error for every test: total (NaN, infinities, zeros and subnormals get a number too), in exact decimals.
+"""One measure of error for every test: total (NaN, infinities, zeros, subnormals get a number), in exact decimals.
 
 ``exact`` is a float, an int, a Fraction, a Decimal or a decimal string; ``actual`` is what the library returned.
 """

@@ -4,12 +4,13 @@ import importlib.util
 import os
 import sys
 
-OUTSIDE = '''
+OUTSIDE = """
 from shufflebounds._core._binomial cimport (
     c_binom_logcdf, c_binom_logpmf, c_binom_logsf, c_binom_tail_ratio, c_shift_log_delta)
 from shufflebounds._core._compound cimport c_log_sign_excess, c_log_weighted_excess
 from shufflebounds._core._special cimport (
-    c_deviance, c_deviance_dd, c_log1mexp, c_log1pmx, c_log_add_exp, c_log_ratio, c_log_sub_exp, c_mills_ratio, c_stirling_error)
+    c_deviance, c_deviance_dd, c_log1mexp, c_log1pmx, c_log_add_exp, c_log_ratio, c_log_sub_exp, c_mills_ratio,
+    c_stirling_error)
 
 
 def binom_logpmf(double k, double n, double p):
@@ -85,7 +86,7 @@ def deviance_dd(double x, double m, double m_lo, double d, double d_lo):
     cdef double lo = 0
     hi = c_deviance_dd(x, m, m_lo, d, d_lo, &lo)
     return hi, lo
-'''
+"""
 
 
 def build(folder):
@@ -98,8 +99,13 @@ def build(folder):
     source.write_text(OUTSIDE)
     flags = [] if os.name == "nt" else ["-O1"]
     extension = Extension("outside", [str(source)], extra_compile_args=flags)
-    modules = cythonize([extension], build_dir=str(folder / "c"), quiet=True, language_level=3,
-                        compiler_directives={"freethreading_compatible": True})
+    modules = cythonize(
+        [extension],
+        build_dir=str(folder / "c"),
+        quiet=True,
+        language_level=3,
+        compiler_directives={"freethreading_compatible": True},
+    )
     command = build_ext(Distribution({"ext_modules": modules}))
     command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "temp")
     command.ensure_finalized()

@@ -21,7 +21,14 @@ def outside(tmp_path_factory):
     return build(tmp_path_factory.mktemp("outside"))
 
 
-BINOMIAL = [(3.0, 10.0, 0.25), (0.0, 10.0, 0.25), (5e8, 1e9, 0.5), (9000.0, 1e4, 0.5), (2.0, 1e15, 1e-12), (7.0, 7.0, 0.1)]
+BINOMIAL = [
+    (3.0, 10.0, 0.25),
+    (0.0, 10.0, 0.25),
+    (5e8, 1e9, 0.5),
+    (9000.0, 1e4, 0.5),
+    (2.0, 1e15, 1e-12),
+    (7.0, 7.0, 0.1),
+]
 
 
 @pytest.mark.parametrize("name", ["binom_logpmf", "binom_logcdf", "binom_logsf"])
@@ -30,10 +37,19 @@ def test_binomial(outside, name):
         assert getattr(outside, name)(*point) == getattr(_binomial, name)(*point)
 
 
-@pytest.mark.parametrize("name", ["log1pmx", "log1mexp", "stirling_error", "mills_ratio", "log_add_exp", "log_sub_exp", "deviance"])
+@pytest.mark.parametrize(
+    "name", ["log1pmx", "log1mexp", "stirling_error", "mills_ratio", "log_add_exp", "log_sub_exp", "deviance"]
+)
 def test_special(outside, name):
-    points = {"log1pmx": [(-0.9,), (0.01,), (5.0,)], "log1mexp": [(-1e-9,), (-3.0,)], "stirling_error": [(3.0,), (1e6,)],
-              "mills_ratio": [(0.0,), (7.5,)], "log_add_exp": [(1.0, 2.0)], "log_sub_exp": [(2.0, 1.0)], "deviance": [(3.0, 4.0), (9.0, 1.0)]}
+    points = {
+        "log1pmx": [(-0.9,), (0.01,), (5.0,)],
+        "log1mexp": [(-1e-9,), (-3.0,)],
+        "stirling_error": [(3.0,), (1e6,)],
+        "mills_ratio": [(0.0,), (7.5,)],
+        "log_add_exp": [(1.0, 2.0)],
+        "log_sub_exp": [(2.0, 1.0)],
+        "deviance": [(3.0, 4.0), (9.0, 1.0)],
+    }
     for point in points[name]:
         assert getattr(outside, name)(*point) == getattr(_special, name)(*point)
 
@@ -43,7 +59,9 @@ def test_out_parameters(outside):
     assert outside.shift_log_delta(100.0, 0.25, 0.5, True) == _binomial.shift_log_delta(100.0, 0.25, 0.5, 1.0)
     assert outside.log_sign_excess(1e4, 0.5, 0.125, 0.875) == _compound.log_sign_excess(1e4, 0.5, 0.125, 0.875)
     weights = np.log(np.full(50, 0.02))
-    assert outside.log_weighted_excess(3.0, weights, 0.125, 0.875) == _compound.log_weighted_excess(3.0, weights, 0.125, 0.875)
+    assert outside.log_weighted_excess(3.0, weights, 0.125, 0.875) == _compound.log_weighted_excess(
+        3.0, weights, 0.125, 0.875
+    )
 
 
 def test_double_double_logarithm(outside):

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -37,7 +38,7 @@ def laws(draw, size=None):
     for _ in range(2):
         cuts = sorted(draw(st.lists(st.integers(0, 2**20), min_size=size - 1, max_size=size - 1)))
         edges = [0, *cuts, 2**20]
-        out.append([Fraction(b - a, 2**20) for a, b in zip(edges, edges[1:])])
+        out.append([Fraction(b - a, 2**20) for a, b in pairwise(edges)])
     return out
 
 
@@ -73,7 +74,7 @@ def test_epsilon_of_listed_pairs_is_on_its_side(pq, delta):
     assert lower <= upper
     if math.isfinite(upper):
         assert pair.delta(upper) <= delta
-    if 0 < delta and 0 < lower < math.inf:
+    if delta > 0 and 0 < lower < math.inf:
         assert pair.delta(lower, bound="lower") >= delta
 
 
@@ -117,22 +118,57 @@ def test_deep_atoms_keep_their_relative_accuracy():
 
 @pytest.mark.parametrize(
     ("log_p", "log_q", "name"),
-    [([], [0.0], "log_p"), ([0.0], [], "log_q"), ([[0.0]], [0.0], "log_p"), ([0.0], 0.0, "log_q"), ([math.nan], [0.0], "log_p"),
-     ([0.0], [math.nan], "log_q"), ([0.1], [0.0], "log_p"), ([-0.1], [0.0], "log_p"), ([0.0], [-1.0, -1.0], "log_q"),
-     ([0.0], [math.inf], "log_q"), (np.log([0.5, 0.5]), [0.0], "log_q"), ("a", [0.0], "log_p"), (None, [0.0], "log_p")],
+    [
+        ([], [0.0], "log_p"),
+        ([0.0], [], "log_q"),
+        ([[0.0]], [0.0], "log_p"),
+        ([0.0], 0.0, "log_q"),
+        ([math.nan], [0.0], "log_p"),
+        ([0.0], [math.nan], "log_q"),
+        ([0.1], [0.0], "log_p"),
+        ([-0.1], [0.0], "log_p"),
+        ([0.0], [-1.0, -1.0], "log_q"),
+        ([0.0], [math.inf], "log_q"),
+        (np.log([0.5, 0.5]), [0.0], "log_q"),
+        ("a", [0.0], "log_p"),
+        (None, [0.0], "log_p"),
+    ],
 )
 def test_bad_laws(log_p, log_q, name):
     with pytest.raises(ValueError, match=rf"^{name}\b"):
         DominatingPair.from_pmfs(log_p, log_q)
 
 
-PROFILES = [StrongerClones(100, 1.0), BinomialNoise(100, 0.5), BinomialNoise(100, 0.5).pairs()[0],
-            DominatingPair.from_pmfs(np.log([0.75, 0.25]), np.log([0.25, 0.75]))]
+PROFILES = [
+    StrongerClones(100, 1.0),
+    BinomialNoise(100, 0.5),
+    BinomialNoise(100, 0.5).pairs()[0],
+    DominatingPair.from_pmfs(np.log([0.75, 0.25]), np.log([0.25, 0.75])),
+]
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda p: type(p).__name__)
-@pytest.mark.parametrize("bad", [-1.0, -5e-324, math.nan, math.inf, -math.inf, "0.1", None, [], [[]], [0.1, -1], [math.nan, 1], True,
-                                 [True], 1j, {}, [0.1, None]])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        -1.0,
+        -5e-324,
+        math.nan,
+        math.inf,
+        -math.inf,
+        "0.1",
+        None,
+        [],
+        [[]],
+        [0.1, -1],
+        [math.nan, 1],
+        True,
+        [True],
+        1j,
+        {},
+        [0.1, None],
+    ],
+)
 def test_bad_eps(profile, bad):
     for question in (profile.delta, profile.log_delta):
         with pytest.raises(ValueError, match=r"^eps\b.*(finite and >= 0|every entry)"):
@@ -185,5 +221,9 @@ def test_profiles_without_pairs_say_so():
 
 
 def test_public_face():
-    assert sorted(shufflebounds.__all__) == shufflebounds.__all__ or set(shufflebounds.__all__) >= {"profile", "shuffle", "tails"}
+    assert sorted(shufflebounds.__all__) == shufflebounds.__all__ or set(shufflebounds.__all__) >= {
+        "profile",
+        "shuffle",
+        "tails",
+    }
     assert all(hasattr(shufflebounds, name) for name in shufflebounds.__all__)

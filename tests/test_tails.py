@@ -86,7 +86,11 @@ def test_pmf_sums_to_one(n):
 @pytest.mark.parametrize(
     ("name", "k", "n", "p", "exact"),
     # holes of double-precision rivals, from the comparison of peers
-    [("binom_logcdf", 1, 1e15, 1e-12, -993.09125), ("binom_logcdf", 9, 1e4, 0.1, -1003.284411), ("binom_logcdf", 3100, 1e4, 0.5, -744.62)],
+    [
+        ("binom_logcdf", 1, 1e15, 1e-12, -993.09125),
+        ("binom_logcdf", 9, 1e4, 0.1, -1003.284411),
+        ("binom_logcdf", 3100, 1e4, 0.5, -744.62),
+    ],
 )
 def test_known_holes_of_others(name, k, n, p, exact):
     digits = len(str(exact).split(".")[1])

@@ -19,12 +19,13 @@ Definitions, with q = 1 - p carried as a double-double and n p formed in double-
     D <= 32 is formed in plain double; beyond, an ulp of D counts, and it is formed in double-double.
     p < 2**-830: by p = 2**-830, since then log Pr[X = k], k >= 1, is linear in log p to 1e-200.
 
-Measured error, |log p - exact| less 4 ulp(log p) (reference/binomial.json and python-flint at 400 bits; tests/core/):
+Measured error of log p in units of max(ulp(log p), 2**-53), the second being the roundoff of p itself
+(tests/reference/measure_errors.py, Gauss quadrature in python-flint at 400 bits; tests/core/ holds 3e-14 + 4 ulp):
 
     function   domain                                        trials   peak      rms
-    logpmf     n 1..2**53, p any double, k anywhere           2e4     @PMF@
-    smaller    the same                                       2e4     @TAIL@
-    larger     relative to log p itself, log p > -0.69        1e4     @NEAR@
+    logpmf     n 1..2**53, p any double, k anywhere           2.0e4    3.4       0.40
+    smaller    the same                                       1.8e4    7.6       0.79
+    larger     log p > -0.69, of log p, in the smaller's unit 1.5e4    11        1.0
 
 Cost      see docs/numerics: about 0.1 us an element, no corner above 0.5 us.
 Source    Loader 2000; Temme 1979/1982 for the idea of the uniform expansion; DLMF 8.17.
@@ -205,7 +206,7 @@ cdef double upper_tail(double j, double n, double p, double p_lo, double q, doub
 
 
 cdef double c_binom_tail_ratio(double j, double n, double p, double p_lo, double q, double q_lo) noexcept nogil:
-    """Pr[X >= j]/Pr[X = j]; the sum of positive terms behind it has relative error below 1e-14 (measured @RATIO@)."""
+    """Pr[X >= j]/Pr[X = j]; the sum of positive terms behind it has relative error below 1e-14 (measured 9.4e-16, 7e3 trials)."""
     cdef double b = n - j + 1, size = n + 1, lo, leading, value, s, dev, square
     cdef double variance = j * (b / size)
     cdef dd d = distance_dd(j, b, n, 1, p, p_lo, q, q_lo)

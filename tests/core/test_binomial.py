@@ -95,8 +95,19 @@ def test_degenerate_laws(n, p):
 
 @pytest.mark.parametrize(
     ("k", "n", "p"),
-    [(math.nan, 5, 0.5), (1, math.nan, 0.5), (1, 5, math.nan), (1, 5, -0.1), (1, 5, 1.1), (1, -1, 0.5), (1, 2.5, 0.5),
-     (1, 2.0**53 + 2, 0.5), (1, math.inf, 0.5), (1, 5, -5e-324), (1, 5, math.inf)],
+    [
+        (math.nan, 5, 0.5),
+        (1, math.nan, 0.5),
+        (1, 5, math.nan),
+        (1, 5, -0.1),
+        (1, 5, 1.1),
+        (1, -1, 0.5),
+        (1, 2.5, 0.5),
+        (1, 2.0**53 + 2, 0.5),
+        (1, math.inf, 0.5),
+        (1, 5, -5e-324),
+        (1, 5, math.inf),
+    ],
 )
 @pytest.mark.parametrize("function", FUNCTIONS.values())
 def test_nan_outside_the_domain(function, k, n, p):

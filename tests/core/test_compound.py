@@ -38,7 +38,9 @@ def inside(lower, exact, upper, slack=0.0):
     return WIDE.subtract(to_decimal(lower), e) <= slack and WIDE.subtract(e, to_decimal(upper)) <= slack
 
 
-@pytest.mark.parametrize("u", [0.0, 2.0**-30, 0.125, 0.25, 0.4375, 0.5, 0.515625, 0.75, 0.875, 1 - 2.0**-20, 1 - 2.0**-52])
+@pytest.mark.parametrize(
+    "u", [0.0, 2.0**-30, 0.125, 0.25, 0.4375, 0.5, 0.515625, 0.75, 0.875, 1 - 2.0**-20, 1 - 2.0**-52]
+)
 @pytest.mark.parametrize("rate", [2.0**-12, 0.25, 0.7, 0.984375, 1.0])
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12])
 def test_small_n_by_enumeration(n, rate, u):
@@ -50,8 +52,17 @@ def test_small_n_by_enumeration(n, rate, u):
 
 def test_ends_of_the_slope():
     assert _compound.log_sign_excess(5, 0.5, 1.0, 0.0) == (-math.inf, -math.inf)
-    for bad in ((0, 0.5, 0.1, 0.9), (1.5, 0.5, 0.1, 0.9), (5, 0.0, 0.1, 0.9), (5, 1.5, 0.1, 0.9), (5, 0.5, -0.1, 0.9),
-                (2.0**53 + 2, 0.5, 0.1, 0.9), (5, math.nan, 0.1, 0.9), (math.nan, 0.5, 0.1, 0.9), (5, 0.5, math.nan, 0.9)):
+    for bad in (
+        (0, 0.5, 0.1, 0.9),
+        (1.5, 0.5, 0.1, 0.9),
+        (5, 0.0, 0.1, 0.9),
+        (5, 1.5, 0.1, 0.9),
+        (5, 0.5, -0.1, 0.9),
+        (2.0**53 + 2, 0.5, 0.1, 0.9),
+        (5, math.nan, 0.1, 0.9),
+        (math.nan, 0.5, 0.1, 0.9),
+        (5, 0.5, math.nan, 0.9),
+    ):
         assert all(math.isnan(x) for x in _compound.log_sign_excess(*bad)), bad
 
 

@@ -1,10 +1,11 @@
 """Write clones_direct.json: log delta of the clone pair, summed directly from the laws P and Q.
 
-With C ~ Bin(n-1, r), A ~ Bin(c, 1/2) and w = 1/(e^eps0 + 1), the pair (P_c, Q_c) given C = c is the law of A + Ber(1-w) against
-that of A + Ber(w), and log delta = log sum_c Pr[C = c] sum_a max(0, P_c(a) - e^eps Q_c(a)). Each mass is formed from factorials,
-the inner sum runs upward from where its terms turn positive, the outer one from its largest term both ways, each until terms
-drop below 2**-170 of the sum, geometrically from there on. The library sums something else (E[max(0, D - u m)]/m, by a sweep).
-python-flint, balls of 500 bits; eps0 and eps are exact doubles; r = e^-eps0 (2021) or 2/(e^eps0 + 1) (2023).
+With C ~ Bin(n-1, r), A ~ Bin(c, 1/2) and w = 1/(e^eps0 + 1), the pair (P_c, Q_c) given C = c is the law of A +
+Ber(1-w) against that of A + Ber(w), and log delta = log sum_c Pr[C = c] sum_a max(0, P_c(a) - e^eps Q_c(a)). Each
+mass is formed from factorials, the inner sum runs upward from where its terms turn positive, the outer one from its
+largest term both ways, each until terms drop below 2**-170 of the sum, geometrically from there on. The library sums
+something else (E[max(0, D - u m)]/m, by a sweep). python-flint, balls of 500 bits; eps0 and eps are exact doubles; r
+= e^-eps0 (2021) or 2/(e^eps0 + 1) (2023).
 
 Run as ``python tests/reference/make_clones.py``: about a minute on one core.
 """
@@ -93,12 +94,44 @@ def log_delta(n, eps0, eps, stronger):
 
 CASES = [
     # users, eps0, eps
-    (1, 1.0, 0.0), (1, 1.0, 0.5), (1, 8.0, 7.5), (2, 1.0, 0.25), (2, 3.0, 2.9375), (3, 0.5, 0.125), (5, 2.0, 1.0), (17, 0.125, 0.0625),
-    (50, 1.0, 0.0), (50, 1.0, 0.99), (50, 5.0, 3.0), (200, 0.01, 0.005), (200, 10.0, 1.0), (200, 30.0, 20.0), (500, 0.5, 0.1),
-    (500, 0.5, 0.49), (1000, 1.0, 0.0), (1000, 1.0, 1e-9), (1000, 1.0, 0.15), (1000, 1.0, 0.5), (1000, 1.0, 0.95), (1000, 1.0, 0.9999999),
-    (1000, 4.0, 2.0), (1000, 4.0, 3.999), (3000, 6.0, 1.0), (10000, 1.0, 0.04320), (10000, 1.0, 0.7), (10000, 4.0, 0.4), (10000, 4.0, 3.5),
-    (10000, 12.0, 11.0), (30000, 2.0, 0.0), (30000, 2.0, 0.1), (30000, 2.0, 1.5), (100000, 2.0, 0.04), (100000, 1e-3, 1e-4), (100000, 2.0, 1.9),
+    (1, 1.0, 0.0),
+    (1, 1.0, 0.5),
+    (1, 8.0, 7.5),
+    (2, 1.0, 0.25),
+    (2, 3.0, 2.9375),
+    (3, 0.5, 0.125),
+    (5, 2.0, 1.0),
+    (17, 0.125, 0.0625),
+    (50, 1.0, 0.0),
+    (50, 1.0, 0.99),
+    (50, 5.0, 3.0),
+    (200, 0.01, 0.005),
+    (200, 10.0, 1.0),
+    (200, 30.0, 20.0),
+    (500, 0.5, 0.1),
+    (500, 0.5, 0.49),
+    (1000, 1.0, 0.0),
+    (1000, 1.0, 1e-9),
+    (1000, 1.0, 0.15),
+    (1000, 1.0, 0.5),
+    (1000, 1.0, 0.95),
+    (1000, 1.0, 0.9999999),
+    (1000, 4.0, 2.0),
+    (1000, 4.0, 3.999),
+    (3000, 6.0, 1.0),
+    (10000, 1.0, 0.04320),
+    (10000, 1.0, 0.7),
+    (10000, 4.0, 0.4),
+    (10000, 4.0, 3.5),
+    (10000, 12.0, 11.0),
+    (30000, 2.0, 0.0),
+    (30000, 2.0, 0.1),
+    (30000, 2.0, 1.5),
+    (100000, 2.0, 0.04),
+    (100000, 1e-3, 1e-4),
+    (100000, 2.0, 1.9),
     (1000000, 1.0, 0.885),
+    (1000000, 4.0, 3.0),
 ]
 
 
@@ -109,11 +142,23 @@ def main():
         for stronger in (False, True):
             exact = log_delta(users, eps0, eps, stronger)
             assert exact.rel_accuracy_bits() > 110, (users, eps0, eps, exact)
-            values.append({"users": users, "local_eps": eps0, "eps": eps, "bound": "stronger" if stronger else "clones",
-                           "log_delta": exact.str(34, radius=False)})
-    about = "log delta of the clone pair from its two laws: written by make_clones.py (python-flint, 500 bits). eps0, eps: exact doubles."
+            values.append(
+                {
+                    "users": users,
+                    "local_eps": eps0,
+                    "eps": eps,
+                    "bound": "stronger" if stronger else "clones",
+                    "log_delta": exact.str(34, radius=False),
+                }
+            )
+    about = (
+        "log delta of the clone pair from its two laws: written by make_clones.py (python-flint, 500 bits). "
+        "eps0, eps: exact doubles."
+    )
     rows = ",\n".join(json.dumps(v) for v in values)
-    Path(__file__).with_name("clones_direct.json").write_text(f'{{"about": {json.dumps(about)},\n"values": [\n{rows}\n]}}\n')
+    Path(__file__).with_name("clones_direct.json").write_text(
+        f'{{"about": {json.dumps(about)},\n"values": [\n{rows}\n]}}\n'
+    )
     print(len(values), "cases")
 
 

@@ -1,8 +1,8 @@
 """Print the tables of measured errors that the headers of the kernels hold.
 
-Run as ``python tests/reference/measure_errors.py [trials]`` with the package installed: about a minute per 2e4 trials on one
-core, most of it in the references (python-flint at 200 bits for the elementary functions, make_binomial.py and make_clones.py
-for the others). The inputs are random doubles from a fixed seed, exactly representable.
+Run as ``python tests/reference/measure_errors.py [trials]`` with the package installed: about a minute per 2e4 trials
+on one core, most of it in the references (python-flint at 200 bits for the elementary functions, make_binomial.py and
+make_clones.py for the others). The inputs are random doubles from a fixed seed, exactly representable.
 """
 
 import math
@@ -54,14 +54,28 @@ def special(rng, trials):
         flint.ctx.prec = 200
         return value
 
-    xs = [rng.choice((log_uniform(rng, 1e-150, 1e300), -log_uniform(rng, 1e-150, 1), rng.uniform(-0.999, 3),
-                      -1 + log_uniform(rng, 1e-15, 0.5))) for _ in range(trials)]
+    xs = [
+        rng.choice(
+            (
+                log_uniform(rng, 1e-150, 1e300),
+                -log_uniform(rng, 1e-150, 1),
+                rng.uniform(-0.999, 3),
+                -1 + log_uniform(rng, 1e-15, 0.5),
+            )
+        )
+        for _ in range(trials)
+    ]
     xs = [x for x in xs if x > -1]
     row("log1pmx", "(-1, 1e300], |x| >= 1e-150", [ulps(y, log1pmx(x)) for x, y in zip(xs, _special.log1pmx(xs))])
     xs = [-log_uniform(rng, 1e-300, 700) if rng.random() < 0.5 else -rng.uniform(0, 3) for _ in range(trials)]
-    row("log1mexp", "[-700, -1e-300]",
-        [ulps(y, (-(arb(x).expm1())).log() if x > -40 else (-(arb(x).exp())).log1p())
-         for x, y in zip(xs, _special.log1mexp(xs))])
+    row(
+        "log1mexp",
+        "[-700, -1e-300]",
+        [
+            ulps(y, (-(arb(x).expm1())).log() if x > -40 else (-(arb(x).exp())).log1p())
+            for x, y in zip(xs, _special.log1mexp(xs))
+        ],
+    )
     xs = [float(rng.randint(1, 60) if rng.random() < 0.3 else round(log_uniform(rng, 1, 2**53))) for _ in range(trials)]
 
     def stirling(n):
@@ -88,8 +102,13 @@ def special(rng, trials):
     pairs = []
     for _ in range(trials):
         m = log_uniform(rng, 1e-3, 2**53)
-        x = rng.choice((log_uniform(rng, 1e-3, 2**53), m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-12, -0.5)),
-                        m * rng.uniform(0.3, 3)))
+        x = rng.choice(
+            (
+                log_uniform(rng, 1e-3, 2**53),
+                m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-12, -0.5)),
+                m * rng.uniform(0.3, 3),
+            )
+        )
         if x > 0:
             pairs.append((x, m))
 
@@ -101,8 +120,15 @@ def special(rng, trials):
 
     x, m = np.array(pairs).T
     exact = [deviance(*pair) for pair in pairs]
-    row("deviance", "x, m in [1e-3, 2**53], x - m exact",
-        [ulps(y, e) for y, e, a, b in zip(_special.deviance(x, m), exact, x, m) if Fraction(a) - Fraction(b) == Fraction(a - b)])
+    row(
+        "deviance",
+        "x, m in [1e-3, 2**53], x - m exact",
+        [
+            ulps(y, e)
+            for y, e, a, b in zip(_special.deviance(x, m), exact, x, m)
+            if Fraction(a) - Fraction(b) == Fraction(a - b)
+        ],
+    )
 
 
 def outside(rng, trials):
@@ -117,8 +143,13 @@ def outside(rng, trials):
         errors, near = [], []
         for _ in range(trials):
             m = log_uniform(rng, 1e-270, 2**53)
-            x = rng.choice((log_uniform(rng, 1e-270, 2**53), m * rng.uniform(0.3, 3),
-                            m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1))))
+            x = rng.choice(
+                (
+                    log_uniform(rng, 1e-270, 2**53),
+                    m * rng.uniform(0.3, 3),
+                    m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1)),
+                )
+            )
             m_lo = m * 2.0**-54 * rng.uniform(-1, 1)
             if x <= 0 or not 2.0**-1000 < x / m < 2.0**1000:
                 continue
@@ -126,14 +157,20 @@ def outside(rng, trials):
             exact = (arb(x) / (arb(m) + arb(m_lo))).log()
             error = arb(hi) + arb(lo) - exact
             (errors if abs(x / m - 1) > 0.0625 else near).append(
-                float(abs(error / exact if abs(x / m - 1) > 0.0625 else error).mid()))
+                float(abs(error / exact if abs(x / m - 1) > 0.0625 else error).mid())
+            )
         row("log_ratio", "1e-270 <= m, x <= 2**53, relative", errors)
         row("  near 1", "|x/m - 1| <= 1/16, absolute", near)
         high, both = [], []
         for _ in range(trials):
             m = log_uniform(rng, 1e-3, 2**53)
-            x = rng.choice((log_uniform(rng, 1e-3, 2**53), m * rng.uniform(0.3, 3),
-                            m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1))))
+            x = rng.choice(
+                (
+                    log_uniform(rng, 1e-3, 2**53),
+                    m * rng.uniform(0.3, 3),
+                    m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1)),
+                )
+            )
             if x <= 0 or x == m:
                 continue
             m_lo = m * 2.0**-54 * rng.uniform(-1, 1)
@@ -154,7 +191,9 @@ def outside(rng, trials):
 def binomial_point(rng):
     """Return k, n, p: n log-uniform, p near 0, near 1 or between, k within 40 sigmas, anywhere, or at an end."""
     n = round(log_uniform(rng, 1, 2**53))
-    p = rng.choice((rng.random(), math.exp(rng.uniform(-45, 0)), 1 - math.exp(rng.uniform(-36, 0)), math.exp(rng.uniform(-740, 0))))
+    p = rng.choice(
+        (rng.random(), math.exp(rng.uniform(-45, 0)), 1 - math.exp(rng.uniform(-36, 0)), math.exp(rng.uniform(-740, 0)))
+    )
     p = min(max(p, 5e-324), 1 - 2.0**-53)
     z = rng.choice((1, 6, 40)) * rng.gauss(0, 1)
     k = round(n * p + z * math.sqrt(n * p * (1 - p))) + rng.randint(-1, 1)
@@ -186,7 +225,9 @@ def binomial(rng, trials):
         low, high = (1, 2) if exact[1] < exact[2] else (2, 1)
         small.append(error(got[low], exact[low]))
         if float(exact[high].mid()) > -0.69 and float(abs(exact[high]).mid()) > 1e-290:
-            large.append(float((abs(arb(got[high]) - exact[high]) / abs(exact[high])).mid()) / unit(float(exact[low].mid())))
+            large.append(
+                float((abs(arb(got[high]) - exact[high]) / abs(exact[high])).mid()) / unit(float(exact[low].mid()))
+            )
     row("logpmf", "n 1..2**53, p any double, k anywhere", pmf)
     row("smaller tail", "the same", small)
     row("larger tail", "log p > -0.69, relative, in the smaller's unit", large)

@@ -71,7 +71,9 @@ def test_rational_rates_by_fractions():
         assert kind(n, math.log(3)).delta(math.log(2)) == pytest.approx(float(delta), rel=1e-12)
 
 
-@pytest.mark.parametrize("case", reference("clones_direct")["values"], ids=lambda c: "{bound}-{users}-{local_eps}-{eps}".format(**c))
+@pytest.mark.parametrize(
+    "case", reference("clones_direct")["values"], ids=lambda c: "{bound}-{users}-{local_eps}-{eps}".format(**c)
+)
 def test_direct_sums_of_the_two_laws(case):
     enclosed(KINDS[case["bound"]](case["users"], case["local_eps"]), case["eps"], case["log_delta"], 3e-12)
 
@@ -87,8 +89,11 @@ def sensitivity(mechanism, eps):
     return slope * math.ulp(max(eps, 2.0**-10)) + mechanism.users * math.ulp(mechanism.local_eps) * 1e-6
 
 
-@pytest.mark.parametrize("case", [v for v in reference("clones-and-personalised") if v["quantity"].startswith("delta_clone_fmt")],
-                         ids=lambda v: v["id"])
+@pytest.mark.parametrize(
+    "case",
+    [v for v in reference("clones-and-personalised") if v["quantity"].startswith("delta_clone_fmt")],
+    ids=lambda v: v["id"],
+)
 def test_reference_delta(case):
     given_ = case["params"]
     mechanism = FILED[case["quantity"][-7:]](given_["n"], given_["eps0"])
@@ -102,8 +107,11 @@ def test_reference_delta(case):
     assert float(exact - to_decimal(upper)) <= rounding
 
 
-@pytest.mark.parametrize("case", [v for v in reference("clones-and-personalised") if v["quantity"].startswith("eps_clone_fmt")],
-                         ids=lambda v: v["id"])
+@pytest.mark.parametrize(
+    "case",
+    [v for v in reference("clones-and-personalised") if v["quantity"].startswith("eps_clone_fmt")],
+    ids=lambda v: v["id"],
+)
 def test_reference_epsilon(case):
     given_ = case["params"]
     mechanism = FILED[case["quantity"][-7:]](given_["n"], given_["eps0"])
@@ -116,8 +124,14 @@ def test_reference_epsilon(case):
 
 # section 3 of the survey of accountants: the value of independent double-precision code, to the digits printed there
 GRID = [
-    (10**3, 1, 1e-6, 0.1486706), (10**4, 1, 1e-6, 0.04320616), (10**4, 4, 1e-6, 0.4108123), (10**5, 2, 1e-8, 0.04367607),
-    (10**6, 4, 1e-8, 0.04507296), (10**7, 4, 1e-10, 0.01640038), (10**8, 6, 1e-10, 0.014371), (10**9, 8, 1e-12, 0.01426893),
+    (10**3, 1, 1e-6, 0.1486706),
+    (10**4, 1, 1e-6, 0.04320616),
+    (10**4, 4, 1e-6, 0.4108123),
+    (10**5, 2, 1e-8, 0.04367607),
+    (10**6, 4, 1e-8, 0.04507296),
+    (10**7, 4, 1e-10, 0.01640038),
+    (10**8, 6, 1e-10, 0.014371),
+    (10**9, 8, 1e-12, 0.01426893),
 ]
 
 
@@ -126,8 +140,12 @@ def test_grid_of_the_field(users, eps0, delta, exact):
     assert StrongerClones(users, eps0).epsilon(delta) == pytest.approx(exact, rel=5e-7)
 
 
-mechanisms = st.builds(lambda kind, n, e: kind(n, e), st.sampled_from([Clones, StrongerClones]),
-                       st.one_of(st.integers(1, 50), st.integers(1, 2000), st.integers(1, 10**6)), st.floats(0.01, 20.0))
+mechanisms = st.builds(
+    lambda kind, n, e: kind(n, e),
+    st.sampled_from([Clones, StrongerClones]),
+    st.one_of(st.integers(1, 50), st.integers(1, 2000), st.integers(1, 10**6)),
+    st.floats(0.01, 20.0),
+)
 
 
 @given(mechanisms, st.floats(0, 1), st.floats(0, 1))
@@ -146,7 +164,9 @@ def test_delta_falls_with_users(mechanism, share, more):
 
 @given(st.integers(1, 10**8), st.floats(0.01, 20.0), st.floats(0, 1))
 def test_stronger_is_stronger(users, eps0, share):
-    assert StrongerClones(users, eps0).log_delta(share * eps0, bound="lower") <= Clones(users, eps0).log_delta(share * eps0)
+    assert StrongerClones(users, eps0).log_delta(share * eps0, bound="lower") <= Clones(users, eps0).log_delta(
+        share * eps0
+    )
 
 
 @given(mechanisms, st.one_of(st.floats(-323, 0), st.floats(-1, 0)))
@@ -235,9 +255,26 @@ def test_equality_and_repr():
 @pytest.mark.parametrize("kind", [Clones, StrongerClones])
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("users", 0), ("users", -3), ("users", 2.5), ("users", math.nan), ("users", "10"), ("users", None), ("users", True),
-     ("users", 2**53 + 1), ("users", [1, 2]), ("local_eps", 0), ("local_eps", -1.0), ("local_eps", math.nan),
-     ("local_eps", math.inf), ("local_eps", 701), ("local_eps", "1"), ("local_eps", None), ("local_eps", [1.0]), ("local_eps", True)],
+    [
+        ("users", 0),
+        ("users", -3),
+        ("users", 2.5),
+        ("users", math.nan),
+        ("users", "10"),
+        ("users", None),
+        ("users", True),
+        ("users", 2**53 + 1),
+        ("users", [1, 2]),
+        ("local_eps", 0),
+        ("local_eps", -1.0),
+        ("local_eps", math.nan),
+        ("local_eps", math.inf),
+        ("local_eps", 701),
+        ("local_eps", "1"),
+        ("local_eps", None),
+        ("local_eps", [1.0]),
+        ("local_eps", True),
+    ],
 )
 def test_bad_parameters(kind, field, value):
     good = {"users": 10, "local_eps": 1.0}
