@@ -136,8 +136,8 @@ static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const do
     return mean;
 }
 
-/* Twice: power *= w and rest = rest * u + v over a chunk; the sums over quarters of it of the powers after the first and
- * after the second time are added to s[0], s[1], those of the rests to s[2], s[3]. */
+/* Twice: power *= w and rest = rest * u + v over a chunk; the sums over its quarters of the powers after the first and
+ * the second time are added to s[0], s[1], those of the rests to s[2], s[3]. */
 LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restrict w, double *__restrict rest,
                                  const double *__restrict u, const double *__restrict v,
                                  double (*__restrict s)[LATTICE_CHUNK / 4])
@@ -187,7 +187,7 @@ LATTICE_INLINE double lattice_first(double x, double y, double g, double *w, dou
     return a;
 }
 
-/* The arrays for lattice_step from a chunk of x, y and multiplicities g, or (plain) from x alone with y = 1 - x and g = 1;
+/* The arrays for lattice_step from a chunk of x, y and multiplicities g, or (plain) from x alone with y = 1 - x, g = 1;
  * they hold the first two orders already; their sums are added to s. */
 LATTICE_INLINE void lattice_begin(const double *__restrict x, const double *__restrict y, const double *__restrict g,
                                   int plain, double *__restrict w, double *__restrict u, double *__restrict v,

@@ -394,6 +394,8 @@ def _block(law: Lattice, center: float, kind: int) -> tuple[int, Floats, float, 
     coefficients, period, reach, theta, exponent, sigma, error, exponent_error = law.block(center, kind)
     values = scipy.fft.irfft(coefficients, period, overwrite_x=True)
     top = values.max()
+    if not top > 0:
+        raise MemoryError("no memory for the inversion of the Poisson-binomial law")
     reach = int(min(reach, period // 2 - 1))
     values = np.concatenate([values[-reach:], values[: reach + 1]])
     good = values >= SERVED * top
