@@ -55,11 +55,7 @@ def row(task, ours, theirs=None, note="", show="{:.10g}", per=1):
     timed = medians(*(job for job in (ours, theirs) if job))
     value, seconds = timed[0]
     peer_value, peer_seconds = timed[1] if theirs else (None, None)
-    text = (
-        [show.format(v) if v is not None and not callable(show) else "" for v in (value, peer_value)]
-        if show
-        else ["", ""]
-    )
+    text = [show.format(v) if v is not None and not callable(show) else "" for v in (value, peer_value)] if show else ["", ""]
     return task, *text, seconds / per, peer_seconds / per if peer_seconds else None, note
 
 
@@ -227,8 +223,7 @@ def table(rows):
     """Return aligned text."""
     head = ("task", "ours", "peer", "our time", "peer time", "peer/ours", "note")
     body = [
-        (task, ours, theirs, duration(t), duration(s), f"{s / t:.1f}" if s else "", note)
-        for task, ours, theirs, t, s, note in rows
+        (task, ours, theirs, duration(t), duration(s), f"{s / t:.1f}" if s else "", note) for task, ours, theirs, t, s, note in rows
     ]
     widths = [max(len(r[i]) for r in [head, *body]) for i in range(len(head))]
     align = ["<", "<", "<", ">", ">", ">", "<"]

@@ -75,23 +75,26 @@ def test_explain(capsys):
     assert shuffle.Clones.neighbours in out
 
 
-@pytest.mark.parametrize(("words", "named"), [
-    (["epsilon", "clones", "--users", "-3", "--local-eps", "4", "--delta", "1e-8"], "--users"),
-    (["epsilon", "clones", "--users", "1.5", "--local-eps", "4", "--delta", "1e-8"], "--users"),
-    (["epsilon", "clones", "--users", "1e30", "--local-eps", "4", "--delta", "1e-8"], "--users"),
-    (["epsilon", "clones", "--users", "x", "--local-eps", "4", "--delta", "1e-8"], "--users"),
-    (["epsilon", "clones", "--users", "10", "--local-eps", "0", "--delta", "1e-8"], "--local-eps"),
-    (["epsilon", "clones", "--users", "10", "--local-eps", "nan", "--delta", "1e-8"], "--local-eps"),
-    (["epsilon", "clones", "--users", "10", "--local-eps", "4", "--delta", "2"], "--delta"),
-    (["epsilon", "clones", "--users", "10", "--local-eps", "4"], "--delta"),
-    (["delta", "clones", "--users", "10", "--local-eps", "4", "--eps", "-1"], "--eps"),
-    (["delta", "shuffled-bits", "--users", "10", "--flip", "0.7", "--eps", "1"], "--flip"),
-    (["delta", "shuffled-bits", "--users", "10", "--flip", "0.1", "--eps", "1", "--ones", "most"], "--ones"),
-    (["calibrate", "clones", "--eps", "1", "--delta", "1e-6"], "clones"),
-    (["epsilon", "nothing"], "nothing"),
-    (["deployments", "absent.csv"], "absent.csv"),
-    ([], "COMMAND"),
-])
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["epsilon", "clones", "--users", "-3", "--local-eps", "4", "--delta", "1e-8"], "--users"),
+        (["epsilon", "clones", "--users", "1.5", "--local-eps", "4", "--delta", "1e-8"], "--users"),
+        (["epsilon", "clones", "--users", "1e30", "--local-eps", "4", "--delta", "1e-8"], "--users"),
+        (["epsilon", "clones", "--users", "x", "--local-eps", "4", "--delta", "1e-8"], "--users"),
+        (["epsilon", "clones", "--users", "10", "--local-eps", "0", "--delta", "1e-8"], "--local-eps"),
+        (["epsilon", "clones", "--users", "10", "--local-eps", "nan", "--delta", "1e-8"], "--local-eps"),
+        (["epsilon", "clones", "--users", "10", "--local-eps", "4", "--delta", "2"], "--delta"),
+        (["epsilon", "clones", "--users", "10", "--local-eps", "4"], "--delta"),
+        (["delta", "clones", "--users", "10", "--local-eps", "4", "--eps", "-1"], "--eps"),
+        (["delta", "shuffled-bits", "--users", "10", "--flip", "0.7", "--eps", "1"], "--flip"),
+        (["delta", "shuffled-bits", "--users", "10", "--flip", "0.1", "--eps", "1", "--ones", "most"], "--ones"),
+        (["calibrate", "clones", "--eps", "1", "--delta", "1e-6"], "clones"),
+        (["epsilon", "nothing"], "nothing"),
+        (["deployments", "absent.csv"], "absent.csv"),
+        ([], "COMMAND"),
+    ],
+)
 def test_bad_input_is_one_line_and_code_2(capsys, words, named):
     code, out, err = run(capsys, *words)
     assert code == 2
@@ -125,15 +128,18 @@ def test_deployments(capsys, tmp_path):
     assert all(a["epsilon"]["lower"] <= a["epsilon"]["upper"] for a in answers)
 
 
-@pytest.mark.parametrize(("text", "named"), [
-    ("name,mechanism\n", "delta"),
-    ("name,mechanism,delta\n", "no deployment"),
-    ("name,mechanism,users,local_eps,delta\na,clone,10,1,0.1\n", "mechanism='clone'"),
-    ("name,mechanism,users,local_eps,delta\na,clones,ten,1,0.1\n", "users"),
-    ("name,mechanism,users,local_eps,delta\na,clones,10,,0.1\n", "local_eps is missing"),
-    ("name,mechanism,users,local_eps,delta\na,clones,10,-1,0.1\n", ":2: local_eps=-1"),
-    ("name,mechanism,users,local_eps,delta\na,clones,10,1,7\n", ":2: delta=7"),
-])
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("name,mechanism\n", "delta"),
+        ("name,mechanism,delta\n", "no deployment"),
+        ("name,mechanism,users,local_eps,delta\na,clone,10,1,0.1\n", "mechanism='clone'"),
+        ("name,mechanism,users,local_eps,delta\na,clones,ten,1,0.1\n", "users"),
+        ("name,mechanism,users,local_eps,delta\na,clones,10,,0.1\n", "local_eps is missing"),
+        ("name,mechanism,users,local_eps,delta\na,clones,10,-1,0.1\n", ":2: local_eps=-1"),
+        ("name,mechanism,users,local_eps,delta\na,clones,10,1,7\n", ":2: delta=7"),
+    ],
+)
 def test_bad_deployments_name_the_line(capsys, tmp_path, text, named):
     file = tmp_path / "list.csv"
     file.write_text(text)

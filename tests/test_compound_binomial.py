@@ -60,17 +60,20 @@ def test_shapes_and_floors():
     assert isinstance(tails.compound_binom_logsf(0, 1, die, 0.5), float)
 
 
-@pytest.mark.parametrize(("arguments", "named"), [
-    ((math.nan, 0, [0.0], 0.5), "k has a NaN"),
-    ((0, -1, [0.0], 0.5), "first=-1"),
-    ((0, 0, [], 0.5), "log_weights has shape"),
-    ((0, 0, [[0.0]], 0.5), "log_weights has shape"),
-    ((0, 0, [-1.0], 0.5), "log_weights sum to"),
-    ((0, 0, [0.1], 0.5), "log_weights holds"),
-    ((0, 0, [math.nan], 0.5), "log_weights holds"),
-    ((0, 0, [0.0], 1.5), "p=1.5"),
-    ((0, 2**53, [-math.log(2)] * 2, 0.5), "must stay within"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((math.nan, 0, [0.0], 0.5), "k has a NaN"),
+        ((0, -1, [0.0], 0.5), "first=-1"),
+        ((0, 0, [], 0.5), "log_weights has shape"),
+        ((0, 0, [[0.0]], 0.5), "log_weights has shape"),
+        ((0, 0, [-1.0], 0.5), "log_weights sum to"),
+        ((0, 0, [0.1], 0.5), "log_weights holds"),
+        ((0, 0, [math.nan], 0.5), "log_weights holds"),
+        ((0, 0, [0.0], 1.5), "p=1.5"),
+        ((0, 2**53, [-math.log(2)] * 2, 0.5), "must stay within"),
+    ],
+)
 def test_bad_input(arguments, named):
     with pytest.raises(ValueError, match=named):
         tails.compound_binom_logpmf(*arguments)

@@ -37,9 +37,7 @@ def test_binomial(outside, name):
         assert getattr(outside, name)(*point) == getattr(_binomial, name)(*point)
 
 
-@pytest.mark.parametrize(
-    "name", ["log1pmx", "log1mexp", "stirling_error", "mills_ratio", "log_add_exp", "log_sub_exp", "deviance"]
-)
+@pytest.mark.parametrize("name", ["log1pmx", "log1mexp", "stirling_error", "mills_ratio", "log_add_exp", "log_sub_exp", "deviance"])
 def test_special(outside, name):
     points = {
         "log1pmx": [(-0.9,), (0.01,), (5.0,)],
@@ -59,9 +57,7 @@ def test_out_parameters(outside):
     assert outside.shift_log_delta(100.0, 0.25, 0.5, True) == _binomial.shift_log_delta(100.0, 0.25, 0.5, 1.0)
     assert outside.log_sign_excess(1e4, 0.5, 0.125, 0.875) == _compound.log_sign_excess(1e4, 0.5, 0.125, 0.875)
     weights = np.log(np.full(50, 0.02))
-    assert outside.log_weighted_excess(3.0, weights, 0.125, 0.875) == _compound.log_weighted_excess(
-        3.0, weights, 0.125, 0.875
-    )
+    assert outside.log_weighted_excess(3.0, weights, 0.125, 0.875) == _compound.log_weighted_excess(3.0, weights, 0.125, 0.875)
 
 
 def test_double_double_logarithm(outside):

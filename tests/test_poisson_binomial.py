@@ -111,9 +111,7 @@ def test_reference_window():
         assert abs(float(arb(float(got)) - arb(v["logpmf"]))) <= error + 2.0**-51 * abs(got), v["id"]
 
 
-probabilities = st.one_of(
-    st.floats(0, 1), st.sampled_from([0.0, 1.0, 0.5, 1e-300, 5e-324, 1 - 2.0**-53, 1e-9, 1 - 1e-9, 0.25])
-)
+probabilities = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 0.5, 1e-300, 5e-324, 1 - 2.0**-53, 1e-9, 1 - 1e-9, 0.25]))
 
 
 @settings(max_examples=150, deadline=None)
@@ -133,7 +131,7 @@ def test_small_laws_against_fractions(law, direct):
         for value, mass in zip(got, exact):
             reference = exact_log(mass)
             if 0 < abs(float(reference)) < 1e-290:
-                continue                    # the logarithm itself is near the end of the range of a double
+                continue  # the logarithm itself is near the end of the range of a double
             assert score(value[i + 1], reference) < 1, (i, value[i + 1], float(reference))
     assert [x[0] for x in got] == [-math.inf, -math.inf, 0.0]
     assert [x[-1] for x in got] == [-math.inf, 0.0, -math.inf]
@@ -152,7 +150,7 @@ def test_one_group_is_the_binomial_law(n, p):
         exact += k * arb(p).log() + (n - k) * q.log()
         tail, term = arb(0), arb(1)
         upper = k > n * p
-        for i in range(20000):                  # Pr[S >= k] or Pr[S <= k] over Pr[S = k]
+        for i in range(20000):  # Pr[S >= k] or Pr[S <= k] over Pr[S = k]
             tail += term
             if not (0 <= k + (i if upper else -i) <= n) or term < 1e-40 * tail:
                 break
@@ -204,14 +202,14 @@ def test_order_of_p_does_not_matter():
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1), st.floats(-3, 3))
 def test_laws_of_complement_and_symmetry(n, seed, skew):
     p = 1 / (1 + np.exp(-np.random.default_rng(seed).normal(skew, 1.5, n)))
-    p = np.round(p * 2**40) / 2**40                     # 1 - p is exact
+    p = np.round(p * 2**40) / 2**40  # 1 - p is exact
     k = np.arange(n + 1)
     pmf, lower, upper, error = _tails_with_error(k, p)
     bound = 2 * error + 1e-14
     assert np.all(np.abs(np.expm1(np.logaddexp(lower, upper))) <= bound)
     mirrored = _tails_with_error(n - k, 1 - p)
     assert np.all(np.abs(mirrored[0] - pmf) <= mirrored[3] + bound + 1e-15 * np.abs(pmf))
-    after = _tails_with_error(n - k - 1, 1 - p)         # Pr[n - S <= n - k - 1] = Pr[S > k]
+    after = _tails_with_error(n - k - 1, 1 - p)  # Pr[n - S <= n - k - 1] = Pr[S > k]
     assert after[1][-1] == upper[-1] == -math.inf
     gap = np.abs(after[1][:-1] - upper[:-1])
     assert np.all(gap <= (after[3] + bound)[:-1] + 2e-15 * np.abs(upper[:-1]))
@@ -286,8 +284,13 @@ def test_deep_tails():
     n = 10**5
     p = np.full(n, 2.0**-20)
     for k in (n, n - 1, n // 10):
-        exact = (arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma()
-                 + k * arb(2.0**-20).log() + (n - k) * (-arb(2.0**-20)).log1p())
+        exact = (
+            arb(n + 1).lgamma()
+            - arb(k + 1).lgamma()
+            - arb(n - k + 1).lgamma()
+            + k * arb(2.0**-20).log()
+            + (n - k) * (-arb(2.0**-20)).log1p()
+        )
         assert float(exact) < -9e4
         assert score(poisson_binom_logpmf(k, p), exact) < 0.5
         assert score(poisson_binom_logpmf(k, [2.0**-20], [n]), exact) < 0.3

@@ -34,8 +34,11 @@ def test_reference(entry):
 @settings(max_examples=80, deadline=None)
 def test_closed_forms_stand_above_the_numerical_bound(users, local_eps, log_delta):
     delta = math.exp(log_delta)
-    for form, bound in ((published.clones_closed_form, shuffle.Clones), (published.clones_apple, shuffle.Clones),
-                        (published.stronger_clones_closed_form, shuffle.StrongerClones)):
+    for form, bound in (
+        (published.clones_closed_form, shuffle.Clones),
+        (published.clones_apple, shuffle.Clones),
+        (published.stronger_clones_closed_form, shuffle.StrongerClones),
+    ):
         try:
             value = form(users, local_eps, delta)
         except ValueError:

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from shufflebounds import _validate
 
 
-@pytest.mark.parametrize(
-    "good", [3, 3.0, np.int8(3), np.float32(3), np.uint64(3), np.array(3), Fraction(3), Decimal(3)]
-)
+@pytest.mark.parametrize("good", [3, 3.0, np.int8(3), np.float32(3), np.uint64(3), np.array(3), Fraction(3), Decimal(3)])
 def test_integers_of_every_kind(good):
     answer = _validate.integer("count", good)
     assert answer == 3

@@ -212,17 +212,13 @@ def main():
                 x.overlaps(y) or (not x.is_finite() and not y.is_finite()) or abs(x - y) <= abs(y) * arb(2) ** -130
                 for x, y in zip(logs, rational_logs(k, n, p), strict=True)
             ), (k, n, p)
-        values.append(
-            {"n": n, "p": p.hex(), "k": k, **dict(zip(("logpmf", "logcdf", "logsf"), map(text, logs), strict=True))}
-        )
+        values.append({"n": n, "p": p.hex(), "k": k, **dict(zip(("logpmf", "logcdf", "logsf"), map(text, logs), strict=True))})
     about = (
         "Binomial log pmf, log Pr[X<=k], log Pr[X>k] at the corners: written by make_binomial.py (python-flint, "
         "400 bits, Gauss quadrature of the incomplete beta integral). p is an exact double."
     )
     rows = ",\n".join(json.dumps(v) for v in values)
-    Path(__file__).with_name("binomial_corners.json").write_text(
-        f'{{"about": {json.dumps(about)},\n"values": [\n{rows}\n]}}\n'
-    )
+    Path(__file__).with_name("binomial_corners.json").write_text(f'{{"about": {json.dumps(about)},\n"values": [\n{rows}\n]}}\n')
     print(len(values), "cases")
 
 

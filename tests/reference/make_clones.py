@@ -156,9 +156,7 @@ def main():
         "eps0, eps: exact doubles."
     )
     rows = ",\n".join(json.dumps(v) for v in values)
-    Path(__file__).with_name("clones_direct.json").write_text(
-        f'{{"about": {json.dumps(about)},\n"values": [\n{rows}\n]}}\n'
-    )
+    Path(__file__).with_name("clones_direct.json").write_text(f'{{"about": {json.dumps(about)},\n"values": [\n{rows}\n]}}\n')
     print(len(values), "cases")
 
 

@@ -91,11 +91,7 @@ def binomial_run(n, p, first, last):
     """Probabilities of first..last."""
     p = arb(p)
     mass = (
-        arb(n + 1).lgamma()
-        - arb(first + 1).lgamma()
-        - arb(n - first + 1).lgamma()
-        + first * p.log()
-        + (n - first) * (1 - p).log()
+        arb(n + 1).lgamma() - arb(first + 1).lgamma() - arb(n - first + 1).lgamma() + first * p.log() + (n - first) * (1 - p).log()
     ).exp()
     run = [mass]
     ratio = p / (1 - p)

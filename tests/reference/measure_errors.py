@@ -71,10 +71,7 @@ def special(rng, trials):
     row(
         "log1mexp",
         "[-700, -1e-300]",
-        [
-            ulps(y, (-(arb(x).expm1())).log() if x > -40 else (-(arb(x).exp())).log1p())
-            for x, y in zip(xs, _special.log1mexp(xs))
-        ],
+        [ulps(y, (-(arb(x).expm1())).log() if x > -40 else (-(arb(x).exp())).log1p()) for x, y in zip(xs, _special.log1mexp(xs))],
     )
     xs = [float(rng.randint(1, 60) if rng.random() < 0.3 else round(log_uniform(rng, 1, 2**53))) for _ in range(trials)]
 
@@ -123,11 +120,7 @@ def special(rng, trials):
     row(
         "deviance",
         "x, m in [1e-3, 2**53], x - m exact",
-        [
-            ulps(y, e)
-            for y, e, a, b in zip(_special.deviance(x, m), exact, x, m)
-            if Fraction(a) - Fraction(b) == Fraction(a - b)
-        ],
+        [ulps(y, e) for y, e, a, b in zip(_special.deviance(x, m), exact, x, m) if Fraction(a) - Fraction(b) == Fraction(a - b)],
     )
 
 
@@ -191,9 +184,7 @@ def outside(rng, trials):
 def binomial_point(rng):
     """Return k, n, p: n log-uniform, p near 0, near 1 or between, k within 40 sigmas, anywhere, or at an end."""
     n = round(log_uniform(rng, 1, 2**53))
-    p = rng.choice(
-        (rng.random(), math.exp(rng.uniform(-45, 0)), 1 - math.exp(rng.uniform(-36, 0)), math.exp(rng.uniform(-740, 0)))
-    )
+    p = rng.choice((rng.random(), math.exp(rng.uniform(-45, 0)), 1 - math.exp(rng.uniform(-36, 0)), math.exp(rng.uniform(-740, 0))))
     p = min(max(p, 5e-324), 1 - 2.0**-53)
     z = rng.choice((1, 6, 40)) * rng.gauss(0, 1)
     k = round(n * p + z * math.sqrt(n * p * (1 - p))) + rng.randint(-1, 1)
@@ -225,9 +216,7 @@ def binomial(rng, trials):
         low, high = (1, 2) if exact[1] < exact[2] else (2, 1)
         small.append(error(got[low], exact[low]))
         if float(exact[high].mid()) > -0.69 and float(abs(exact[high]).mid()) > 1e-290:
-            large.append(
-                float((abs(arb(got[high]) - exact[high]) / abs(exact[high])).mid()) / unit(float(exact[low].mid()))
-            )
+            large.append(float((abs(arb(got[high]) - exact[high]) / abs(exact[high])).mid()) / unit(float(exact[low].mid())))
     row("logpmf", "n 1..2**53, p any double, k anywhere", pmf)
     row("smaller tail", "the same", small)
     row("larger tail", "log p > -0.69, relative, in the smaller's unit", large)

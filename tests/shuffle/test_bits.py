@@ -19,9 +19,7 @@ REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits
 
 def convolve(law, chance):
     """Return the law of a sum with one more bit."""
-    return [
-        (law[i] * (1 - chance) if i < len(law) else 0) + (law[i - 1] * chance if i else 0) for i in range(len(law) + 1)
-    ]
+    return [(law[i] * (1 - chance) if i < len(law) else 0) + (law[i - 1] * chance if i else 0) for i in range(len(law) + 1)]
 
 
 def hockey_stick(first, second, factor):
@@ -71,9 +69,15 @@ def test_every_data_of_up_to_twelve_users(flip, eps):
             assert true == -mpmath.inf or abs(value - true) < 2e-9
 
 
-@pytest.mark.parametrize("entry", [x for x in REFERENCE if x["id"].startswith("shuffled-bits/s001.delta")
-                                   and ("H(P0||P1)" in x["quantity"] or "H(P1||P0)" in x["quantity"])],
-                         ids=lambda x: x["id"])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        x
+        for x in REFERENCE
+        if x["id"].startswith("shuffled-bits/s001.delta") and ("H(P0||P1)" in x["quantity"] or "H(P1||P0)" in x["quantity"])
+    ],
+    ids=lambda x: x["id"],
+)
 def test_reference_pairs(entry):
     p = entry["params"]
     mechanism = ShuffledBits(p["n"], float(p["q"]))
@@ -130,16 +134,17 @@ def test_edges():
     assert ShuffledBits(1, 0.25).delta(0.0, bound="lower") <= 0.5 <= ShuffledBits(1, 0.25).delta(0.0)
 
 
-@pytest.mark.parametrize(("users", "eps", "delta"), [(1000, 0.5, 1e-6), (10**6, 1.0, 1e-9), (10**9, 0.1, 1e-10),
-                                                     (7, 2.0, 1e-3), (1, 1.0, 0.1), (10, 0.0, 1e-6)])
+@pytest.mark.parametrize(
+    ("users", "eps", "delta"),
+    [(1000, 0.5, 1e-6), (10**6, 1.0, 1e-9), (10**9, 0.1, 1e-10), (7, 2.0, 1e-3), (1, 1.0, 0.1), (10, 0.0, 1e-6)],
+)
 def test_calibration_meets_its_target(users, eps, delta):
     mechanism = ShuffledBits.calibrate(users, eps, delta)
     assert mechanism.delta(eps) <= delta
     assert ShuffledBits(users, mechanism.flip * (1 - 1e-6)).delta(eps) > delta * (1 - 2e-3)
 
 
-@pytest.mark.parametrize("entry", [x for x in REFERENCE if x["id"].startswith("shuffled-bits/s001.qmin0")],
-                         ids=lambda x: x["id"])
+@pytest.mark.parametrize("entry", [x for x in REFERENCE if x["id"].startswith("shuffled-bits/s001.qmin0")], ids=lambda x: x["id"])
 def test_calibration_is_not_below_the_zero_collection(entry):
     p = entry["params"]
     flip = ShuffledBits.calibrate(p["n"], float(p["eps"]), float(p["delta"])).flip
@@ -165,18 +170,21 @@ def test_protocol_on_data():
     assert mechanism.variance == pytest.approx(2000 * 0.1 * 0.9 / 0.64)
 
 
-@pytest.mark.parametrize(("arguments", "named"), [
-    ({"users": 0, "flip": 0.1}, "users=0"),
-    ({"users": 10.5, "flip": 0.1}, "users=10.5"),
-    ({"users": 2**53 + 1, "flip": 0.1}, "users=9007199254740993"),
-    ({"users": 10, "flip": 0.6}, "flip=0.6"),
-    ({"users": 10, "flip": -0.1}, "flip=-0.1"),
-    ({"users": 10, "flip": math.nan}, "flip=nan"),
-    ({"users": 10, "flip": "x"}, "flip='x'"),
-    ({"users": 10, "flip": [0.1, 0.2]}, "flip must be a single number"),
-    ({"users": 10, "flip": 0.1, "ones": 10}, "ones=10"),
-    ({"users": 10, "flip": 0.1, "ones": "best"}, "ones='best'"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"users": 0, "flip": 0.1}, "users=0"),
+        ({"users": 10.5, "flip": 0.1}, "users=10.5"),
+        ({"users": 2**53 + 1, "flip": 0.1}, "users=9007199254740993"),
+        ({"users": 10, "flip": 0.6}, "flip=0.6"),
+        ({"users": 10, "flip": -0.1}, "flip=-0.1"),
+        ({"users": 10, "flip": math.nan}, "flip=nan"),
+        ({"users": 10, "flip": "x"}, "flip='x'"),
+        ({"users": 10, "flip": [0.1, 0.2]}, "flip must be a single number"),
+        ({"users": 10, "flip": 0.1, "ones": 10}, "ones=10"),
+        ({"users": 10, "flip": 0.1, "ones": "best"}, "ones='best'"),
+    ],
+)
 def test_bad_input(arguments, named):
     with pytest.raises(ValueError, match=named.replace("[", r"\[")):
         ShuffledBits(**arguments)

@@ -164,9 +164,7 @@ def test_delta_falls_with_users(mechanism, share, more):
 
 @given(st.integers(1, 10**8), st.floats(0.01, 20.0), st.floats(0, 1))
 def test_stronger_is_stronger(users, eps0, share):
-    assert StrongerClones(users, eps0).log_delta(share * eps0, bound="lower") <= Clones(users, eps0).log_delta(
-        share * eps0
-    )
+    assert StrongerClones(users, eps0).log_delta(share * eps0, bound="lower") <= Clones(users, eps0).log_delta(share * eps0)
 
 
 @given(mechanisms, st.one_of(st.floats(-323, 0), st.floats(-1, 0)))

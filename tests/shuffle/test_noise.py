@@ -77,9 +77,7 @@ def test_reference_delta_at_published_noise(case):
 SHIFTS = {"H_{e^eps}(Bin||Bin+1)": 0, "H_{e^eps}(Bin+1||Bin)": 1}
 
 
-@pytest.mark.parametrize(
-    "case", [v for v in reference("shuffled-bits") if v["quantity"] in SHIFTS], ids=lambda v: v["id"][14:]
-)
+@pytest.mark.parametrize("case", [v for v in reference("shuffled-bits") if v["quantity"] in SHIFTS], ids=lambda v: v["id"][14:])
 def test_reference_both_directions(case):
     given_ = case["params"]
     pair = BinomialNoise(given_["n"], float(given_["gamma"])).pairs()[SHIFTS[case["quantity"]]]
@@ -132,11 +130,7 @@ def test_deepest_tails_by_direct_sums(n, p, eps):
             e, ball_a, ball_b = arb(eps).exp(), arb(a), arb(b)
             k = int(((n + 1) * ball_a / (ball_a + e * ball_b)).floor().unique_fmpz())
             log_pmf = (
-                arb(n + 1).lgamma()
-                - arb(k + 1).lgamma()
-                - arb(n - k + 1).lgamma()
-                + k * ball_a.log()
-                + (n - k) * ball_b.log()
+                arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma() + k * ball_a.log() + (n - k) * ball_b.log()
             )
             total, t = arb(0), arb(1)
             while k >= 0:

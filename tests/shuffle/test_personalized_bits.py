@@ -109,16 +109,19 @@ def test_equality_and_repr():
     assert pair.reverse().reverse() == pair
 
 
-@pytest.mark.parametrize(("arguments", "named"), [
-    (([], {}), "local_eps must not be empty"),
-    (([[1.0]], {}), "local_eps has shape"),
-    (([-1.0], {}), "local_eps holds -1"),
-    (([math.nan], {}), "local_eps holds nan"),
-    (([1.0, 2.0], {"bits": [1]}), "bits has shape"),
-    (([1.0, 2.0], {"bits": [1, 2]}), "bits holds 2"),
-    (([1.0, 2.0], {"bits": [1, 0.5]}), r"bits holds 0\.5"),
-    (([1.0, 2.0], {"target": 2}), r"target=2 must be an integer in 0\.\.1"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (([], {}), "local_eps must not be empty"),
+        (([[1.0]], {}), "local_eps has shape"),
+        (([-1.0], {}), "local_eps holds -1"),
+        (([math.nan], {}), "local_eps holds nan"),
+        (([1.0, 2.0], {"bits": [1]}), "bits has shape"),
+        (([1.0, 2.0], {"bits": [1, 2]}), "bits holds 2"),
+        (([1.0, 2.0], {"bits": [1, 0.5]}), r"bits holds 0\.5"),
+        (([1.0, 2.0], {"target": 2}), r"target=2 must be an integer in 0\.\.1"),
+    ],
+)
 def test_bad_input(arguments, named):
     budgets, options = arguments
     with pytest.raises(ValueError, match=named):
