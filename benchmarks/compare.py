@@ -14,12 +14,16 @@ import numpy as np
 import scipy.stats
 
 from shufflebounds import tails
-from shufflebounds.shuffle import BinomialNoise, StrongerClones
+from shufflebounds.shuffle import BinomialNoise, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 
 try:
     from dp_accounting.pld import privacy_loss_distribution
 except ImportError:
     privacy_loss_distribution = None
+try:
+    from fast_poibin import PoiBin
+except ImportError:
+    PoiBin = None
 
 CLONE_GRID = [
     (10**3, 1.0, 1e-6),
@@ -206,7 +210,77 @@ def noise():
     return rows
 
 
-SECTIONS = {"binomial": binomial, "clones": clones, "noise": noise}
+def poisson_binomial():
+    """Windows that leave e^-50 outside, against every probability of fast-poibin (absolute accuracy only)."""
+    rows = []
+    for users in (10**3, 10**4, 10**5, 10**6):
+        p = np.random.default_rng(12345).random(users)
+        rows.append(
+            row(
+                f"poisson_binom_window, {users:.0e} distinct p",
+                lambda p=p: tails.poisson_binom_window(p),
+                (lambda p=p: PoiBin(p)) if PoiBin else None,
+                "fast-poibin, all probabilities",
+                "",
+            )
+        )
+    p = np.random.default_rng(12345).random(10**4)
+    rows.append(
+        row(
+            "poisson_binom_logsf, 30 sigma, 1e4 distinct p",
+            lambda: tails.poisson_binom_logsf(round(p.sum() + 30 * math.sqrt(p @ (1 - p))), p),
+        )
+    )
+    return rows
+
+
+def bits_pmfs(users, flip, width=40):
+    """Return log P and log Q of the sum of flipped bits with the target at 0 and at 1, the others all 0."""
+    mean, sigma = users * flip, math.sqrt(users * flip * (1 - flip))
+    k = np.arange(max(0, math.floor(mean - width * sigma)), min(users, math.ceil(mean + width * sigma)) + 1)
+    with np.errstate(all="ignore"):
+        here, below = scipy.stats.binom.logpmf(k, users - 1, flip), scipy.stats.binom.logpmf(k - 1, users - 1, flip)
+    keep, turn = math.log1p(-flip), math.log(flip)
+    return np.logaddexp(here + keep, below + turn), np.logaddexp(here + turn, below + keep)
+
+
+def bits():
+    """ShuffledBits and the personalised bounds; known data against dp-accounting on a hand-written, windowed pmf."""
+    rows = []
+    for users, flip, delta in ((10**4, 1 / (math.e + 1), 1e-6), (10**6, 1 / (math.exp(4) + 1), 1e-8)):
+
+        def theirs(users=users, flip=flip, delta=delta):
+            return two_laws(*reversed(bits_pmfs(users, flip)), 1e-6).get_epsilon_for_delta(delta)
+
+        rows.append(
+            row(
+                f"shuffled bits eps, n={users:.0e}, all zeros",
+                lambda u=users, f=flip, d=delta: ShuffledBits(u, f, ones=0).epsilon(d),
+                theirs if privacy_loss_distribution else None,
+                "dp-accounting, grid 1e-6, windowed pmf",
+            )
+        )
+    known, worst = ShuffledBits(10**9, 1e-7, ones=5), ShuffledBits(10**9, 1e-7)
+    rows.append(row("shuffled bits delta(0.5), n=1e9, known data", lambda: known.delta(0.5)))
+    rows.append(row("shuffled bits delta(0.5), n=1e9, worst data", lambda: worst.delta(0.5)))
+    budgets = np.random.default_rng(12345).uniform(0.5, 2, 10**6)
+    few, counts = np.linspace(0.5, 2, 100), np.full(100, 10**7)
+    everyone = PersonalizedClones.laplace
+    rows.append(row("laplace eps, 1e6 budgets, one user", lambda: everyone(budgets, target=5).epsilon(1e-8)))
+    rows.append(row("laplace eps, 1e6 budgets, everyone", lambda: everyone(budgets).epsilon(1e-8)))
+    rows.append(row("laplace eps, 1e9 users in 100 budgets", lambda: everyone(few, counts=counts).epsilon(1e-8)))
+    data = np.zeros(budgets.size)
+    rows.append(row("personal bits eps, 1e6, known", lambda: PersonalizedBits(budgets, bits=data, target=5).epsilon(1e-8)))
+    return rows
+
+
+SECTIONS = {
+    "binomial": binomial,
+    "clones": clones,
+    "noise": noise,
+    "poisson-binomial": poisson_binomial,
+    "bits": bits,
+}
 
 
 def duration(seconds):

@@ -15,7 +15,7 @@ Method. Downward in m, with B = b_m(tau) 2 tau/m, tau' the threshold of m - 1 (t
     tau' = tau:      b' = b_m(tau) 2 (m-tau)/m,    S' = S - B/2
     both:            G' = G + u S' - |g' - 1 - u| B/2
 where S = Pr[Bin(m, 1/2) >= tau]. Errors of earlier steps are damped downward (upward they grow). Fresh seeds every block of
-at most 256 steps: b from the binomial kernel, S/b from its tail ratio, G = tau b - u m S, whose cancellation grows like the
+at most 512 steps: b from the binomial kernel, S/b from its tail ratio, G = tau b - u m S, whose cancellation grows like the
 square of the distance in sigmas, that is like |log G|: a few ulp of the logarithm. For u >= 1/2 the differences do not
 serve (G << S as u -> 1), and G_m/b is summed term by term, all positive, at most 40 terms.
 Window: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l), so the sum outside m = lo..hi is at most
@@ -43,7 +43,7 @@ from shufflebounds._core._special cimport c_deviance, c_log_add_exp
 cdef extern from *:
     """
     #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
-    #define BLOCK 256
+    #define BLOCK 512
     #define RANGE 300.0                     /* e^RANGE: how far b and the weights may move within a block */
     #define NEGLIGIBLE 1e-13                /* of the sum: what the window may leave out */
     #define TWO_53 9007199254740992.0
