@@ -68,6 +68,10 @@ class Family(ABC):
     def pure_epsilon(self, budget: float) -> float:
         """Return the local pure epsilon of a budget, or inf."""
 
+    def log_local(self, budget: float, eps: float) -> float:
+        """Return an upper bound of the target's log delta without shuffling, where no decomposition is below it anyway."""
+        return 0.0
+
 
 @dataclass(frozen=True)
 class RandomizedResponse(Family):
@@ -157,6 +161,14 @@ class Gaussian(Family):
 
     def pure_epsilon(self, budget: float) -> float:
         return math.inf
+
+    def log_local(self, budget: float, eps: float) -> float:
+        first, second = (float(log_ndtr(side * budget / 2 - eps / budget)) for side in (1, -1))
+        gap = second + eps - first
+        if not gap < -1e-9:
+            return 0.0
+        loss = -math.expm1(gap)
+        return min(0.0, first + math.log(loss) + 1e-13 * (2 + abs(first) + abs(eps)) * (1 + 1 / loss))
 
     def window(self, log_mass: float, low: float, high: float, eps: float) -> Terms:
         # beyond reach = eps sigma^2 alone the tail bound holds: inside, the ratio must be able to exceed e^eps

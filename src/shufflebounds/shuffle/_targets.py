@@ -18,6 +18,7 @@ from shufflebounds.shuffle._decompositions import Family, RandomizedResponse, Te
 __all__ = ["Crowd", "OfEveryUser", "OfOneUser"]
 
 TOLERANCE = 1e-3        # relative, in delta, down to 1e-20; of log delta it is a twentieth of that, below
+SKETCH = 2**7           # groups in an estimate
 LEVELS = (2**10, 2**14, 2**17)
 MAX_EVALUATIONS = 20000
 MEMORY = 2**23          # rates kept for another eps
@@ -47,15 +48,15 @@ class Crowd:
         self.levels = [self._grouped(size) for size in LEVELS if size < self.budgets.size]
         self.levels.append(_Level(np.arange(self.budgets.size), self.budgets, self.budgets, self.counts))
         self.exact = len(self.levels) - 1
+        self.sketch = self._grouped(SKETCH) if SKETCH < self.budgets.size else self.levels[-1]
 
     def _grouped(self, size: int) -> _Level:
         starts = np.arange(size) * self.budgets.size // size
         ends = np.append(starts[1:], self.budgets.size) - 1
         return _Level(starts, self.budgets[starts], self.budgets[ends], np.add.reduceat(self.counts, starts))
 
-    def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int) -> CloneLaw:
+    def _clones(self, kind: str, terms: Terms, group: _Level, i: int, j: int) -> CloneLaw:
         """Return the clones among the users other than a target in i..j."""
-        group = self.levels[level]
         low, high = float(self.budgets[i]), float(self.budgets[j])
 
         def rates(budgets: FloatArray) -> FloatArray:
@@ -79,7 +80,7 @@ class Crowd:
         if law is not None:
             self.laws.move_to_end(key)
             return law
-        law = self._clones(kind, terms, level, i, j)
+        law = self._clones(kind, terms, self.levels[level], i, j)
         if i == j:
             self.laws[key] = law
             self.held += law.rates.size + 1000
@@ -102,7 +103,7 @@ class Crowd:
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
         """Return `value`, roughly: to choose among bounds, never as one."""
         terms = self._terms(kind, eps, i, j, log_mass)
-        return _total(log_estimate(self._clones(kind, terms, 0, i, j), terms.local_eps, eps), terms)
+        return _total(log_estimate(self._clones(kind, terms, self.sketch, i, j), terms.local_eps, eps), terms)
 
     def _useful_window(self, i: int) -> bool:
         # a pure family needs the window only for users of larger budget
@@ -159,6 +160,8 @@ class Crowd:
         sides = [self.value(kind, eps, self.exact, i, i, mass) for kind, mass in self.candidates(eps, i)]
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
         sides += [blanket] if blanket else []
+        local = self.family.log_local(float(self.budgets[i]), eps)
+        sides += [(local - 1e-12 * (1 - local), local)] if local < 0 else []
         return min(lower for lower, _ in sides), min(upper for _, upper in sides)
 
     def _blanket(self, eps: float, i: int, j: int, best: float) -> Pair | None:
@@ -175,10 +178,10 @@ class Crowd:
         """
         kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
         if self.family.windowed:
-            log_mass = self._log_mass(eps, i, j, None if i == j else log_mass)
+            log_mass = self._log_mass(eps, i, j, log_mass)
             kinds.append(("window", log_mass))
         guesses = [self.estimate(kind, eps, i, j, mass) for kind, mass in kinds]
-        best, near = 0.0, min(guesses) + 1.0
+        best, near = self.family.log_local(float(self.budgets[j]), eps), min(guesses) + 1.0
         for guess, (kind, mass) in sorted(zip(guesses, kinds)):
             if best > enough and guess <= near:
                 best = min(best, self.value(kind, eps, level, i, j, mass)[1])
@@ -202,14 +205,15 @@ class Crowd:
         evaluations = 0
         for level in range(self.exact + 1):
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
+            margin = slack if level == self.exact else slack / 2
             soft, _ = self._bound(eps, level, best, best, mass, -math.inf)
             soft_best = best
             heap = []
             for above, i, j, mass in frontier:
-                value, mass = self._bound(eps, level, i, j, mass, soft + slack / 2)
+                value, mass = self._bound(eps, level, i, j, mass, soft + margin)
                 heap.append((-min(value, -above), i, j, mass))
             heapq.heapify(heap)
-            while -heap[0][0] > soft + slack / 2 and evaluations < MAX_EVALUATIONS:
+            while -heap[0][0] > soft + margin and evaluations < MAX_EVALUATIONS:
                 above, i, j, mass = heap[0]
                 if i == j:
                     soft, soft_best = -above, i
@@ -220,7 +224,7 @@ class Crowd:
                 if trial > soft:
                     soft, soft_best = trial, middle
                 for a, b in ((i, middle), (middle + 1, j)):
-                    value, used = self._bound(eps, level, a, b, mass, soft + slack / 2)
+                    value, used = self._bound(eps, level, a, b, mass, soft + margin)
                     # at most the bound of the whole interval, whichever rounding served there
                     heapq.heappush(heap, (-min(value, -above), a, b, used))
                 evaluations += 3
@@ -231,10 +235,15 @@ class Crowd:
             top = -heap[0][0]
             if top <= upper + slack or evaluations >= MAX_EVALUATIONS:
                 break
-            kept = [entry for entry in heap if -entry[0] > upper + slack / 2]
-            pruned = max([pruned, *(-entry[0] for entry in heap if -entry[0] <= upper + slack / 2)])
+            kept = [entry for entry in heap if -entry[0] > upper + margin]
+            pruned = max([pruned, *(-entry[0] for entry in heap if -entry[0] <= upper + margin)])
             frontier = kept
         return lower, max(upper, pruned, top), best
+
+
+def _just_below(delta: float) -> float:
+    """Return log delta, less what the rounding of the exponential may add."""
+    return math.log(delta) * (1 + 4e-16) - 4e-15
 
 
 def _total(log_delta: float, terms: Terms) -> float:
@@ -303,7 +312,7 @@ class OfOneUser(_Guarantee):
             return super()._epsilon(delta, bound)
         # a solve with grouped budgets names the decomposition; its clones are then counted once for all eps
         upper = bound == "upper"
-        target = float(np.nextafter(math.log(delta), -np.inf if upper else np.inf))
+        target = _just_below(delta) if upper else float(np.nextafter(math.log(delta), np.inf))
         pure = self._pure_epsilon()
 
         def grouped(eps: float) -> float:
@@ -359,7 +368,7 @@ class OfEveryUser(_Guarantee):
         """Return the largest eps(delta) of the worst users met, moved outward until the bound of all users is met."""
         if delta in (0, 1):
             return super()._epsilon(delta, bound)
-        goal = float(np.nextafter(math.log(delta), -np.inf))
+        goal = _just_below(delta)
         best, tolerance = self._guess(), 50 * TOLERANCE
         eps, tried = -1.0, set()
         while True:

@@ -1,61 +1,14 @@
-"""Bounds as the papers print them, each with its verdict: for comparison and plots only, nothing else imports this module.
-
-Each name is a :class:`PrintedBound`: call it with the paper's parameters to get the printed number; ``verdict`` says whether
-that number may be relied on, ``reason`` why, ``reference`` where it is printed.
-"""
+"""Closed forms of the clone bounds, as printed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Generic, Literal, ParamSpec
 
 from shufflebounds import _validate
+from shufflebounds.published._printed import printed
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
-__all__ = ["PrintedBound", "clones_apple", "clones_closed_form", "stronger_clones_closed_form"]
-
-Verdict = Literal["exact", "proven", "unproven", "false"]
-Parameters = ParamSpec("Parameters")
-
-
-@dataclass(frozen=True)
-class PrintedBound(Generic[Parameters]):
-    """A formula as printed, with what is known of it.
-
-    Attributes
-    ----------
-    verdict : {"exact", "proven", "unproven", "false"}
-        Whether the printed number is the quantity itself, a proven bound of it, an unproven one, or wrong.
-    reason : str
-        Why, in one line.
-    reference : str
-        Paper and equation.
-    """
-
-    formula: Callable[Parameters, float] = field(repr=False)
-    verdict: Verdict
-    reason: str
-    reference: str
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "__doc__", self.formula.__doc__)
-
-    @property
-    def __name__(self) -> str:
-        return self.formula.__name__
-
-    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> float:
-        """Return the printed number."""
-        return self.formula(*args, **kwargs)
-
-
-def printed(
-    *, verdict: Verdict, reason: str, reference: str
-) -> Callable[[Callable[Parameters, float]], PrintedBound[Parameters]]:
-    """Wrap a formula with its verdict."""
-    return lambda formula: PrintedBound(formula, verdict, reason, reference)
+__all__ = ["clones_apple", "clones_closed_form", "stronger_clones_closed_form"]
 
 
 def _clone_arguments(users: int, local_eps: float, delta: float) -> tuple[int, float, float]:

@@ -1,0 +1,414 @@
+"""The personalised bound of Liu et al. 2024 as printed: weights, rates and Theorem 2 ("paper mode"). Most of it is unsound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp, ndtr
+
+from shufflebounds import _validate
+from shufflebounds._core._binomial import binom_logcdf
+from shufflebounds._poisson_binomial import poisson_binom_window
+from shufflebounds.published._printed import Counterexample, printed
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+from shufflebounds.shuffle.personalized import PersonalizedClones
+
+__all__ = [
+    "liu2024_delta",
+    "liu2024_gaussian_rate",
+    "liu2024_laplace_rate",
+    "liu2024_rr_rate",
+    "liu2024_weight_gaussian",
+    "liu2024_weight_laplace",
+    "liu2024_weight_rr",
+]
+
+_PAPER = "Liu et al. 2024, Enhanced privacy bound for shuffle model with personalized privacy"
+
+
+def _budget(name: str, value: float) -> float:
+    return _validate.real(name, value, 0, MAX_LOCAL_EPS, open_low=True)
+
+
+def _deviation(name: str, value: float) -> float:
+    return _validate.real(name, value, 0, 1e6, open_low=True)
+
+
+def _pair(weight: float, rate: float, others: int, eps: float) -> float:
+    """Return delta of the clone pair, exactly: the number that the printed weight and rate lead to, without Theorem 2's slack."""
+    return PersonalizedClones(weight, [rate], counts=[others]).delta(eps, bound="upper")
+
+
+def _enumerated(first: list[float], second: list[float], other: list[float], others: int, eps: float) -> float:
+    """Return the hockey stick of shuffled binned messages, the others all alike: below the truth by post-processing."""
+    laws = []
+    for target in (first, second):
+        table = np.array(target)
+        for _ in range(others):
+            table = np.multiply.outer(table, np.array(other))
+        cells = np.sort(np.indices(table.shape).reshape(table.ndim, -1), axis=0)
+        key = (len(first) ** np.arange(table.ndim)) @ cells
+        laws.append(np.bincount(key, weights=table.ravel()))
+    p, q = laws
+    return float(max(np.maximum(p - math.exp(eps) * q, 0).sum(), np.maximum(q - math.exp(eps) * p, 0).sum()))
+
+
+def _bins(cdf: list[float]) -> list[float]:
+    return np.diff([0.0, *cdf, 1.0]).tolist()
+
+
+def _laplace_weight_counterexample() -> Counterexample:
+    # e^eps = 4, outputs cut at 0, 1/2, 1; two users with equal data laws: (4, 2, 1, 1)/8 against its mirror image
+    weight = liu2024_weight_laplace(math.log(4))
+    first = [0.5, 0.25, 0.125, 0.125]
+    claim = _pair(weight, 0.25, 1, math.log(3) * (1 + 1e-12))
+    truth = _enumerated(first, first[::-1], first, 1, math.log(3))
+    return Counterexample(claim, truth, "two Laplace users, e^eps_1 = 4, delta(ln 3): the pair of the printed weight has ratio 3 at most")
+
+
+@printed(
+    verdict="false",
+    reason="the clone pair needs w <= 1/(e^eps_1 + 1); e^(-eps_1/2)/2 is larger, so the pair is more private than the randomizer",
+    reference=f"{_PAPER}, section 3.2.1",
+    counterexample=_laplace_weight_counterexample,
+)
+def liu2024_weight_laplace(eps_target: float) -> float:
+    r"""Printed weight w = p_1 of a Laplace target: :math:`e^{-\varepsilon_1/2}/2`.
+
+    Parameters
+    ----------
+    eps_target : float
+        The target's local budget in nats, in (0, 700].
+
+    Returns
+    -------
+    float
+        The printed weight. A valid one is at most 1/(e^eps_1 + 1).
+
+    Raises
+    ------
+    ValueError
+        If the budget lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.liu2024_weight_laplace(2.0), 6)
+    0.18394
+    """
+    return math.exp(-_budget("eps_target", eps_target) / 2) / 2
+
+
+def _gaussian_weight_counterexample() -> Counterexample:
+    weight = liu2024_weight_gaussian(1.0)
+    eps = math.log((1 - weight) / weight) * (1 + 1e-12)
+    claim = PersonalizedClones(weight, [0.0]).delta(eps)
+    return Counterexample(claim, float(ndtr(0.5 - eps) - math.exp(eps) * ndtr(-0.5 - eps)), "one Gaussian user, sigma = 1, delta(0.807)")
+
+
+@printed(
+    verdict="false",
+    reason="Gaussian noise has unbounded likelihood ratio; the pair of this weight has none above (1-w)/w",
+    reference=f"{_PAPER}, section 3.2.1",
+    counterexample=_gaussian_weight_counterexample,
+)
+def liu2024_weight_gaussian(sigma_target: float) -> float:
+    r"""Printed weight w = p_1 of a Gaussian target: :math:`\Phi(-1/(2\sigma_1))`.
+
+    Parameters
+    ----------
+    sigma_target : float
+        The target's standard deviation, in (0, 1e6], for values in [0, 1].
+
+    Returns
+    -------
+    float
+        The printed weight, before the removal of delta_1/2, which changes it by no more than that.
+
+    Raises
+    ------
+    ValueError
+        If the deviation lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.liu2024_weight_gaussian(1.0), 6)
+    0.308538
+    """
+    return float(ndtr(-0.5 / _deviation("sigma_target", sigma_target)))
+
+
+def _categories(value: int) -> int:
+    return _validate.integer("categories", value, 2)
+
+
+@printed(
+    verdict="proven",
+    reason="sound, but loose for three categories or more, where 1/(e^eps_1 + 1) serves",
+    reference=f"{_PAPER}, section 3.2.1",
+)
+def liu2024_weight_rr(eps_target: float, categories: int) -> float:
+    r"""Printed weight w = p_1 of a target that runs k-ary randomized response: :math:`1/(e^{\varepsilon_1}+k-1)`.
+
+    Parameters
+    ----------
+    eps_target : float
+        The target's local budget in nats, in (0, 700].
+    categories : int
+        k, 2 or more.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.liu2024_weight_rr(2.0, 3), 6)
+    0.106507
+    """
+    return 1 / (math.exp(_budget("eps_target", eps_target)) + _categories(categories) - 1)
+
+
+def _laplace_rate_counterexample() -> Counterexample:
+    eps, target, other = 0.05, 2.0, 1.9
+    claim = _pair(liu2024_weight_laplace(target), liu2024_laplace_rate(other, target), 2, eps)
+    edges = [-0.4, 0.0, 0.5, 1.0, 1.4]
+
+    def row(budget: float, x: float) -> list[float]:
+        return _bins([0.5 * math.exp(budget * (z - x)) if z < x else 1 - 0.5 * math.exp(-budget * (z - x)) for z in edges])
+
+    truth = max(_enumerated(row(target, 0), row(target, 1), row(other, x), 2, eps) for x in (0.0, 1.0))
+    return Counterexample(claim, truth, "three Laplace users, eps_1 = 2, the others 1.9, delta(0.05), outputs in six bins")
+
+
+@printed(
+    verdict="false",
+    reason="Pr[R_i in U_b] is an area: R_i >= p_i (R_0 + R_1) does not follow; also 0 at eps_i = eps_1 by the strict inequality",
+    reference=f"{_PAPER}, section 3.2.2, equation (4)",
+    counterexample=_laplace_rate_counterexample,
+)
+def liu2024_laplace_rate(eps_other: float, eps_target: float) -> float:
+    r"""Printed rate p_i of a Laplace user: the smaller area of :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}` at the worst x_i.
+
+    Parameters
+    ----------
+    eps_other, eps_target : float
+        Local budgets in nats, in (0, 700].
+
+    Returns
+    -------
+    float
+        The printed rate, 0 at equal budgets (the limit from below is e^(-eps_1/2)/2). A valid one is that of
+        :meth:`shufflebounds.shuffle.PersonalizedClones.laplace`.
+
+    Raises
+    ------
+    ValueError
+        If a budget lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> [round(published.liu2024_laplace_rate(e, 2.0), 8) for e in (1.9, 1.0, 0.5, 3.0)]
+    [0.19337051, 0.26943151, 0.22768413, 0.11156508]
+    """
+    other, target = _budget("eps_other", eps_other), _budget("eps_target", eps_target)
+    if other == target:
+        return 0.0
+    log_ratio = math.log(target / other)
+    near = log_ratio / (target - other)
+    left = (target - log_ratio) / (target + other)
+    if other < target:
+        far = (target + log_ratio) / (target - other)
+        one = (math.exp(-other * max(0.5, left)) - math.exp(-other * far)) / 2
+        zero = (-math.expm1(-other * near) - math.expm1(-other * min(near, 0.5))) / 2
+    else:
+        if left > 1:
+            left = max(1.0, -(target + log_ratio) / (other - target))
+        one = math.exp(-other * max(0.5, left)) / 2
+        zero = (math.exp(-other * near) + max(0.0, math.exp(-other * near) - math.exp(-other / 2))) / 2
+    return max(0.0, min(one, zero))
+
+
+def _gaussian_rate_counterexample() -> Counterexample:
+    eps, target, other = 0.05, 0.3, 0.31
+    claim = _pair(liu2024_weight_gaussian(target), liu2024_gaussian_rate(other, target), 1, eps)
+    edges = [-0.2, 0.1, 0.3, 0.5, 0.7, 0.9, 1.2]
+
+    def row(sigma: float, x: float) -> list[float]:
+        return _bins([float(ndtr((z - x) / sigma)) for z in edges])
+
+    truth = max(_enumerated(row(target, 0), row(target, 1), row(other, x), 1, eps) for x in (0.0, 1.0))
+    return Counterexample(claim, truth, "two Gaussian users, sigma = 0.3 and 0.31, delta(0.05), outputs in eight bins")
+
+
+@printed(
+    verdict="false",
+    reason="Pr[R_i in U_b] is an area: R_i >= p_i (R_0 + R_1) does not follow",
+    reference=f"{_PAPER}, section 3.2.2, equation (4)",
+    counterexample=_gaussian_rate_counterexample,
+)
+def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
+    r"""Printed rate p_i of a Gaussian user: the smaller area of :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}` at the worst x_i.
+
+    Parameters
+    ----------
+    sigma_other, sigma_target : float
+        Standard deviations in (0, 1e6], for values in [0, 1].
+
+    Returns
+    -------
+    float
+        The printed rate, 0 at equal deviations.
+
+    Raises
+    ------
+    ValueError
+        If a deviation lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> 0 < published.liu2024_gaussian_rate(4.0, 2.0) < 0.5
+    True
+    """
+    s, t = _deviation("sigma_other", sigma_other), _deviation("sigma_target", sigma_target)
+    if s == t:
+        return 0.0
+    a = 0.5 / s**2 - 0.5 / t**2
+    areas = []
+    for b in (0.0, 1.0):
+        # R_i < R_b where a z^2 + c z + d > 0, with x_i = 0
+        c, d = b / t**2, -0.5 * b * b / t**2 + math.log(s / t)
+        low, high = (-math.inf, 0.5) if b == 0 else (0.5, math.inf)
+        root = c * c - 4 * a * d
+        if root <= 0:
+            pieces = [(low, high)] if a > 0 else []
+        else:
+            r1, r2 = sorted(((-c - math.sqrt(root)) / (2 * a), (-c + math.sqrt(root)) / (2 * a)))
+            pieces = [(low, min(high, r1)), (max(low, r2), high)] if a > 0 else [(max(low, r1), min(high, r2))]
+        areas.append(sum(max(0.0, float(ndtr(y / s) - ndtr(x / s))) for x, y in pieces if y > x))
+    return min(areas)
+
+
+@printed(
+    verdict="proven",
+    reason="sound together with liu2024_weight_rr (no violation in exact enumeration, k = 2 to 5), but 0 at equal budgets as printed",
+    reference=f"{_PAPER}, section 3.2.2",
+)
+def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> float:
+    r"""Printed rate p_i of a user of k-ary randomized response: :math:`1/(e^{\varepsilon_i}+k-1)`, and 0 at equal budgets.
+
+    Parameters
+    ----------
+    eps_other, eps_target : float
+        Local budgets in nats, in (0, 700]; `eps_other` at most `eps_target`.
+    categories : int
+        k, 2 or more.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.liu2024_rr_rate(1.0, 2.0, 3), 6)
+    0.211942
+    """
+    other, target = _budget("eps_other", eps_other), _budget("eps_target", eps_target)
+    if other > target:
+        raise ValueError(f"eps_other={other:g} must be <= eps_target={target:g}: the printed formula takes the largest budget as target")
+    return 0.0 if other == target else 1 / (math.exp(other) + _categories(categories) - 1)
+
+
+def _delta_counterexample() -> Counterexample:
+    # with chance 1e-3 a user publishes the bit itself, marked; else binary randomized response with e^eps = 3; the others hold 1
+    claim = liu2024_delta(math.log(2), 0.25, [0.25], delta_target=1e-3, counts=[199])
+    return Counterexample(claim, 1e-3, "200 users, 1e-3 of whose messages are marked and true: the mark shows the target's bit")
+
+
+@printed(
+    verdict="false",
+    reason="delta_1 is added as if a failed randomizer hid everything; and the sums start at i = 1, which drops the event without clones",
+    reference=f"{_PAPER}, Theorem 2",
+    counterexample=_delta_counterexample,
+)
+def liu2024_delta(
+    eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None, first: int = 1
+) -> float:
+    r"""Printed delta of Theorem 2.
+
+    .. math::
+        \delta = (-e^\varepsilon + (1-\delta_1)2w + \delta_1)\sum_{i\ge 1} w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)
+        + (1-\delta_1)(1-2w)\sum_{i\ge 1} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)
+
+    with :math:`w_i = \Pr[C = i]`, C ~ PB(2 rates), F_i the distribution function of Bin(i, 1/2), and
+    :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`, the closed form of the printed infimum.
+
+    Parameters
+    ----------
+    eps : float
+        Privacy loss in nats, in [0, 700].
+    weight : float
+        w, in (0, 1/2).
+    rates : array_like
+        p_i of the other users, in [0, 1/2].
+    delta_target : float
+        delta_1 in [0, 1).
+    counts : array_like of int, optional
+        How many users have each rate, 1 each by default.
+    first : {0, 1}
+        Where the sums start: 1 as printed; from 0, with `delta_target` 0 and valid weight and rates, it is an upper bound
+        (not a tight one: it bounds a pair that dominates the clone pair).
+
+    Returns
+    -------
+    float
+        The printed number; never negative.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    One user, no shuffling, and as printed perfect privacy:
+
+    >>> from shufflebounds import published
+    >>> published.liu2024_delta(0.1, 0.2, [0.0])
+    0.0
+    """
+    eps = _validate.real("eps", eps, 0, MAX_LOCAL_EPS)
+    w = _validate.real("weight", weight, 0, 0.5, open_low=True, open_high=True)
+    chances = 2 * _validate.real_array("rates", rates, 0, 0.5)
+    fail = _validate.real("delta_target", delta_target, 0, 1, open_high=True)
+    start = _validate.integer("first", first, 0, 1)
+    lowest, log_weights = poisson_binom_window(chances, counts, log_tail=-1500.0)
+    i = lowest + np.arange(log_weights.size, dtype=np.float64)
+    slope, loss = (1 - fail) * (1 - 2 * w), math.exp(eps) - (1 - fail) * 2 * w - fail
+    y = (i + 1) / (slope / loss + 1)
+    kept = i >= start
+    if not kept.any():
+        return 0.0
+    i, y, log_weights = i[kept], y[kept], log_weights[kept]
+    alpha = float(logsumexp(log_weights + binom_logcdf(i - y, i, 0.5)))
+    power = float(logsumexp(log_weights + binom_logcdf(np.minimum(i + 1 - y, i), i, 0.5)))
+    if power == -math.inf:
+        return 0.0
+    return max(0.0, math.exp(power) * (slope - loss * math.exp(alpha - power)))

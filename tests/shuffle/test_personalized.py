@@ -1,0 +1,345 @@
+"""PersonalizedClones: against high-precision references, and never below the truth found by enumeration."""
+
+import json
+import math
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from shufflebounds import shuffle
+from shufflebounds.shuffle import PersonalizedClones
+from shufflebounds.shuffle._blanket import log_blanket_delta
+from shufflebounds.shuffle._decompositions import least_log_ratio
+
+REFERENCE = json.loads((Path(__file__).parent.parent / "reference" / "clones-and-personalised.json").read_text())
+
+
+def budgets(params):
+    """The others' budgets and the target's, of a reference entry."""
+    n, text = params["n"], params["family"]
+    i = np.arange(n - 1)
+    for mark, others, top in (
+        ("mod 11", 0.5 + 0.15 * (7 * i % 11), 2.0),
+        ("0.5+1.5*i", 0.5 + 1.5 * i / (n - 1), 2.0),
+        ("0.05+0.95*i", 0.05 + 0.95 * i / (n - 1), 1.0),
+        ("1+3*i", 1 + 3 * i / (n - 1), 4.0),
+    ):
+        if mark in text:
+            return others, top
+    raise KeyError(text)
+
+
+def bound(entry):
+    """The bound of a reference entry from weight, rates and scale."""
+    quantity, params = entry["quantity"], entry["params"]
+    others, top = budgets(params)
+    big, k = math.exp(top), params.get("k")
+    scale = 1.0
+    if "laplace" in quantity:
+        rates = others / top * np.exp(top - others) / (big + 1)
+    elif "krr_S1" in quantity:
+        rates = (big + k - 1) / ((np.exp(others) + k - 1) * (big + 1))
+    elif "krr_S2" in quantity:
+        rates, scale = 1 / (np.exp(others) + k - 1), (big + 1) / (big + k - 1)
+    else:
+        rates = 1 / (np.exp(others) + 1)
+    return PersonalizedClones(1 / (big + 1), rates, scale)
+
+
+WANTED = ("delta_clone_hetero", "delta_krr_S", "eps_clone_hetero")
+ENTRIES = [entry for entry in REFERENCE if entry["quantity"].startswith(WANTED)]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["id"].partition("/")[2])
+def test_reference_values(entry):
+    profile, value = bound(entry), float(entry["value"])
+    if entry["quantity"].startswith("eps"):
+        low, high = (profile.epsilon(entry["params"]["delta"], bound=side) for side in ("lower", "upper"))
+    else:
+        low, high = (profile.delta(entry["params"]["eps"], bound=side) for side in ("lower", "upper"))
+    assert low == pytest.approx(value, rel=1e-11)
+    assert high == pytest.approx(value, rel=1e-11)
+    assert low <= value <= high
+
+
+def test_all_reference_values_are_there():
+    assert len(ENTRIES) == 23 + 17 + 6 + 6 + 4
+
+
+# ------------------------------------------------------------------------------------------------- enumeration
+
+_GROUPS = {}
+
+
+def multisets(bins, n):
+    """The multiset that each cell of a bins**n table belongs to."""
+    if (bins, n) not in _GROUPS:
+        cells = np.sort(np.array(list(product(range(bins), repeat=n))), axis=1)
+        _GROUPS[bins, n] = np.unique(cells @ bins ** np.arange(n), return_inverse=True)[1]
+    return _GROUPS[bins, n]
+
+
+def shuffled(rows):
+    """The law of the multiset of independent messages, one row of probabilities a user."""
+    table = rows[0]
+    for row in rows[1:]:
+        table = np.multiply.outer(table, row).ravel()
+    return np.bincount(multisets(len(rows[0]), len(rows)), weights=table)
+
+
+def true_delta(first, second, others, eps):
+    """The larger hockey stick of the shuffled messages, target law `first` against `second`."""
+    p, q = shuffled([first, *others]), shuffled([second, *others])
+    return max(np.maximum(p - math.exp(eps) * q, 0).sum(), np.maximum(q - math.exp(eps) * p, 0).sum())
+
+
+def response(eps, k, x):
+    row = np.full(k, 1 / (math.exp(eps) + k - 1))
+    row[x] *= math.exp(eps)
+    return row
+
+
+def laplace_row(eps, x, edges):
+    cdf = np.where(edges < x, 0.5 * np.exp(eps * np.minimum(edges - x, 0)), 1 - 0.5 * np.exp(-eps * np.maximum(edges - x, 0)))
+    return np.diff(np.concatenate([[0.0], cdf, [1.0]]))
+
+
+def gaussian_row(sigma, x, edges):
+    return np.diff(np.concatenate([[0.0], ndtr((edges - x) / sigma), [1.0]]))
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 6])
+def test_randomized_response_is_never_below_the_truth(k):
+    rng = np.random.default_rng(k)
+    nearest = 0.0
+    for _ in range(500):
+        n = int(rng.integers(1, 5 if k < 6 else 4))
+        eps = rng.uniform(0.1, 3, n)
+        target = int(rng.integers(n))
+        at = rng.uniform(0, eps[target])
+        rows = [response(e, k, int(x)) for e, x in zip(np.delete(eps, target), rng.integers(0, k, n - 1))]
+        truth = true_delta(response(eps[target], k, 0), response(eps[target], k, 1), rows, at)
+        claim = PersonalizedClones.randomized_response(eps, k, target=target).delta(at)
+        assert truth <= claim * (1 + 1e-12) + 1e-16
+        nearest = max(nearest, truth / claim if claim else 0)
+    assert nearest > 0.99
+
+
+def test_blanket_alone_is_never_below_the_truth():
+    rng = np.random.default_rng(11)
+    for _ in range(1000):
+        k = int(rng.integers(2, 6))
+        n = int(rng.integers(1, 5))
+        eps = rng.uniform(0.1, 3, n)
+        at = rng.uniform(0, eps[0])
+        rows = [response(e, k, int(x)) for e, x in zip(eps[1:], rng.integers(0, k, n - 1))]
+        truth = true_delta(response(eps[0], k, 0), response(eps[0], k, 1), rows, at)
+        lower, upper = log_blanket_delta(eps[1:], np.ones(n - 1), k, eps[0], at, -5.0)
+        assert truth <= math.exp(upper) * (1 + 1e-12) + 1e-16
+        assert upper - lower < 1e-9
+
+
+def test_blanket_sum_against_exact_fractions():
+    k, big, e, shares = 3, Fraction(5), Fraction(3, 2), [Fraction(3, 4), Fraction(3, 5), Fraction(1, 2)]
+    budgets_ = np.log([float(k / g - k + 1) for g in shares])
+    total = Fraction(0)
+    for drawn in product([0, 1], repeat=3):
+        weight = math.prod((g if d else 1 - g for g, d in zip(shares, drawn)), start=Fraction(1))
+        m = 1 + sum(drawn)
+        loss = [(big - e) * k, (1 - e * big) * k, (1 - e) * k]
+        mean = sum((max(sum(loss[y] for y in ys), 0) for ys in product(range(3), repeat=m)), start=Fraction(0)) / k**m
+        total += weight * mean / (m * (big + k - 1))
+    lower, upper = log_blanket_delta(budgets_, np.ones(3), k, math.log(5), math.log(1.5), -3.0)
+    assert math.exp(lower) * (1 - 1e-15) <= float(total) <= math.exp(upper) * (1 + 1e-15)
+    assert upper - lower < 1e-9
+
+
+def test_response_in_exact_fractions():
+    # e^eps rational: every probability is a fraction, and so is delta
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        k, n = int(rng.integers(2, 4)), int(rng.integers(2, 4))
+        ratios = [Fraction(int(a), 7) for a in rng.integers(8, 60, n)]
+        data = [0, *rng.integers(0, k, n - 1).tolist()]
+        at = Fraction(int(rng.integers(7, 1 + int(7 * ratios[0]))), 7)
+        laws = [{}, {}]
+        for swap in (0, 1):
+            inputs = [swap, *data[1:]]
+            for messages in product(range(k), repeat=n):
+                weight = math.prod(((big if z == x else 1) / (big + k - 1) for big, x, z in zip(ratios, inputs, messages)),
+                                   start=Fraction(1))
+                key = tuple(sorted(messages))
+                laws[swap][key] = laws[swap].get(key, 0) + weight
+        truth = sum(max(p - at * laws[1][key], 0) for key, p in laws[0].items())
+        claim = PersonalizedClones.randomized_response([math.log(r) for r in ratios], k, target=0).delta(math.log(at))
+        assert truth <= Fraction(claim) * (1 + Fraction(1, 10**12)) + Fraction(1, 10**15)
+
+
+def test_laplace_is_never_below_the_truth():
+    rng = np.random.default_rng(1)
+    edges = np.array([-2.0, -0.5, 0.0, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])
+    nearest = 0.0
+    for _ in range(1200):
+        n = int(rng.integers(1, 5))
+        eps = rng.uniform(0.1, 3, n)
+        cut = edges if n < 4 else edges[1:-1]
+        target = int(rng.integers(n))
+        at = rng.uniform(0, eps[target])
+        rows = [laplace_row(e, x, cut) for e, x in zip(np.delete(eps, target), rng.integers(0, 2, n - 1))]
+        truth = true_delta(laplace_row(eps[target], 0, cut), laplace_row(eps[target], 1, cut), rows, at)
+        claim = PersonalizedClones.laplace(eps, target=target).delta(at)
+        assert truth <= claim * (1 + 1e-12) + 1e-16
+        nearest = max(nearest, truth / claim if claim else 0)
+    assert nearest > 0.9
+
+
+def test_gaussian_is_never_below_the_truth():
+    rng = np.random.default_rng(2)
+    for _ in range(500):
+        n = int(rng.integers(1, 5))
+        sigma = rng.uniform(0.5, 4, n)
+        target = int(rng.integers(n))
+        at = rng.uniform(0, 1.5)
+        cut = 0.5 + sigma[target] * np.array([-3, -1.5, -0.7, 0, 0.7, 1.5, 3]) * rng.uniform(0.7, 1.3)
+        rows = [gaussian_row(s, x, cut) for s, x in zip(np.delete(sigma, target), rng.integers(0, 2, n - 1))]
+        truth = true_delta(gaussian_row(sigma[target], 0, cut), gaussian_row(sigma[target], 1, cut), rows, at)
+        assert truth <= PersonalizedClones.gaussian(sigma, target=target).delta(at) * (1 + 1e-12) + 1e-16
+
+
+def test_one_gaussian_user_has_the_local_profile():
+    for sigma, at in ((0.5, 0.3), (3.4112, 0.2341), (10.0, 0.0)):
+        truth = ndtr(0.5 / sigma - at * sigma) - math.exp(at) * ndtr(-0.5 / sigma - at * sigma)
+        claim = PersonalizedClones.gaussian([sigma], target=0).delta(at)
+        assert truth * (1 - 1e-12) <= claim <= truth * (1 + 1e-9)
+
+
+def test_window_minimum_is_below_every_value():
+    rng = np.random.default_rng(4)
+    for _ in range(300):
+        a, reach = 10 ** rng.uniform(-2, 1), rng.uniform(0.5, 30)
+        b = a * rng.uniform(0.02, 2, 20)
+        t = np.linspace(0, reach, 4001)[:, None]
+        for side in (t, -t):
+            chi = -0.5 * b**2 * (side + 0.5) ** 2 + 0.5 * a * a * (t * t + 0.25) - np.logaddexp(a * a * t / 2, -a * a * t / 2)
+            least = least_log_ratio(a, b, reach)
+            assert (least <= chi.min(axis=0) + 1e-12 * (1 + reach**2 * (a * a + b * b))).all()
+            if side is t:
+                # certified, and still the minimum: the grid comes near it
+                assert (least >= chi.min(axis=0) - 1e-4 * (1 + reach**2 * a * a)).all()
+
+
+# ------------------------------------------------------------------------------------------------------ every user
+
+BUILDERS = {
+    "rr2": lambda eps, **more: PersonalizedClones.randomized_response(eps, 2, **more),
+    "rr4": lambda eps, **more: PersonalizedClones.randomized_response(eps, 4, **more),
+    "laplace": PersonalizedClones.laplace,
+    "gaussian": lambda eps, **more: PersonalizedClones.gaussian(2 / np.asarray(eps), **more),
+}
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("users", [1, 2, 7, 40])
+def test_every_user_is_the_maximum_over_targets(name, users):
+    build = BUILDERS[name]
+    eps = np.random.default_rng(users).uniform(0.2, 2, users)
+    everyone = build(eps)
+    for at in (0.0, 0.3):
+        most = max(build(eps, target=j).log_delta(at) for j in range(users))
+        assert most - 1e-9 <= everyone.log_delta(at) <= most + 2e-3 * max(1, -most / 20)
+        assert everyone.log_delta(at, bound="lower") <= most + 1e-9
+    worst = max(build(eps, target=j).epsilon(1e-4) for j in range(users))
+    assert everyone.epsilon(1e-4) >= worst * (1 - 1e-9)
+    assert everyone.delta(everyone.epsilon(1e-4)) <= 1e-4
+    assert everyone.epsilon(1e-4) <= worst * (1 + 1e-2)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_grouped_levels_stay_above(name):
+    # more than 1024 distinct budgets: the search rounds rates down, a single user does not
+    build = BUILDERS[name]
+    eps = np.random.default_rng(0).uniform(0.5, 2, 3000)
+    everyone = build(eps)
+    high = everyone.log_delta(0.1)
+    assert everyone.log_delta(0.1, bound="lower") <= high
+    for j in np.random.default_rng(1).integers(0, 3000, 8):
+        assert build(eps, target=int(j)).log_delta(0.1, bound="lower") <= high
+
+
+def test_largest_budget_is_not_the_worst_with_laplace_noise():
+    eps = np.linspace(0.5, 2, 10000)
+    assert PersonalizedClones.laplace(eps, target=0).delta(0.1) > 5 * PersonalizedClones.laplace(eps, target=9999).delta(0.1)
+
+
+# ---------------------------------------------------------------------------------------------- other properties
+
+def test_monotone_in_rates():
+    rng = np.random.default_rng(6)
+    rates = rng.uniform(0, 0.5, 30)
+    before = 0.0
+    for shrink in (1.0, 0.9, 0.5, 0.1, 0.0):
+        value = PersonalizedClones(0.1, shrink * rates).delta(0.2)
+        assert value >= before * (1 - 1e-12)
+        before = value
+    assert before == pytest.approx(0.9 - 0.1 * math.exp(0.2), rel=1e-12)
+
+
+def test_equal_rates_are_the_stronger_clones():
+    ours = PersonalizedClones(1 / (math.exp(1.5) + 1), [1 / (math.exp(1.5) + 1)], counts=[9999])
+    for eps in (0.0, 0.05, 0.5, 1.4):
+        assert ours.log_delta(eps) == pytest.approx(shuffle.StrongerClones(10000, 1.5).log_delta(eps), rel=1e-11, abs=1e-11)
+
+
+def test_scale_counts_and_equality():
+    one = PersonalizedClones(0.2, [0.1, 0.3, 0.1], 0.5)
+    assert one == PersonalizedClones(0.2, [0.3, 0.1], 0.5, [1, 2])
+    assert hash(one) == hash(PersonalizedClones(0.2, [0.3, 0.1], 0.5, [1, 2]))
+    assert one.delta(0.1) == pytest.approx(0.5 * PersonalizedClones(0.2, [0.1, 0.3, 0.1]).delta(0.1), rel=1e-12)
+    assert "3 users" in repr(one)
+    assert PersonalizedClones.laplace([1, 2, 2]) == PersonalizedClones.laplace([2, 1], counts=[2, 1])
+    assert PersonalizedClones.laplace([1, 2, 2]) != PersonalizedClones.laplace([1, 2, 2], target=0)
+    assert PersonalizedClones.laplace([1, 2, 2], target=1).users == 3
+
+
+def test_pure_epsilon():
+    assert PersonalizedClones.laplace([1.0, 2.0], target=0).epsilon(0) == 1.0
+    assert PersonalizedClones.laplace([1.0, 2.0]).epsilon(0) == 2.0
+    assert PersonalizedClones.gaussian([1.0]).epsilon(0) == math.inf
+    assert PersonalizedClones(0.25, [0.1]).epsilon(0) == pytest.approx(math.log(3))
+    assert PersonalizedClones.randomized_response([1.0, 2.0], 5).delta(2.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda: PersonalizedClones(0.5, [0.1]), "weight"),
+        (lambda: PersonalizedClones(0.0, [0.1]), "weight"),
+        (lambda: PersonalizedClones(math.nan, [0.1]), "weight"),
+        (lambda: PersonalizedClones(0.1, [0.6]), "rates"),
+        (lambda: PersonalizedClones(0.1, []), "rates"),
+        (lambda: PersonalizedClones(0.1, [[0.1]]), "rates"),
+        (lambda: PersonalizedClones(0.1, [0.1], 1.1), "scale"),
+        (lambda: PersonalizedClones(0.1, [0.1], counts=[1, 2]), "counts"),
+        (lambda: PersonalizedClones(0.1, [0.1], counts=[1.5]), "counts"),
+        (lambda: PersonalizedClones(0.1, [0.1, 0.2], counts=[2**53, 2**53]), "counts"),
+        (lambda: PersonalizedClones.laplace([1, -1]), "eps"),
+        (lambda: PersonalizedClones.laplace([1, math.nan]), "eps"),
+        (lambda: PersonalizedClones.laplace(1.0), "eps"),
+        (lambda: PersonalizedClones.laplace([]), "eps"),
+        (lambda: PersonalizedClones.laplace([1, 2], target=2), "target"),
+        (lambda: PersonalizedClones.laplace([1, 2], counts=[0, 1]), "counts"),
+        (lambda: PersonalizedClones.gaussian([0.001]), "sigma"),
+        (lambda: PersonalizedClones.randomized_response([1, 2], 1), "categories"),
+    ],
+)
+def test_bad_input(call, word):
+    with pytest.raises(ValueError, match=rf"^{word}"):
+        call()
+
+
+def test_no_bound_for_arbitrary_families():
+    assert not hasattr(PersonalizedClones, "generic")
