@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from shufflebounds import shuffle
+from shufflebounds import _budgets_command, shuffle
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import Bound, PrivacyProfile
 
@@ -136,6 +136,9 @@ def _parser() -> argparse.ArgumentParser:
     ready = [name for name, mechanism in MECHANISMS.items() if mechanism.calibrate is not None]
     _add_mechanisms(calibrate_command, ready, eps | delta, parameters=False)
 
+    text = "eps of users who each have a local budget of their own"
+    _budgets_command.add_arguments(commands.add_parser("personalized", help=text, description=text), _number)
+
     table = commands.add_parser("deployments", help="eps of every deployment in a CSV file")
     table.add_argument("file", metavar="FILE.csv", help="columns: name, mechanism, its parameters, delta")
     table.add_argument("--json", action="store_true", help="print JSON for tools")
@@ -151,11 +154,17 @@ def _parameters(profile: PrivacyProfile) -> dict[str, Any]:
     return {f.name: getattr(profile, f.name) for f in fields(profile) if f.init}  # type: ignore[arg-type]
 
 
-def _report(name: str, profile: PrivacyProfile, asked: dict[str, float], answers: dict[str, dict[str, float]]) -> dict[str, Any]:
+def _report(
+    name: str,
+    profile: PrivacyProfile,
+    asked: dict[str, Any],
+    answers: dict[str, dict[str, float]],
+    parameters: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     """Return everything that is known of one answer, in the order in which it is printed."""
     return {
         "mechanism": name,
-        "parameters": {**_parameters(profile), **asked},
+        "parameters": {**(_parameters(profile) if parameters is None else parameters), **asked},
         **answers,
         "theorem": profile.theorem,
         "neighbours": profile.neighbours,
@@ -307,6 +316,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "deployments":
             _deployments(arguments)
+        elif arguments.command == "personalized":
+            profile, asked, answers = _budgets_command.personalized(arguments)
+            _print(_report("personalized-clones", profile, asked, answers, {}), arguments)
         else:
             _answer(arguments)
     except InfeasibleError as problem:

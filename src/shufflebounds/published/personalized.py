@@ -181,7 +181,7 @@ def liu2024_weight_rr(eps_target: float, categories: int) -> float:
 def _laplace_rate_counterexample() -> Counterexample:
     eps, target, other = 0.05, 2.0, 1.9
     claim = _pair(liu2024_weight_laplace(target), liu2024_laplace_rate(other, target), 2, eps)
-    edges = [-0.4, 0.0, 0.5, 1.0, 1.4]
+    edges = [0.22, 0.53, 0.69, 0.74, 1.42]
 
     def row(budget: float, x: float) -> list[float]:
         return _bins([0.5 * math.exp(budget * (z - x)) if z < x else 1 - 0.5 * math.exp(-budget * (z - x)) for z in edges])
@@ -240,15 +240,15 @@ def liu2024_laplace_rate(eps_other: float, eps_target: float) -> float:
 
 
 def _gaussian_rate_counterexample() -> Counterexample:
-    eps, target, other = 0.05, 0.3, 0.31
+    eps, target, other = 0.59, 1.35, 1.3
     claim = _pair(liu2024_weight_gaussian(target), liu2024_gaussian_rate(other, target), 1, eps)
-    edges = [-0.2, 0.1, 0.3, 0.5, 0.7, 0.9, 1.2]
+    edges = [-1.4, -0.25, 0.5, 1.25, 2.4]
 
     def row(sigma: float, x: float) -> list[float]:
         return _bins([float(ndtr((z - x) / sigma)) for z in edges])
 
     truth = max(_enumerated(row(target, 0), row(target, 1), row(other, x), 1, eps) for x in (0.0, 1.0))
-    return Counterexample(claim, truth, "two Gaussian users, sigma = 0.3 and 0.31, delta(0.05), outputs in eight bins")
+    return Counterexample(claim, truth, "two Gaussian users, sigma = 1.35 and 1.3, delta(0.59), outputs in six bins")
 
 
 @printed(

@@ -34,8 +34,20 @@ def log_blanket_delta(
     """Return bounds of log delta, or None where the table would be too large; log_scale: about the answer, from above."""
     if eps >= local_eps:
         return -math.inf, -math.inf
-    k = float(categories)
     log_tail = min(-40.0, max(log_scale, -1e5) - 35.0)
+    while True:
+        sides = _summed(budgets, counts, categories, local_eps, eps, log_tail)
+        # a sum far below log_scale needs wider windows than were taken
+        if sides is None or sides[1] - sides[0] < 1e-6 or log_tail < -1e4:
+            return sides
+        log_tail = min(2 * log_tail, sides[0] - 35.0) if sides[0] > -math.inf else 2 * log_tail
+
+
+def _summed(
+    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_tail: float
+) -> tuple[float, float] | None:
+    """Return bounds of log delta from windows that leave e^log_tail outside."""
+    k = float(categories)
     x = np.exp(-budgets)
     present = counts > 0
     if present.any():

@@ -162,7 +162,7 @@ class Crowd:
         sides += [blanket] if blanket else []
         local = self.family.log_local(float(self.budgets[i]), eps)
         sides += [(local - 1e-12 * (1 - local), local)] if local < 0 else []
-        return min(lower for lower, _ in sides), min(upper for _, upper in sides)
+        return min(sides, key=lambda pair: pair[1])
 
     def _blanket(self, eps: float, i: int, j: int, best: float) -> Pair | None:
         if not isinstance(self.family, RandomizedResponse) or self.family.categories == 2:
@@ -386,13 +386,14 @@ class OfEveryUser(_Guarantee):
         self._seen[:] = [best]
         if bound == "lower":
             return eps
-        step = 1e-6 * eps + 1e-12
+        # the search over users is tight to its tolerance only: the slope is that of the worst user
+        reach = 1e-4 * eps + 1e-12
+        pure = self._pure_epsilon()
         while upper > goal:
-            pure = self._pure_epsilon()
-            if eps + step >= pure:
+            here, there = (self.crowd.single(e, best)[1] for e in (eps, eps + reach))
+            slope = max((here - there) / reach, 1e-300)
+            eps += max(1.02 * (upper - goal) / slope, 1e-13 * eps)
+            if eps >= pure:
                 return pure
-            trial = self.crowd.every(eps + step, best)
-            slope = (upper - trial[1]) / step
-            eps, upper, best = eps + step, trial[1], trial[2]
-            step = max(1.05 * (upper - goal) / slope, 1e-12 * eps) if slope > 0 else 4 * step
+            _, upper, best = self.crowd.every(eps, best)
         return eps
