@@ -137,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_mechanisms(calibrate_command, ready, eps | delta, parameters=False)
 
     text = "eps of users who each have a local budget of their own"
-    _budgets_command.add_arguments(commands.add_parser("personalized", help=text, description=text), _number)
+    _budgets_command.add_arguments(commands.add_parser("personalized", help=text, description=text), partial(_parse, ""))
 
     table = commands.add_parser("deployments", help="eps of every deployment in a CSV file")
     table.add_argument("file", metavar="FILE.csv", help="columns: name, mechanism, its parameters, delta")
