@@ -48,7 +48,11 @@ class Crowd:
         self.levels = [self._grouped(size) for size in LEVELS if size < self.budgets.size]
         self.levels.append(_Level(np.arange(self.budgets.size), self.budgets, self.budgets, self.counts))
         self.exact = len(self.levels) - 1
-        self.sketch = self._grouped(SKETCH) if SKETCH < self.budgets.size else self.levels[-1]
+        self.sketch = self.levels[-1]
+        if SKETCH < self.budgets.size:
+            group = self._grouped(SKETCH)
+            middle = (group.low + group.high) / 2
+            self.sketch = group._replace(low=middle, high=middle)
 
     def _grouped(self, size: int) -> _Level:
         starts = np.arange(size) * self.budgets.size // size
@@ -321,8 +325,13 @@ class OfOneUser(_Guarantee):
         about = _solve(grouped, target, pure, upper=True)
         if about >= pure:
             return super()._epsilon(delta, bound)
-        kind, mass = min(crowd.candidates(about, i), key=lambda one: crowd.value(one[0], about, 0, i, i, one[1])[1])
-        eps = _solve(lambda e: crowd.value(kind, e, crowd.exact, i, i, mass)[upper], target, pure, upper=upper)
+        eps, chosen = about, None
+        for _ in range(3):
+            best = min(crowd.candidates(eps, i), key=lambda one: crowd.value(one[0], eps, 0, i, i, one[1])[1])
+            if best == chosen:
+                break
+            chosen = kind, mass = best
+            eps = _solve(lambda e: crowd.value(kind, e, crowd.exact, i, i, mass)[upper], target, pure, upper=upper)
         step = 1e-13 * eps
         while (crowd.single(eps, i)[1] > target) if upper else (eps > 0 and crowd.single(eps, i)[0] < target):
             eps = eps + step if upper else max(0.0, eps - step)
