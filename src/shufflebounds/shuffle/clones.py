@@ -136,7 +136,7 @@ class StrongerClones(_UniformClones):
     >>> print(f"{clones.epsilon(1e-8):.12f}")
     0.045072962026
     >>> print(f"{clones.log_delta(3.0):.6f}")
-    -14762.466229
+    -15485.895977
     """
 
     theorem: ClassVar[str] = (
