@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_an_area_is_not_a_rate():
     def row(eps, x):
         cdf = [0.5 * math.exp(eps * (z - x)) if z < x else 1 - 0.5 * math.exp(-eps * (z - x)) for z in edges]
         cuts = [Fraction(0), *map(Fraction, cdf), Fraction(1)]
-        return [b - a for a, b in zip(cuts, cuts[1:])]
+        return [b - a for a, b in pairwise(cuts)]
 
     truth = max(exact_delta(row(2, 0), row(2, 1), [row(1.9, x)] * 2, Fraction(math.exp(0.05))) for x in (0, 1))
     assert truth > case.printed
@@ -115,8 +115,8 @@ def test_theorem_2_from_zero_is_above_the_pair_and_as_printed_below():
         pair = PersonalizedClones(w, rates).delta(eps, bound="lower")
         assert published.liu2024_delta(eps, w, rates, first=0) >= pair * (1 - 1e-10) - 1e-14
         assert published.liu2024_delta(eps, w, rates) <= published.liu2024_delta(eps, w, rates, first=0) + 1e-15
-    assert published.liu2024_delta(0.1, published.liu2024_weight_laplace(4), [published.liu2024_laplace_rate(3.9, 4)]) == pytest.approx(
-        0.0608, abs=1e-3)
+    weight, rate = published.liu2024_weight_laplace(4), published.liu2024_laplace_rate(3.9, 4)
+    assert published.liu2024_delta(0.1, weight, [rate]) == pytest.approx(0.0608, abs=1e-3)
 
 
 def test_table_2_is_reproduced_by_the_printed_formula():

@@ -83,7 +83,7 @@ def working(text: str) -> Iterator[None]:
     try:
         if not sys.stderr.isatty():
             raise ImportError
-        from tqdm import tqdm
+        from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         yield
         return

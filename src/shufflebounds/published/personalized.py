@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,7 +57,7 @@ def _enumerated(first: list[float], second: list[float], other: list[float], oth
 
 
 def _bins(cdf: list[float]) -> list[float]:
-    return np.diff([0.0, *cdf, 1.0]).tolist()
+    return [b - a for a, b in pairwise([0.0, *cdf, 1.0])]
 
 
 def _laplace_weight_counterexample() -> Counterexample:
@@ -65,7 +66,7 @@ def _laplace_weight_counterexample() -> Counterexample:
     first = [0.5, 0.25, 0.125, 0.125]
     claim = _pair(weight, 0.25, 1, math.log(3) * (1 + 1e-12))
     truth = _enumerated(first, first[::-1], first, 1, math.log(3))
-    return Counterexample(claim, truth, "two Laplace users, e^eps_1 = 4, delta(ln 3): the pair of the printed weight has ratio 3 at most")
+    return Counterexample(claim, truth, "two Laplace users, e^eps_1 = 4, delta(ln 3): the printed pair has ratio 3 at most")
 
 
 @printed(
@@ -105,7 +106,8 @@ def _gaussian_weight_counterexample() -> Counterexample:
     weight = liu2024_weight_gaussian(1.0)
     eps = math.log((1 - weight) / weight) * (1 + 1e-12)
     claim = PersonalizedClones(weight, [0.0]).delta(eps)
-    return Counterexample(claim, float(ndtr(0.5 - eps) - math.exp(eps) * ndtr(-0.5 - eps)), "one Gaussian user, sigma = 1, delta(0.807)")
+    truth = float(ndtr(0.5 - eps) - math.exp(eps) * ndtr(-0.5 - eps))
+    return Counterexample(claim, truth, "one Gaussian user, sigma = 1, delta(0.807)")
 
 
 @printed(
@@ -302,7 +304,7 @@ def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
 
 @printed(
     verdict="proven",
-    reason="sound together with liu2024_weight_rr (no violation in exact enumeration, k = 2 to 5), but 0 at equal budgets as printed",
+    reason="sound with liu2024_weight_rr (S1 and S2 bound it; no violation in exact enumeration); 0 at equal budgets",
     reference=f"{_PAPER}, section 3.2.2",
 )
 def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> float:
@@ -332,7 +334,7 @@ def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> flo
     """
     other, target = _budget("eps_other", eps_other), _budget("eps_target", eps_target)
     if other > target:
-        raise ValueError(f"eps_other={other:g} must be <= eps_target={target:g}: the printed formula takes the largest budget as target")
+        raise ValueError(f"eps_other={other:g} must be <= eps_target={target:g}: the target has the largest budget there")
     return 0.0 if other == target else 1 / (math.exp(other) + _categories(categories) - 1)
 
 
@@ -344,7 +346,7 @@ def _delta_counterexample() -> Counterexample:
 
 @printed(
     verdict="false",
-    reason="delta_1 is added as if a failed randomizer hid everything; and the sums start at i = 1, which drops the event without clones",
+    reason="delta_1 counts as if a failed randomizer hid everything; sums from i = 1 drop the event without clones",
     reference=f"{_PAPER}, Theorem 2",
     counterexample=_delta_counterexample,
 )

@@ -1,7 +1,7 @@
 r"""The heterogeneous privacy blanket of k-ary randomized response, by exact summation.
 
-Every other user's law is :math:`R_i(x) \ge g_i W`, W uniform on k categories, :math:`g_i = k/(e^{\varepsilon_i}+k-1)`; revealing who
-drew from W leaves :math:`M \sim \mathrm{PB}(g_i)` uniform messages around the target's. With :math:`m = M+1`,
+Every other user's law is :math:`R_i(x) \ge g_i W`, W uniform on k categories, :math:`g_i = k/(e^{\varepsilon_i}+k-1)`;
+revealing who drew from W leaves :math:`M \sim \mathrm{PB}(g_i)` uniform messages around the target's. With :math:`m = M+1`,
 
 .. math:: \delta(\varepsilon) \le \sum_m \Pr[M = m-1]\, \frac{k a}{m}\,
     \mathbb{E}\bigl(\alpha N_0 + \beta N_1 + \gamma (m-N_0-N_1)\bigr)_+, \qquad
@@ -58,9 +58,9 @@ def _summed(
         first, log_weights, weight_error = _window_with_error(shares, counts[present], log_tail=log_tail)
     else:
         first, log_weights, weight_error = 0, np.zeros(1), 0.0
-    m = first + 1.0 + np.arange(log_weights.size)
+    m = first + 1 + np.arange(log_weights.size, dtype=np.float64)
     few, many = _middle(m[0], 2 / k, log_tail)[0], _middle(m[-1], 2 / k, log_tail)[1]
-    s = np.arange(few, many + 1)
+    s = np.arange(few, many + 1, dtype=np.float64)
     if m.size * s.size > MAX_CELLS:
         return None
     y = math.exp(-local_eps)

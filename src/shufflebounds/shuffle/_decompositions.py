@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
@@ -90,7 +90,7 @@ class RandomizedResponse(Family):
 
     def rates(self, kind: str, low: float, high: float, budgets: FloatArray) -> FloatArray:
         x = np.exp(-budgets)
-        rates = x / (1 + (self.categories - 1) * x)
+        rates: FloatArray = x / (1 + (self.categories - 1) * x)
         if kind == "S1":
             y = math.exp(-high)
             rates *= (1 + (self.categories - 1) * y) / (1 + y)
@@ -134,7 +134,8 @@ class Laplace(Family):
         kappa = 1 - 0.5 * math.exp(-low * reach) * (1 + math.exp(-low))
         with np.errstate(under="ignore"):
             rates = budgets * np.exp(-budgets - np.maximum(budgets - low, 0) * reach)
-        return np.minimum(rates * (kappa * (1 - ROUNDING) / (high * (1 + math.exp(-high)))), 0.5)
+        rates *= kappa * (1 - ROUNDING) / (high * (1 + math.exp(-high)))
+        return np.minimum(rates, 0.5)
 
 
 def _revealed(budget: float) -> float:
@@ -186,7 +187,7 @@ class Gaussian(Family):
         # R_0 + R_1 at a target in [low, high] is at most high/low times its value at low
         depth = least_log_ratio(low, budgets, reach)
         with np.errstate(under="ignore"):
-            rates = np.exp(depth + (kappa + math.log(1 / high))) * budgets
+            rates: FloatArray = np.exp(depth + (kappa + math.log(1 / high))) * budgets
         return np.minimum(rates * (1 - ROUNDING * (1 + reach * reach * low * low)), 0.5)
 
 
@@ -195,7 +196,7 @@ def least_log_ratio(a: float, b: FloatArray, reach: float) -> FloatArray:
     c = 0.5 * a * a
     excess = (a - b) * (a + b)
 
-    def chi(t: FloatArray | float, i: slice | FloatArray) -> FloatArray:
+    def chi(t: FloatArray | float, i: Any) -> FloatArray:
         return -0.5 * b[i] ** 2 * (t + 0.5) ** 2 + 0.5 * a * a * (t * t + 0.25) - np.logaddexp(c * t, -c * t)
 
     every = slice(None)

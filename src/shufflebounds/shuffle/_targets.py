@@ -6,6 +6,8 @@ import heapq
 import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -45,10 +47,14 @@ class Crowd:
     held: int = 0
 
     def __post_init__(self) -> None:
-        self.levels = [self._grouped(size) for size in LEVELS if size < self.budgets.size]
+        self.levels = [self._grouped(size) for size in LEVELS if self.budgets.size > size]
         self.levels.append(_Level(np.arange(self.budgets.size), self.budgets, self.budgets, self.counts))
         self.exact = len(self.levels) - 1
-        self.sketch = self._grouped(SKETCH) if SKETCH < self.budgets.size else self.levels[-1]
+        self.sketch = self.levels[-1]
+        if self.budgets.size > SKETCH:
+            group = self._grouped(SKETCH)
+            middle = (group.low + group.high) / 2
+            self.sketch = group._replace(low=middle, high=middle)
 
     def _grouped(self, size: int) -> _Level:
         starts = np.arange(size) * self.budgets.size // size
@@ -200,7 +206,7 @@ class Crowd:
                 best, (lower, upper) = end, sides
         mass = self._log_mass(eps, best, best) if self.family.windowed else 0.0
         edges = np.unique(np.linspace(0, size, min(size, 8) + 1).astype(int))
-        frontier = [(0.0, int(a), int(b) - 1, mass) for a, b in zip(edges[:-1], edges[1:])]
+        frontier = [(0.0, int(a), int(b) - 1, mass) for a, b in pairwise(edges)]
         pruned = top = -math.inf
         evaluations = 0
         for level in range(self.exact + 1):
@@ -220,7 +226,7 @@ class Crowd:
                     continue
                 heapq.heappop(heap)
                 middle = (i + j) // 2
-                trial, own = self._bound(eps, level, middle, middle, mass, soft)
+                trial, _ = self._bound(eps, level, middle, middle, mass, soft)
                 if trial > soft:
                     soft, soft_best = trial, middle
                 for a, b in ((i, middle), (middle + 1, j)):
@@ -261,7 +267,9 @@ class _Guarantee(PrivacyProfile):
     parameters: dict[str, Any]
     target: int | None
 
-    neighbours: ClassVar[str] = "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
+    neighbours: ClassVar[str] = (
+        "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
+    )
 
     @property
     def users(self) -> int:
@@ -270,8 +278,8 @@ class _Guarantee(PrivacyProfile):
 
     def __eq__(self, other: object) -> bool:
         return (
-            type(other) is type(self)
-            and isinstance(other, _Guarantee)
+            isinstance(other, _Guarantee)
+            and isinstance(other, type(self))
             and (self.crowd.family, self.target) == (other.crowd.family, other.target)
             and np.array_equal(self.crowd.budgets, other.crowd.budgets)
             and np.array_equal(self.crowd.counts, other.crowd.counts)
@@ -315,14 +323,22 @@ class OfOneUser(_Guarantee):
         target = _just_below(delta) if upper else float(np.nextafter(math.log(delta), np.inf))
         pure = self._pure_epsilon()
 
+        def at(eps: float, level: int, one: tuple[str, float]) -> float:
+            return crowd.value(one[0], eps, level, i, i, one[1])[1 if level == 0 else upper]
+
         def grouped(eps: float) -> float:
-            return min(crowd.value(kind, eps, 0, i, i, mass)[1] for kind, mass in crowd.candidates(eps, i))
+            return min(at(eps, 0, one) for one in crowd.candidates(eps, i))
 
         about = _solve(grouped, target, pure, upper=True)
         if about >= pure:
             return super()._epsilon(delta, bound)
-        kind, mass = min(crowd.candidates(about, i), key=lambda one: crowd.value(one[0], about, 0, i, i, one[1])[1])
-        eps = _solve(lambda e: crowd.value(kind, e, crowd.exact, i, i, mass)[upper], target, pure, upper=upper)
+        eps, chosen = about, None
+        for _ in range(3):
+            best = min(crowd.candidates(eps, i), key=partial(at, eps, 0))
+            if best == chosen:
+                break
+            chosen = best
+            eps = _solve(partial(at, level=crowd.exact, one=best), target, pure, upper=upper)
         step = 1e-13 * eps
         while (crowd.single(eps, i)[1] > target) if upper else (eps > 0 and crowd.single(eps, i)[0] < target):
             eps = eps + step if upper else max(0.0, eps - step)
@@ -377,7 +393,7 @@ class OfEveryUser(_Guarantee):
                 eps = max(eps, self._of(best)._epsilon(delta, bound))
                 if eps >= self._pure_epsilon():
                     return eps
-            lower, upper, best = self.crowd.every(eps, best, tolerance)
+            _, upper, best = self.crowd.every(eps, best, tolerance)
             if best in tried:
                 if tolerance > TOLERANCE:
                     tolerance = TOLERANCE

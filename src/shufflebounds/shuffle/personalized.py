@@ -79,9 +79,9 @@ class PersonalizedClones(PrivacyProfile):
     """
 
     weight: float
-    rates: FloatArray
+    rates: Any
     scale: float = 1.0
-    counts: FloatArray | None = None
+    counts: Any = None
     _law: CloneLaw = field(init=False)
 
     theorem: ClassVar[str] = (
@@ -100,7 +100,6 @@ class PersonalizedClones(PrivacyProfile):
         object.__setattr__(self, "_law", CloneLaw(rates, counts))
 
     def __repr__(self) -> str:
-        assert self.counts is not None
         return (f"PersonalizedClones(weight={self.weight!r}, rates=<{int(self.counts.sum())} users, {self.rates.size} distinct>, "
                 f"scale={self.scale!r})")
 
@@ -111,7 +110,6 @@ class PersonalizedClones(PrivacyProfile):
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        assert self.counts is not None
         return self.weight, self.scale, self.rates.tobytes(), self.counts.tobytes()
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -185,11 +183,18 @@ class PersonalizedClones(PrivacyProfile):
     def laplace(cls, eps: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
         r"""Return the guarantee of users who add Laplace noise of scale 1/eps_i to a value in [0, 1].
 
-        The smallest of S1, :math:`r_i = \frac{\varepsilon_i}{\varepsilon_1}\frac{e^{\varepsilon_1-\varepsilon_i}}{e^{\varepsilon_1}+1}`
+        The smallest of S1,
+
+        .. math:: r_i = \frac{\varepsilon_i}{\varepsilon_1}\frac{e^{\varepsilon_1-\varepsilon_i}}{e^{\varepsilon_1}+1}
+
         for :math:`\varepsilon_i \le \varepsilon_1` and 0 otherwise; S2, the same times
-        :math:`\lambda = \frac{1+e^{-\varepsilon_1}}{1+e^{-\varepsilon_1/2}}`; and the window [-T, 1+T], where users of larger
-        budget count, :math:`r_i = \kappa \frac{\varepsilon_i}{\varepsilon_1}\frac{e^{-\varepsilon_i-(\varepsilon_i-\varepsilon_1)_+T}}
-        {1+e^{-\varepsilon_1}}`, at the price of :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` in delta.
+        :math:`\lambda = (1+e^{-\varepsilon_1})/(1+e^{-\varepsilon_1/2})`; and the window [-T, 1+T], where users of larger budget
+        count,
+
+        .. math:: r_i = \kappa \frac{\varepsilon_i}{\varepsilon_1}
+            \frac{e^{-\varepsilon_i-(\varepsilon_i-\varepsilon_1)_+T}}{1+e^{-\varepsilon_1}},
+
+        at the price of :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` in delta.
 
         Parameters
         ----------
@@ -220,7 +225,7 @@ class PersonalizedClones(PrivacyProfile):
         >>> eps = np.linspace(0.5, 2.0, 10000)
         >>> last = PersonalizedClones.laplace(eps, target=9999)
         >>> print(f"{last.epsilon(1e-5):.8f}")
-        0.08493798
+        0.08494562
         """
         return _guarantee(Laplace(), "laplace", "eps", eps, target, counts, {})
 
@@ -268,8 +273,8 @@ def _grouped(name: str, values: FloatArray, counts: ArrayLike | None, low: int =
     if values.ndim != 1:
         raise ValueError(f"{name} must be 1-D, one entry a user or a group, got shape {values.shape}")
     if counts is None:
-        distinct, held = np.unique(values, return_counts=True)
-        return distinct, held.astype(np.float64)
+        distinct, many = np.unique(values, return_counts=True)
+        return distinct, many.astype(np.float64)
     held = _validate.real_array("counts", counts, low, _validate.MAX_COUNT)
     if held.shape != values.shape:
         raise ValueError(f"counts has shape {held.shape}, {name} {values.shape}: they must agree")
@@ -278,7 +283,7 @@ def _grouped(name: str, values: FloatArray, counts: ArrayLike | None, low: int =
     if held.sum() > _validate.MAX_COUNT:
         raise ValueError(f"counts sums to {held.sum():.17g}: there may be at most 2**53 users")
     distinct, place = np.unique(values, return_inverse=True)
-    return distinct, np.bincount(place, weights=held, minlength=distinct.size)
+    return distinct, np.bincount(place, weights=held, minlength=distinct.size).astype(np.float64)
 
 
 def _guarantee(
