@@ -88,7 +88,7 @@ def real_array(
         raise ValueError(f"{name} must not be empty: give at least one number {valid}")
     bad = _outside(array, low, high, open_low, open_high)
     if bad.any():
-        first = array[bad].flat[0] if array.ndim else array
+        first = float(array[bad].flat[0] if array.ndim else array)
         raise ValueError(f"{name}={shown(first)} must be {valid}" if array.ndim == 0
                          else f"{name} holds {shown(first)}: every entry must be {valid}")
     return array

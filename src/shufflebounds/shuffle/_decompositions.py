@@ -197,7 +197,8 @@ def least_log_ratio(a: float, b: FloatArray, reach: float) -> FloatArray:
     excess = (a - b) * (a + b)
 
     def chi(t: FloatArray | float, i: Any) -> FloatArray:
-        return -0.5 * b[i] ** 2 * (t + 0.5) ** 2 + 0.5 * a * a * (t * t + 0.25) - np.logaddexp(c * t, -c * t)
+        value: FloatArray = -0.5 * b[i] ** 2 * (t + 0.5) ** 2 + 0.5 * a * a * (t * t + 0.25) - np.logaddexp(c * t, -c * t)
+        return value
 
     every = slice(None)
     least = np.minimum(chi(0.0, every), chi(reach, every))

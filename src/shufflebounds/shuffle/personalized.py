@@ -233,7 +233,7 @@ class PersonalizedClones(PrivacyProfile):
     def gaussian(cls, sigma: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
         r"""Return the guarantee of users who add Gaussian noise of standard deviation sigma_i to a value in [0, 1].
 
-        .. math:: \delta(\varepsilon) \le \kappa\,\delta_{\rm clone}(\varepsilon; w, \mathrm{PB}(2r)) +
+        .. math:: \delta(\varepsilon) \le \kappa\,\delta_{\mathrm{clone}}(\varepsilon; w, \mathrm{PB}(2r)) +
             \Bigl[\Phi\Bigl(\tfrac{1/2-T}{\sigma_1}\Bigr) - e^\varepsilon\Phi\Bigl(\tfrac{-1/2-T}{\sigma_1}\Bigr)\Bigr]_+
 
         with :math:`w = 1/(e^{T/\sigma_1^2}+1)`, kappa the target's mass on the window [1/2-T, 1/2+T] and
