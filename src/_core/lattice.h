@@ -4,13 +4,15 @@
  * probabilities are x = a p/(a p + b q) and y = b q/(a p + b q) with a = e^(theta/2), b = e^(-theta/2), and
  * d = x - p = c p q/(a p + b q) with c = 2 sinh(theta/2): none of the three is a difference.
  *
- * Sums run in 8 interleaved lanes over chunks of 256, and the chunks are added in double-double: the order is fixed, so
- * every instruction set gives the same bits, and a sum of 1e7 terms keeps about 1e-15 of the sum of their magnitudes.
+ * Sums run in interleaved lanes over chunks of 256 or runs of 4096, and these are added in double-double: the order is
+ * fixed, so every instruction set gives the same bits, and a sum of 1e7 terms keeps about 1e-15 of the sum of their
+ * magnitudes. Lanes are what lets a compiler vectorise a sum without -ffast-math.
  */
 #ifndef SHUFFLEBOUNDS_LATTICE_H
 #define SHUFFLEBOUNDS_LATTICE_H
 
 #include <stddef.h>
+#include <string.h>
 #include "dd.h"
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
@@ -21,7 +23,7 @@
 #define LATTICE_INLINE static inline
 #endif
 
-enum { LATTICE_CHUNK = 256, LATTICE_ORDERS = 64, LATTICE_SMALL = 28 };
+enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMALL = 28 };
 
 /* One chunk of x, y, d and g, padded with zeros to a multiple of 8; returns the padded length. */
 LATTICE_INLINE ptrdiff_t lattice_fill(const double *p, const double *q, const double *g, ptrdiff_t n,
@@ -97,7 +99,7 @@ static LATTICE_CLONES dd lattice_shift(const double *p, const double *q, const d
 static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const double *g, ptrdiff_t n, double *count,
                                       double *var)
 {
-    double x[LATTICE_CHUNK], y[LATTICE_CHUNK];
+    double y[32] = {0}, hi[32] = {0}, lo[32] = {0};
     dd mean = {0, 0}, total = {0, 0}, spread = {0, 0};
     ptrdiff_t start, i;
     if (g || q) {
@@ -111,23 +113,29 @@ static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const do
         *var = spread.hi;
         return mean;
     }
-    for (start = 0; start < n; start += LATTICE_CHUNK) {
-        ptrdiff_t m = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
-        for (i = 0; i < m; i++) {
-            x[i] = p[start + i];
-            y[i] = x[i] * (1 - x[i]);
+    /* theta multiplies the mean minus k, so that its rounding would be seen: every addition keeps its own (Knuth) */
+    for (start = 0; start + 32 <= n; start += 32)
+        for (i = 0; i < 32; i++) {
+            double u = p[start + i], v = hi[i] + u, w = v - hi[i];
+            lo[i] += (hi[i] - (v - w)) + (u - w);
+            hi[i] = v;
+            y[i] += u * (1 - u);
         }
-        for (; i < LATTICE_CHUNK; i++) x[i] = y[i] = 0;
-        mean = dd_add(mean, dd_make(lattice_fold(x, LATTICE_CHUNK), 0));
-        spread = dd_add(spread, dd_make(lattice_fold(y, LATTICE_CHUNK), 0));
+    for (i = 0; i < 32; i++) {
+        mean = dd_add(mean, dd_make(hi[i], lo[i]));
+        spread.hi += y[i];
+    }
+    for (; start < n; start++) {
+        mean = dd_add(mean, dd_make(p[start], 0));
+        spread.hi += p[start] * (1 - p[start]);
     }
     *count = (double)n;
     *var = spread.hi;
     return mean;
 }
 
-/* Twice: power *= w and rest = rest * u + v over a chunk; the sums over quarters of it of the powers after the first and
- * after the second time go to s[0], s[1], those of the rests to s[2], s[3]. */
+/* Twice: power *= w and rest = rest * u + v over a chunk; the sums over its quarters of the powers after the first and
+ * the second time are added to s[0], s[1], those of the rests to s[2], s[3]. */
 LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restrict w, double *__restrict rest,
                                  const double *__restrict u, const double *__restrict v,
                                  double (*__restrict s)[LATTICE_CHUNK / 4])
@@ -137,12 +145,12 @@ LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restr
     for (i = 0; i < Q; i++) {
         double a0 = power[i] * w[i], a1 = power[i + Q] * w[i + Q];
         double a2 = power[i + 2 * Q] * w[i + 2 * Q], a3 = power[i + 3 * Q] * w[i + 3 * Q];
-        s[0][i] = (a0 + a1) + (a2 + a3);
+        s[0][i] += (a0 + a1) + (a2 + a3);
         a0 *= w[i];
         a1 *= w[i + Q];
         a2 *= w[i + 2 * Q];
         a3 *= w[i + 3 * Q];
-        s[1][i] = (a0 + a1) + (a2 + a3);
+        s[1][i] += (a0 + a1) + (a2 + a3);
         power[i] = a0;
         power[i + Q] = a1;
         power[i + 2 * Q] = a2;
@@ -151,16 +159,53 @@ LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restr
     for (i = 0; i < Q; i++) {
         double b0 = rest[i] * u[i] + v[i], b1 = rest[i + Q] * u[i + Q] + v[i + Q];
         double b2 = rest[i + 2 * Q] * u[i + 2 * Q] + v[i + 2 * Q], b3 = rest[i + 3 * Q] * u[i + 3 * Q] + v[i + 3 * Q];
-        s[2][i] = (b0 + b1) + (b2 + b3);
+        s[2][i] += (b0 + b1) + (b2 + b3);
         b0 = b0 * u[i] + v[i];
         b1 = b1 * u[i + Q] + v[i + Q];
         b2 = b2 * u[i + 2 * Q] + v[i + 2 * Q];
         b3 = b3 * u[i + 3 * Q] + v[i + 3 * Q];
-        s[3][i] = (b0 + b1) + (b2 + b3);
+        s[3][i] += (b0 + b1) + (b2 + b3);
         rest[i] = b0;
         rest[i + Q] = b1;
         rest[i + 2 * Q] = b2;
         rest[i + 3 * Q] = b3;
+    }
+}
+
+/* One element of lattice_begin: w = 4xy, u = delta^2, v = g delta w, power = g w^2, rest = v u + v; returns g w. */
+LATTICE_INLINE double lattice_first(double x, double y, double g, double *w, double *u, double *v, double *power,
+                                    double *rest)
+{
+    double delta = x - y, four = 4 * x * y, a = g * four;
+    *w = four;
+    *u = delta * delta;
+    *v = a * delta;
+    *power = a * four;
+    *rest = *v * *u + *v;
+    return a;
+}
+
+/* The arrays for lattice_step from a chunk of x, y and multiplicities g, or (plain) from x alone with y = 1 - x, g = 1;
+ * they hold the first two orders already; their sums are added to s. */
+LATTICE_INLINE void lattice_begin(const double *__restrict x, const double *__restrict y, const double *__restrict g,
+                                  int plain, double *__restrict w, double *__restrict u, double *__restrict v,
+                                  double *__restrict power, double *__restrict rest,
+                                  double (*__restrict s)[LATTICE_CHUNK / 4])
+{
+    enum { Q = LATTICE_CHUNK / 4 };
+    int i;
+    for (i = 0; i < Q; i++) {
+        int j = i + Q, k = i + 2 * Q, l = i + 3 * Q;
+        double yi = plain ? 1 - x[i] : y[i], yj = plain ? 1 - x[j] : y[j];
+        double yk = plain ? 1 - x[k] : y[k], yl = plain ? 1 - x[l] : y[l];
+        double a = lattice_first(x[i], yi, plain ? 1 : g[i], w + i, u + i, v + i, power + i, rest + i);
+        double b = lattice_first(x[j], yj, plain ? 1 : g[j], w + j, u + j, v + j, power + j, rest + j);
+        double c = lattice_first(x[k], yk, plain ? 1 : g[k], w + k, u + k, v + k, power + k, rest + k);
+        double d = lattice_first(x[l], yl, plain ? 1 : g[l], w + l, u + l, v + l, power + l, rest + l);
+        s[0][i] += (a + b) + (c + d);
+        s[1][i] += (power[i] + power[j]) + (power[k] + power[l]);
+        s[2][i] += (v[i] + v[j]) + (v[k] + v[l]);
+        s[3][i] += (rest[i] + rest[j]) + (rest[k] + rest[l]);
     }
 }
 
@@ -169,30 +214,33 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
                                         double a, double b, double c, int orders, double *even, double *odd)
 {
     double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
-    double power[LATTICE_CHUNK], rest[LATTICE_CHUNK], s[4][LATTICE_CHUNK / 4];
+    double four[LATTICE_CHUNK], square[LATTICE_CHUNK], v[LATTICE_CHUNK];
+    double power[LATTICE_CHUNK], rest[LATTICE_CHUNK];
+    double s[2 * LATTICE_ORDERS + 4][LATTICE_CHUNK / 4];
     dd e[LATTICE_ORDERS + 1], o[LATTICE_ORDERS + 1];
-    ptrdiff_t start, i;
-    int m;
+    ptrdiff_t start, first;
+    int m, i;
     for (m = 0; m <= orders; m++) e[m] = o[m] = dd_make(0, 0);
-    for (start = 0; start < n; start += LATTICE_CHUNK) {
-        ptrdiff_t size = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
-        ptrdiff_t padded = lattice_fill(p + start, q ? q + start : q, g ? g + start : g, size, a, b, c, x, y, d, w);
-        for (i = 0; i < padded; i++) {
-            double delta = x[i] - y[i], four = 4 * x[i] * y[i];
-            power[i] = w[i];
-            rest[i] = 0;
-            x[i] = four;
-            y[i] = delta * delta;
-            d[i] = w[i] * delta * four;
-        }
-        for (; padded < LATTICE_CHUNK; padded++) power[padded] = x[padded] = rest[padded] = y[padded] = d[padded] = 0;
-        for (m = 0; m < orders; m += 2) {
-            lattice_step(power, x, rest, y, d, s);
-            for (i = 0; i < 2; i++) {
-                e[m + i] = dd_add(e[m + i], dd_make(lattice_fold(s[i], LATTICE_CHUNK / 4), 0));
-                o[m + i] = dd_add(o[m + i], dd_make(lattice_fold(s[i + 2], LATTICE_CHUNK / 4), 0));
+    for (first = 0; first < n; first += LATTICE_RUN) {
+        ptrdiff_t last = n - first < LATTICE_RUN ? n : first + LATTICE_RUN;
+        memset(s, 0, 2 * (orders + 1) * sizeof s[0]);
+        for (start = first; start < last; start += LATTICE_CHUNK) {
+            ptrdiff_t size = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
+            if (c == 0 && !q && !g && size == LATTICE_CHUNK) {
+                lattice_begin(p + start, NULL, NULL, 1, four, square, v, power, rest, s);
+            } else {
+                ptrdiff_t padded = lattice_fill(p + start, q ? q + start : q, g ? g + start : g, size, a, b, c,
+                                                x, y, d, w);
+                for (; padded < LATTICE_CHUNK; padded++) x[padded] = y[padded] = w[padded] = 0;
+                lattice_begin(x, y, w, 0, four, square, v, power, rest, s);
             }
+            for (m = 2; m < orders; m += 2) lattice_step(power, four, rest, square, v, s + 2 * m);
         }
+        for (m = 0; m < orders; m += 2)
+            for (i = 0; i < 2; i++) {
+                e[m + i] = dd_add(e[m + i], dd_make(lattice_fold(s[2 * m + i], LATTICE_CHUNK / 4), 0));
+                o[m + i] = dd_add(o[m + i], dd_make(lattice_fold(s[2 * m + i + 2], LATTICE_CHUNK / 4), 0));
+            }
     }
     for (m = 0; m < orders; m++) {
         even[m] = e[m].hi;
@@ -206,40 +254,44 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
                                               double a, double b, double c, double *low, double *high,
                                               double *mx, double *my, double *mg, ptrdiff_t room)
 {
-    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK], s[4][LATTICE_CHUNK / 4];
-    ptrdiff_t start, i, middle = 0;
+    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
+    double s[2 * LATTICE_SMALL][LATTICE_CHUNK / 4];
+    ptrdiff_t start, first, i, middle = 0;
     dd sum[LATTICE_SMALL], other[LATTICE_SMALL];
     int m;
     for (m = 0; m < LATTICE_SMALL; m++) sum[m] = other[m] = dd_make(0, 0);
-    for (start = 0; start < n; start += LATTICE_CHUNK) {
-        ptrdiff_t size = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
-        ptrdiff_t padded = lattice_fill(p + start, q ? q + start : q, g ? g + start : g, size, a, b, c, x, y, d, w);
-        for (i = 0; i < size; i++)
-            if (x[i] >= 0.125 && y[i] >= 0.125) {
-                if (middle < room) {
-                    mx[middle] = x[i];
-                    my[middle] = y[i];
-                    mg[middle] = w[i];
+    for (first = 0; first < n; first += LATTICE_RUN) {
+        ptrdiff_t last = n - first < LATTICE_RUN ? n : first + LATTICE_RUN;
+        memset(s, 0, sizeof s);
+        for (start = first; start < last; start += LATTICE_CHUNK) {
+            ptrdiff_t size = n - start < LATTICE_CHUNK ? n - start : LATTICE_CHUNK;
+            ptrdiff_t padded = lattice_fill(p + start, q ? q + start : q, g ? g + start : g, size, a, b, c, x, y, d, w);
+            for (i = 0; i < size; i++)
+                if (x[i] >= 0.125 && y[i] >= 0.125) {
+                    if (middle < room) {
+                        mx[middle] = x[i];
+                        my[middle] = y[i];
+                        mg[middle] = w[i];
+                    }
+                    middle++;
+                    w[i] = 0;
                 }
-                middle++;
-                w[i] = 0;
+            /* from here on: x the smaller of the two, y = 0, (w, d) the running powers of the low and the high ones */
+            for (i = 0; i < padded; i++) {
+                double least = x[i] < y[i] ? x[i] : y[i], high = x[i] < y[i] ? 0 : w[i];
+                w[i] -= high;
+                d[i] = high;
+                x[i] = least;
+                y[i] = 0;
             }
-        /* from here on: x the smaller of the two, y = 0, (w, d) the running powers of the low and of the high ones */
-        for (i = 0; i < padded; i++) {
-            double least = x[i] < y[i] ? x[i] : y[i], high = x[i] < y[i] ? 0 : w[i];
-            w[i] -= high;
-            d[i] = high;
-            x[i] = least;
-            y[i] = 0;
+            for (; padded < LATTICE_CHUNK; padded++) x[padded] = y[padded] = d[padded] = w[padded] = 0;
+            for (m = 0; m < LATTICE_SMALL; m += 2) lattice_step(w, x, d, x, y, s + 2 * m);
         }
-        for (; padded < LATTICE_CHUNK; padded++) x[padded] = y[padded] = d[padded] = w[padded] = 0;
-        for (m = 0; m < LATTICE_SMALL; m += 2) {
-            lattice_step(w, x, d, x, y, s);
+        for (m = 0; m < LATTICE_SMALL; m += 2)
             for (i = 0; i < 2; i++) {
-                sum[m + i] = dd_add(sum[m + i], dd_make(lattice_fold(s[i], LATTICE_CHUNK / 4), 0));
-                other[m + i] = dd_add(other[m + i], dd_make(lattice_fold(s[i + 2], LATTICE_CHUNK / 4), 0));
+                sum[m + i] = dd_add(sum[m + i], dd_make(lattice_fold(s[2 * m + i], LATTICE_CHUNK / 4), 0));
+                other[m + i] = dd_add(other[m + i], dd_make(lattice_fold(s[2 * m + i + 2], LATTICE_CHUNK / 4), 0));
             }
-        }
     }
     for (m = 0; m < LATTICE_SMALL; m++) {
         low[m] = sum[m].hi;

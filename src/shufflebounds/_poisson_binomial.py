@@ -50,10 +50,10 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     Notes
     -----
     The law is tilted to ``p e^t/(1 - p + p e^t)`` with its mean at k, and its characteristic function inverted by the
-    trapezoidal rule, so that errors are relative to the probability at any depth: at most 1e-13 + 1 ulp of the logarithm
-    for a single k, 1e-12 where many k share one transform (measured; the table is in the header of ``_core/_lattice.pyx``).
-    Up to 1000 trials the probabilities come from direct convolution. Cost O(groups) a value, or O(groups + sigma log sigma)
-    for every run of 7 sigma values.
+    trapezoidal rule, so that errors are relative to the probability at any depth: at most 1.5e-13 + 1.5 ulp of the
+    logarithm for a single k, 1e-12 where many k share one transform (measured: ``_core/_lattice.pyx`` and
+    ``_core/_blocks.pyx`` have the tables). Up to 1000 trials the probabilities come from direct convolution where none
+    can underflow. Cost O(groups) a value, or O(groups + sigma log sigma) for every run of 7 sigma values.
 
     References
     ----------
@@ -145,7 +145,7 @@ def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = N
     A tail that 1 minus a distribution function cannot see:
 
     >>> p = (2 * np.arange(1024) + 1) / 2048
-    >>> round(float(poisson_binom_logsf(1022, p)), 10)
+    >>> round(float(poisson_binom_logsf(1023, p)), 10)
     -1023.6534670998
     """
     return _evaluate(k, p, counts, UPPER)
@@ -156,7 +156,7 @@ def poisson_binom_window(
 ) -> tuple[int, Floats]:
     r"""Log probabilities of the values that carry all but a chosen mass of a Poisson-binomial law.
 
-    The window first, ..., last is the smallest with
+    The window first, ..., last is, up to a value at either end, the smallest with
 
     .. math:: \Pr[S < \text{first}] \le e^{\text{log\_tail}}, \qquad \Pr[S > \text{last}] \le e^{\text{log\_tail}}.
 
@@ -181,9 +181,9 @@ def poisson_binom_window(
 
     Notes
     -----
-    Blocks of about 7 standard deviations, each one inverse FFT of the tilted law: about 30 coefficients differ from zero.
-    Near the mean all blocks share one pass over p. Time O(groups + sigma log sigma), memory O(sigma) beside p. Relative
-    error of each probability at most 1e-12 (measured: see the header of ``_core/_blocks.pyx``).
+    Blocks of about 7 standard deviations, each one inverse FFT of the tilted law: about 30 coefficients differ from
+    zero. Near the mean all blocks share one pass over p. Time O(groups + sigma log sigma), memory O(sigma) beside p.
+    Relative error of each probability at most 1e-12 (measured: the header of ``_core/_blocks.pyx``).
 
     References
     ----------
@@ -264,8 +264,9 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[Floats, Floats
         bad = multiplicities[~((multiplicities >= 0) & (multiplicities <= MAX_TRIALS) & (multiplicities % 1 == 0))]
         if bad.size:
             raise ValueError(f"counts = {float(bad[0])!r} must be an integer in [0, 2**53]")
-        if multiplicities.sum() > MAX_TRIALS:
-            raise ValueError(f"counts of total {float(multiplicities.sum())!r} must not exceed 2**53")
+        total = multiplicities.sum()
+        if total >= MAX_TRIALS and sum(map(int, multiplicities)) > MAX_TRIALS:
+            raise ValueError(f"counts of total {float(total)!r} must not exceed 2**53")
     if low > 0 and high < 1 and (multiplicities is None or multiplicities.all()):
         return array, multiplicities, 0
     sure = array == 1
@@ -289,7 +290,7 @@ def _direct(p: Floats, counts: Floats | None, log_least: float = -math.inf) -> F
 
 
 def _direct_tables(pmf: Floats) -> dict[int, Floats]:
-    """log Pr[S = k], log Pr[S <= k] and log Pr[S >= k] for k = 0..n, each right also near 0."""
+    """Log Pr[S = k], log Pr[S <= k] and log Pr[S >= k] for k = 0..n, each right also near 0."""
     lower, upper = np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]
     below, above = np.append(0.0, lower[:-1]), np.append(upper[1:], 0.0)
     tables = {}
@@ -332,8 +333,12 @@ def _served(p: Floats, counts: Floats | None, k: Floats, kind: int) -> tuple[Flo
         upper, upper_errors = _walk(law, wanted[split:] + 1, UPPER)
         values, errors = np.concatenate([lower, upper]), np.concatenate([lower_errors, upper_errors])
         turn = slice(split, None) if kind == LOWER else slice(None, split)
-        errors[turn] *= np.exp(values[turn]) / -np.expm1(values[turn])
-        values[turn] = log1mexp(values[turn])
+        small = np.minimum(values[turn], -0.5)
+        errors[turn] *= np.exp(small) / -np.expm1(small)
+        near_one = turn.indices(wanted.size)[0] + np.flatnonzero(values[turn] > -0.5)
+        values[turn] = log1mexp(np.minimum(values[turn], 0.0))
+        for i in near_one:
+            values[i], errors[i] = law.tail(wanted[i] + (kind == UPPER), kind == UPPER)
     result[inside] = values[back]
     error[inside] = errors[back]
     return result, error
@@ -343,7 +348,7 @@ def _walk(law: Lattice, k: Floats, kind: int) -> tuple[Floats, Floats]:
     """Values of one kind at increasing integers k in 0..n: runs of them by blocks, stragglers and the ends singly."""
     values, errors = np.empty(k.size), np.empty(k.size)
     sigma = math.sqrt(law.var)
-    groups = np.size(law.p)
+    groups = law.groups
     start = 0
     while start < k.size:
         # a block costs about 26 sigma * 20 ns, a point about 2 us + 40 ns a group
@@ -389,6 +394,8 @@ def _block(law: Lattice, center: float, kind: int) -> tuple[int, Floats, float, 
     coefficients, period, reach, theta, exponent, sigma, error, exponent_error = law.block(center, kind)
     values = scipy.fft.irfft(coefficients, period, overwrite_x=True)
     top = values.max()
+    if not top > 0:
+        raise MemoryError("no memory for the inversion of the Poisson-binomial law")
     reach = int(min(reach, period // 2 - 1))
     values = np.concatenate([values[-reach:], values[: reach + 1]])
     good = values >= SERVED * top
@@ -411,24 +418,25 @@ def _blocks_from_mean(law: Lattice, log_tail: float) -> tuple[int, Floats, float
     """
     sigma = math.sqrt(law.var)
     # centers lie 6.9 sigma apart and serve 3.6 sigma either way; a skew law may need one more, by a pass of its own
-    far = 7.3 * max(1.0, math.ceil((math.sqrt(-2 * log_tail) - 3.4) / 6.9))
-    if np.size(law.p) > 24 and math.hypot(far, 9.4) < sigma:
+    far = (8.0 + 32.0 / max(sigma, 1.0)) * max(1.0, math.ceil((math.sqrt(-2 * log_tail) - 3.4) / 6.9))
+    if law.groups > 24 and math.hypot(far, 9.4) < sigma:
         law.expand(far)
-    center = min(max(round(law.mean), 1), law.trials - 1) if law.trials > 1 else None
-    if center is None:
+    if law.trials == 1:
         ends = np.array([law.edge(False), law.edge(True)])
         return 0, ends, 1e-15 * (1 - ends.min()), -math.inf, -math.inf
+    trials = int(law.trials)
+    center = min(max(round(law.mean), 1), trials - 1)
     first, logs, error, _ = _block(law, center, PMF)
     above, up, below, down = -math.inf, [], -math.inf, []
     last, run, mid = first + logs.size - 1, logs, center
-    while last < law.trials and (above := _beyond(run)) > log_tail:
+    while last < trials and (above := _beyond(run)) > log_tail - 4:
         start, run, bound = _next(law, last, last - mid, 1)
         mid, last, error = start, last + run.size, max(error, bound)
         up.append(run)
-    if last == law.trials:
+    if last == trials:
         above = -math.inf
     low, run, mid = first, logs[::-1], center
-    while low > 0 and (below := _beyond(run)) > log_tail:
+    while low > 0 and (below := _beyond(run)) > log_tail - 4:
         start, run, bound = _next(law, low, mid - low, -1)
         mid, low, error = start, low - run.size, max(error, bound)
         down.append(run[::-1])
@@ -436,7 +444,7 @@ def _blocks_from_mean(law: Lattice, log_tail: float) -> tuple[int, Floats, float
         below = -math.inf
     logs = np.concatenate([*down[::-1], logs, *up])
     for i in np.flatnonzero(logs > -0.5):
-        logs[i], bound = _single(law, low + i, PMF)
+        logs[i], bound = _single(law, float(low + i), PMF)
         error = max(error, bound)
     return low, logs, error, below, above
 
@@ -455,7 +463,7 @@ def _next(law: Lattice, edge: int, half: int, step: int) -> tuple[int, Floats, f
     if not 0 < start < law.trials:
         end = law.edge(start != 0)
         return start, np.array([end]), 1e-15 * (1 - end)
-    ahead = int(0.95 * half)
+    ahead = int((0.95 if half > 300 else 0.85) * half)
     while True:
         center = int(min(max(start + step * ahead, 1), law.trials - 1))
         first, logs, error, _ = _block(law, center, PMF)

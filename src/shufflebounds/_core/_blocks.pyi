@@ -1,10 +1,17 @@
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
+@disjoint_base
 class Lattice:
-    p: object
-    counts: object
-    def __init__(self, p: NDArray[np.float64], counts: NDArray[np.float64] | None = None) -> None: ...
+    def __init__(
+        self,
+        p: NDArray[np.float64],
+        counts: NDArray[np.float64] | None = None,
+        q: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    @property
+    def groups(self) -> int: ...
     @property
     def trials(self) -> float: ...
     @property

@@ -1,8 +1,8 @@
 # Sums of independent Bernoulli variables in groups. Methods, ranges and errors: the headers in _lattice.pyx.
 #
-# p[j], q[j] = 1 - p[j], counts[j]: probability, its complement and the multiplicity of group j. q and counts may be NULL
-# (q is then formed as 1 - p, and every multiplicity is 1). Checked by the caller: 0 < p[j] < 1, counts[j] a positive
-# integer, their total at most 2**53, k an integer.
+# p[j], q[j] = 1 - p[j], counts[j]: probability, complement and multiplicity of group j. q and counts may be NULL (q is
+# then formed as 1 - p, and every multiplicity is 1). Checked by the caller: 0 < p[j] < 1 (p[j] may round to 1 where
+# q[j] > 0 is given), counts[j] a positive integer, their total at most 2**53, k an integer.
 
 from shufflebounds._core._dd cimport dd
 
@@ -40,11 +40,13 @@ cdef struct Phi:
 
 cdef int c_orders(double var, double depth) noexcept nogil
 cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil
-cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase) noexcept nogil
+cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase,
+                   double *effort) noexcept nogil
 cdef double c_half_period(double var, double reach) noexcept nogil
 cdef double c_left_out(double var, double half, double J) noexcept nogil
 cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil
-cdef void c_lattice_law(Law *law, const double *p, const double *q, const double *counts, Py_ssize_t groups) noexcept nogil
+cdef void c_lattice_law(Law *law, const double *p, const double *q, const double *counts,
+                        Py_ssize_t groups) noexcept nogil
 cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) noexcept nogil
 cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil
 cdef double c_lattice_log_tail(const double *p, const double *q, const double *counts, Py_ssize_t groups, double k,

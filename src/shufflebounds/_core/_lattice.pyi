@@ -1,0 +1,1 @@
+# C functions only (_lattice.pxd); nothing to import from Python.
