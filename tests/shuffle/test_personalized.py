@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtr
 
 from shufflebounds import shuffle
-from shufflebounds.shuffle import PersonalizedClones
+from shufflebounds.shuffle import PersonalizedClones, _targets
 from shufflebounds.shuffle._blanket import log_blanket_delta
 from shufflebounds.shuffle._decompositions import least_log_ratio
 
@@ -268,6 +268,41 @@ def test_grouped_levels_stay_above(name):
     assert everyone.log_delta(0.1, bound="lower") <= high
     for j in np.random.default_rng(1).integers(0, 3000, 8):
         assert build(eps, target=int(j)).log_delta(0.1, bound="lower") <= high
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
+    # tiny groups, so that rounding, removal of the target and intervals all matter
+    monkeypatch.setattr(_targets, "LEVELS", (5, 12))
+    monkeypatch.setattr(_targets, "SKETCH", 3)
+    rng = np.random.default_rng(8)
+    for _ in range(12):
+        users = int(rng.integers(13, 40))
+        eps, counts = np.sort(rng.uniform(0.2, 2, users)), rng.integers(1, 5, users)
+        crowd = BUILDERS[name](eps, counts=counts).crowd
+        at = rng.uniform(0, 0.6)
+        truth = [crowd.single(at, i)[1] for i in range(users)]
+        for _ in range(6):
+            i, j = sorted(rng.integers(0, users, 2).tolist())
+            for level in range(3):
+                # a single target's window is another one than an interval's: only the exact kinds compare term by term
+                bound, _ = crowd._bound(at, level, i, j, -8.0, -math.inf)
+                for k in crowd.family.kinds:
+                    most = max(crowd.value(k, at, crowd.exact, t, t)[0] for t in range(i, j + 1))
+                    assert crowd.value(k, at, level, i, j)[1] >= most
+                if crowd.family.windowed:
+                    for mass in (-3.0, -8.0, -20.0):
+                        reach = crowd._terms("window", at, i, j, mass).reach
+                        some = crowd.budgets[i : j + 1]
+                        least = [crowd.family.window_rates(reach, b, b, crowd.budgets) for b in some]
+                        rates = crowd.family.window_rates(reach, float(some[0]), float(some[-1]), crowd.budgets)
+                        assert (rates <= np.min(least, axis=0) * (1 + 1e-12)).all()
+                assert bound <= 0
+        lower, upper, best = crowd.every(at, users - 1)
+        assert upper >= max(truth) - 2e-3 * max(1, -max(truth) / 20)
+        assert lower <= max(truth) + 1e-9
+        assert upper <= max(truth) + 5e-3 * max(1, -max(truth) / 20)
+        assert 0 <= best < users
 
 
 def test_largest_budget_is_not_the_worst_with_laplace_noise():

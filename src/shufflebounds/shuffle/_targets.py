@@ -182,6 +182,8 @@ class Crowd:
 
         It stops improving once the bound is at most `enough`.
         """
+        if i == j and level == self.exact:
+            return self.single(eps, i)[1], log_mass
         kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
         if self.family.windowed:
             log_mass = self._log_mass(eps, i, j, log_mass)
