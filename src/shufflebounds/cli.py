@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import decimal
 import inspect
 import json
 import math
@@ -191,6 +192,14 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
+def _outward(value: float, side: Bound) -> str:
+    """Return twelve digits of value, rounded to its own side of the truth."""
+    if not math.isfinite(value):
+        return str(value)
+    rounding = decimal.ROUND_CEILING if side == "upper" else decimal.ROUND_FLOOR
+    return f"{float(decimal.Context(prec=12, rounding=rounding).create_decimal_from_float(value)):.12g}"
+
+
 _SHORT = {"epsilon": "eps", "delta": "delta", "log_delta": "log delta"}
 
 
@@ -289,7 +298,7 @@ def _deployments(arguments: argparse.Namespace) -> None:
     rows = [("name", "mechanism", "parameters", "eps (upper)", "eps (lower)")]
     for report in reports:
         parameters = ", ".join(f"{key}={_shown(value)}" for key, value in report["parameters"].items())
-        sides = [f"{report['epsilon'][side]:.12g}" for side in SIDES]
+        sides = [_outward(report["epsilon"][side], side) for side in SIDES]
         rows.append((report["name"], report["mechanism"], parameters, *sides))
     print(_table(rows))
     if arguments.explain:
