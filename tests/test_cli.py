@@ -163,6 +163,13 @@ def test_runs_as_a_module():
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.startswith("shufflebounds 0.1.0")
 
 
+def test_a_reader_that_leaves_early_is_no_error():
+    file = ROOT / "examples" / "deployments.csv"
+    words = f"{sys.executable} -m shufflebounds deployments {file} | true"
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_every_mechanism_says_what_it_proves():
     for mechanism in MECHANISMS.values():
         assert mechanism.build.theorem

@@ -111,6 +111,17 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     return whole
 
 
+def zeros_and_ones(name: str, value: ArrayLike, shape: tuple[int, ...], text: str) -> NDArray[np.float64]:
+    """Return value as an array of 0 and 1 of the given shape, which text describes, or raise ValueError."""
+    bits = real_array(name, value, 0, 1)
+    if bits.shape != shape:
+        raise ValueError(f"{name} has shape {bits.shape}: it must be {shape}, {text}")
+    odd = bits[(bits != 0) & (bits != 1)]
+    if odd.size:
+        raise ValueError(f"{name} holds {shown(float(odd.flat[0]))}: every entry must be 0 or 1")
+    return bits
+
+
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     """Return value if it is one of options, or raise ValueError."""
     if not isinstance(value, str) or value not in options:

@@ -8,6 +8,7 @@ import decimal
 import inspect
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -330,6 +331,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             _print(_report("personalized-clones", profile, asked, answers, {}), arguments)
         else:
             _answer(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader has seen enough; what is buffered must not be flushed into the closed pipe at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except InfeasibleError as problem:
         sys.stderr.write(f"shufflebounds: {problem}\n")
         return 1

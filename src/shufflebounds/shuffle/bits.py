@@ -289,11 +289,7 @@ class ShuffledBits(PrivacyProfile):
         ValueError
             If `values` has another shape or holds anything but 0 and 1, or `rng` is no generator.
         """
-        bits = _validate.real_array("values", values, 0, 1)
-        if bits.shape != (self.users,):
-            raise ValueError(f"values has shape {bits.shape}: it must be ({self.users},), one bit a user")
-        if ((bits != 0) & (bits != 1)).any():
-            raise ValueError(f"values holds {_validate.shown(bits[(bits != 0) & (bits != 1)][0])}: every entry must be 0 or 1")
+        bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit a user")
         source = _validate.generator(rng)
         messages = bits.astype(np.int8) ^ (source.random(self.users) < self.flip)
         source.shuffle(messages)
@@ -317,9 +313,7 @@ class ShuffledBits(PrivacyProfile):
         ValueError
             If `messages` has another shape or holds anything but 0 and 1, or `flip` is 1/2, which leaves nothing to estimate.
         """
-        bits = _validate.real_array("messages", messages, 0, 1)
-        if bits.shape != (self.users,):
-            raise ValueError(f"messages has shape {bits.shape}: it must be ({self.users},), one bit a user")
+        bits = _validate.zeros_and_ones("messages", messages, (self.users,), "one bit a user")
         self._informative()
         return float((bits.sum() - self.users * self.flip) / (1 - 2 * self.flip))
 

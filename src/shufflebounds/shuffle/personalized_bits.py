@@ -142,11 +142,7 @@ class PersonalizedBits(PrivacyProfile):
         budgets.setflags(write=False)
         object.__setattr__(self, "local_eps", budgets)
         if self.bits is not None:
-            bits = _validate.real_array("bits", self.bits, 0, 1)
-            if bits.shape != budgets.shape:
-                raise ValueError(f"bits has shape {bits.shape}: it must be that of local_eps, {budgets.shape}")
-            if ((bits != 0) & (bits != 1)).any():
-                raise ValueError(f"bits holds {_validate.shown(bits[(bits != 0) & (bits != 1)][0])}: every entry must be 0 or 1")
+            bits = _validate.zeros_and_ones("bits", self.bits, budgets.shape, "that of local_eps")
             bits.setflags(write=False)
             object.__setattr__(self, "bits", bits)
         if self.target is not None:
