@@ -7,7 +7,9 @@ import sys
 OUTSIDE = """
 from shufflebounds._core._binomial cimport (
     c_binom_logcdf, c_binom_logpmf, c_binom_logsf, c_binom_tail_ratio, c_shift_log_delta)
-from shufflebounds._core._compound cimport c_log_sign_excess, c_log_weighted_excess
+from shufflebounds._core._bits cimport c_bits_log_delta
+from shufflebounds._core._compound cimport c_compound_log, c_log_sign_excess, c_log_weighted_excess
+from shufflebounds._core._lattice cimport c_lattice_log_tail
 from shufflebounds._core._special cimport (
     c_deviance, c_deviance_dd, c_log1mexp, c_log1pmx, c_log_add_exp, c_log_ratio, c_log_sub_exp, c_mills_ratio,
     c_stirling_error)
@@ -45,6 +47,23 @@ def log_sign_excess(double n, double rate, double u, double v):
 def log_weighted_excess(double first, const double[::1] log_weights, double u, double v):
     cdef double error = 0
     value = c_log_weighted_excess(first, &log_weights[0], log_weights.shape[0], u, v, &error)
+    return value, error
+
+
+def compound_log(int kind, double k, double first, const double[::1] log_weights, double p):
+    return c_compound_log(kind, k, first, &log_weights[0], log_weights.shape[0], p)
+
+
+def lattice_log_tail(const double[::1] p, const double[::1] counts, double k, bint upper):
+    cdef double log_pmf = 0, error = 0
+    with nogil:
+        tail = c_lattice_log_tail(&p[0], NULL, &counts[0], p.shape[0], k, upper, &log_pmf, &error)
+    return tail, log_pmf, error
+
+
+def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps):
+    cdef double error = 0
+    value = c_bits_log_delta(&p[0], &q[0], &counts[0], p.shape[0], flip, eps, &error)
     return value, error
 
 

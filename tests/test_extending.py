@@ -7,7 +7,8 @@ import sysconfig
 import numpy as np
 import pytest
 
-from shufflebounds._core import _binomial, _compound, _special
+from shufflebounds import tails
+from shufflebounds._core import _binomial, _bits, _compound, _special
 from tests.extending import build
 
 compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
@@ -58,6 +59,20 @@ def test_out_parameters(outside):
     assert outside.log_sign_excess(1e4, 0.5, 0.125, 0.875) == _compound.log_sign_excess(1e4, 0.5, 0.125, 0.875)
     weights = np.log(np.full(50, 0.02))
     assert outside.log_weighted_excess(3.0, weights, 0.125, 0.875) == _compound.log_weighted_excess(3.0, weights, 0.125, 0.875)
+
+
+def test_sums_of_independent_bits(outside):
+    p, counts = np.array([0.25, 0.5, 0.9]), np.array([100.0, 20.0, 3.0])
+    for k in (0.0, 1.0, 35.0, 80.0, 122.0, 123.0):
+        above, pmf, error = outside.lattice_log_tail(p, counts, k, True)
+        below, _, _ = outside.lattice_log_tail(p, counts, k, False)
+        assert pmf == pytest.approx(tails.poisson_binom_logpmf(k, p, counts), rel=1e-12, abs=error + 1e-13)
+        assert above == pytest.approx(tails.poisson_binom_logsf(k - 1, p, counts), rel=1e-12, abs=1e-13)
+        assert below == pytest.approx(tails.poisson_binom_logcdf(k, p, counts), rel=1e-12, abs=1e-13)
+    assert outside.bits_log_delta(p, 1 - p, counts, 0.1, 0.5) == _bits.bits_log_delta(p, 1 - p, counts, 0.1, 0.5)
+    weights = np.log([0.25, 0.75])
+    for kind, function in enumerate((tails.compound_binom_logpmf, tails.compound_binom_logcdf, tails.compound_binom_logsf)):
+        assert outside.compound_log(kind, 4.0, 9.0, weights, 0.125) == pytest.approx(function(4, 9, weights, 0.125), rel=1e-12)
 
 
 def test_double_double_logarithm(outside):

@@ -26,8 +26,11 @@ def exact_delta(first, second, others, ratio):
 def test_the_printed_laplace_weight_loses_the_tail(users, truth):
     r0 = [Fraction(a, 8) for a in (4, 2, 1, 1)]
     others = [[Fraction(a, 8) for a in (4, 2, 1, 1)]] * (users - 1)
-    worst = max(exact_delta(r0, r0[::-1], [row[::-1] if flip else row for row, flip in zip(others, flips)], Fraction(3))
-                for flips in product([0, 1], repeat=users - 1) if sorted(flips) == list(flips))
+    worst = max(
+        exact_delta(r0, r0[::-1], [row[::-1] if flip else row for row, flip in zip(others, flips)], Fraction(3))
+        for flips in product([0, 1], repeat=users - 1)
+        if sorted(flips) == list(flips)
+    )
     assert worst >= Fraction(truth)
     # the pair with w = 1/4 has likelihood ratio at most 3
     weight = published.liu2024_weight_laplace(math.log(4))
@@ -60,8 +63,10 @@ def test_failure_is_not_privacy():
     assert case.printed < case.truth == 1e-3
     # exactly, for three users: mark with the bit itself at chance 1/1000, else binary randomized response with ratio 3
     mark, keep = Fraction(1, 1000), Fraction(999, 1000)
-    rows = [[keep * Fraction(3, 4), keep * Fraction(1, 4), mark, Fraction(0)],
-            [keep * Fraction(1, 4), keep * Fraction(3, 4), Fraction(0), mark]]
+    rows = [
+        [keep * Fraction(3, 4), keep * Fraction(1, 4), mark, Fraction(0)],
+        [keep * Fraction(1, 4), keep * Fraction(3, 4), Fraction(0), mark],
+    ]
     truth = exact_delta(rows[0], rows[1], [rows[1]] * 2, Fraction(2))
     clones = Fraction(PersonalizedClones(0.25, [0.25], counts=[2]).delta(math.log(2)))
     assert mark < truth <= keep * clones + mark
@@ -81,8 +86,14 @@ def test_false_formulas_show_a_counterexample(name):
 
 def test_printed_values():
     rate = published.liu2024_laplace_rate
-    for other, target, value in ((1.9, 2, 0.19337051), (1, 2, 0.26943151), (0.5, 2, 0.22768413), (1, 3, 0.23885320),
-                                 (0.5, 3, 0.19764), (3, 2, 0.11156508)):
+    for other, target, value in (
+        (1.9, 2, 0.19337051),
+        (1, 2, 0.26943151),
+        (0.5, 2, 0.22768413),
+        (1, 3, 0.23885320),
+        (0.5, 3, 0.19764),
+        (3, 2, 0.11156508),
+    ):
         assert rate(other, target) == pytest.approx(value, abs=5e-6 if value == 0.19764 else 5e-9)
     assert rate(2, 2) == 0
     assert rate(2 - 1e-9, 2) == pytest.approx(math.exp(-1) / 2, rel=1e-6)

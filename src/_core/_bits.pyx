@@ -23,7 +23,7 @@ cimport cython
 from libc.math cimport INFINITY, M_PI, NAN, cos, exp, expm1, fabs, floor, log, sin, sinh, sqrt
 from libc.stdlib cimport free
 
-from shufflebounds._core._dd cimport dd, dd_add
+from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
     Law, Phi, Tilt, c_exponent, c_half_period, c_lattice_law, c_left_out, c_phi_at, c_phi_make,
 )
@@ -129,8 +129,9 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
         return log(gain)
     c_lattice_law(&law, p, q, counts, groups)
     tilt.theta = -log(rho)
-    mean = dd_add(law.mean, lattice_shift(p, q, counts, groups, exp(0.5 * tilt.theta), exp(-0.5 * tilt.theta),
-                                          2 * sinh(0.5 * tilt.theta), &tilt.var))
+    mean = dd_add(dd_make(law.mean, law.mean_lo),
+                  lattice_shift(p, q, counts, groups, exp(0.5 * tilt.theta), exp(-0.5 * tilt.theta),
+                                2 * sinh(0.5 * tilt.theta), &tilt.var))
     k = min(max(floor(mean.hi + 0.5), 0), law.trials)
     # Darroch: the mode lies within 1 of the mean; a tie misjudged by rounding moves H by a rounding
     for attempt in range(4):

@@ -126,7 +126,7 @@ cdef class Lattice:
     @property
     def mean(self):
         """Mean of the sum."""
-        return self.law.mean.hi
+        return self.law.mean
 
     @property
     def var(self):
@@ -163,7 +163,7 @@ cdef class Lattice:
         self.series.radius = radius
 
     cdef bint tilt_by_series(self, double target, Tilt *tilt) noexcept nogil:
-        cdef dd gap = dd_add(self.law.mean, dd_make(-target, 0))
+        cdef dd gap = dd_add(dd_make(self.law.mean, self.law.mean_lo), dd_make(-target, 0))
         cdef double theta = 0, var = self.law.var, shift = gap.hi, unused
         cdef int steps = 0
         while fabs(shift) > 0.02 * sqrt(var):
@@ -235,7 +235,7 @@ cdef class Lattice:
                     series_at(&self.series, tilt.theta, t, &log_abs, &phase)
                     log_abs -= base
                     effort = fabs(base) + fabs(log_abs) + fabs(phase)
-                    phase += t * (self.law.mean.hi - center + self.law.mean.lo)
+                    phase += t * (self.law.mean - center + self.law.mean_lo)
                 else:
                     c_phi_at(&phi, t, s, c, &log_abs, &phase, &effort)
                     phase += t * tilt.shift

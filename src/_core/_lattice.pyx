@@ -67,7 +67,8 @@ cdef void c_lattice_law(Law *law, const double *p, const double *q, const double
     law.q = q
     law.counts = counts
     law.groups = groups
-    law.mean = lattice_mean(p, q, counts, groups, &law.trials, &law.var)
+    cdef dd mean = lattice_mean(p, q, counts, groups, &law.trials, &law.var)
+    law.mean, law.mean_lo = mean.hi, mean.lo
 
 
 cdef inline double deviance(double m, double d) noexcept nogil:
@@ -131,7 +132,7 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
     cdef double[256] x, y, d, w
     cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta), q
     cdef Py_ssize_t start = 0, size, i
-    cdef dd total = dd_make(0, 0), shift = dd_add(law.mean, dd_make(-k, 0)), term, change
+    cdef dd total = dd_make(0, 0), shift = dd_add(dd_make(law.mean, law.mean_lo), dd_make(-k, 0)), term, change
     cdef double p, part, lost = 0
     cdef bint careful = law.counts != NULL or law.groups <= 2048
     while start < law.groups:
@@ -172,7 +173,7 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
     Checked by the caller: 0 < k < n. Returns the number of steps.
     """
     cdef double low = -1400, high = 1400, theta = 0, var = law.var, mean, slope, step
-    cdef dd gap = dd_add(law.mean, dd_make(-k, 0)), shift = gap
+    cdef dd gap = dd_add(dd_make(law.mean, law.mean_lo), dd_make(-k, 0)), shift = gap
     cdef int steps = 0
     while fabs(shift.hi) > tolerance * (1 if var < 1 else sqrt(var)) and steps < 200:
         steps += 1
@@ -471,7 +472,7 @@ cdef double one_side(const Law *law, double k, int upper, double *log_pmf, doubl
 cdef double log_tail(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil:
     """The smaller tail by inversion; a tail above 0.6 from the other side, so that it is right as 1 minus something."""
     cdef double toward = 1.0 if upper else -1.0, tail = -0.0, edge, unused
-    cdef bint far = k > law.mean.hi if upper else k < law.mean.hi
+    cdef bint far = k > law.mean if upper else k < law.mean
     log_pmf[0] = INFINITY
     if upper and k == 1 or not upper and k == law.trials - 1:
         edge = c_log_edge(law, not upper)
@@ -499,7 +500,7 @@ cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf
             if k < 0 or k > law.trials:
                 pmf = -INFINITY
             else:
-                one_side(law, k, k > law.mean.hi, &pmf, &error_above)
+                one_side(law, k, k > law.mean, &pmf, &error_above)
                 error = max(error, error_above)
         if pmf > -0.2 and 0 < k < law.trials:
             below = log_tail(law, k - 1, 0, &unused, &error_below)

@@ -170,8 +170,9 @@ def test_response_in_exact_fractions():
         for swap in (0, 1):
             inputs = [swap, *data[1:]]
             for messages in product(range(k), repeat=n):
-                weight = math.prod(((big if z == x else 1) / (big + k - 1) for big, x, z in zip(ratios, inputs, messages)),
-                                   start=Fraction(1))
+                weight = math.prod(
+                    ((big if z == x else 1) / (big + k - 1) for big, x, z in zip(ratios, inputs, messages)), start=Fraction(1)
+                )
                 key = tuple(sorted(messages))
                 laws[swap][key] = laws[swap].get(key, 0) + weight
         truth = sum(max(p - at * laws[1][key], 0) for key, p in laws[0].items())
@@ -311,6 +312,7 @@ def test_largest_budget_is_not_the_worst_with_laplace_noise():
 
 
 # ---------------------------------------------------------------------------------------------- other properties
+
 
 def test_monotone_in_rates():
     rng = np.random.default_rng(6)

@@ -1,10 +1,9 @@
 # Sums of independent Bernoulli variables in groups. Methods, ranges and errors: the headers in _lattice.pyx.
 #
 # p[j], q[j] = 1 - p[j], counts[j]: probability, complement and multiplicity of group j. q and counts may be NULL (q is
-# then formed as 1 - p, and every multiplicity is 1). Checked by the caller: 0 < p[j] < 1 (p[j] may round to 1 where
-# q[j] > 0 is given), counts[j] a positive integer, their total at most 2**53, k an integer.
-
-from shufflebounds._core._dd cimport dd
+# then formed as 1 - p, and every multiplicity is 1). The smaller of p and q is exact, the other its rounded complement.
+# Checked by the caller: 0 < p[j] < 1 (p[j] may round to 1 where q[j] > 0 is given), counts[j] a positive integer, their
+# total at most 2**53, k an integer.
 
 cdef struct Law:
     const double *p
@@ -12,7 +11,8 @@ cdef struct Law:
     const double *counts
     Py_ssize_t groups
     double trials          # sum of counts
-    dd mean                # sum of counts * p
+    double mean            # sum of counts * p, with mean_lo a double-double
+    double mean_lo
     double var
 
 # The law tilted by e^(theta s): its mean is k + shift.
