@@ -253,17 +253,23 @@ def test_shapes_and_values_of_k():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((1, [0.5, 1.5]), r"p = 1\.5 must lie in \[0, 1\]"),
-        ((1, [0.5, math.nan]), r"p = nan must lie in \[0, 1\]"),
-        ((1, [-1e-300]), r"p = -1e-300 must lie in \[0, 1\]"),
-        ((1, []), r"p of shape \(0,\)"),
-        ((1, [[0.5]]), r"p of shape \(1, 1\)"),
-        ((1, 0.5), r"p of shape \(\)"),
-        ((1, [0.5], [1, 2]), r"counts of shape \(2,\)"),
-        ((1, [0.5], [-1]), r"counts = -1\.0 must be an integer in \[0, 2\*\*53\]"),
-        ((1, [0.5], [1.5]), r"counts = 1\.5"),
-        ((1, [0.5], [math.nan]), r"counts = nan"),
-        ((1, [0.5, 0.5], [2.0**53, 1.0]), r"counts of total"),
+        ((1, [0.5, 1.5]), r"p holds 1\.5: every entry must be in \[0, 1\]"),
+        ((1, [0.5, math.nan]), r"p holds nan: every entry must be in \[0, 1\]"),
+        ((1, [-1e-300]), r"p holds -1e-300: every entry must be in \[0, 1\]"),
+        ((1, []), r"p has shape \(0,\)"),
+        ((1, [[0.5]]), r"p has shape \(1, 1\)"),
+        ((1, 0.5), r"p has shape \(\)"),
+        ((1, "abc"), r"p='abc' must be a number in \[0, 1\]"),
+        ((1, [True]), r"p=\[True\] must be a number"),
+        ((1, [1 + 2j]), r"p=.* must be a number"),
+        ((1, [[0.5], [0.5, 0.5]]), r"p=.* must be a number in \[0, 1\], or a rectangular array"),
+        ((1, [0.5], [1, 2]), r"counts has shape \(2,\)"),
+        ((1, [0.5], [-1]), r"counts holds -1: every entry must be an integer in 0\.\.2\*\*53"),
+        ((1, [0.5], [1.5]), r"counts holds 1\.5"),
+        ((1, [0.5], [math.nan]), r"counts holds nan"),
+        ((1, [0.5], ["a"]), r"counts=\['a'\] must be an integer"),
+        ((1, [0.5, 0.5], [2.0**53, 1.0]), r"counts sum to"),
+        (("k", [0.5]), r"k='k' must be a real number"),
         ((math.nan, [0.5]), r"k has a NaN"),
     ],
 )
@@ -275,7 +281,7 @@ def test_bad_input(arguments, message):
 
 @pytest.mark.parametrize("log_tail", [0.0, -0.5, -2e6, math.nan, math.inf])
 def test_bad_log_tail(log_tail):
-    with pytest.raises(ValueError, match=r"log_tail = .* must lie in \[-1e6, -1\]"):
+    with pytest.raises(ValueError, match=r"log_tail=.* must be in \[-1e\+06, -1\]"):
         poisson_binom_window([0.5], log_tail=log_tail)
 
 

@@ -146,13 +146,13 @@ def compound_binom_logsf(k: ArrayLike, first: int, log_weights: ArrayLike, p: fl
 
 
 def _evaluate(kind: int, k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> Floats | float:
-    values = np.asarray(k, dtype=np.float64)
+    values = _validate.floats("k", k, "a real number")
     if np.isnan(values).any():
         raise ValueError("k has a NaN: every k must be a real number")
     p = _validate.real("p", p, 0, 1)
     first = _validate.integer("first", first)
-    weights = np.ascontiguousarray(log_weights, dtype=np.float64)
-    if np.ndim(log_weights) != 1 or weights.size == 0:
+    weights = _validate.floats("log_weights", log_weights, "a number <= 0")
+    if weights.ndim != 1 or weights.size == 0:
         raise ValueError(f"log_weights has shape {np.shape(log_weights)}: it must be one-dimensional and not empty")
     if not (weights <= 1e-9).all():
         raise ValueError(f"log_weights holds {float(weights[~(weights <= 1e-9)][0])!r}: every entry must be <= 0")

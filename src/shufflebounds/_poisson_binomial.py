@@ -8,6 +8,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import ArrayLike, NDArray
 
+from shufflebounds import _validate
 from shufflebounds._core._blocks import Lattice, convolve
 from shufflebounds._core._special import log1mexp
 
@@ -203,9 +204,7 @@ def _window_with_error(
     p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0
 ) -> tuple[int, Floats, float]:
     """`poisson_binom_window` and a bound on the relative error of every probability in it."""
-    log_tail = float(log_tail)
-    if not -1e6 <= log_tail <= -1:
-        raise ValueError(f"log_tail = {log_tail!r} must lie in [-1e6, -1]")
+    log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
     inner, multiplicities, shift = _checked_law(p, counts)
     if inner.size == 0:
         return shift, np.zeros(1), 0.0
@@ -241,32 +240,32 @@ def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: int) -
 
 
 def _checked_k(k: ArrayLike) -> Floats:
-    values = np.asarray(k, dtype=np.float64)
+    values = _validate.floats("k", k, "a real number")
     if np.isnan(values).any():
-        raise ValueError("k has a NaN; every k must be a real number")
+        raise ValueError("k has a NaN: every k must be a real number")
     return values
 
 
 def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[Floats, Floats | None, int]:
     """The p strictly between 0 and 1, their multiplicities, and the number of certain successes."""
-    array = np.ascontiguousarray(p, dtype=np.float64)
-    if np.ndim(p) != 1 or array.size == 0:
-        raise ValueError(f"p of shape {np.shape(p)} must be one-dimensional and not empty")
+    array = _validate.floats("p", p, "a number in [0, 1]")
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"p has shape {array.shape}: it must be one-dimensional and not empty")
     low, high = array.min(), array.max()
     if not (low >= 0 and high <= 1):
         bad = array[~((array >= 0) & (array <= 1))][0]
-        raise ValueError(f"p = {float(bad)!r} must lie in [0, 1]")
+        raise ValueError(f"p holds {_validate.shown(float(bad))}: every entry must be in [0, 1]")
     multiplicities = None
     if counts is not None:
-        multiplicities = np.ascontiguousarray(counts, dtype=np.float64)
-        if multiplicities.shape != array.shape or np.ndim(counts) != 1:
-            raise ValueError(f"counts of shape {np.shape(counts)} must have the shape of p, {array.shape}")
+        multiplicities = _validate.floats("counts", counts, "an integer in [0, 2**53]")
+        if multiplicities.shape != array.shape:
+            raise ValueError(f"counts has shape {multiplicities.shape}: it must be that of p, {array.shape}")
         bad = multiplicities[~((multiplicities >= 0) & (multiplicities <= MAX_TRIALS) & (multiplicities % 1 == 0))]
         if bad.size:
-            raise ValueError(f"counts = {float(bad[0])!r} must be an integer in [0, 2**53]")
+            raise ValueError(f"counts holds {_validate.shown(float(bad[0]))}: every entry must be an integer in 0..2**53")
         total = multiplicities.sum()
         if total >= MAX_TRIALS and sum(map(int, multiplicities)) > MAX_TRIALS:
-            raise ValueError(f"counts of total {float(total)!r} must not exceed 2**53")
+            raise ValueError(f"counts sum to {_validate.shown(float(total))}: they must not exceed 2**53")
     if low > 0 and high < 1 and (multiplicities is None or multiplicities.all()):
         return array, multiplicities, 0
     sure = array == 1

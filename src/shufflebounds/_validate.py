@@ -63,6 +63,18 @@ def real(
     return float(array)
 
 
+def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDArray[np.float64]:
+    """Return value as a C-contiguous float array, itself where it is one, or raise ValueError: it must be what text says."""
+    array = _array(name, value, f"{text}, or a rectangular array of them")
+    # Python integers beyond 64 bits arrive as objects
+    try:
+        if array.dtype.kind not in "iufO":
+            raise TypeError
+        return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name}={value!r} must be {text}") from None
+
+
 def real_array(
     name: str,
     value: ArrayLike,
@@ -74,16 +86,7 @@ def real_array(
 ) -> NDArray[np.float64]:
     """Return value as a non-empty float array within the given interval, or raise ValueError."""
     valid = _interval(low, high, open_low, open_high)
-    kind = _array(name, value, f"a number {valid}, or a rectangular array of them")
-    if kind.dtype.kind not in "iufb" or kind.dtype.kind == "b":
-        # Python integers beyond 64 bits arrive as objects
-        try:
-            if kind.dtype.kind != "O":
-                raise TypeError
-            kind = kind.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"{name}={value!r} must be a number {valid}") from None
-    array: NDArray[np.float64] = kind.astype(np.float64)
+    array = floats(name, value, f"a number {valid}", copy=True)
     if array.size == 0:
         raise ValueError(f"{name} must not be empty: give at least one number {valid}")
     bad = _outside(array, low, high, open_low, open_high)
