@@ -74,6 +74,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose complaint is one line on stderr, with exit code 2."""
 
     def error(self, message: str) -> NoReturn:
+        """Print the complaint and end the process."""
         sys.stderr.write(f"{self.prog}: error: {message}\n")
         raise SystemExit(2)
 

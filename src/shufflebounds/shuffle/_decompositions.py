@@ -50,19 +50,23 @@ class Family(ABC):
 
     def terms(self, kind: str, low: float, high: float) -> Terms:
         """Return what a decomposition without a window says of targets in [low, high]."""
-        raise NotImplementedError
+        raise self._lacks(f"decomposition {kind}")
 
     def rates(self, kind: str, low: float, high: float, budgets: FloatArray) -> FloatArray:
         """Return its rates for users of these budgets."""
-        raise NotImplementedError
+        raise self._lacks(f"decomposition {kind}")
 
     def window(self, log_mass: float, low: float, high: float, eps: float) -> Terms:
         """Return the terms of the window that leaves about e^log_mass of the target's law outside, on one side."""
-        raise NotImplementedError
+        raise self._lacks("window")
 
     def window_rates(self, reach: float, low: float, high: float, budgets: FloatArray) -> FloatArray:
         """Return the rates of the window of that reach."""
-        raise NotImplementedError
+        raise self._lacks("window")
+
+    def _lacks(self, what: str) -> TypeError:
+        """Return the error of asking for what `kinds` and `windowed` do not list."""
+        return TypeError(f"{type(self).__name__} has no {what}")
 
     @abstractmethod
     def pure_epsilon(self, budget: float) -> float:
