@@ -33,12 +33,12 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_nav_level": 2,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_persistent": ["search-button"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli")}
+html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized")}
 html_show_sourcelink = False
 
 
