@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, Tradeoff
 from shufflebounds._core import _tradeoff
@@ -304,6 +303,17 @@ def test_order():
     curves = [Tradeoff.from_pmfs(p[o], q[o]) for o in ([0, 1, 2], [2, 1, 0], [1, 2, 0])]
     for c in curves[1:]:
         np.testing.assert_array_equal(c.knots[0], curves[0].knots[0])
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 5000])
+def test_sort(size):
+    rng = np.random.default_rng(size)
+    p = rng.standard_normal(size) * 10.0 ** rng.integers(-300, 5, size)
+    q = np.where(rng.random(size) < 0.5, 0.0, -p)
+    p[rng.random(size) < 0.1] = -np.inf
+    q[(rng.random(size) < 0.1) & (p > -np.inf)] = -np.inf
+    q[(p == -np.inf) & (q == -np.inf)] = 0.0
+    np.testing.assert_array_equal(_tradeoff.ratio_argsort(p, q), np.argsort(p - q, kind="stable"))
 
 
 def test_the_curve_keeps_its_own_arrays():

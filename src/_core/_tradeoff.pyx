@@ -6,16 +6,29 @@ Definition. For atoms ordered by falling Q/P, the most powerful tests reject the
     log_alpha[i] = log sum_(j < i) P(j),   log_beta[i] = log sum_(j >= i) Q(j),   i = 0..n.
 Method. Each end is summed on its own, so nothing is ever 1 - x: terms e^(x - top) with an integer top that follows the
 sum (so that differences of tops are exact), compensated; log = top + log(sum).
+          The order, where the ratio is not monotone as given, is a radix sort of the ratios' bits, eleven at a time.
 Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); against python-flint at 200 bits:
-              random order, logs of the atoms in -40 .. 0    2.0e5 knots    peak 1.5    rms 0.3
-              Gaussian windows, to log = -1e5, both ends     2.0e5 knots    peak 1.5    rms 0.3
-Cost      COST
+              atoms of random size, e^-50 .. e^-10          2.0e5 knots    peak 0.60    rms 0.22
+              normal laws on lattices, to log = -1e5        2.5e5 knots    peak 1.6     rms 0.35
+Cost      1e6 atoms: the knots 23 ms, to see that the order holds 1 ms, the sort where it does not 33 ms
 Source    J. Neyman, E. S. Pearson 1933; A. Neumaier 1974 for the compensated sum
 """
 
 from libc.math cimport INFINITY, ceil, exp, log
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy, memset
 
 import numpy as np
+
+cdef extern from *:
+    """
+    #define DIGIT 11                        /* bits a pass */
+    #define PASSES 6
+    #define BUCKETS 2048
+    """
+    const int DIGIT
+    const int PASSES
+    const int BUCKETS
 
 cdef double E_2 = 7.38905609893065
 cdef double PER_E = 0.36787944117144233
@@ -64,6 +77,64 @@ cdef int c_ratio_order(const double *log_p, const double *log_q, Py_ssize_t n) n
             return 0
         last = ratio
     return 1 if falls else -1
+
+
+cdef int c_ratio_argsort(const double *log_p, const double *log_q, Py_ssize_t n, uint64_t *keys, Py_ssize_t *place) noexcept nogil:
+    """Order the atoms by falling Q/P, ties as they stand. Checked by the caller: as above; keys and place hold 2 n each.
+
+    Returns which half of place holds the order.
+    """
+    cdef Py_ssize_t[PASSES][BUCKETS] starts
+    cdef uint64_t sign = (<uint64_t> 1) << 63, key
+    cdef Py_ssize_t i, at, total, size
+    cdef int turn, digit, half = 0
+    cdef double loss
+    cdef uint64_t *from_keys
+    cdef uint64_t *to_keys
+    cdef Py_ssize_t *from_place
+    cdef Py_ssize_t *to_place
+    memset(&starts[0][0], 0, sizeof(starts))
+    for i in range(n):
+        loss = log_p[i] - log_q[i] + 0.0               # no -0
+        memcpy(&key, &loss, sizeof(double))
+        # doubles in order are then integers in order
+        key = ~key if key & sign else key | sign
+        keys[i], place[i] = key, i
+        for turn in range(PASSES):
+            starts[turn][(key >> (turn * DIGIT)) & (BUCKETS - 1)] += 1
+    for turn in range(PASSES):
+        total = size = 0
+        for digit in range(BUCKETS):
+            at = starts[turn][digit]
+            size = at if at > size else size
+            starts[turn][digit] = total
+            total += at
+        if size == n:
+            continue
+        from_keys, to_keys = keys + half * n, keys + (1 - half) * n
+        from_place, to_place = place + half * n, place + (1 - half) * n
+        for i in range(n):
+            key = from_keys[i]
+            digit = (key >> (turn * DIGIT)) & (BUCKETS - 1)
+            at = starts[turn][digit]
+            starts[turn][digit] = at + 1
+            to_keys[at], to_place[at] = key, from_place[i]
+        half = 1 - half
+    return half
+
+
+def ratio_argsort(const double[::1] log_p not None, const double[::1] log_q not None):
+    """Return the order of the atoms by falling Q/P, ties as they stand; of equal length, no NaN, no -inf twice."""
+    cdef Py_ssize_t n = log_p.shape[0]
+    cdef int half
+    order = np.empty((2, n), dtype=np.intp)
+    cdef Py_ssize_t[:, ::1] place = order
+    cdef uint64_t[::1] keys = np.empty(2 * n, dtype=np.uint64)
+    if n == 0:
+        return order[0]
+    with nogil:
+        half = c_ratio_argsort(&log_p[0], &log_q[0], n, &keys[0], &place[0, 0])
+    return order[half]
 
 
 def ratio_order(const double[::1] log_p not None, const double[::1] log_q not None):

@@ -274,7 +274,7 @@ class DominatingPair(PrivacyProfile):
         Tradeoff
             Exact but for what is left out: every atom stands in it with at most its mass under P and at most its mass under
             Q. No test becomes harder by that, so the curve lies nowhere above the true one. For a sum of bits the masses are
-            lowered by their error bound, about 1e-12, relatively.
+            lowered by their error bound, some 1e-12, relatively.
 
         Raises
         ------

@@ -105,7 +105,7 @@ class Tradeoff:
         if order == -1:
             atoms = (atoms[0][::-1].copy(), atoms[1][::-1].copy())
         elif order == 0:
-            place = np.argsort(atoms[0] - atoms[1])
+            place = _tradeoff.ratio_argsort(*atoms)
             atoms = (atoms[0][place], atoms[1][place])
         log_alpha, log_beta = (np.minimum(knots, 0.0, out=knots) for knots in _tradeoff.tradeoff_knots(*atoms))
         return cls._frozen((log_alpha, log_beta), atoms, lost)
