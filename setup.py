@@ -12,6 +12,7 @@ KERNELS = (
     "_lattice",
     "_blocks",
     "_bits",
+    "_tradeoff",
 )
 
 

@@ -1,9 +1,21 @@
 """Exact privacy accounting for the shuffle model."""
 
-from shufflebounds import profile, published, shuffle, tails
+from shufflebounds import profile, published, shuffle, tails, tradeoff
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["DominatingPair", "InfeasibleError", "PrivacyProfile", "__version__", "profile", "published", "shuffle", "tails"]
+__all__ = [
+    "DominatingPair",
+    "InfeasibleError",
+    "PrivacyProfile",
+    "Tradeoff",
+    "__version__",
+    "profile",
+    "published",
+    "shuffle",
+    "tails",
+    "tradeoff",
+]
 
 __version__ = "0.1.0"

@@ -485,3 +485,39 @@ def _trim(table: Floats, below: float, above: float, log_tail: float) -> tuple[F
     first = cut(table, below)
     last = table.size - cut(table[::-1], above)
     return np.ascontiguousarray(table[first:last]), first
+
+
+def bits_window(
+    one: Floats, zero: Floats, counts: Floats | None, *, log_tail: float, most: int
+) -> tuple[int, Floats, float]:
+    """`_window_with_error` for groups given by both chances, each exact where it is the smaller; at most `most` values."""
+    log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
+    if counts is None:
+        counts = np.ones(one.size)
+    inside = (one > 0) & (zero > 0)
+    shift = int(counts[zero == 0].sum())
+    one, zero, counts = (np.ascontiguousarray(a[inside]) for a in (one, zero, counts))
+    if one.size == 0:
+        return shift, np.zeros(1), 0.0
+    trials = counts.sum()
+    # a Gaussian window, to refuse before computing
+    width = min(trials + 1, 2 * math.sqrt(-2 * log_tail * float((counts * one) @ zero)))
+    if width <= most:
+        small = one <= zero
+        if trials <= DIRECT_TRIALS and log_tail - 20 >= -DIRECT_DEPTH:
+            multiplicities = counts.astype(np.int64)
+            up, down = np.repeat(one[small], multiplicities[small]), np.repeat(zero[~small], multiplicities[~small])
+            pmf = np.convolve(convolve(up), convolve(down)[::-1])
+            table, first, error = _direct_tables(pmf)[PMF], 0, 8e-16 * pmf.size
+            below = above = -math.inf
+        else:
+            law = Lattice(one, None if (counts == 1).all() else counts, zero)
+            first, table, error, below, above = _blocks_from_mean(law, log_tail)
+        table, start = _trim(table, below, above, log_tail)
+        first, width = shift + first + start, table.size
+    if width > most:
+        raise ValueError(
+            f"the window of log_tail={log_tail:g} would hold about {width:.3g} values, more than {most}: raise log_tail or "
+            "take fewer users"
+        )
+    return first, table, error

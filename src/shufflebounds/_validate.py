@@ -138,3 +138,24 @@ def generator(rng: Any) -> np.random.Generator:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
         raise ValueError(f"rng={rng!r} must be None, a seed, or a numpy.random.Generator") from None
+
+
+def log_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return two lists of log probabilities on the same atoms, each of total 1 within 1e-9, or raise ValueError."""
+    laws = []
+    for name, value in (("log_p", log_p), ("log_q", log_q)):
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name}={value!r} must be a 1-D array of numbers <= 0") from None
+        if array.ndim != 1 or array.size == 0:
+            raise ValueError(f"{name} must be a non-empty 1-D array, got shape {array.shape}")
+        if not (array <= 1e-9).all():
+            raise ValueError(f"{name} holds {array[~(array <= 1e-9)][0]:.17g}: every entry must be <= 0")
+        total = float(np.exp(array).sum())
+        if abs(total - 1) > 1e-9:
+            raise ValueError(f"{name} sums to {total:.17g}: the probabilities must sum to 1 within 1e-9")
+        laws.append(array)
+    if laws[0].shape != laws[1].shape:
+        raise ValueError(f"log_q has shape {laws[1].shape}, log_p {laws[0].shape}: they must agree")
+    return laws[0], laws[1]

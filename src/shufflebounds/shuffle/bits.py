@@ -13,6 +13,8 @@ from shufflebounds import _validate
 from shufflebounds._core import _bits
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.shuffle import _worst
+from shufflebounds.shuffle._curve import curve_of_sum
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["ShuffledBits"]
 
@@ -40,6 +42,14 @@ class _BitPair(DominatingPair):
         # exchanging the names 0 and 1 turns one direction into the other
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         return _sides(float(ones), float(zeros), self.flip, eps)
+
+    def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
+        keep = 1 - self.flip
+        one, counts = np.array([keep, self.flip]), np.array([self.ones, self.zeros], dtype=np.float64)
+        held = counts > 0
+        log_flip = math.log(self.flip) if self.flip else -math.inf
+        curve = curve_of_sum(one[held], one[::-1][held], counts[held], log_flip, math.log1p(-self.flip), log_tail)
+        return curve.inverse() if self.reversed else curve
 
     def _pure_epsilon(self) -> float:
         return _local_epsilon(self.flip)

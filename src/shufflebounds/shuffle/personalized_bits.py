@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _bits
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds.shuffle._curve import curve_of_sum
 from shufflebounds.shuffle._worst import RTOL
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["PersonalizedBits"]
 
@@ -73,6 +75,11 @@ class _PersonalPair(DominatingPair):
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         sides = [self.law.sides(self.budget, float(e)) for e in eps]
         return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+
+    def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
+        log_keep = -math.log1p(math.exp(-self.budget))
+        # the law of the reversed pair has the names 0 and 1 exchanged, and with them the order of the sums
+        return curve_of_sum(*self.law.arrays, log_keep - self.budget, log_keep, log_tail)
 
     def _pure_epsilon(self) -> float:
         return math.nextafter(self.budget, math.inf)

@@ -1,0 +1,37 @@
+"""The trade-off curve of a sum of independent bits between the two values of one of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._core._special import log_add_exp
+from shufflebounds._poisson_binomial import bits_window
+from shufflebounds.profile import FloatArray
+from shufflebounds.tradeoff import Tradeoff
+
+MOST_ATOMS = 2**24
+"""Wider windows are refused."""
+
+_ROUNDING = 16 * np.finfo(float).eps
+
+
+def curve_of_sum(
+    one: FloatArray, zero: FloatArray, counts: FloatArray | None, log_flip: float, log_keep: float, log_tail: float
+) -> Tradeoff:
+    """Return a curve at or below T(S + Ber(flip), S + Ber(keep)), keep = 1 - flip, S the sum of the grouped bits.
+
+    Every mass is lowered by its error bound and what the window of S leaves out is dropped, under both laws. With P' <= P
+    and Q' <= Q atom by atom a test of level alpha under P has at most that level under P', and misses at most as much of Q'
+    as of Q: the curve of (P', Q') lies nowhere above that of (P, Q).
+    """
+    _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=MOST_ATOMS)
+    window = window - error
+    stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
+    laws = []
+    for at_zero, at_one in ((log_keep, log_flip), (log_flip, log_keep)):
+        law = log_add_exp(at_zero + stay, at_one + step)
+        law -= _ROUNDING * (1 - np.where(law > -math.inf, law, 0.0))
+        laws.append(law)
+    return Tradeoff._of(laws[0], laws[1])
