@@ -11,7 +11,7 @@ from hypothesis import given
 
 from shufflebounds import DominatingPair, Tradeoff
 from shufflebounds._core import _tradeoff
-from shufflebounds.shuffle import BinomialNoise, PersonalizedBits, ShuffledBits
+from shufflebounds.shuffle import PersonalizedBits, ShuffledBits
 from shufflebounds.tails import binom_logpmf
 from tests.test_profile import laws, logs
 
@@ -349,8 +349,3 @@ def test_the_curve_keeps_its_own_arrays():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call(Tradeoff.from_pmfs([0.0], [0.0]))
-
-
-def test_pairs_without_lists():
-    with pytest.raises(TypeError, match="no trade-off curve yet"):
-        BinomialNoise(10, 0.5).pairs()[0].tradeoff()

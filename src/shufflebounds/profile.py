@@ -260,6 +260,7 @@ class DominatingPair(PrivacyProfile):
         """
         return (self,)
 
+    @abstractmethod
     def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
         r"""Return a curve at or below the trade-off function :math:`T(P, Q)`, which rejects P.
 
@@ -280,8 +281,6 @@ class DominatingPair(PrivacyProfile):
         ------
         ValueError
             If `log_tail` lies outside its range, or the window would hold more than 2**24 atoms.
-        TypeError
-            If the laws are not at hand as lists.
 
         Examples
         --------
@@ -290,8 +289,6 @@ class DominatingPair(PrivacyProfile):
         >>> print(f"{curve.beta(0.05):.9f}")
         0.940223229
         """
-        raise TypeError(f"{type(self).__name__} has no trade-off curve yet: only listed laws and sums of bits of known data do")
-
     @staticmethod
     def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> DominatingPair:
         r"""Return the pair of two listed laws on the same atoms.

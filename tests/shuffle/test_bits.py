@@ -197,3 +197,14 @@ def test_bad_data():
             mechanism.randomize(values)
     with pytest.raises(ValueError, match=r"flip=0\.5"):
         ShuffledBits(3, 0.5).estimate([0, 1, 1])
+
+
+@pytest.mark.parametrize("flip", [5e-324, 1e-310, 1e-300])
+def test_flips_that_hardly_ever_happen(flip):
+    pair = ShuffledBits(10**6, flip).pair(5)
+    assert pair.delta([0.0, 1.0, 600.0]).tolist() == [1.0, 1.0, 1.0]
+    # ln(1/flip) is the local budget: with zeros only, delta = 1 - e^(eps - ln(1/flip)) as long as nobody flips
+    local, zeros = -math.log(flip), ShuffledBits(10**6, flip).pair(0)
+    assert zeros.delta(local - 1) >= 1 - math.exp(-1)
+    assert zeros.delta(650.0, bound="lower") >= 1 - math.exp(650 - local) - 1e-12
+    assert pair.delta(local * (1 + 1e-12)) == 0.0

@@ -306,3 +306,20 @@ def test_bad_generators(rng):
 def test_bad_messages(messages):
     with pytest.raises(ValueError, match=r"^messages"):
         BinomialNoise(5, 0.5).estimate(messages)
+
+
+@pytest.mark.parametrize(("trials", "prob"), [(0, 0.5), (1, 0.25), (7, 0.5), (12, 0.125), (50, 0.5)])
+def test_trade_off_curve_is_at_or_below_the_exact_one(trials, prob):
+    p = Fraction(prob)
+    law = [math.comb(trials, i) * p**i * (1 - p) ** (trials - i) for i in range(trials + 1)]
+    for pair, chance in zip(BinomialNoise(trials, prob).pairs(), (law, law[::-1])):
+        curve = pair.tradeoff()
+        # B against B + 1: the ratio falls in B, so the best test rejects the large counts
+        alpha, missed = Fraction(0), Fraction(1) - chance[-1]
+        for k in range(trials, 0, -1):
+            alpha += chance[k]
+            missed -= chance[k - 1]
+            beta = curve.beta(float(alpha))
+            assert beta <= float(missed) + 1e-15
+            assert beta == pytest.approx(float(missed), abs=1e-12)
+        assert curve.beta(0.0) == pytest.approx(float(1 - chance[-1]), abs=1e-12)

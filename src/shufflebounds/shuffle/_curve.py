@@ -22,6 +22,8 @@ def curve_of_sum(
 ) -> Tradeoff:
     """Return a curve at or below T(S + Ber(flip), S + Ber(keep)), keep = 1 - flip, S the sum of the grouped bits.
 
+    With flip = 0 it is that of S against S + 1.
+
     Every mass is lowered by its error bound and what the window of S leaves out is dropped, under both laws. With P' <= P
     and Q' <= Q atom by atom a test of level alpha under P has at most that level under P', and misses at most as much of Q'
     as of Q: the curve of (P', Q') lies nowhere above that of (P, Q).

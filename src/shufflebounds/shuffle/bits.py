@@ -14,6 +14,7 @@ from shufflebounds._core import _bits
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.shuffle import _worst
 from shufflebounds.shuffle._curve import curve_of_sum
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["ShuffledBits"]
@@ -22,8 +23,11 @@ __all__ = ["ShuffledBits"]
 def _sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
-    value, error = _bits.shuffled_bits_log_delta(ones, zeros, flip, eps)
-    return value - error, value + error
+    # e^eps must stay a double; beyond, where flips hardly ever happen, delta is bounded by its value there
+    near = np.minimum(eps, MAX_LOCAL_EPS)
+    value, error = _bits.shuffled_bits_log_delta(ones, zeros, flip, near)
+    lower = np.where(near == eps, value - error, -np.inf)
+    return lower, np.where(_local_epsilon(flip) > eps, value + error, -np.inf)
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,9 @@ def _local_epsilon(flip: float) -> float:
     """Return ln((1 - flip)/flip), rounded up."""
     if flip == 0:
         return math.inf
-    return math.nextafter(math.log1p((1 - 2 * flip) / flip), math.inf) if flip < 0.5 else 0.0
+    odds = (1 - 2 * flip) / flip
+    local = math.log1p(odds) if odds < math.inf else -math.log(flip)
+    return math.nextafter(local, math.inf) if flip < 0.5 else 0.0
 
 
 @dataclass(frozen=True)
