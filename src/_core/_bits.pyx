@@ -110,7 +110,8 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
 
 cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
                              double flip, double eps, double *error) noexcept nogil:
-    cdef double keep = 1 - flip, local = log(keep / flip) if flip > 1e-300 else -log(flip), gain, loss, gain_error, rho, k, value, rounding
+    cdef double keep = 1 - flip, local = log(keep / flip) if flip > 1e-300 else -log(flip)
+    cdef double gain, loss, gain_error, rho, k, value, rounding
     cdef Law law
     cdef Tilt tilt
     cdef Local at
