@@ -204,8 +204,10 @@ class ShuffledBits(PrivacyProfile):
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.ones != "worst":
-            first, second = (pair._log_delta(eps) for pair in self.pairs())
-            return np.maximum(first[0], second[0]), np.maximum(first[1], second[1])
+            # both directions in one call: the second is the first with 0 and 1 exchanged
+            data = np.array([[self.ones], [self.users - 1 - self.ones]], dtype=np.float64)
+            lower, upper = _sides(data, data[::-1], self.flip, eps)
+            return lower.max(axis=0), upper.max(axis=0)
         sides = [self._worst(float(e)) for e in eps]
         return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
 
