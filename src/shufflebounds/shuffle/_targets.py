@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from shufflebounds.profile import Bound, FloatArray, PrivacyProfile, _solve
+from shufflebounds.profile import Bound, FloatArray, PrivacyProfile
+from shufflebounds.profile._roots import solve
 from shufflebounds.shuffle._blanket import log_blanket_delta
 from shufflebounds.shuffle._clone_law import CloneLaw, log_clone_delta, log_estimate
 from shufflebounds.shuffle._decompositions import Family, RandomizedResponse, Terms
@@ -331,7 +332,7 @@ class OfOneUser(_Guarantee):
         def grouped(eps: float) -> float:
             return min(at(eps, 0, one) for one in crowd.candidates(eps, i))
 
-        about = _solve(grouped, target, pure, upper=True)
+        about = solve(grouped, target, pure, upper=True)
         if about >= pure:
             return super()._epsilon(delta, bound)
         eps, chosen = about, None
@@ -340,7 +341,7 @@ class OfOneUser(_Guarantee):
             if best == chosen:
                 break
             chosen = best
-            eps = _solve(partial(at, level=crowd.exact, one=best), target, pure, upper=upper)
+            eps = solve(partial(at, level=crowd.exact, one=best), target, pure, upper=upper)
         step = 1e-13 * eps
         while (crowd.single(eps, i)[1] > target) if upper else (eps > 0 and crowd.single(eps, i)[0] < target):
             eps = eps + step if upper else max(0.0, eps - step)

@@ -1,4 +1,4 @@
-"""Trade-off functions: the least error of the second kind of a test whose error of the first kind is given."""
+"""The trade-off function of two listed laws, piecewise linear between knots in logarithms."""
 
 from __future__ import annotations
 

@@ -1,0 +1,160 @@
+"""One ordered pair of output laws, listed or known by its formula."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds import _validate
+from shufflebounds.profile._base import FloatArray, PrivacyProfile
+from shufflebounds.tradeoff import Tradeoff
+
+__all__ = ["DominatingPair"]
+
+
+class DominatingPair(PrivacyProfile):
+    r"""One ordered pair of output laws (P, Q), answering with :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`."""
+
+    theorem: ClassVar[str] = "exact hockey stick of the pair"
+    neighbours: ClassVar[str] = "P against Q, in this order"
+
+    @abstractmethod
+    def reverse(self) -> DominatingPair:
+        """Return the pair in the other order.
+
+        Returns
+        -------
+        DominatingPair
+            The pair (Q, P).
+        """
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return this pair alone.
+
+        Returns
+        -------
+        tuple of DominatingPair
+            The pair itself, as its only entry.
+        """
+        return (self,)
+
+    @abstractmethod
+    def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
+        r"""Return a curve at or below the trade-off function :math:`T(P, Q)`, which rejects P.
+
+        Parameters
+        ----------
+        log_tail : float
+            Natural logarithm of the mass that may be left out on each side of a window, in [-1e6, -1]. Listed laws are taken
+            whole, whatever it is.
+
+        Returns
+        -------
+        Tradeoff
+            Exact but for what is left out: every atom stands in it with at most its mass under P and at most its mass under
+            Q. No test becomes harder by that, so the curve lies nowhere above the true one. For a sum of bits the masses are
+            lowered by their error bound, some 1e-12, relatively.
+
+        Raises
+        ------
+        ValueError
+            If `log_tail` lies outside its range, or the window would hold more than 2**24 atoms.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> curve = shuffle.ShuffledBits(users=100, flip=0.29).pair(0).tradeoff()
+        >>> print(f"{curve.beta(0.05):.9f}")
+        0.940223229
+        """
+
+    @staticmethod
+    def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> DominatingPair:
+        r"""Return the pair of two listed laws on the same atoms.
+
+        Parameters
+        ----------
+        log_p, log_q : array_like, shape (atoms,)
+            Natural logarithms of the probabilities, -inf for an impossible atom. Each law sums to 1 within 1e-9; mass that
+            is missing counts as an atom of its own, on the safe side.
+
+        Returns
+        -------
+        DominatingPair
+            Its profile is the hockey stick of the two lists, its :meth:`reverse` that of the lists exchanged.
+
+        Raises
+        ------
+        ValueError
+            If the shapes differ, an entry is NaN or positive, or a law does not sum to 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shufflebounds.profile import DominatingPair
+        >>> pair = DominatingPair.from_pmfs(np.log([0.75, 0.25]), np.log([0.25, 0.75]))
+        >>> round(pair.delta(0.0), 12), round(pair.epsilon(0.0) / float(np.log(3)), 12)
+        (0.5, 1.0)
+        """
+        first, second = _validate.log_pmfs(log_p, log_q)
+        return _ListedPair(tuple(first.tolist()), tuple(second.tolist()))
+
+
+@dataclass(frozen=True, repr=False)
+class _ListedPair(DominatingPair):
+    log_p: tuple[float, ...]
+    log_q: tuple[float, ...]
+
+    def __repr__(self) -> str:
+        return f"DominatingPair.from_pmfs(<{len(self.log_p)} atoms>)"
+
+    def reverse(self) -> Self:
+        return type(self)(self.log_q, self.log_p)
+
+    def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
+        _validate.real("log_tail", log_tail, -1e6, -1)
+        return Tradeoff.from_pmfs(self.log_p, self.log_q)
+
+    def _losses(self) -> tuple[FloatArray, FloatArray]:
+        log_p, log_q = np.array(self.log_p), np.array(self.log_q)
+        seen = log_p > -np.inf
+        return log_p[seen], log_p[seen] - log_q[seen]
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        log_p, loss = self._losses()
+        lower, upper = np.empty_like(eps), np.empty_like(eps)
+        unit = np.finfo(float).eps
+        missing = self._missing()
+        for i, e in enumerate(eps):
+            # a loss is rounded, so one that ties with eps may lie above it
+            tail = loss + unit * np.abs(loss) > e
+            # 1 - e^(eps - loss) is accurate as far as the loss is: its rounding is the error
+            gain = -np.expm1(e - loss[tail])
+            blur = unit * (2 * np.abs(log_p[tail]) + np.where(loss[tail] < np.inf, np.abs(loss[tail]), 0) + 4)
+            low = np.maximum(0, gain - blur) * (1 - blur)
+            high = (gain + blur) * (1 + blur)
+            top = log_p[tail].max() if tail.any() else 0.0
+            weight = np.exp(log_p[tail] - top)
+            size = 1 + unit * (tail.sum() + 4)
+            with np.errstate(divide="ignore"):
+                lower[i] = top + np.log((weight @ low) / size)
+                upper[i] = np.logaddexp(top + np.log((weight @ high) * size), np.log(missing))
+        # outward, but -inf stays: delta is 0 there
+        return np.nextafter(lower, -np.inf), np.where(upper > -np.inf, np.nextafter(upper, np.inf), upper)
+
+    def _missing(self) -> float:
+        """Return the mass that P lacks, 0 where the rounding of its entries explains it."""
+        missing = abs(1 - math.fsum(np.exp(self.log_p)))
+        return missing if missing > 1e-15 * len(self.log_p) else 0.0
+
+    def _pure_epsilon(self) -> float:
+        if self._missing():
+            return math.inf
+        _, loss = self._losses()
+        largest = float(loss.max())
+        return max(0.0, largest + 4 * np.finfo(float).eps * abs(largest)) if largest < math.inf else math.inf
