@@ -430,9 +430,9 @@ class Tradeoff:
 
         Notes
         -----
-        Exact to rounding. A sum over the segments of :math:`\Delta\beta (1 - e^{\varepsilon - l})`, l the logarithm of the
-        segment's slope, where l > eps: positive terms, in one sweep over segments and eps together. The error of log delta is some units of
-        roundoff of the logarithms, divided by the gain :math:`1 - e^{\varepsilon - l}` of the segments that count.
+        Exact to rounding. A sum of positive terms :math:`\Delta\beta (1 - e^{\varepsilon - l})` over the segments of slope
+        :math:`-e^l` with l > eps, in one sweep over segments and eps together. The error of log delta is some units of roundoff of
+        the logarithms, divided by the gain :math:`1 - e^{\varepsilon - l}` of the segments that count.
 
         Examples
         --------

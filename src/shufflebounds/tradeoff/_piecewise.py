@@ -58,8 +58,7 @@ class Piecewise(Form):
         return cls(np.array([log_alpha, log1mexp(log_alpha), log_beta, log1mexp(log_beta)]), None)
 
     def knots(self) -> tuple[FloatArray, FloatArray]:
-        alpha, _, beta, _ = self.points
-        return alpha, beta
+        return self.points[0], self.points[2]
 
     def log_beta(self, x: FloatArray) -> FloatArray:
         out = np.empty_like(x)
@@ -110,7 +109,8 @@ class Piecewise(Form):
         order = np.argsort(-eps)
         out = np.empty_like(eps)
         out[order] = _tradeoff.log_hockey_stick(hull.atoms[1], hull.atoms[0], eps[order])
-        return np.minimum(np.logaddexp(out, hull.points[3, 0]), 0.0)
+        value: FloatArray = np.minimum(np.logaddexp(out, hull.points[3, 0]), 0.0)
+        return value
 
     def epsilon(self, delta: FloatArray) -> FloatArray:
         hull = self.hull
