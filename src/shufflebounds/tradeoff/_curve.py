@@ -121,8 +121,9 @@ class Tradeoff:
         Returns
         -------
         Tradeoff
-            Level left of the first knot and 0 right of the last: a curve at or below any trade-off function through the knots
-            there. Give both ends, (0, f(0)) and (f = 0), to set them otherwise.
+            Level left of the first knot, 0 from the last on, and the lower value where two knots share their alpha: at or below
+            any trade-off function that lies at or above the lines between the knots. Give both ends, (0, f(0)) and (f = 0), to
+            set them otherwise.
 
         Raises
         ------
