@@ -122,10 +122,11 @@ class StrongerClones(_UniformClones):
     :math:`R_x \ge e^{-\varepsilon_0} (R_a + R_b)/(1 + v)`, :math:`v = e^{-d\varepsilon_0}`, but the bound that follows is never
     larger. It is :math:`\tfrac{1 + e^\varepsilon}{2n} e^{\varepsilon_0}\, \mathrm{E}(\sum_{i \le n} Y_i)_+` of independent
     :math:`Y_i = (1-v) X_i - \tanh(\varepsilon/2) (1+v) |X_i|` with :math:`X_i = \pm 1` of chance
-    :math:`e^{-\varepsilon_0}/(1+v)` each and 0 otherwise, and 0 from :math:`\varepsilon = d\varepsilon_0` on. Below, as v falls, the mean of :math:`Y_i` stays and
-    :math:`\mathrm{E}(Y_i - c)_+` rises for every c, so :math:`Y_i` and with it the sum rises in the convex order. For an arbitrary eps0-LDP randomizer it is **conjectural**: the paper's second version carries an erratum (the proof of
-    Lemma 3.5 fails), no counterexample is known, and :class:`Clones` is the proven fallback. Binary randomized response
-    attains it for suitable data.
+    :math:`e^{-\varepsilon_0}/(1+v)` each and 0 otherwise, and 0 from :math:`\varepsilon = d\varepsilon_0` on. Below, as v
+    falls, the mean of :math:`Y_i` stays and :math:`\mathrm{E}(Y_i - c)_+` rises for every c, so :math:`Y_i` and with it the sum
+    rises in the convex order. For an arbitrary eps0-LDP randomizer it is **conjectural**: the paper's second version carries an
+    erratum (the proof of Lemma 3.5 fails), no counterexample is known, and :class:`Clones` is the proven fallback. Binary
+    randomized response attains it for suitable data.
 
     Neighbours, sides and cost are those of :class:`Clones`.
 
