@@ -97,6 +97,14 @@ def real_array(
     return array
 
 
+def orders(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Return value as a non-empty array of Renyi orders in [1, inf], or raise ValueError."""
+    array = floats(name, value, "a number >= 1, or inf", copy=True)
+    unlimited = array == math.inf
+    real_array(name, np.where(unlimited, 1.0, array), 1)
+    return array
+
+
 def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     """Return value as an int in low..high (whole floats such as 1e6 are welcome), or raise ValueError."""
     text = f"an integer in {low}..{'2**53' if high == MAX_COUNT else high}"
