@@ -14,9 +14,12 @@ from shufflebounds import _validate
 from shufflebounds.profile._base import Bound, FloatArray, PrivacyProfile
 from shufflebounds.profile._dual import curve
 from shufflebounds.profile._samples import Samples
-from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
 __all__ = ["DominatingPair"]
+
+_LISTED_ERROR = 1e-12
+"""Of mu and of Renyi divergences of listed laws: the entries themselves are rounded logarithms."""
 
 
 class DominatingPair(PrivacyProfile):
@@ -163,6 +166,19 @@ class _ListedPair(DominatingPair):
 
     def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff:
         return Tradeoff.from_pmfs(self.log_p, self.log_q)
+
+    def gdp_mu(self, *, bound: Bound = "upper") -> float:
+        if self._missing() or self.reverse()._missing():
+            return super().gdp_mu(bound=bound)
+        _validate.choice("bound", bound, ("lower", "upper"))
+        mu = Tradeoff.from_pmfs(self.log_p, self.log_q).gdp_mu()
+        return mu if bound == "upper" else max(0.0, mu * (1 - _LISTED_ERROR) - _LISTED_ERROR)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if self._missing() or self.reverse()._missing():
+            return super()._rdp(orders, upper)
+        value = np.asarray(renyi_divergence(self.log_p, self.log_q, orders))
+        return np.maximum(0.0, value + (_LISTED_ERROR if upper else -_LISTED_ERROR) * (1 + value))
 
     def _losses(self) -> tuple[FloatArray, FloatArray]:
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)
