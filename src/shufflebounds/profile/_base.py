@@ -216,7 +216,7 @@ class PrivacyProfile(ABC):
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         """Return how far apart the sides of mu and of a Renyi divergence may stay, relatively, and the most evaluations."""
-        return (rtol, most) if self._sampling < 0.1 else (0.01 * self._sampling, most // 2**4)
+        return (rtol, most) if self._sampling < 0.1 else (0.01 * self._sampling, 2**8)
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
         """Return samples of H(Q||P) and of H(P||Q), where the guarantee is that of a pair (P, Q)."""
@@ -258,7 +258,7 @@ class PrivacyProfile(ABC):
 
         References
         ----------
-        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 2.3.
+        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 2.
 
         Examples
         --------
@@ -306,7 +306,7 @@ class PrivacyProfile(ABC):
 
         References
         ----------
-        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, Definition 2.6.
+        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 2.
 
         Examples
         --------
@@ -362,7 +362,7 @@ class PrivacyProfile(ABC):
 
         References
         ----------
-        Sason, I., Verdu, S. f-divergence inequalities, 2016, section 7 (the integral).
+        Sason, I., Verdu, S. f-divergence inequalities, 2016 (the integral).
 
         Mironov, I. Renyi differential privacy, 2017.
 

@@ -1,8 +1,8 @@
 r"""Both sides of the trade-off curve of a profile, from enclosed values of delta at finitely many eps.
 
-With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines. Lines of an upper bound of
-delta, at some E only, give a curve at or below f. A polyline in E at or below delta gives a curve at or above f, and the lines of its
-corners make it all up. Near the ends 1 - beta (or 1 - alpha) is carried instead of beta, so nothing cancels.
+With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines. Lines of an upper bound
+of delta, at some E only, give a curve at or below f. A polyline in E at or below delta gives a curve at or above f, and the
+lines of its corners make it all up. Near the ends 1 - beta (or 1 - alpha) is carried instead of beta, so nothing cancels.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from shufflebounds._core._special import log1mexp
 from shufflebounds.profile._least import rounded
 from shufflebounds.profile._samples import Samples
 from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff._form import log_quantile
 
 __all__ = ["Half", "curve", "gdp_mu", "halves"]
 
 Floats = NDArray[np.float64]
 
 QUANTILE_ERROR = 4e-15
-"""Of scipy's normal quantiles of logarithms, relative."""
+"""Of the normal quantiles of logarithms, relative."""
 
 _UNIT = float(np.finfo(float).eps)
 
@@ -44,10 +45,7 @@ class Half:
 
     def mu(self, outward: float) -> Floats:
         """Return the Gaussian mu of every corner, with the rounding of the quantiles added or taken off."""
-        # scipy.special takes its time to import: only who asks for mu pays
-        from scipy.special import ndtri_exp
-
-        power, alpha = ndtri_exp(self.log_power), ndtri_exp(self.log_alpha)
+        power, alpha = (log_quantile(x, log1mexp(x)) for x in (self.log_power, self.log_alpha))
         return np.asarray(power - alpha + outward * QUANTILE_ERROR * (1 + np.abs(alpha)))
 
 

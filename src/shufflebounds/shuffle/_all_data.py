@@ -11,9 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from shufflebounds._core import _binomial
+from shufflebounds._core._special import log1mexp
 from shufflebounds.profile import FloatArray
 from shufflebounds.profile._least import least, rounded
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
+from shufflebounds.tradeoff._form import log_quantile
 
 __all__ = ["MOST_USERS", "curve_of_all", "mu_of_all", "renyi_of_all"]
 
@@ -67,8 +69,6 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
 
 def mu_of_all(users: int, flip: float, upper: bool) -> float:
     """Return the largest Gaussian mu over all data, from above or below."""
-    from scipy.special import ndtri_exp
-
     error, best = _error(users), 0.0
     for zero, one in _laws(users, flip):
         above, below = zip(_tails(zero), _tails(one))
@@ -76,11 +76,12 @@ def mu_of_all(users: int, flip: float, upper: bool) -> float:
         inside = (above[0] > _SMALL) & (below[1] > _SMALL) & (below[0] > _SMALL) & (above[1] > _SMALL)
         if not inside.any():
             continue
-        quantiles = []
-        for small, large in ((above[0], below[0]), (below[1], above[1])):
-            tail = np.log(np.minimum(small, large)[inside])
-            # d Phi^-1/d log tail is below 1/|z|, and below sqrt(pi/2) everywhere
-            quantiles.append(np.where(small <= large, 1.0, -1.0)[inside] * ndtri_exp(np.minimum(tail, 0.0)))
+        with np.errstate(divide="ignore"):
+            # each from the smaller of a tail and its complement; d Phi^-1/d log tail is sqrt(pi/2) at most
+            quantiles = [
+                log_quantile(*(np.log(np.minimum(tail[inside], 1.0)) for tail in tails))
+                for tails in ((above[0], below[0]), (below[1], above[1]))
+            ]
         mu = -(quantiles[0] + quantiles[1])
         slack = 2 * 1.26 * error + 1e-14 * (np.abs(quantiles[0]) + np.abs(quantiles[1]))
         best = max(best, float((mu + (slack if upper else -slack)).max()))
@@ -88,7 +89,9 @@ def mu_of_all(users: int, flip: float, upper: bool) -> float:
         # beyond the listed tails 1 - f(alpha) <= alpha (1 - flip)/flip, worst at their end
         log_end = math.log(users * _SMALL * 2)
         far = min(log_end + math.log1p(-flip) - math.log(flip), -1e-300)
-        best = max(best, float(ndtri_exp(far) - ndtri_exp(log_end)))
+        ends = np.array([far, log_end])
+        quantiles = log_quantile(ends, log1mexp(ends))
+        best = max(best, float(quantiles[0] - quantiles[1]))
     return best
 
 

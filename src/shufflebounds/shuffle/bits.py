@@ -113,8 +113,8 @@ class ShuffledBits(PrivacyProfile):
     Trade-off curve over the worst data: up to 1024 users every m is listed, the upper side of :meth:`tradeoff` is the infimum over
     all data and the lower side its convex hull, both to 1e-12; mu is the maximum over all m and thresholds, to 1e-11. Beyond, what
     is proven for all data follows from the upper delta at some hundred eps (its log to 2e-4, and 2e-3 beyond 1e7 users), and what
-    can be attained from five data sets: for n = 1e6 the curves are then some 5e-3 of the advantage apart, mu some 3e-3 and Renyi
-    divergences less than 1e-2, relatively.
+    can be attained from five data sets: the curves are then up to 1e-2 of the advantage apart (3e-2 beyond 1e7 users), mu up to
+    1e-2 and Renyi divergences 1e-2 to 3e-2, relatively.
 
     References
     ----------
@@ -234,7 +234,7 @@ class ShuffledBits(PrivacyProfile):
 
     @property
     def _sampling(self) -> float:
-        return 0.3
+        return 0.12 if self.users <= 10**7 else 0.3
 
     def _tried(self) -> list[DominatingPair]:
         """Return pairs of some data, among which the worst nearly is: few ones for eps > 0, half of them at eps = 0."""

@@ -86,7 +86,8 @@ class _UniformClones(PrivacyProfile):
     @property
     def _sampling(self) -> float:
         # a value of delta costs some 20 sqrt(n rate) steps of 5 ns
-        return 0.01 if self.users * self._rate() < 1e7 else 0.1 if self.users * self._rate() < 1e10 else 0.5
+        clones = self.users * self._rate()
+        return 0.01 if clones < 1e7 else 0.03 if clones < 1e9 else 0.2 if clones < 1e11 else 0.5
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,9 @@ class Clones(_UniformClones):
     The sum runs over the clones that matter, about 20 sqrt(n e^-eps0) of them, each in a few nanoseconds; the two sides
     are a few 1e-12 apart, relatively, or some ulp of the logarithm where that is coarser; their middle is good to 1e-13.
 
-    Up to 512 users a trade-off curve has all vertices of the pair, to 1e-12; beyond, its sides are enclosed by delta.
+    Up to 512 users a trade-off curve has all vertices of the pair, to 1e-12. Beyond, its sides are enclosed by delta, a relative
+    1e-3 apart in delta = 1e-6 up to 1e7 clones, 1e-2 up to 1e9; further out, where each value of delta takes long, the gap grows
+    to 0.1 (1e12 users).
 
     References
     ----------
