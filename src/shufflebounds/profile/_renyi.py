@@ -3,8 +3,8 @@ r"""Renyi divergences of a pair from its hockey sticks in both directions, enclo
 .. math:: \mathrm{E}_Q[(P/Q)^a] = 1 + a (a-1) \int_0^\infty e^{(a-1)t} H_{e^t}(P\|Q) + e^{-at} H_{e^t}(Q\|P)\,dt
 
 (the integral of an f-divergence over hockey sticks, I. Sason, S. Verdu, f-divergence inequalities, 2016, with f = x^a), and for
-a = 1 the divergence itself is the integral. All terms are positive: small divergences keep their relative accuracy. Between samples H is
-enclosed by straight lines in e^t.
+a = 1 the divergence itself is the integral. All terms are positive: small divergences keep their relative accuracy. Between
+samples H is enclosed by straight lines in e^t.
 """
 
 from __future__ import annotations

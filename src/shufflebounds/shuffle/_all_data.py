@@ -90,8 +90,8 @@ def mu_of_all(users: int, flip: float, upper: bool) -> float:
         log_end = math.log(users * _SMALL * 2)
         far = min(log_end + math.log1p(-flip) - math.log(flip), -1e-300)
         ends = np.array([far, log_end])
-        quantiles = log_quantile(ends, log1mexp(ends))
-        best = max(best, float(quantiles[0] - quantiles[1]))
+        far, near = log_quantile(ends, log1mexp(ends))
+        best = max(best, float(far - near))
     return best
 
 
