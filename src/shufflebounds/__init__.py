@@ -1,19 +1,24 @@
 """Exact privacy accounting for the shuffle model."""
 
-from shufflebounds import profile, published, shuffle, tails, tradeoff
+from shufflebounds import profile, published, shuffle, sweeps, tails, tradeoff
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.sweeps import SweepError, SweepInterrupted, sweep
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = [
     "DominatingPair",
     "InfeasibleError",
     "PrivacyProfile",
+    "SweepError",
+    "SweepInterrupted",
     "Tradeoff",
     "__version__",
     "profile",
     "published",
     "shuffle",
+    "sweep",
+    "sweeps",
     "tails",
     "tradeoff",
 ]
