@@ -1,6 +1,6 @@
 """Exact privacy accounting for the shuffle model."""
 
-from shufflebounds import profile, published, shuffle, sweeps, tails, tradeoff
+from shufflebounds import interop, profile, published, shuffle, sweeps, tails, tradeoff
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.sweeps import SweepError, SweepInterrupted, sweep
@@ -14,6 +14,7 @@ __all__ = [
     "SweepInterrupted",
     "Tradeoff",
     "__version__",
+    "interop",
     "profile",
     "published",
     "shuffle",
