@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shufflebounds import _validate
 
 if TYPE_CHECKING:
-    from shufflebounds.profile._base import PrivacyProfile
+    from shufflebounds.profile._outputs import Outputs
 
 __all__ = ["opendp_profile", "privacy_loss_distribution"]
 
@@ -25,7 +25,7 @@ _OUTWARD = 1e-13
 """Covers the rounding of the masses (a few ulp) and that of the sums that dp-accounting forms of them."""
 
 
-def _top(profile: PrivacyProfile, interval: float, log_tail: float) -> int:
+def _top(profile: Outputs, interval: float, log_tail: float) -> int:
     """Return the grid point from which on delta is not resolved: 0, below the tail, or as good as constant."""
     cap = MAX_POINTS * interval
     tail = max(math.exp(log_tail), 5e-324)
@@ -40,7 +40,7 @@ def _top(profile: PrivacyProfile, interval: float, log_tail: float) -> int:
                 f"and the grid may have {MAX_POINTS} points on a side"
             )
         eps = LARGEST_EPS
-    return max(1, math.ceil(eps / interval))
+    return max(1, math.ceil(float(eps) / interval))
 
 
 def _slopes(eps: FloatArray, delta: FloatArray) -> FloatArray:
@@ -54,7 +54,7 @@ def _slopes(eps: FloatArray, delta: FloatArray) -> FloatArray:
     return np.asarray(isotonic_regression(raw, weights=width, increasing=False).x)
 
 
-def privacy_loss_distribution(profile: PrivacyProfile, opposite: PrivacyProfile, interval: float, log_tail: float) -> Any:
+def privacy_loss_distribution(profile: Outputs, opposite: Outputs, interval: float, log_tail: float) -> Any:
     """Return the pessimistic distribution whose delta meets the profile's upper bound at the multiples of interval."""
     interval = _validate.real("interval", interval, 0, 10, open_low=True)
     log_tail = _validate.real("log_tail", log_tail, -700, -1)
@@ -93,7 +93,7 @@ def privacy_loss_distribution(profile: PrivacyProfile, opposite: PrivacyProfile,
     )
 
 
-def opendp_profile(profile: PrivacyProfile) -> Any:
+def opendp_profile(profile: Outputs) -> Any:
     """Return the upper bound of delta as a privacy profile of OpenDP."""
     try:
         from opendp.measures import new_privacy_profile

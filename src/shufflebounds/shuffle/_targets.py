@@ -270,9 +270,16 @@ class _Guarantee(PrivacyProfile):
     parameters: dict[str, Any]
     target: int | None
 
+    # a minimum of convex bounds is not convex
+    _convex: ClassVar[bool] = False
+
     neighbours: ClassVar[str] = (
         "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
     )
+
+    @property
+    def _sampling(self) -> float:
+        return 0.1
 
     @property
     def users(self) -> int:
