@@ -2,7 +2,7 @@
 
 from shufflebounds import interop, profile, published, shuffle, sweeps, tails, tradeoff
 from shufflebounds._validate import InfeasibleError
-from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile import DominatingPair, PrivacyProfile, compare
 from shufflebounds.sweeps import SweepError, SweepInterrupted, sweep
 from shufflebounds.tradeoff import Tradeoff
 
@@ -14,6 +14,7 @@ __all__ = [
     "SweepInterrupted",
     "Tradeoff",
     "__version__",
+    "compare",
     "interop",
     "profile",
     "published",

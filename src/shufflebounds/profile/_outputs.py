@@ -1,10 +1,12 @@
-"""What a profile gives to others: distributions for other libraries."""
+"""What a profile gives to others: distributions for other libraries, pictures, a table for notebooks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from shufflebounds.profile import _export
+from numpy.typing import ArrayLike
+
+from shufflebounds.profile import _export, _pictures
 
 __all__ = ["Outputs"]
 
@@ -97,3 +99,45 @@ class Outputs:
         True
         """
         return _export.opendp_profile(self)
+
+    def plot(self, ax: Any = None, *, eps: ArrayLike | None = None, label: str | None = None) -> Any:
+        r"""Draw :math:`\delta(\varepsilon)` on a logarithmic axis: both sides, and what lies between them shaded.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        eps : array_like, optional
+            Privacy losses in nats, finite and >= 0; by default from 0 to where delta falls below 1e-15 or stays constant.
+        label : str, optional
+            Words for the legend; by default the profile's `repr`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            It is drawn, not shown. Its y values are log10 of delta (the ticks read as delta), so they have no smallest one.
+
+        Raises
+        ------
+        ValueError
+            If `eps` lies outside its range.
+        ImportError
+            If matplotlib is not installed (extra ``plot``).
+
+        See Also
+        --------
+        shufflebounds.compare : several profiles on one picture.
+        shufflebounds.Tradeoff.plot : the trade-off function, as in ``profile.tradeoff().plot()``.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> ax = shuffle.BinomialNoise(trials=1000, prob=0.5).plot()
+        >>> ax.get_xlabel()
+        'privacy loss $\\\\varepsilon$ (nats)'
+        """
+        return _pictures.plot_profile(self, ax, eps, label)
+
+    def _repr_html_(self) -> str:
+        # a table only: a picture would cost more than the reader asked for
+        return _pictures.table(self)
