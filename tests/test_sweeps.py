@@ -5,10 +5,13 @@ import math
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import namedtuple
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -333,3 +336,16 @@ def test_bad_arguments():
         sweep(3, good)
     with pytest.raises(ValueError, match="'a', which is a parameter"):
         sweep(lambda a, b: {"a": 1.0}, good)
+
+
+def test_the_example_of_a_million(tmp_path):
+    example = Path(__file__).parents[1] / "examples" / "size_a_million.py"
+    for options in (["--workers", "2"], []):
+        file = tmp_path / "sizes.npz"
+        command = [sys.executable, str(example), "--side", "4", "--largest", "1e5", "--save", str(file), *options]
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert out.startswith("64 deployments")
+        table = np.load(file)["table"]
+        assert table.size == 64
+        row = table[37]
+        assert row["value"] == shuffle.StrongerClones(int(row["users"]), float(row["local_eps"])).epsilon(float(row["delta"]))
