@@ -34,7 +34,7 @@ def test_picture(capsys, tmp_path, kind):
 def test_csv_of_delta(capsys, tmp_path):
     file = tmp_path / "curve.csv"
     assert run(capsys, *NOISE, "--kind", "profile", "--out", str(file), "--points", "33")[0] == 0
-    rows = list(csv.DictReader(file.open()))
+    rows = list(csv.DictReader(file.read_text().splitlines()))
     assert len(rows) == 33
     noise = shuffle.BinomialNoise(1000, 0.5)
     for row in rows:

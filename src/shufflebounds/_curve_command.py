@@ -71,13 +71,14 @@ def _picture(profile: PrivacyProfile, kind: str, out: str) -> None:
         raise ValueError(f"out={out!r} needs matplotlib: pip install 'shufflebounds[plot]'") from None
     with matplotlib.rc_context({"savefig.dpi": 150}):
         # a figure of its own, without pyplot: a command has no display
-        ax = Figure(figsize=(6.0, 4.5), layout="constrained").add_subplot()
+        figure = Figure(figsize=(6.0, 4.5), layout="constrained")
+        ax = figure.add_subplot()
         if kind == "tradeoff":
             profile.tradeoff().plot(ax, label=_pictures.name_of(profile))
         else:
             profile.plot(ax)
         try:
-            ax.figure.savefig(out, metadata={"Software": None})
+            figure.savefig(out, metadata={"Software": None})
         except OSError as problem:
             raise ValueError(f"out={out!r} cannot be written: {problem}") from None
 

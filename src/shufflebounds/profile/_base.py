@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, overload
 
 import numpy as np
@@ -216,9 +215,9 @@ class PrivacyProfile(Outputs, ABC):
         """How far apart delta is sampled for a curve, in normal quantiles: the dearer delta, the further."""
         return 0.01
 
-    def _rtol(self, best: float) -> float:
-        """Return how far apart, relatively, the sides of mu and of Renyi divergences may stay."""
-        return best if self._sampling < 0.1 else 0.01 * self._sampling
+    def _effort(self, rtol: float, most: int) -> tuple[float, int]:
+        """Return how far apart the sides of mu and of a Renyi divergence may stay, relatively, and the most evaluations."""
+        return (rtol, most) if self._sampling < 0.1 else (0.01 * self._sampling, most // 2**4)
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
         """Return samples of H(Q||P) and of H(P||Q), where the guarantee is that of a pair (P, Q)."""
@@ -318,7 +317,7 @@ class PrivacyProfile(Outputs, ABC):
         pairs = self._listed()
         if pairs:
             return max(pair.gdp_mu(bound=bound) for pair in pairs)
-        return gdp_mu(*self._samples(0.05), upper=upper, rtol=self._rtol(1e-7))
+        return gdp_mu(*self._samples(0.05), upper, *self._effort(1e-7, 1500))
 
     @overload
     def rdp(self, order: float, *, bound: Bound = ...) -> float: ...
@@ -381,5 +380,5 @@ class PrivacyProfile(Outputs, ABC):
         reverse, own = self._samples(0.05)
         pure = self._pure_epsilon()
         largest = pure if upper else self._last_positive(pure)
-        one = partial(renyi, own, reverse, upper=upper, rtol=self._rtol(1e-6))
-        return np.array([one(float(a)) if a < math.inf else largest for a in orders])
+        rtol, most = self._effort(1e-6, 2**13)
+        return np.array([renyi(own, reverse, float(a), upper, rtol, most) if a < math.inf else largest for a in orders])

@@ -369,6 +369,10 @@ class OfEveryUser(_Guarantee):
 
     _seen: list[int] = field(default_factory=list, init=False)
 
+    @property
+    def _sampling(self) -> float:
+        return 0.3
+
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))
 
