@@ -134,7 +134,7 @@ class Outputs:
         >>> from shufflebounds import shuffle
         >>> ax = shuffle.BinomialNoise(trials=1000, prob=0.5).plot()
         >>> ax.get_xlabel()
-        'privacy loss $\\\\varepsilon$ (nats)'
+        'privacy loss $\\varepsilon$ (nats)'
         """
         return _pictures.plot_profile(self, ax, eps, label)
 

@@ -330,7 +330,7 @@ class Answers:
         >>> from shufflebounds import Tradeoff
         >>> ax = Tradeoff.gaussian(1.0).plot(label="Gaussian, mu = 1")
         >>> [text.get_text().partition("\n")[0] for text in ax.get_legend().get_texts()]
-        ['perfect privacy, $1-\\\\alpha$', 'Gaussian, mu = 1']
+        ['perfect privacy, $1-\\alpha$', 'Gaussian, mu = 1']
         """
         ax = plotting.axes(ax)
         plotting.tradeoff_frame(ax, "Trade-off function")
