@@ -181,7 +181,10 @@ class _ListedPair(DominatingPair):
         if self._missing() or self.reverse()._missing():
             return super()._rdp(orders, upper)
         value = np.asarray(renyi_divergence(self.log_p, self.log_q, orders))
-        return np.maximum(0.0, value + (_LISTED_ERROR if upper else -_LISTED_ERROR) * (1 + value))
+        if upper:
+            return np.minimum(value + _LISTED_ERROR * (1 + value), self._pure_epsilon())
+        with np.errstate(invalid="ignore"):
+            return np.where(value < np.inf, np.maximum(value - _LISTED_ERROR * (1 + value), 0.0), np.inf)
 
     def _losses(self) -> tuple[FloatArray, FloatArray]:
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)

@@ -12,6 +12,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _compound, _tradeoff
 from shufflebounds.profile import Bound, FloatArray, PrivacyProfile
+from shufflebounds.profile._least import rounded
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Clones", "StrongerClones"]
@@ -69,7 +70,7 @@ class _UniformClones(PrivacyProfile):
             return Tradeoff._of(*(laws - error))
         place = np.argsort(laws[0] - laws[1], kind="stable")
         knots = _tradeoff.tradeoff_knots(*(law[place] for law in np.minimum(laws + error, 0.0)))
-        return Tradeoff.from_knots(*(np.minimum(knots[row], 0.0) for row in (0, 2)))
+        return rounded(knots[0], knots[2], upper=True)
 
     def _listed_laws(self) -> FloatArray:
         """Return the logarithms of both laws of (number of clones, ones among the messages), for all outcomes."""
