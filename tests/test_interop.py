@@ -140,6 +140,27 @@ def test_import_encloses_the_distribution(name):
     assert profile.epsilon(1e-2) == pytest.approx(theirs, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("name", plds())
+def test_the_sweep_over_many_eps_encloses_the_sum_at_one(name):
+    eps = np.sort(np.concatenate([np.linspace(0, 6, 50), 1e-2 * np.arange(0, 300, 9)]))
+    for pair in interop.from_dp_accounting(plds()[name]).pairs():
+        for each in (pair, pair.reverse()):
+            lower, upper = each.log_delta(eps, bound="lower"), each.log_delta(eps)
+            for e, low, high in zip(eps.tolist(), lower, upper):
+                # one eps at a time, term by term
+                assert low <= each.log_delta(e)
+                assert high >= each.log_delta(e, bound="lower")
+            held = lower > -40
+            assert (upper[held] - lower[held] <= 1e-9).all()
+
+
+def test_a_large_import_goes_back_out():
+    pld = pld_module.from_gaussian_mechanism(1.0)
+    back = interop.from_dp_accounting(pld).to_dp_accounting(interval=1e-3)
+    for eps in (0.0, 0.5, 1.0, 4.0):
+        assert back.get_delta_for_epsilon(eps) == pytest.approx(pld.get_delta_for_epsilon(eps), rel=1e-9)
+
+
 def test_import_of_infinite_loss_and_of_nothing():
     parameters = pytest.importorskip("dp_accounting.pld.common").DifferentialPrivacyParameters(1.0, 0.25)
     profile = interop.from_dp_accounting(pld_module.from_privacy_parameters(parameters))
