@@ -63,4 +63,5 @@ def _crossings(log_alpha: Floats, first: Floats, second: Floats) -> Floats:
         gap = np.exp(first) - np.exp(second)
         places = np.flatnonzero(gap[:-1] * gap[1:] < 0)
         part = gap[places] / (gap[places] - gap[places + 1])
-        return np.logaddexp(np.log1p(-part) + log_alpha[places], np.log(part) + log_alpha[places + 1])
+        out: Floats = np.logaddexp(np.log1p(-part) + log_alpha[places], np.log(part) + log_alpha[places + 1])
+    return out
