@@ -187,7 +187,7 @@ def test_gaussian_of_extreme_mu():
         f = Tradeoff.gaussian(mu)
         # delta(0) = mu phi(0) to first order
         assert f.log_delta(0.0) == pytest.approx(math.log(mu) - math.log(2 * math.pi) / 2, rel=1e-14)
-        assert f.log_delta(1.0) == -math.inf
+        assert f.log_delta(1.0) < -1e199
         assert f.log_delta(-1.0) == pytest.approx(math.log(-math.expm1(-1.0)), rel=1e-14)
         assert f.beta([0.0, 0.3, 1.0]) == pytest.approx([1.0, 0.7, 0.0], rel=1e-14)
     f = Tradeoff.gaussian(1e6)

@@ -72,7 +72,7 @@ class _Lines:
         ends = self.ends()
         x = np.minimum(self.meets, np.minimum(ends[:-1], ends[1:]))
         out = np.empty((4, x.size))
-        out[0], out[1] = x, log1mexp(x)
+        out[0], out[1] = x, _rest(x)
         one, two = self.below(x, slice(None, -1)), self.below(x, slice(1, None))
         out[2], out[3] = np.minimum(one[0], two[0]), np.maximum(one[1], two[1])
         return out
@@ -113,6 +113,12 @@ def _down(rest: FloatArray) -> FloatArray:
     return np.array([np.minimum(y, np.where(rest > -np.inf, -5e-324, 0.0)), rest])
 
 
+def _rest(x: FloatArray) -> FloatArray:
+    """Return log(1 - e^x), rounded up: a level read from it lies no further right."""
+    rest: FloatArray = np.minimum(log1mexp(x) * (1 - 4 * UNIT) + 4 * UNIT, 0.0)
+    return rest
+
+
 def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
     """Drop the lines near slope -1 that the other family tops, and return the vertex between the two families, or its end."""
     while steep.size and flat.size:
@@ -134,7 +140,7 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
     # one family alone ends where its flattest line meets 0
     while (x := float(lines.ends()[0])) <= lines.reach:
         lines.drop()
-    end = np.array([[x], [float(log1mexp(np.array([x]))[0])], [-np.inf], [0.0]])
+    end = np.array([[x], [float(_rest(np.array([x]))[0])], [-np.inf], [0.0]])
     return end if steep.size else end[[2, 3, 0, 1]]
 
 
@@ -151,7 +157,7 @@ def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
     y -= 8 * UNIT * (1 + abs(y)) if y > -math.inf else 0.0
     two = np.array([min(y, 0.0)])
     beta = np.minimum(one[0], two)
-    return np.array([at, log1mexp(at), beta, np.maximum(one[1], log1mexp(two))])
+    return np.array([at, _rest(at), beta, np.maximum(one[1], log1mexp(two))])
 
 
 def _log_minus(a: float, b: float) -> float:
