@@ -74,7 +74,8 @@ def _picture(profile: PrivacyProfile, kind: str, out: str) -> None:
         figure = Figure(figsize=(6.0, 4.5), layout="constrained")
         ax = figure.add_subplot()
         if kind == "tradeoff":
-            profile.tradeoff().plot(ax, label=_pictures.name_of(profile))
+            profile.tradeoff().plot(ax)
+            ax.set_title(f"Trade-off function\n{_pictures.name_of(profile)}", fontsize="medium")
         else:
             profile.plot(ax)
         try:

@@ -7,6 +7,7 @@ colours run out. Values of delta are drawn as their logarithms, so that 1e-3000 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,6 +59,9 @@ def draw_tradeoff(
     ax: Any, alpha: FloatArray, beta: FloatArray, *, label: str, place: int = 0, advantage: float | None = None, shade: bool = False
 ) -> None:
     """Draw one trade-off function, and its advantage as the longest way down from the diagonal."""
+    if shade:
+        # alone in its picture, with its legend in the corner that the curve leaves free, which is narrow
+        label = textwrap.fill(label, 34, break_long_words=False)
     if advantage is not None:
         label = f"{label}\nadvantage {advantage:.3g}"
     look = style(place)

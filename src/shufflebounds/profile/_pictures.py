@@ -111,7 +111,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
     if len(labels) != len(profiles):
         raise ValueError(f"labels={labels!r} must hold {len(profiles)} words, one for each profile")
     losses = losses_shown(profiles, eps) if kind == "profile" else None
-    wide = len(profiles) > 4
+    wide = len(profiles) > 4 or (kind == "tradeoff" and max(map(len, labels)) > 24)
     ax = plotting.axes(ax, wide=wide)
     title = names[0] if len(set(names)) == 1 else "comparison"
     if losses is None:
