@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import pickle
 import threading
-import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -17,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._sweep_batch import Array, Columns, Reply, run_batch
 
 __all__ = ["SweepError", "SweepInterrupted", "sweep"]
-
-Array = NDArray[Any]
-Columns = dict[str, Array]
 
 _BATCH_SECONDS = 0.2
 """Aim for one batch: at least 0.1 s, so that the 11 ms which a round trip costs on a cluster do not count."""
@@ -103,106 +98,6 @@ class _Grid:
         return [column[place] for column, place in zip(self.columns.values(), places)]
 
 
-@dataclass(frozen=True)
-class _Reply:
-    """The answers of a batch, as columns, and how it ended."""
-
-    rows: int
-    columns: Columns
-    seconds: float
-    interrupted: bool = False
-    failure: Exception | None = None
-
-
-def _run_batch(
-    function: Callable[..., Any], names: tuple[str, ...], columns: list[Array], home: int, stop: threading.Event | None
-) -> _Reply:
-    """Call the function on every row; what was answered before a failure or an interrupt is kept."""
-    started = time.perf_counter()
-    answers: list[Any] = []
-    failure: Exception | None = None
-    interrupted = False
-    try:
-        for values in zip(*(column.tolist() for column in columns)):
-            if stop is not None and stop.is_set():
-                interrupted = True
-                break
-            answers.append(function(**dict(zip(names, values))))
-    except KeyboardInterrupt:
-        interrupted = True
-    except Exception as problem:
-        failure = _portable(problem, home)
-    answered, rows = _as_columns(answers)
-    if rows < len(answers) and failure is None:
-        failure = TypeError(
-            f"function returned {answers[rows]!r}: it must return a number, or a tuple or mapping of numbers, "
-            "the same fields in every row"
-        )
-    return _Reply(rows, answered, time.perf_counter() - started, interrupted, failure)
-
-
-def _portable(problem: Exception, home: int) -> Exception:
-    """Return the exception, or one that survives pickling, with its traceback as a note where it has to leave the process."""
-    if os.getpid() == home:
-        return problem
-    problem.add_note("".join(traceback.format_exception(problem)))
-    try:
-        pickle.loads(pickle.dumps(problem))
-    except Exception:
-        return RuntimeError("".join(traceback.format_exception(problem)))
-    return problem
-
-
-def _fields(answer: Any) -> tuple[str, ...]:
-    """Return the names of an answer's fields."""
-    if isinstance(answer, Mapping):
-        return tuple(answer)
-    if isinstance(answer, tuple):
-        return tuple(getattr(answer, "_fields", (f"value{i}" for i in range(len(answer)))))
-    return ("value",)
-
-
-def _values(answer: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
-    """Return an answer's values in the order of the names, None where its fields are others."""
-    found = _fields(answer)
-    if isinstance(answer, Mapping):
-        return tuple(answer[name] for name in names) if set(found) == set(names) else None
-    if found != names:
-        return None
-    return answer if isinstance(answer, tuple) else (answer,)
-
-
-def _numbers(values: Sequence[Any]) -> Array | None:
-    """Return the values as numbers, None where one of them is no number."""
-    try:
-        array = np.array(values)
-        if array.dtype.kind == "O" and all(isinstance(value, int | float) for value in values):
-            # integers beyond 64 bits
-            array = array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return array if array.ndim == 1 and array.dtype.kind in "biuf" else None
-
-
-def _as_columns(answers: list[Any]) -> tuple[Columns, int]:
-    """Return the answers as columns, up to the first that is no number or has other fields than the first."""
-    if not answers:
-        return {}, 0
-    names = _fields(answers[0])
-    if not isinstance(answers[0], Mapping | tuple):
-        whole = _numbers(answers)
-        if whole is not None:
-            return {"value": whole}, len(answers)
-    rows = [_values(answer, names) for answer in answers]
-    good = next((i for i, row in enumerate(rows) if row is None), len(rows))
-    columns = [_numbers(column) for column in zip(*rows[:good])]
-    if any(column is None for column in columns):
-        good = next((i for i, row in enumerate(rows[:good]) if any(_numbers([value]) is None for value in row or ())), 0)
-        columns = [_numbers(column) for column in zip(*rows[:good])]
-    found = {name: column for name, column in zip(names, columns) if isinstance(name, str) and column is not None}
-    return (found, good) if found and len(found) == len(names) else ({}, 0)
-
-
 class _Here(Executor):
     """Run a batch where it is submitted: the sweep without workers."""
 
@@ -222,7 +117,7 @@ class _Results:
         self.done = np.zeros(grid.rows, dtype=np.bool_)
         self.columns: Columns | None = None
 
-    def add(self, start: int, reply: _Reply) -> None:
+    def add(self, start: int, reply: Reply) -> None:
         """Put the answers of one batch in their place."""
         if not reply.rows:
             return
@@ -413,7 +308,7 @@ def _run(
 ) -> Array:
     """Keep the executor busy until all rows are in, or one fails."""
     results = _Results(grid)
-    pending: dict[Future[_Reply], int] = {}
+    pending: dict[Future[Reply], int] = {}
     error: SweepError | SweepInterrupted | None = None
     try:
         error = _keep_busy(function, grid, executor, show, stop, results, pending)
@@ -444,7 +339,7 @@ def _keep_busy(
     show: Callable[[int, int], Any],
     stop: threading.Event | None,
     results: _Results,
-    pending: dict[Future[_Reply], int],
+    pending: dict[Future[Reply], int],
 ) -> SweepError | SweepInterrupted | None:
     names = tuple(grid.columns)
     workers = getattr(executor, "_max_workers", None) or _UNKNOWN_WORKERS
@@ -456,7 +351,7 @@ def _keep_busy(
         while begun < total and len(pending) < limit:
             columns = grid.take(np.arange(begun, min(begun + size, total)))
             try:
-                future = executor.submit(_run_batch, function, names, columns, os.getpid(), stop)
+                future = executor.submit(run_batch, function, names, columns, os.getpid(), stop)
             except RuntimeError as problem:
                 return _failed(f"the executor takes no work: {problem}", problem)
             pending[future] = begun
@@ -501,7 +396,7 @@ def _spelled(grid: _Grid, row: int) -> str:
     return ", ".join(f"{name}={value.tolist()[0]!r}" for name, value in zip(grid.columns, values))
 
 
-def _drain(pending: dict[Future[_Reply], int], results: _Results) -> None:
+def _drain(pending: dict[Future[Reply], int], results: _Results) -> None:
     """Cancel what has not begun, and wait a little for what has."""
     running = [future for future in pending if future.running() or future.done()]
     # some executors (dask) never call a batch running: there, all of the few that are under way are waited for
