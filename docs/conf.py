@@ -38,7 +38,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized")}
+_PAGES = ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized", "sweeps", "plots", "interop")
+html_sidebars = {name: [] for name in _PAGES}
 html_show_sourcelink = False
 
 

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from shufflebounds import _budgets_command, shuffle
+from shufflebounds import _budgets_command, _curve_command, shuffle
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import Bound, PrivacyProfile
 
@@ -95,8 +95,9 @@ def _parse(option: str, text: str) -> int | float | str:
 
 def _add_mechanisms(
     command: argparse.ArgumentParser, names: Iterable[str], extra: dict[str, str], *, parameters: bool
-) -> None:
+) -> list[argparse.ArgumentParser]:
     """Give the command one sub-command a mechanism, with the mechanism's options and the extra ones."""
+    subs: list[argparse.ArgumentParser] = []
     choices = command.add_subparsers(dest="mechanism", required=True, metavar="MECHANISM", parser_class=_Parser)
     for name in names:
         mechanism = MECHANISMS[name]
@@ -115,6 +116,8 @@ def _add_mechanisms(
             )
         sub.add_argument("--json", action="store_true", help="print JSON for tools")
         sub.add_argument("--explain", action="store_true", help="print the theorem and the neighbour relation")
+        subs.append(sub)
+    return subs
 
 
 def _calibration_options(mechanism: Mechanism) -> dict[str, str]:
@@ -138,6 +141,10 @@ def _parser() -> argparse.ArgumentParser:
     calibrate_command = commands.add_parser("calibrate", help="the cheapest parameters that meet a target")
     ready = [name for name, mechanism in MECHANISMS.items() if mechanism.calibrate is not None]
     _add_mechanisms(calibrate_command, ready, eps | delta, parameters=False)
+
+    curve_command = commands.add_parser("curve", help="the trade-off function or delta(eps), as a picture or a table")
+    for sub in _add_mechanisms(curve_command, MECHANISMS, {}, parameters=True):
+        _curve_command.add_arguments(sub, partial(_parse, ""))
 
     text = "eps of users who each have a local budget of their own"
     _budgets_command.add_arguments(commands.add_parser("personalized", help=text, description=text), partial(_parse, ""))
@@ -251,6 +258,21 @@ def _answer(arguments: argparse.Namespace) -> None:
     _print(_report(arguments.mechanism, profile, asked, answers), arguments)
 
 
+def _curve(arguments: argparse.Namespace) -> None:
+    """Write one mechanism's curve into a file."""
+    _curve_command.check_out(arguments.out, arguments.points)
+    mechanism = MECHANISMS[arguments.mechanism]
+    profile = mechanism.build(**{name: getattr(arguments, name) for name in mechanism.options})
+    report = _report(arguments.mechanism, profile, {}, {})
+    _curve_command.write(profile, arguments, report, _json)
+    if arguments.json:
+        print(_json({**report, "out": arguments.out}))
+        return
+    print(f"wrote {arguments.out}")
+    if arguments.explain:
+        print(_table([("theorem", report["theorem"]), ("neighbours", report["neighbours"])]))
+
+
 def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
     """Answer one line of a deployments file."""
     name = (row.get("mechanism") or "").strip()
@@ -327,6 +349,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "deployments":
             _deployments(arguments)
+        elif arguments.command == "curve":
+            _curve(arguments)
         elif arguments.command == "personalized":
             profile, asked, answers = _budgets_command.personalized(arguments)
             _print(_report("personalized-clones", profile, asked, answers, {}), arguments)

@@ -2,5 +2,6 @@
 
 from shufflebounds.profile._base import Bound, FloatArray, PrivacyProfile
 from shufflebounds.profile._pair import DominatingPair
+from shufflebounds.profile._pictures import compare
 
-__all__ = ["Bound", "DominatingPair", "FloatArray", "PrivacyProfile"]
+__all__ = ["Bound", "DominatingPair", "FloatArray", "PrivacyProfile", "compare"]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds.profile._dual import curve, gdp_mu
 from shufflebounds.profile._least import least
+from shufflebounds.profile._outputs import Outputs
 from shufflebounds.profile._renyi import renyi
 from shufflebounds.profile._roots import solve
 from shufflebounds.profile._samples import Samples
@@ -29,7 +30,7 @@ _SIDES = ("lower", "upper")
 _EXP_SLACK = 4 * np.finfo(float).eps
 
 
-class PrivacyProfile(ABC):
+class PrivacyProfile(Outputs, ABC):
     r"""A privacy profile, the function :math:`\delta(\varepsilon)` of a mechanism, enclosed on both sides.
 
     .. math:: \delta(\varepsilon) = \max_{(P, Q)} \sum_y \max(0, P(y) - e^\varepsilon Q(y))

@@ -38,6 +38,9 @@ class DominatingPair(PrivacyProfile):
             The pair (Q, P).
         """
 
+    def _opposite(self) -> DominatingPair:
+        return self.reverse()
+
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return this pair alone.
 

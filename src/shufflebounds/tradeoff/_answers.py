@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
+from shufflebounds import _validate, plotting
 from shufflebounds.tradeoff._form import FloatArray, Form
 
 __all__ = ["Answers"]
@@ -300,3 +300,50 @@ class Answers:
         (0.7, 0.6)
         """
         return type(self)(self._form.convex_hull())
+
+    def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
+        r"""Draw the curve with the diagonal of perfect privacy and the advantage, the longest way down from it.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        label : str, optional
+            Words for the legend.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            It is drawn, not shown.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed (extra ``plot``).
+
+        See Also
+        --------
+        shufflebounds.compare : several on one picture.
+
+        Examples
+        --------
+        >>> from shufflebounds import Tradeoff
+        >>> ax = Tradeoff.gaussian(1.0).plot(label="Gaussian, mu = 1")
+        >>> [text.get_text().partition("\n")[0] for text in ax.get_legend().get_texts()]
+        ['perfect privacy, $1-\\alpha$', 'Gaussian, mu = 1']
+        """
+        ax = plotting.axes(ax)
+        plotting.tradeoff_frame(ax, "Trade-off function")
+        self._draw(ax, r"$f(\alpha)$" if label is None else label, shade=True)
+        plotting.legend(ax)
+        return ax
+
+    def _draw(self, ax: Any, label: str, place: int = 0, *, shade: bool = False) -> None:
+        """Draw the curve alone, with its advantage."""
+        try:
+            knots = self.knots[0]
+        except AttributeError:
+            knots = None
+        alpha = plotting.alphas(knots)
+        plotting.draw_tradeoff(ax, alpha, np.asarray(self.beta(alpha)), label=label, place=place, advantage=self.advantage(),
+                               shade=shade)
