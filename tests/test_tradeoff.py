@@ -284,7 +284,7 @@ def test_deep_levels():
 def test_knots_are_relatively_accurate(spread):
     rng = np.random.default_rng(int(spread))
     a, b = -spread * rng.random(400), -spread * rng.random(400)
-    alpha, beta = _tradeoff.tradeoff_knots(a, b)
+    alpha, _, beta, _ = _tradeoff.tradeoff_knots(a, b)
     with mpmath.workdps(40):
         for i in range(1, 400, 7):
             for value, part in ((alpha[i], a[:i]), (beta[i], b[i:])):
