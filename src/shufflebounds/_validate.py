@@ -97,6 +97,14 @@ def real_array(
     return array
 
 
+def orders(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Return value as a non-empty array of Renyi orders in [1, inf], or raise ValueError."""
+    array = floats(name, value, "a number >= 1, or inf", copy=True)
+    unlimited = array == math.inf
+    real_array(name, np.where(unlimited, 1.0, array), 1)
+    return array
+
+
 def log_values(name: str, value: ArrayLike) -> NDArray[np.float64]:
     """Return value as a non-empty float array of logarithms of probabilities, <= 0 or -inf, or raise ValueError."""
     given = _array(name, value, "a number <= 0")

@@ -270,6 +270,10 @@ class _Guarantee(PrivacyProfile):
     parameters: dict[str, Any]
     target: int | None
 
+    _sampling: ClassVar[float] = 0.1
+    # a minimum of convex bounds is not convex
+    _convex: ClassVar[bool] = False
+
     neighbours: ClassVar[str] = (
         "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
     )
