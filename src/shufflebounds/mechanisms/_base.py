@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds.profile import Bound, FloatArray, PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
+from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["UNIT", "AdditiveNoise", "LocalRandomizer", "listed_rdp", "one_sided", "orders", "phi", "product", "ratio"]
+__all__ = ["UNIT", "AdditiveNoise", "LocalRandomizer", "beside", "listed_curve", "outward", "phi", "product", "ratio"]
 
 UNIT = float(np.finfo(float).eps)
-SIDES = ("lower", "upper")
 
 
 def ratio(name: str, over: str, numerator: float, denominator: float, high: float = 1e6) -> tuple[float, float]:
@@ -44,21 +44,21 @@ def product(a: Any, b: Any) -> tuple[Any, Any]:
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-def orders(order: ArrayLike) -> FloatArray:
-    """Return Renyi orders as an array of numbers >= 1, inf welcome, or raise ValueError."""
-    given = np.asarray(order)
-    if given.dtype.kind == "f":
-        # the check of finite numbers would refuse inf
-        array = _validate.real_array("order", np.where(given == np.inf, 1.0, given), 1)
-        return np.where(given == np.inf, np.inf, array)
-    return _validate.real_array("order", order, 1)
+def outward(value: FloatArray, error: float, upper: bool) -> FloatArray:
+    """Return non-negative values moved by their relative error to the named side."""
+    return np.asarray(value * (1 + error if upper else 1 - error))
 
 
-def one_sided(value: FloatArray, error: FloatArray | float, bound: Bound) -> float | FloatArray:
-    """Return value moved by its relative error to the named side, and not below 0."""
-    upper = _validate.choice("bound", bound, SIDES) == "upper"
-    out = np.maximum(value * (1 + error) if upper else value * (1 - np.asarray(error)), 0.0)
-    return out if out.ndim else float(out)
+def beside(value: float, bound: Bound) -> float:
+    """Return the parameter of a closed curve: more of it lowers the curve, so "lower" rounds up."""
+    return math.nextafter(value, math.inf if _validate.choice("bound", bound, ("lower", "upper")) == "lower" else 0.0)
+
+
+def listed_curve(log_p: FloatArray, log_q: FloatArray, bound: Bound) -> Tradeoff:
+    """Return the curve of the noise against its shift, both listed, with their masses rounded to the named side."""
+    side = -1 if _validate.choice("bound", bound, ("lower", "upper")) == "lower" else 1
+    laws = (np.minimum(law + side * UNIT * (16 + 4 * np.where(law > -np.inf, np.abs(law), 0.0)), 0.0) for law in (log_p, log_q))
+    return Tradeoff.from_pmfs(*laws)
 
 
 def phi(x: FloatArray) -> FloatArray:
@@ -73,28 +73,6 @@ def phi(x: FloatArray) -> FloatArray:
     z = np.where(small | ~np.isfinite(x), 1.0, x)
     direct = np.where(x == -np.inf, 0.0, (np.expm1(z) - z) / (z * z))
     return np.asarray(np.where(small, series, direct))
-
-
-def listed_rdp(log_p: FloatArray, loss: FloatArray, order: FloatArray) -> FloatArray:
-    r"""Renyi divergences of a listed pair, relatively accurate however near 0 or order 1.
-
-    Since sum P (e^-L - 1) = 0, :math:`\sum P (e^{tL} - 1) = t \sum P L^2 (t \varphi(tL) + \varphi(-L))` with t = order - 1.
-    """
-    out = np.empty(order.shape)
-    for i, a in np.ndenumerate(order):
-        t = float(a) - 1
-        if t == math.inf:
-            out[i] = loss[log_p > -np.inf].max()
-            continue
-        with np.errstate(over="ignore"):
-            excess = float((np.exp(log_p) * loss**2 * (t * phi(np.minimum(t * loss, 600.0)) + phi(-loss))).sum())
-        if t * np.abs(loss).max() < 600:
-            out[i] = math.log1p(t * excess) / t if t else excess
-        else:
-            exponent = log_p + t * loss
-            top = exponent.max()
-            out[i] = (top + math.log(np.exp(exponent - top).sum())) / t
-    return out
 
 
 class LocalRandomizer(PrivacyProfile):

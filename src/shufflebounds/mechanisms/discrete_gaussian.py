@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri_exp
 
 from shufflebounds import _validate
-from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, one_sided, orders
+from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward
 from shufflebounds.profile import Bound, FloatArray
 from shufflebounds.tradeoff import Tradeoff
 
@@ -125,52 +125,40 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     def _eps_scale(self) -> float:
         return max(1.0, (self.sensitivity / self.sigma) ** 2)
 
-    def _listed(self, log_tail: float) -> tuple[FloatArray, FloatArray]:
-        """Return log P and log Q of the noise and its shift on a window; what is left out is below e^log_tail on each side."""
-        reach = math.ceil(self.sigma * math.sqrt(-2 * log_tail) + 2)
-        k = np.arange(float(-reach), reach + self.sensitivity + 1)
-        total = self._log_total()
-        return -0.5 * (k / self.sigma) ** 2 - total, -0.5 * ((k - self.sensitivity) / self.sigma) ** 2 - total
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        out = orders * (self.sensitivity / self.sigma) ** 2 / 2
+        for i, step in enumerate(orders - 1):
+            c = float(step) * self.sensitivity
+            part = c - round(c) if c < 2.0**53 else 0.0
+            if part:
+                out[i] += _log_theta_ratio(self.sigma, part) / float(step)
+        return outward(out, 512 * UNIT, upper)
 
-    def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""Renyi divergence of the noise and its shift by the sensitivity.
-
-        .. math::
-            D_a = \frac{a \Delta^2}{2\sigma^2} + \frac{1}{a-1} \ln \frac{\theta((a-1)\Delta)}{\theta(0)}, \qquad
-            \theta(c) = \sum_k e^{-(k-c)^2/(2\sigma^2)} \le \theta(0)
-
-        so that it is at most that of the normal law, and equal to it where a Delta is a whole number.
+    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
+        """Return a curve beside the trade-off function of the noise and its shift by the sensitivity.
 
         Parameters
         ----------
-        order : float or array_like
-            a >= 1; 1 is the Kullback-Leibler divergence; inf at inf.
-        bound : {"upper", "lower"}
-            The side to which the rounding is taken.
+        bound : {"lower", "upper"}
+            As in :meth:`.PrivacyProfile.tradeoff`.
 
         Returns
         -------
-        float or ndarray
-            In nats, within 1e-12 of the exact value relatively.
+        Tradeoff
+            "lower" with sigma up to 2000: through every outcome but those of mass e^-100 on each side, which are left out.
 
         Raises
         ------
         ValueError
-            If `order` is below 1, NaN or empty, or `bound` is neither word.
+            If `bound` is neither word.
         """
-        a = orders(order)
-        out = np.atleast_1d(a * (self.sensitivity / self.sigma) ** 2 / 2)
-        for i, step in enumerate(np.atleast_1d(a).ravel() - 1):
-            c = float(step) * self.sensitivity
-            part = c - round(c) if c < 2.0**53 else 0.0
-            if part:
-                out.flat[i] += _log_theta_ratio(self.sigma, part) / float(step)
-        out = out.reshape(a.shape)
-        return one_sided(out, 512 * UNIT, bound)
-
-    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
-        """Return the trade-off function of the noise and its shift by the sensitivity."""
-        raise NotImplementedError
+        if bound != "lower" or self.sigma > 2000:
+            return super().tradeoff(bound=bound)
+        reach = math.ceil(15 * self.sigma + 2)
+        k = np.arange(float(-reach), reach + self.sensitivity + 1)
+        total = self._log_total()
+        laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
+        return listed_curve(laws[0], laws[1], bound)
 
     @property
     def variance(self) -> float:

@@ -13,8 +13,9 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
 from shufflebounds import _validate
 from shufflebounds._core._special import mills_ratio
-from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, one_sided, orders, product, ratio
+from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, beside, outward, product, ratio
 from shufflebounds.profile import Bound, FloatArray
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["GaussianMechanism"]
 
@@ -198,27 +199,48 @@ class GaussianMechanism(AdditiveNoise):
     def _eps_scale(self) -> float:
         return max(1.0, self.mu**2)
 
-    def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""Renyi divergence of the noise and its shift by the sensitivity, :math:`a \mu^2/2`.
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        return outward(orders * (self.mu * self.mu / 2), 4 * UNIT, upper)
+
+    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
+        """Return the trade-off function of the noise and its shift by the sensitivity, :meth:`.Tradeoff.gaussian`.
 
         Parameters
         ----------
-        order : float or array_like
-            a >= 1; 1 is the Kullback-Leibler divergence; inf at inf.
-        bound : {"upper", "lower"}
-            The side to which the rounding is taken.
+        bound : {"lower", "upper"}
+            As in :meth:`.PrivacyProfile.tradeoff`; the sides agree to rounding.
 
         Returns
         -------
-        float or ndarray
-            In nats, within 1e-15 of the exact value relatively.
+        Tradeoff
+            In closed form.
 
         Raises
         ------
         ValueError
-            If `order` is below 1, NaN or empty, or `bound` is neither word.
+            If `bound` is neither word.
         """
-        return one_sided(orders(order) * (self.mu * self.mu / 2), 4 * UNIT, bound)
+        return Tradeoff.gaussian(beside(self.mu, bound))
+
+    def gdp_mu(self, *, bound: Bound = "upper") -> float:
+        """Return mu, rounded to the named side.
+
+        Parameters
+        ----------
+        bound : {"upper", "lower"}
+            The side of sensitivity/sigma on which the answer lies.
+
+        Returns
+        -------
+        float
+            The nearest double on that side, or the one beyond.
+
+        Raises
+        ------
+        ValueError
+            If `bound` is neither word.
+        """
+        return math.nextafter(self.mu, math.inf if _validate.choice("bound", bound, ("lower", "upper")) == "upper" else 0.0)
 
     @property
     def variance(self) -> float:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_rdp, one_sided, orders, product
+from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
 from shufflebounds.profile import Bound, FloatArray
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
 __all__ = ["GeometricMechanism"]
 
@@ -198,43 +199,41 @@ class GeometricMechanism(AdditiveNoise):
     def _pure_epsilon(self) -> float:
         return self.eps if self.bound is None else math.inf
 
-    def _listed(self) -> tuple[FloatArray, FloatArray]:
-        """Return log P of the classes k <= 0, 1..s-1, >= s of the noise without a bound, and their losses against the shift."""
-        s, rate = self.sensitivity, self._rate
-        k = np.arange(0.0, s + 1)
-        log_p = -k * rate + math.log(-math.expm1(-rate))
+    def _classes(self) -> tuple[FloatArray, FloatArray]:
+        """Return the log masses of k <= 0, 1..s-1, >= s under the noise without a bound and under its shift by s."""
+        k = np.arange(0.0, self.sensitivity + 1)
+        log_p = math.log(-math.expm1(-self._rate)) - k * self._rate
         log_p[0], log_p[-1] = 0.0, -self.eps
-        return log_p - math.log1p(math.exp(-rate)), (s - 2 * k) * rate
+        log_p -= math.log1p(math.exp(-self._rate))
+        return log_p, log_p[::-1]
 
-    def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""Renyi divergence of the noise and its shift by the sensitivity; inf where the noise is truncated.
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if self.bound is not None:
+            return np.full(orders.shape, np.inf)
+        error = UNIT * (64 + 16 * self.eps + self.sensitivity)
+        return outward(np.asarray(renyi_divergence(*self._classes(), orders)), error, upper)
 
-        .. math::
-            D_a = \frac{1}{a-1} \ln \frac{e^{(a-1)\varepsilon}\bigl(1 + (1-q) \sum_{k=1}^{\Delta-1} q^{(2a-1)k}\bigr)
-            + e^{-a\varepsilon}}{1+q}
+    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
+        """Return the trade-off function of the noise and its shift by the sensitivity.
 
         Parameters
         ----------
-        order : float or array_like
-            a >= 1; 1 is the Kullback-Leibler divergence, inf gives the budget.
-        bound : {"upper", "lower"}
-            The side to which the rounding is taken.
+        bound : {"lower", "upper"}
+            As in :meth:`.PrivacyProfile.tradeoff`; without a truncation the sides agree to rounding.
 
         Returns
         -------
-        float or ndarray
-            In nats, within 1e-12 of the exact value relatively.
+        Tradeoff
+            Piecewise linear, through every class of outcomes of equal likelihood ratio.
 
         Raises
         ------
         ValueError
-            If `order` is below 1, NaN or empty, or `bound` is neither word.
+            If `bound` is neither word.
         """
-        a = orders(order)
         if self.bound is not None:
-            return one_sided(np.full(a.shape, np.inf), 0.0, bound)
-        log_p, loss = self._listed()
-        return one_sided(listed_rdp(log_p, loss, a), UNIT * (64 + 16 * self.eps + math.log2(self.sensitivity)), bound)
+            return super().tradeoff(bound=bound)
+        return listed_curve(*self._classes(), bound)
 
     @property
     def variance(self) -> float:

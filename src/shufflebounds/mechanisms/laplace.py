@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, one_sided, orders, phi, ratio
+from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, beside, outward, phi, ratio
 from shufflebounds.profile import Bound, FloatArray
 from shufflebounds.shuffle.clones import StrongerClones
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["LaplaceMechanism"]
 
@@ -135,48 +136,37 @@ class LaplaceMechanism(AdditiveNoise):
         head, rest = self._budget()
         return math.nextafter(head, math.inf) if rest > 0 else head
 
-    def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""Renyi divergence of the noise and its shift by the sensitivity.
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        a, step, e0 = orders, orders - 1, self._budget()[0]
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            # the linear parts of the two exponentials cancel exactly: what is left is a sum of positive terms
+            grown = step * e0
+            part = a / (2 * a - 1)
+            excess = part * e0 * e0 * (step * phi(np.minimum(grown, 600.0)) + a * phi(-a * e0))
+            near = np.where(step == 0, excess, np.log1p(step * excess) / step)
+            far = e0 + np.log(np.where(a == np.inf, 0.5, part)) / step
+            value = np.where(grown < 600, near, far)
+        return outward(value, 64 * UNIT, upper)
 
-        .. math::
-            D_a = \frac{1}{a-1} \ln\Bigl(\frac{a}{2a-1} e^{(a-1)\varepsilon_0} + \frac{a-1}{2a-1} e^{-a\varepsilon_0}\Bigr)
+    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
+        """Return the trade-off function of the noise and its shift by the sensitivity, :meth:`.Tradeoff.laplace`.
 
         Parameters
         ----------
-        order : float or array_like
-            a >= 1; 1 is the Kullback-Leibler divergence :math:`\varepsilon_0 + e^{-\varepsilon_0} - 1`, inf gives
-            :math:`\varepsilon_0`.
-        bound : {"upper", "lower"}
-            The side to which the rounding is taken.
+        bound : {"lower", "upper"}
+            As in :meth:`.PrivacyProfile.tradeoff`; the sides agree to rounding.
 
         Returns
         -------
-        float or ndarray
-            In nats, within 1e-14 of the exact value relatively.
+        Tradeoff
+            In closed form.
 
         Raises
         ------
         ValueError
-            If `order` is below 1, NaN or empty, or `bound` is neither word.
-
-        Notes
-        -----
-        The linear parts of the two exponentials cancel exactly; what is left,
-        :math:`a\,\varepsilon_0^2[(a-1)\varphi((a-1)\varepsilon_0) + a\varphi(-a\varepsilon_0)]/(2a-1)` with
-        :math:`\varphi(x) = (e^x - 1 - x)/x^2`, is a sum of positive terms.
-
-        References
-        ----------
-        Mironov, I. Renyi differential privacy, 2017, Proposition 6.
+            If `bound` is neither word.
         """
-        a = orders(order)
-        step, e0 = a - 1, self._budget()[0]
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            grown = step * e0
-            excess = a / (2 * a - 1) * e0 * e0 * (step * phi(np.minimum(grown, 600.0)) + a * phi(-a * e0))
-            near = np.where(step == 0, excess, np.log1p(step * excess) / step)
-            far = e0 + np.log(np.where(a == np.inf, 0.5, a / (2 * a - 1))) / step
-        return one_sided(np.where(grown < 600, near, far), 64 * UNIT, bound)
+        return Tradeoff.laplace(beside(self._budget()[0], bound))
 
     @property
     def variance(self) -> float:

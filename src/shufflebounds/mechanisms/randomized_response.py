@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, one_sided, orders
+from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, beside, outward
 from shufflebounds.profile import Bound, FloatArray
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, StrongerClones
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RandomizedResponse"]
 
@@ -83,42 +84,36 @@ class RandomizedResponse(LocalRandomizer):
     def _pure_epsilon(self) -> float:
         return self.eps
 
-    def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""Renyi divergence of the pair, exact for the mechanism and an upper bound for every eps-DP one.
-
-        .. math:: D_a = \frac{1}{a-1} \ln \frac{\cosh((a - 1/2)\,\varepsilon)}{\cosh(\varepsilon/2)}
-
-        Parameters
-        ----------
-        order : float or array_like
-            a >= 1; 1 is the Kullback-Leibler divergence :math:`\varepsilon\tanh(\varepsilon/2)`, inf the budget.
-        bound : {"upper", "lower"}
-            The side to which the rounding is taken.
-
-        Returns
-        -------
-        float or ndarray
-            In nats, within 1e-14 of the exact value relatively.
-
-        Raises
-        ------
-        ValueError
-            If `order` is below 1, NaN or empty, or `bound` is neither word.
-
-        Notes
-        -----
-        As log1p of :math:`(e^{(a-1)\varepsilon} - 1)\frac{1-e^{-a\varepsilon}}{1+e^{-\varepsilon}}`, which does not cancel as a
-        tends to 1 or eps to 0.
-        """
-        a = orders(order)
-        step = a - 1
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        step = orders - 1
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            rate = -np.expm1(-a * self.eps) / (1 + math.exp(-self.eps))
+            # as log1p of what does not cancel as the order tends to 1 or eps to 0
+            rate = -np.expm1(-orders * self.eps) / (1 + math.exp(-self.eps))
             grown = step * self.eps
             near = np.log1p(np.expm1(np.minimum(grown, 600.0)) * rate) / step
             far = self.eps + np.log(rate) / step
             value = np.where(step == 0, self.eps * rate, np.where(grown < 600, near, far))
-        return one_sided(value, 32 * UNIT, bound)
+        return outward(value, 32 * UNIT, upper)
+
+    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
+        r"""Return the trade-off function of the two outputs, :meth:`.Tradeoff.randomized_response`.
+
+        Parameters
+        ----------
+        bound : {"lower", "upper"}
+            As in :meth:`.PrivacyProfile.tradeoff`; the sides agree to rounding.
+
+        Returns
+        -------
+        Tradeoff
+            :math:`\max\{1 - e^\varepsilon \alpha, e^{-\varepsilon}(1 - \alpha)\}`.
+
+        Raises
+        ------
+        ValueError
+            If `bound` is neither word.
+        """
+        return Tradeoff.randomized_response(beside(self.eps, bound))
 
     def prob(self, values: ArrayLike) -> float | FloatArray:
         """Chance of a one for each value.
