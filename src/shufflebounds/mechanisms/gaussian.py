@@ -308,7 +308,7 @@ def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Floa
         # the exponent of the density is rounded once more where it is not added as a logarithm
         blur = 12 + np.where(left, 2 * np.abs(log_at), 0.0)
         error[directly] = UNIT * (12 * first + blur * second) / (first - second) + 8 * UNIT
-    return value, error + 4 * UNIT * (np.abs(value) + np.abs(log_density))
+    return value, error + UNIT * (np.abs(value) + np.where(directly & (x < 0), 0.0, 1.25 * np.abs(log_density)))
 
 
 def _log_difference(c: FloatArray, h: float) -> FloatArray:
