@@ -1,6 +1,6 @@
 """Exact privacy accounting for the shuffle model."""
 
-from shufflebounds import profile, published, shuffle, tails, tradeoff
+from shufflebounds import mechanisms, profile, published, shuffle, tails, tradeoff
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
@@ -11,6 +11,7 @@ __all__ = [
     "PrivacyProfile",
     "Tradeoff",
     "__version__",
+    "mechanisms",
     "profile",
     "published",
     "shuffle",

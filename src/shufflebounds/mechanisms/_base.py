@@ -35,7 +35,7 @@ def ratio(name: str, over: str, numerator: float, denominator: float, high: floa
 
 
 def product(a: Any, b: Any) -> tuple[Any, Any]:
-    """a * b as a double-double (Dekker): no overflow below 1e150."""
+    """Return a * b as a double-double (Dekker): no overflow below 1e150."""
     p = a * b
     split = 134217729.0
     a_high = a * split - (a * split - a)

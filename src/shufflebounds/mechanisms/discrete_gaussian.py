@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
 from shufflebounds import _validate
-from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward
+from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
 from shufflebounds.profile import Bound, FloatArray
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["DiscreteGaussianMechanism"]
 
 _BELOW = 45.0       # nats below the largest term at which a sum is cut off; the rest is bounded by a geometric series
-_LARGEST = 2.0**50  # thresholds beyond it leave no room between doubles
+_LARGEST = 2.0**31  # thresholds up to here, times twice the sensitivity, are whole doubles
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     >>> from shufflebounds.mechanisms import DiscreteGaussianMechanism
     >>> noise = DiscreteGaussianMechanism(sigma=2.0)
     >>> print(f"{noise.delta(1.0):.12f} {noise.error_quantile(0.01)}")
-    0.006815617178 5.0
+    0.007248776846 5.0
     >>> round(noise.rdp(2.0), 12)
     0.25
     """
@@ -88,15 +88,18 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         near = (math.sqrt(step * step + 2 * (_BELOW + 30) / (s * s)) - step) * s * s if first > 0 else 1.6 * reach - first
         last = first + math.ceil(near) + 2
         j = first + np.arange(last - first + 1)
+        low = high = np.ones_like(j)
+        if gain_from is not None:
+            # 2 sigma^2 times the loss less eps: a whole number less a double-double, relatively accurate next to a tie
+            square, square_low = product(s, s)
+            p, p_low = product(2 * gain_from, square)
+            gap = ((d * (2 * j + d) - p) - (p_low + 2 * gain_from * square_low)) / (2 * square)
+            j, gap = j[gap > 0], gap[gap > 0]
+            low, high = -np.expm1(-gap * (1 - 6 * UNIT)), -np.expm1(-gap * (1 + 6 * UNIT))
         exponent = -0.5 * (j / s) ** 2
         top = exponent.max()
         weight = np.exp(exponent - top)
         noise = UNIT * (6 * np.abs(exponent) + 6)
-        low = high = np.ones_like(j)
-        if gain_from is not None:
-            loss = d * (2 * j + d) / (2 * s * s)
-            gap, blur = loss - gain_from, 4 * UNIT * (np.abs(loss) + gain_from)
-            low, high = -np.expm1(-np.maximum(gap - blur, 0)), -np.expm1(-np.maximum(gap + blur, 0))
         size = UNIT * (j.size + 8)
         below = float(weight @ (low * (1 - noise))) * (1 - size)
         above = float(weight @ (high * (1 + noise))) * (1 + size)
@@ -106,7 +109,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         above += (after + before) * (1 + 1e-9)
         shift = top - self._log_total()
         error = UNIT * (8 + 4 * abs(shift))
-        return shift + (math.log(below) if below > 0 else -math.inf) - error, shift + math.log(above) + error
+        return shift + math.log(below) - error, shift + math.log(above) + error
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         lower, upper = np.empty_like(eps), np.empty_like(eps)
@@ -115,7 +118,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             largest = _LARGEST * d / (s * s)
             capped = min(float(e), largest)
             m = capped * s * s / d - d / 2
-            # one term to the left, in case the threshold was rounded up: its gain is then 0 or rightly positive
+            # a term or two to the left, in case the threshold was rounded up
             start = math.floor(m - 4 * UNIT * (abs(m) + d))
             lower[i], upper[i] = self._tail_sum(float(start), capped)
             if e > largest:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
@@ -141,7 +141,7 @@ class GeometricMechanism(AdditiveNoise):
         k = np.ceil((s - e / self._rate) / 2) - 1
         k = np.where(self._gap(s - 2 * k, e) > 0, k, k - 1)
         k = np.where(self._gap(s - 2 * (k + 1), e) > 0, k + 1, k)
-        return np.maximum(k, 0)
+        return np.asarray(np.maximum(k, 0))
 
     def _free(self, e: float) -> tuple[float, float]:
         if e >= self.eps:
@@ -172,9 +172,9 @@ class GeometricMechanism(AdditiveNoise):
         ends = np.where(touching, 0.0, log_rest)
         with np.errstate(divide="ignore"):
             # log mass times 1 + q, loss - e, and what the gap's rounding is relative to; what is gained is mass * (1 - e^-gap)
-            classes = [
+            classes: list[tuple[FloatArray, FloatArray, FloatArray | float]] = [
                 # the other law is 0
-                (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))), np.inf, 0.0),
+                (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))), np.full_like(s, np.inf), 0.0),
                 # the lower end of the other law
                 (np.where(touching, -bound * rate, log_rest - np.abs(s - bound) * rate),
                  ends + self._gap(np.where(touching, 0.0, bound - np.abs(s - bound)), e), np.abs(ends)),

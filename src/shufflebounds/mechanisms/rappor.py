@@ -63,7 +63,7 @@ class Rappor(LocalRandomizer):
     >>> from shufflebounds.mechanisms import Rappor
     >>> report = Rappor(f=0.5, p=0.75, q=0.5, hashes=2)
     >>> print(f"{report.eps_permanent:.9f} {report.eps_instantaneous:.9f}")
-    4.394449155 1.074312354
+    4.394449155 1.074285864
     >>> print(f"{report.delta(0.5):.9f}")
     0.035970052
     """
