@@ -38,6 +38,10 @@ def test_delta_by_enumeration(sigma, sensitivity):
         assert noise.log_delta(asked, bound="lower") <= value <= noise.log_delta(asked)
 
 
+def theta(s, c, reach):
+    return mp.fsum(mp.exp(-(((k - c) / s) ** 2) / 2) for k in range(-reach, reach + 1))
+
+
 @pytest.mark.parametrize(("sigma", "sensitivity"), CASES)
 def test_rdp_by_enumeration(sigma, sensitivity):
     noise = DiscreteGaussianMechanism(sigma, sensitivity)
@@ -47,10 +51,10 @@ def test_rdp_by_enumeration(sigma, sensitivity):
             # sum p^a q^(1-a), its exponent completed to a square
             a = mp.mpf(order)
             reach = math.ceil(45 * sigma + 12 * sensitivity)
-            theta = lambda c: mp.fsum(mp.exp(-(((k - c) / s) ** 2) / 2) for k in range(-reach, reach + 1))
             value = a * d * d / (2 * s * s)
             if order > 1:
-                value += mp.log(theta((1 - a) * d) / theta(0)) / (a - 1)
+                moved, still = (theta(s, c, reach) for c in ((1 - a) * d, 0))
+                value += mp.log(moved / still) / (a - 1)
             lower, upper = noise.rdp(order, bound="lower"), noise.rdp(order)
             assert lower <= value <= upper
             assert upper - lower < 1e-12 * value

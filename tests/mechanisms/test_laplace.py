@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import mpmath as mp
 import numpy as np
@@ -22,7 +23,10 @@ def integral(scale, sensitivity, eps):
     """Return int (p - e^eps q)_+ by quadrature between the kinks."""
     b, d, e = mp.mpf(scale), mp.mpf(sensitivity), mp.exp(mp.mpf(eps))
     kink = (d - b * mp.mpf(eps)) / 2
-    p = lambda y: mp.exp(-abs(y) / b) / (2 * b)
+
+    def p(y):
+        return mp.exp(-abs(y) / b) / (2 * b)
+
     # left of 0 both densities are exponential
     left = mp.mpf(1) / 2 - e * mp.exp(-d / b) / 2
     return left + (mp.quad(lambda y: p(y) - e * p(y - d), [0, kink]) if kink > 0 else 0)
@@ -63,7 +67,9 @@ QUANTITIES = {
 }
 
 
-@pytest.mark.parametrize("case", [v for v in reference("survey") if any(f"/{k}" in v["id"] for k in QUANTITIES)], ids=lambda v: v["id"])
+@pytest.mark.parametrize(
+    "case", [v for v in reference("survey") if any(f"/{k}" in v["id"] for k in QUANTITIES)], ids=lambda v: v["id"]
+)
 def test_reference(case):
     answer = next(f for k, f in QUANTITIES.items() if f"/{k}" in case["id"])(case["params"])
     assert relative(answer, case["value"]) < 1e-13
@@ -96,10 +102,14 @@ def test_rdp_from_its_definition(scale, order):
 
 def test_rdp_closed_form_by_quadrature():
     noise = LaplaceMechanism(0.7)
+
+    def power(y, a):
+        b = mp.mpf(0.7)
+        return mp.exp((-a * abs(y) - (1 - a) * abs(y - 1)) / b) / (2 * b)
+
     for a in (1.5, 3):
         with mp.workdps(25):
-            p = lambda y: mp.exp(-abs(y) / mp.mpf(0.7)) / (2 * mp.mpf(0.7))
-            total = mp.quad(lambda y: p(y) ** a * p(y - 1) ** (1 - a), [-mp.inf, 0, 1, mp.inf])
+            total = mp.quad(partial(power, a=a), [-mp.inf, 0, 1, mp.inf])
         assert noise.rdp(a) == pytest.approx(float(mp.log(total) / (a - 1)), rel=1e-12)
     assert noise.rdp([1.0, math.inf])[1] == pytest.approx(1 / 0.7, rel=1e-14)
 

@@ -57,7 +57,9 @@ QUANTITIES = {
 }
 
 
-@pytest.mark.parametrize("case", [v for v in reference("survey") if any(f"/{k}" in v["id"] for k in QUANTITIES)], ids=lambda v: v["id"])
+@pytest.mark.parametrize(
+    "case", [v for v in reference("survey") if any(f"/{k}" in v["id"] for k in QUANTITIES)], ids=lambda v: v["id"]
+)
 def test_reference(case):
     answer = next(f for k, f in QUANTITIES.items() if f"/{k}" in case["id"])(case["params"])
     assert relative(answer, case["value"]) < 1e-13

@@ -65,7 +65,7 @@ class Rappor(LocalRandomizer):
     >>> print(f"{report.eps_permanent:.9f} {report.eps_instantaneous:.9f}")
     4.394449155 1.074285864
     >>> print(f"{report.delta(0.5):.9f}")
-    0.035970052
+    0.051006483
     """
 
     f: float
