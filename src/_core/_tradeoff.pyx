@@ -1,17 +1,29 @@
-"""Knots of a trade-off function: two laws in the order of their likelihood ratio, cumulated from both ends.
+"""Trade-off functions of two laws: knots in the order of the likelihood ratio, hockey sticks, lower hulls.
 
-Layer: kernels ``noexcept nogil`` (declared in _tradeoff.pxd), two functions on arrays.
+Layer: kernels ``noexcept nogil`` (declared in _tradeoff.pxd), functions on arrays.
 
 Definition. For atoms ordered by falling Q/P, the most powerful tests reject the first i of them:
     log_alpha[i] = log sum_(j < i) P(j),   log_beta[i] = log sum_(j >= i) Q(j),   i = 0..n.
-Method. Each end is summed on its own, so nothing is ever 1 - x: terms e^(x - top) with an integer top that follows the
-sum (so that differences of tops are exact), compensated; log = top + log(sum).
+    H(eps) = sum max(0, X - e^eps Y). The hull is the greatest convex, non-increasing function at or below given points.
+Method. Each end is summed on its own, so nothing is ever 1 - x, and so are 1 - alpha and 1 - beta: terms e^(x - top) with an
+integer top that follows the sum (so that differences of tops are exact), compensated; log = top + log(sum).
           The order, where the ratio is not monotone as given, is a radix sort of the ratios' bits, eleven at a time.
+          H at falling eps in one sweep, O(atoms + eps): as the threshold falls from e to e', the atoms already counted gain
+          Y(counted) (e^e - e^e') and each new one begins with X (1 - e^(e' - log X/Y)). All terms are positive; prefix sums of
+          X and of Y would cancel.
+          The hull by one scan that drops a point when the next step down is steeper. A step between two points is the
+          difference of the levels or of their complements, whichever are smaller, as top + log(-expm1(low - top)).
 Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); against python-flint at 200 bits:
-              atoms of random size, e^-50 .. e^-10          2.0e5 knots    peak 0.60    rms 0.22
-              normal laws on lattices, to log = -1e5        2.5e5 knots    peak 1.6     rms 0.35
-Cost      1e6 atoms: the knots 23 ms, to see that the order holds 1 ms, the sort where it does not 33 ms
-Source    J. Neyman, E. S. Pearson 1933; A. Neumaier 1974 for the compensated sum
+              knots, atoms of random size, e^-50 .. e^-10   2.0e5 knots    peak 0.60    rms 0.22
+              knots, normal laws on lattices, to -1e5       2.5e5 knots    peak 1.6     rms 0.35
+              H, atoms of random size, e^-50 .. e^-10       4.5e3 values   peak 2.1     rms 0.31
+              H, the same, to log = -1e5                    3.0e3 values   peak 0.48    rms 0.05
+          For H where every counted ratio exceeds e^eps by a tenth or more; nearer, an ulp of the ratio counts in full.
+          Vertices of the hull are given points. One that is dropped lies below the new chord by a few units of the logarithms
+          of the steps at most, relative to these: the hull is never too low, and too high by that.
+Cost      1e6 atoms: four sums 34 ms, to see that the order holds 1 ms, the sort where it does not 24 ms, hull 17 ms, H at
+          1000 eps 6 ms, at 1e6 eps 32 ms
+Source    J. Neyman, E. S. Pearson 1933; A. Neumaier 1974 for the compensated sum; A. M. Andrew 1979 for the hull
 """
 
 from libc.math cimport INFINITY, ceil, exp, expm1, log

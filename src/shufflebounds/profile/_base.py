@@ -48,8 +48,8 @@ class PrivacyProfile(ABC):
     theorem: ClassVar[str]
     neighbours: ClassVar[str]
 
-    _sampling: ClassVar[float] = 0.02       # of a curve, in normal quantiles of delta
-    _convex: ClassVar[bool] = True          # whether the documented delta is one, rather than a minimum of several
+    _convex: ClassVar[bool] = True
+    """Whether the documented delta is convex, rather than a minimum of several."""
 
     @abstractmethod
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -213,9 +213,19 @@ class PrivacyProfile(ABC):
         except TypeError:
             return ()
 
-    def _samples(self) -> tuple[Samples, Samples]:
+    @property
+    def _sampling(self) -> float:
+        """How far apart delta is sampled for a curve, in normal quantiles: the dearer delta, the further."""
+        return 0.01
+
+    def _effort(self, rtol: float, most: int) -> tuple[float, int]:
+        """Return how far apart the sides of mu and of a Renyi divergence may stay, relatively, and the most evaluations."""
+        return (rtol, most) if self._sampling < 0.1 else (0.01 * self._sampling, most // 2**4)
+
+    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
         """Return samples of H(Q||P) and of H(P||Q), where the guarantee is that of a pair (P, Q)."""
-        both = Samples(self._log_delta, self._pure_epsilon(), self._sampling, convex=self._convex)
+        step = max(self._sampling, least_step)
+        both = Samples(self._log_delta, self._pure_epsilon(), step, convex=self._convex)
         return both, both
 
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
@@ -310,7 +320,7 @@ class PrivacyProfile(ABC):
         pairs = self._listed()
         if pairs:
             return max(pair.gdp_mu(bound=bound) for pair in pairs)
-        return gdp_mu(*self._samples(), upper=upper)
+        return gdp_mu(*self._samples(0.05), upper, *self._effort(1e-7, 1500))
 
     @overload
     def rdp(self, order: float, *, bound: Bound = ...) -> float: ...
@@ -370,7 +380,8 @@ class PrivacyProfile(ABC):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return the divergences of the pair that the samples describe."""
-        reverse, own = self._samples()
+        reverse, own = self._samples(0.05)
         pure = self._pure_epsilon()
         largest = pure if upper else self._last_positive(pure)
-        return np.array([renyi(own, reverse, float(a), upper=upper) if a < math.inf else largest for a in orders])
+        rtol, most = self._effort(1e-6, 2**13)
+        return np.array([renyi(own, reverse, float(a), upper, rtol, most) if a < math.inf else largest for a in orders])

@@ -21,8 +21,6 @@ __all__ = ["Half", "curve", "gdp_mu", "halves"]
 
 Floats = NDArray[np.float64]
 
-MU_RTOL = 1e-7
-MU_EVALUATIONS = 1500
 QUANTILE_ERROR = 4e-15
 """Of scipy's normal quantiles of logarithms, relative."""
 
@@ -152,8 +150,8 @@ def _log_rest(log_delta: float) -> float:
     return float(log1mexp(log_delta)) if log_delta > -math.inf else 0.0
 
 
-def gdp_mu(forward: Samples, backward: Samples, *, upper: bool) -> float:
-    """Return the Gaussian mu of the curve from above or below, refined where the two are apart; the samples grow."""
+def gdp_mu(forward: Samples, backward: Samples, upper: bool, rtol: float, evaluations: int) -> float:
+    """Return the Gaussian mu of the curve from above or below, refined until the two are rtol apart; the samples grow."""
     same = forward is backward
     best = 0.0
     while True:
@@ -162,12 +160,12 @@ def gdp_mu(forward: Samples, backward: Samples, *, upper: bool) -> float:
         best = max([best, *(float(half.mu(-1).max(initial=0.0)) for half in (below[:1] if same else below))])
         most = max(float(half.mu(1).max(initial=0.0)) for half in above)
         unlimited = max(half.rest for half in above) > -math.inf
-        done = most <= best * (1 + MU_RTOL) or (unlimited and upper)
+        done = most <= best * (1 + rtol) or unlimited
         wanted = 0
         for half, samples in zip(above[:1] if same else above, (forward, backward)):
-            if done or samples.evaluations >= MU_EVALUATIONS:
+            if done or samples.evaluations >= evaluations:
                 continue
-            open_ = half.mu(1) > best * (1 + MU_RTOL)
+            open_ = half.mu(1) > best * (1 + rtol)
             left, right = half.left[open_], half.right[open_]
             wide = right - left > 1e-12 * right
             before = samples.evaluations

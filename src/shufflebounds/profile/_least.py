@@ -25,16 +25,20 @@ def _of_two(first: Tradeoff, second: Tradeoff, upper: bool) -> Tradeoff:
     log_alpha = np.union1d(first.knots[0], second.knots[0])
     values = np.asarray(first.log_beta(log_alpha)), np.asarray(second.log_beta(log_alpha))
     log_beta = np.minimum(*values)
+    # a knot of the curve that lies above lies on a straight piece of the other
+    kept = np.isin(log_alpha, first.knots[0]) & (values[0] <= values[1]) | np.isin(log_alpha, second.knots[0]) & (
+        values[1] <= values[0])
+    kept[[0, -1]] = True
     if upper:
         # between knots both are straight, and their minimum has a corner where they cross
         crossing = _crossings(log_alpha, *values)
         at = np.minimum(np.asarray(first.log_beta(crossing)), np.asarray(second.log_beta(crossing)))
-        order = np.argsort(np.append(log_alpha, crossing), kind="stable")
-        log_alpha, log_beta = np.append(log_alpha, crossing)[order], np.append(log_beta, at)[order]
+        log_alpha, log_beta = np.append(log_alpha[kept], crossing), np.append(log_beta[kept], at)
+        order = np.argsort(log_alpha, kind="stable")
+        log_alpha, log_beta = log_alpha[order], log_beta[order]
         log_beta = np.minimum(np.maximum.accumulate((log_beta + 4 * _UNIT)[::-1])[::-1], 0.0)
-        # a knot on the line between its neighbours, up to rounding, stays: it does no harm
         return Tradeoff.from_knots(log_alpha, log_beta)
-    return Tradeoff.from_knots(log_alpha, np.minimum.accumulate(log_beta - 4 * _UNIT))
+    return Tradeoff.from_knots(log_alpha[kept], np.minimum.accumulate(log_beta[kept] - 4 * _UNIT))
 
 
 def _crossings(log_alpha: Floats, first: Floats, second: Floats) -> Floats:

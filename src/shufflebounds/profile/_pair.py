@@ -53,10 +53,10 @@ class DominatingPair(PrivacyProfile):
         """Whether some outcome is possible under one law only."""
         return False
 
-    def _samples(self) -> tuple[Samples, Samples]:
-        reverse = self.reverse()
+    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
+        reverse, step = self.reverse(), max(self._sampling, least_step)
         pure, back = self._pure_epsilon(), reverse._pure_epsilon()
-        return Samples(reverse._log_delta, back, self._sampling), Samples(self._log_delta, pure, self._sampling)
+        return Samples(reverse._log_delta, back, step), Samples(self._log_delta, pure, step)
 
     def _listed(self) -> tuple[DominatingPair, ...]:
         # its own answers, not those of a list

@@ -19,10 +19,6 @@ __all__ = ["renyi"]
 
 Floats = NDArray[np.float64]
 
-RTOL = 1e-6
-"""How far apart the sides may stay, relatively, where the sides of delta allow it."""
-
-EVALUATIONS = 2**13
 QUADRATURE = 1e-12
 """Relative error of a piece, that of the rule (below 1e-15) and of its logarithms."""
 
@@ -74,8 +70,11 @@ def _beyond(samples: Samples, power: float) -> float:
     return float(samples.high[-1]) + power * float(samples.eps[-1]) - math.log(-power) if power < 0 else math.inf
 
 
-def renyi(own: Samples, reverse: Samples, order: float, *, upper: bool) -> float:
-    """Return D_order(P||Q) from above or below; own samples H(P||Q), reverse H(Q||P). The samples grow."""
+def renyi(own: Samples, reverse: Samples, order: float, upper: bool, rtol: float, most: int) -> float:
+    """Return D_order(P||Q) from above or below; own samples H(P||Q), reverse H(Q||P).
+
+    The samples grow until the sides are rtol apart, relatively, or there are `most` of them.
+    """
     powers = order - 1, -order
     sides = ((own, powers[0]), (reverse, powers[1])) if own is not reverse else ((own, powers[0]), (own, powers[1]))
     while True:
@@ -85,7 +84,7 @@ def renyi(own: Samples, reverse: Samples, order: float, *, upper: bool) -> float
         beyond = max(_beyond(s, power) for s, power in sides)
         if upper and beyond == math.inf:
             return math.inf
-        if high == -math.inf or high - low <= RTOL:
+        if high == -math.inf or high - low <= rtol:
             break
         wanted = 0
         share = max(sum(gap.size for _, _, gap in parts), 1)
@@ -93,9 +92,9 @@ def renyi(own: Samples, reverse: Samples, order: float, *, upper: bool) -> float
         if own is reverse:
             gaps = [np.logaddexp(*gaps)]
         for (samples, _), gap in zip(sides, gaps):
-            if samples.evaluations >= EVALUATIONS:
+            if samples.evaluations >= most:
                 continue
-            allowed = max(low, high - 50) + math.log(RTOL / 2 / share)
+            allowed = max(low, high - 50) + math.log(rtol / 2 / share)
             width = np.diff(samples.eps)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
             # where the sides of delta are as far apart as the interval falls, more samples say nothing

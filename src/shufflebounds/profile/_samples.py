@@ -68,7 +68,7 @@ class Samples:
         while self.pure == math.inf and self._at(end) > -0.5 * DEPTH**2 and end < 1e6:
             end *= 1.5
         octaves = max(4, math.ceil(math.log2(end / scale)) + 4)
-        rough = end * 2.0 ** -np.arange(0, octaves + 0.5, 0.5)
+        rough = end * 2.0 ** -np.arange(0, octaves + 0.5, 0.5 if step < 0.3 else 1.0)
         self.add(np.append(rough, end * np.array([0.85, 0.95, 0.999])))
         seen = self.high > -np.inf
         depth, eps = np.sqrt(-2 * self.high[seen]), self.eps[seen]

@@ -44,7 +44,7 @@ def curve_of_sum(
         laws.append(law)
     if not upper:
         return Tradeoff._of(laws[0], laws[1])
-    log_alpha, log_beta = _tradeoff.tradeoff_knots(laws[0][::-1].copy(), laws[1][::-1].copy())
+    log_alpha, _, log_beta, _ = _tradeoff.tradeoff_knots(laws[0][::-1].copy(), laws[1][::-1].copy(), -math.inf, -math.inf)
     outside = math.log(2) + log_tail
     log_alpha, log_beta = (np.minimum(np.logaddexp(knots, outside) + _ROUNDING, 0.0) for knots in (log_alpha, log_beta))
     # the tests that reject everything, and nothing

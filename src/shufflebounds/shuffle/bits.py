@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _bits
-from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
-from shufflebounds.shuffle import _worst
+from shufflebounds.profile import Bound, DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds.profile._least import least
+from shufflebounds.profile._samples import Samples
+from shufflebounds.shuffle import _all_data, _worst
 from shufflebounds.shuffle._curve import curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
@@ -59,6 +61,14 @@ class _BitPair(DominatingPair):
 
     def _pure_epsilon(self) -> float:
         return _local_epsilon(self.flip)
+
+    @property
+    def _disjoint(self) -> bool:
+        return self.flip == 0
+
+    @property
+    def _sampling(self) -> float:
+        return 0.005
 
 
 def _local_epsilon(flip: float) -> float:
@@ -210,17 +220,71 @@ class ShuffledBits(PrivacyProfile):
             data = np.array([[self.ones], [self.users - 1 - self.ones]], dtype=np.float64)
             lower, upper = _sides(data, data[::-1], self.flip, eps)
             return lower.max(axis=0), upper.max(axis=0)
-        sides = [self._worst(float(e)) for e in eps]
+        return self._worst_sides(eps, 0.0)
+
+    def _worst_sides(self, eps: FloatArray, loose: float) -> tuple[FloatArray, FloatArray]:
+        sides = [self._worst(float(e), loose) for e in eps]
         return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
 
-    def _worst(self, eps: float) -> tuple[float, float]:
+    @property
+    def _sampling(self) -> float:
+        return 0.3
+
+    def _tried(self) -> list[DominatingPair]:
+        """Return pairs of some data, among which the worst nearly is: few ones for eps > 0, half of them at eps = 0."""
+        others = self.users - 1
+        return [self.pair(ones) for ones in sorted({int(others * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})]
+
+    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
+        upper = _validate.choice("bound", bound, ("lower", "upper")) == "upper"
+        if self.ones != "worst" or self.flip in (0, 0.5):
+            return super().tradeoff(bound=bound)
+        if self.users <= _all_data.MOST_USERS:
+            return _all_data.curve_of_all(self.users, self.flip, upper)
+        if not upper:
+            return super().tradeoff()
+        curves = [pair.tradeoff(bound="upper") for pair in self._tried()]
+        return least([*curves, *(curve.inverse() for curve in curves)], upper=True)
+
+    def gdp_mu(self, *, bound: Bound = "upper") -> float:
+        upper = _validate.choice("bound", bound, ("lower", "upper")) == "upper"
+        if self.flip == 0:
+            return math.inf
+        if self.ones != "worst" or self.flip == 0.5:
+            return super().gdp_mu(bound=bound)
+        if self.users <= _all_data.MOST_USERS:
+            return _all_data.mu_of_all(self.users, self.flip, upper)
+        return super().gdp_mu() if upper else max(pair.gdp_mu(bound="lower") for pair in self._tried())
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if self.flip == 0:
+            return np.full(orders.size, math.inf)
+        if self.flip < 0.5 and self.users <= _all_data.MOST_USERS:
+            finite = np.minimum(orders, 1e6)
+            value = _all_data.renyi_of_all(self.users, self.flip, finite, upper)
+            pure = self._pure_epsilon() if upper else self._last_positive(self._pure_epsilon())
+            return np.where(orders <= 1e6, value, pure if upper else np.where(orders == math.inf, pure, value))
+        if upper:
+            return super()._rdp(orders, upper)
+        values = [side._rdp(orders, upper) for pair in self._tried() for side in (pair, pair.reverse())]
+        return np.asarray(np.max(values, axis=0))
+
+    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
+        if self.ones != "worst":
+            return super()._samples(least_step)
+        # some hundred eps, each a search over the data that takes up to 1/loose evaluations where all data are nearly alike
+        loose = 2e-4 if self.users <= 10**7 else 2e-3
+        both = Samples(lambda eps: self._worst_sides(eps, loose), self._pure_epsilon(), max(self._sampling, least_step))
+        return both, both
+
+    def _worst(self, eps: float, loose: float) -> tuple[float, float]:
         """Enclose the maximum over all data; the mirror direction of m is the first direction of n - 1 - m."""
 
         def enclose(first: NDArray[np.int64], removed: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
             zeros = (self.users - 1 - removed - first).astype(np.float64)
             return _sides(first.astype(np.float64), zeros, self.flip, eps)
 
-        return _worst.maximum(enclose, self.users)
+        return _worst.maximum(enclose, self.users, loose)
 
     def _pure_epsilon(self) -> float:
         return _local_epsilon(self.flip)

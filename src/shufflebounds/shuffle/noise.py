@@ -34,6 +34,10 @@ class _ShiftedBinomial(DominatingPair):
     def _disjoint(self) -> bool:
         return True
 
+    @property
+    def _sampling(self) -> float:
+        return 0.005
+
     def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
         # B + 1 against B is B' against B' + 1 for the number B' of zeros; a flip of chance 0 adds nothing to one, 1 to the other
         one, zero = (1 - self.prob, self.prob) if self.shifted_first else (self.prob, 1 - self.prob)

@@ -121,6 +121,10 @@ class PersonalizedClones(PrivacyProfile):
         shift = math.log(self.scale)
         return sides[:, 0] + shift - slack, sides[:, 1] + shift + slack
 
+    @property
+    def _sampling(self) -> float:
+        return 0.05
+
     def _local_eps(self) -> float:
         return math.log1p(-self.weight) - math.log(self.weight)
 

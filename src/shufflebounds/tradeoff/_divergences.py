@@ -207,19 +207,18 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     shared = (p > -np.inf) & (q > -np.inf)
     sides = [np.exp(law[~shared]).sum() for law in (p, q)]
     p, q = p[shared], q[shared]
-    value = np.array([_renyi(p, q, sides[0], sides[1], a) for a in flat.tolist()]).reshape(array.shape)
+    value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()]).reshape(array.shape)
     return value if value.ndim else float(value)
 
 
-def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: float) -> float:
-    """Return one divergence from the shared atoms and what lies beyond them."""
+def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: float, b: float) -> float:
+    """Return one divergence from the shared atoms and what lies beyond them; b is order - 1, exactly where order is near 1."""
     if p.size == 0 or (order >= 1 and lost_p > 0):
         return math.inf
     if order == math.inf:
         return max(0.0, float((p - q).max()))
     if order < 0.5:
-        return order / (1 - order) * _renyi(q, p, lost_q, lost_p, 1 - order)
-    b = order - 1
+        return order / (1 - order) * _renyi(q, p, lost_q, lost_p, -b, -order)
     far = float(logsumexp(p + b * (p - q)))
     if abs(far) > 0.5:
         return max(0.0, far / b)

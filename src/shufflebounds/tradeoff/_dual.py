@@ -69,16 +69,26 @@ class _Lines:
 
     def vertices(self) -> FloatArray:
         """Return the vertices between the lines, log x falling."""
-        x = np.minimum(self.meets, 0.0)
+        ends = self.ends()
+        x = np.minimum(self.meets, np.minimum(ends[:-1], ends[1:]))
         out = np.empty((4, x.size))
         out[0], out[1] = x, log1mexp(x)
         one, two = self.below(x, slice(None, -1)), self.below(x, slice(1, None))
         out[2], out[3] = np.minimum(one[0], two[0]), np.maximum(one[1], two[1])
         return out
 
+    def ends(self) -> FloatArray:
+        """Return log x where each line meets 0, rounded down; beyond, y = 0 would lie above the line."""
+        y = log1mexp(self.delta)
+        end: FloatArray = y - self.eps
+        # a line 1 - x ends at 1, exactly
+        return np.where(end < 0, end - 8 * UNIT * (np.abs(y) + self.eps), 0.0)
+
     def below(self, x: FloatArray, which: slice) -> FloatArray:
         """Return log y and log(1 - y), rounded so that y lies below the chosen lines at e^x."""
         eps, delta = self.eps[which], self.delta[which]
+        # e^x may be read from its complement, which is rounded on its own
+        x = x + 2 * UNIT * np.where(x > -1, 1.0, 0.0)
         fall = eps + x
         blur = 4 * UNIT * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -98,7 +108,9 @@ def _down(rest: FloatArray) -> FloatArray:
     """Return log y, rounded down, and log(1 - y) given the latter."""
     rest = np.minimum(rest, 0.0)
     y = log1mexp(rest)
-    return np.array([np.minimum(np.where(y > -np.inf, y - 4 * UNIT * np.abs(y), y), 0.0), rest])
+    y = np.where(y > -np.inf, y - 4 * UNIT * np.abs(y), y)
+    # what no double resolves from 1 still is not 1
+    return np.array([np.minimum(y, np.where(rest > -np.inf, -5e-324, 0.0)), rest])
 
 
 def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
@@ -117,22 +129,23 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
         elif y <= flat.reach:
             flat.drop()
         else:
-            return _corner(steep, flat, min(x, 0.0))
+            return _corner(steep, flat, min(x, float(steep.ends()[0])))
     lines = steep if steep.size else flat
     # one family alone ends where its flattest line meets 0
-    while (x := float(log1mexp(lines.delta[:1])[0] - lines.eps[0])) <= lines.reach:
+    while (x := float(lines.ends()[0])) <= lines.reach:
         lines.drop()
-    x = min(0.0, x - 8 * UNIT * (abs(x) + float(lines.eps[0]))) if x else 0.0
     end = np.array([[x], [float(log1mexp(np.array([x]))[0])], [-np.inf], [0.0]])
     return end if steep.size else end[[2, 3, 0, 1]]
 
 
 def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
+    # left of where the flat line is 0, too
+    x = min(x, float(_down(flat.delta[:1])[0, 0]))
     at = np.array([x])
     one = steep.below(at, slice(0, 1))
     # the flat line at x, from its own side: e^-eps (1 - delta - e^x)
     left, eps = float(log1mexp(flat.delta[:1])[0]), float(flat.eps[0])
-    size = math.exp(min(x - left, 0.0))
+    size = math.exp(min(x + 2 * UNIT - left, 0.0))
     share = size * (1 + 8 * UNIT * (1 + abs(x) + abs(left)))
     y = left - eps + math.log1p(-share) if share < 1 else -math.inf
     y -= 8 * UNIT * (1 + abs(y)) if y > -math.inf else 0.0

@@ -58,8 +58,7 @@ class Piecewise(Form):
         return cls(np.array([log_alpha, log1mexp(log_alpha), log_beta, log1mexp(log_beta)]), None)
 
     def knots(self) -> tuple[FloatArray, FloatArray]:
-        alpha, _, beta, _ = self.points
-        return alpha, beta
+        return self.points[0], self.points[2]
 
     def log_beta(self, x: FloatArray) -> FloatArray:
         out = np.empty_like(x)
@@ -93,9 +92,15 @@ class Piecewise(Form):
         else:
             to_right, from_left = -np.expm1(x - last), np.exp(x - last) * -np.expm1(first - x)
         with np.errstate(divide="ignore"):
-            value = np.logaddexp(np.log(to_right) + log_beta[left], np.log(from_left) + log_beta[right])
+            to_right, from_left, whole = np.log(to_right), np.log(from_left), np.log(to_right + from_left)
+        value = np.logaddexp(to_right + log_beta[left], from_left + log_beta[right]) - whole
+        # near 1, beta is what its complement leaves
+        rest = self.points[3]
+        near = rest[right] < LOG_HALF
+        r = np.logaddexp(to_right[near] + rest[left[near]], from_left[near] + rest[right[near]]) - whole[near]
+        value[near] = log1mexp(np.minimum(r, rest[right[near]]))
         # rounding leaves the segment by an ulp at most
-        out[inside] = np.clip(value - np.log(to_right + from_left), log_beta[right], log_beta[left])
+        out[inside] = np.clip(value, log_beta[right], log_beta[left])
         return out
 
     @cached_property
@@ -110,7 +115,8 @@ class Piecewise(Form):
         order = np.argsort(-eps)
         out = np.empty_like(eps)
         out[order] = _tradeoff.log_hockey_stick(hull.atoms[1], hull.atoms[0], eps[order])
-        return np.minimum(np.logaddexp(out, hull.points[3, 0]), 0.0)
+        value: FloatArray = np.minimum(np.logaddexp(out, hull.points[3, 0]), 0.0)
+        return value
 
     def epsilon(self, delta: FloatArray) -> FloatArray:
         hull = self.hull
