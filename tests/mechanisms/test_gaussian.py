@@ -74,7 +74,10 @@ def test_classical_calibration_fails_where_the_reference_says():
 
 @pytest.mark.parametrize(
     ("eps", "delta", "sensitivity"),
-    [(1.0, 1e-5, 1.0), (0.0, 1e-6, 1.0), (0.1, 1e-300, 2.0), (50.0, 1e-12, 1e-3), (1e-6, 1e-9, 1.0), (3.0, 0.4, 1.0), (0.5, 0.999, 1.0)],
+    [
+        (1.0, 1e-5, 1.0), (0.0, 1e-6, 1.0), (0.1, 1e-300, 2.0), (50.0, 1e-12, 1e-3), (1e-6, 1e-9, 1.0), (3.0, 0.4, 1.0),
+        (0.5, 0.999, 1.0),
+    ],
 )
 def test_from_dp_is_never_short_and_not_long(eps, delta, sensitivity):
     noise = GaussianMechanism.from_dp(eps, delta, sensitivity)

@@ -108,7 +108,8 @@ def test_variance_of_a_far_bound(bound):
     with mp.workdps(60):
         q = mp.exp(-mp.mpf(rate))
         # sum of (2k - 1) q^k by its closed form
-        value = 2 / (1 + q) * (2 * q * (1 - (bound + 1) * q**bound + bound * q ** (bound + 1)) / (1 - q) ** 2 - q * (1 - q**bound) / (1 - q))
+        first = q * (1 - (bound + 1) * q**bound + bound * q ** (bound + 1)) / (1 - q) ** 2
+        value = 2 / (1 + q) * (2 * first - q * (1 - q**bound) / (1 - q))
     assert GeometricMechanism(rate, bound=bound).variance == pytest.approx(float(value), rel=1e-11)
 
 

@@ -78,6 +78,13 @@ def phi(x: FloatArray) -> FloatArray:
 class LocalRandomizer(PrivacyProfile):
     """A mechanism that every user may run on the own value before a shuffle."""
 
+    # what composition asks: delta is the hockey stick of one pair of laws, the same in both orders
+    _one_pair: ClassVar[bool] = True
+
+    def _lattice(self) -> tuple[float, float] | None:
+        """Return anchor and spacing of a lattice on which losses lie, or None."""
+        return None
+
     def shuffled(self, users: int) -> Clones | StrongerClones:
         """Return the clone bound of the shuffled messages of users who each run this mechanism.
 

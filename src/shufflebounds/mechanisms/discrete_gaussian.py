@@ -128,6 +128,10 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     def _eps_scale(self) -> float:
         return max(1.0, (self.sensitivity / self.sigma) ** 2)
 
+    def _lattice(self) -> tuple[float, float]:
+        step = self.sensitivity / self.sigma**2
+        return step * self.sensitivity / 2, step
+
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         out = orders * (self.sensitivity / self.sigma) ** 2 / 2
         for i, step in enumerate(orders - 1):

@@ -174,7 +174,8 @@ class GeometricMechanism(AdditiveNoise):
             # log mass times 1 + q, loss - e, and what the gap's rounding is relative to; what is gained is mass * (1 - e^-gap)
             classes: list[tuple[FloatArray, FloatArray, FloatArray | float]] = [
                 # the other law is 0
-                (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))), np.full_like(s, np.inf), 0.0),
+                (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))),
+                 np.full_like(s, np.inf), 0.0),
                 # the lower end of the other law
                 (np.where(touching, -bound * rate, log_rest - np.abs(s - bound) * rate),
                  ends + self._gap(np.where(touching, 0.0, bound - np.abs(s - bound)), e), np.abs(ends)),
@@ -185,15 +186,15 @@ class GeometricMechanism(AdditiveNoise):
                 (np.where(touching, -np.inf, -bound * rate), -log_rest + self._gap(np.abs(bound - s) - bound, e), abs(log_rest)),
             ]
         sides = []
-        for outward in (-1, 1):
+        for side in (-1, 1):
             terms = []
             for log_mass, gap, part in classes:
                 size = np.where(np.isfinite(gap), np.abs(gap), 0.0) + 2 * part
-                moved = np.maximum(gap + outward * 4 * UNIT * size, 0.0)
+                moved = np.maximum(gap + side * 4 * UNIT * size, 0.0)
                 with np.errstate(divide="ignore"):
                     terms.append(log_mass + np.log(-np.expm1(-moved)))
             value = float(np.logaddexp.reduce(terms).max()) - math.log1p(q)
-            sides.append(value + outward * UNIT * (24 + 6 * abs(value)))
+            sides.append(value + side * UNIT * (24 + 6 * abs(value)))
         return sides[0], sides[1]
 
     def _pure_epsilon(self) -> float:
@@ -206,6 +207,13 @@ class GeometricMechanism(AdditiveNoise):
         log_p[0], log_p[-1] = 0.0, -self.eps
         log_p -= math.log1p(math.exp(-self._rate))
         return log_p, log_p[::-1]
+
+    @property
+    def _one_pair(self) -> bool:  # type: ignore[override]
+        return self.bound is None or self.sensitivity == 1
+
+    def _lattice(self) -> tuple[float, float]:
+        return self.eps, 2 * self._rate
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.bound is not None:

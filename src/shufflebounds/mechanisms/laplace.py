@@ -136,6 +136,11 @@ class LaplaceMechanism(AdditiveNoise):
         head, rest = self._budget()
         return math.nextafter(head, math.inf) if rest > 0 else head
 
+    def _lattice(self) -> tuple[float, float]:
+        # the two atoms; the losses between them have a density
+        budget = self._budget()[0]
+        return budget, 2 * budget
+
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         a, step, e0 = orders, orders - 1, self._budget()[0]
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):

@@ -84,6 +84,9 @@ class RandomizedResponse(LocalRandomizer):
     def _pure_epsilon(self) -> float:
         return self.eps
 
+    def _lattice(self) -> tuple[float, float]:
+        return self.eps, 2 * self.eps
+
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         step = orders - 1
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):

@@ -139,13 +139,16 @@ class Rappor(LocalRandomizer):
         # the chances are off by a few units, d times over
         error = UNIT * (64 * d + 8 * np.abs(log_mass))
         sides = []
-        for outward_ in (-1, 1):
-            gap = steps * unit * (1 + outward_ * 16 * UNIT) - eps[:, None]
+        for side in (-1, 1):
+            gap = steps * unit * (1 + side * 16 * UNIT) - eps[:, None]
             with np.errstate(divide="ignore"):
-                terms = log_mass + outward_ * error + np.log(-np.expm1(-np.maximum(gap, 0.0)))
+                terms = log_mass + side * error + np.log(-np.expm1(-np.maximum(gap, 0.0)))
             value = np.logaddexp.reduce(terms, axis=1)
-            sides.append(value + outward_ * UNIT * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
+            sides.append(value + side * UNIT * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
         return sides[0], sides[1]
+
+    def _lattice(self) -> tuple[float, float]:
+        return 0.0, self._unit()
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         return outward(np.asarray(renyi_divergence(*self._classes(), orders)), 1e-12, upper)
