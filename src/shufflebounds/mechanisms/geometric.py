@@ -125,44 +125,47 @@ class GeometricMechanism(AdditiveNoise):
         return cls(eps, sensitivity, bisect_left(range(high), True, lo=1, key=enough))
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        lower, upper = np.empty_like(eps), np.empty_like(eps)
-        for i, e in enumerate(eps):
-            lower[i], upper[i] = self._free(float(e)) if self.bound is None else self._truncated(float(e), self.bound)
-        return lower, upper
+        # far beyond the noise's own budget only what one law alone can reach is left
+        e = np.minimum(eps, 1e6)
+        if self.bound is None:
+            return self._free(e)
+        if self.sensitivity > 2 * self.bound:
+            return np.zeros_like(e), np.zeros_like(e)
+        block = max(1, 2**20 // self.sensitivity)
+        parts = [self._truncated(e[i : i + block], self.bound) for i in range(0, e.size, block)]
+        return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
 
-    def _gap(self, steps: FloatArray, e: float) -> FloatArray:
+    def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
         """Return steps * eps/sensitivity - e, relatively accurate next to a tie."""
         p, p_low = product(self.eps, steps)
         r, r_low = product(e, float(self.sensitivity))
         return np.asarray(((p - r) + (p_low - r_low)) / self.sensitivity)
 
-    def _last(self, s: FloatArray, e: float) -> FloatArray:
+    def _last(self, s: FloatArray | float, e: FloatArray) -> FloatArray:
         """Return the largest k >= 0 whose loss s - 2k, in units of the rate, is above e; 0 where none is."""
         k = np.ceil((s - e / self._rate) / 2) - 1
         k = np.where(self._gap(s - 2 * k, e) > 0, k, k - 1)
         k = np.where(self._gap(s - 2 * (k + 1), e) > 0, k + 1, k)
         return np.asarray(np.maximum(k, 0))
 
-    def _free(self, e: float) -> tuple[float, float]:
-        if e >= self.eps:
-            return -math.inf, -math.inf
-        s, rate = self.sensitivity, self._rate
+    def _free(self, e: FloatArray) -> tuple[FloatArray, FloatArray]:
+        below = e < self.eps
+        e = np.where(below, e, 0.0)
+        s, rate = float(self.sensitivity), self._rate
         # k <= 0 has the loss s, k = 1..last the losses s - 2k above e, in units of the rate
-        last = float(self._last(np.array(float(s)), e))
-        gain = -math.expm1(e - self.eps)
-        if last:
-            gain += math.exp(-rate) * -math.expm1(-last * rate) * -math.expm1(-float(self._gap(np.array(s - last - 1), e)))
-        value = math.log(gain) - math.log1p(math.exp(-rate))
-        error = UNIT * (24 + 2 * abs(value))
-        return value - error, value + error
+        last = self._last(s, e)
+        gain = -np.expm1(e - self.eps)
+        between = np.expm1(-last * rate) * np.expm1(-self._gap(s - last - 1, e))
+        gain += math.exp(-rate) * np.where(last > 0, between, 0.0)
+        value = np.log(gain) - math.log1p(math.exp(-rate))
+        error = UNIT * (24 + 2 * np.abs(value))
+        return np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf)
 
-    def _truncated(self, e: float, bound: int) -> tuple[float, float]:
-        if self.sensitivity > 2 * bound:
-            return 0.0, 0.0
+    def _truncated(self, e: FloatArray, bound: int) -> tuple[FloatArray, FloatArray]:
         rate = self._rate
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
-        s = np.arange(1.0, self.sensitivity + 1)
+        s = np.arange(1.0, self.sensitivity + 1)[:, None]
         # whether the two laws share the point at their ends, and no other
         touching = s == 2 * bound
         before = s - bound - 1
@@ -189,12 +192,12 @@ class GeometricMechanism(AdditiveNoise):
         for side in (-1, 1):
             terms = []
             for log_mass, gap, part in classes:
-                size = np.where(np.isfinite(gap), np.abs(gap), 0.0) + 2 * part
+                size = np.where(np.isfinite(gap), np.abs(gap), 0.0) + 2 * np.asarray(part)
                 moved = np.maximum(gap + side * 4 * UNIT * size, 0.0)
                 with np.errstate(divide="ignore"):
-                    terms.append(log_mass + np.log(-np.expm1(-moved)))
-            value = float(np.logaddexp.reduce(terms).max()) - math.log1p(q)
-            sides.append(value + side * UNIT * (24 + 6 * abs(value)))
+                    terms.append(np.broadcast_to(log_mass + np.log(-np.expm1(-moved)), (s.size, e.size)))
+            value = np.logaddexp.reduce(terms).max(axis=0) - math.log1p(q)
+            sides.append(value + side * UNIT * (24 + 6 * np.abs(value)))
         return sides[0], sides[1]
 
     def _pure_epsilon(self) -> float:
