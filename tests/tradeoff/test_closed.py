@@ -182,6 +182,19 @@ def test_gaussian_epsilon_is_the_inverse(mu, delta):
         assert f.delta(0.0) <= delta * (1 + 1e-5)
 
 
+def test_gaussian_of_extreme_mu():
+    for mu in (5e-324, 1e-300, 1e-100):
+        f = Tradeoff.gaussian(mu)
+        # delta(0) = mu phi(0) to first order
+        assert f.log_delta(0.0) == pytest.approx(math.log(mu) - math.log(2 * math.pi) / 2, rel=1e-14)
+        assert f.log_delta(1.0) == -math.inf
+        assert f.log_delta(-1.0) == pytest.approx(math.log(-math.expm1(-1.0)), rel=1e-14)
+        assert f.beta([0.0, 0.3, 1.0]) == pytest.approx([1.0, 0.7, 0.0], rel=1e-14)
+    f = Tradeoff.gaussian(1e6)
+    assert f.delta([0.0, 1e11]).tolist() == [1.0, 1.0]
+    assert f.epsilon(1e-3) == pytest.approx(5e11, rel=1e-4)
+
+
 def test_gaussian_calibration_of_the_field():
     # analytic Gaussian mechanism at (1, 1e-5): sigma 3.7306316
     assert Tradeoff.gaussian(1 / 3.7306316).epsilon(1e-5) == pytest.approx(1.0, rel=1e-7)

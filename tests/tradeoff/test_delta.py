@@ -45,6 +45,19 @@ def test_delta_belongs_to_the_pair(pq):
         assert f.delta(e) == pytest.approx(dual, abs=1e-14 * math.exp(max(e, 0)))
 
 
+def test_delta_of_the_shifted_binomial():
+    # spec/shuffled-bits.md, 1.2: n = 100, lambda = 58, the worse direction
+    law = binom_logpmf(np.arange(101), 100, 0.29)
+    f = Tradeoff.from_pmfs(np.append(-np.inf, law), np.append(law, -np.inf))
+    exact = {
+        0.05: 0.067149900215742521, 0.1: 0.050161267748961175, 0.2: 0.025956632808583821, 0.4: 0.0051414373378242481,
+        0.5: 0.0019532898876988305, 0.9: 2.5607291462624802e-5, 1.0: 7.5734098615708117e-6,
+    }  # fmt: skip
+    eps = list(exact)
+    value = np.maximum(f.delta(eps), f.inverse().delta(eps))
+    np.testing.assert_allclose(value, list(exact.values()), rtol=1e-11)
+
+
 @pytest.mark.parametrize("depth", [1.0, 30.0, 1e3, 1e5])
 def test_sweep_is_relatively_accurate(depth):
     rng = np.random.default_rng(int(depth))

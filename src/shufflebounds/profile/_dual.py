@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core._special import log1mexp
+from shufflebounds.profile._least import rounded
 from shufflebounds.profile._samples import Samples
 from shufflebounds.tradeoff import Tradeoff
 
@@ -110,6 +111,7 @@ def halves(forward: Samples, backward: Samples, *, upper: bool) -> tuple[Half, H
     same = forward is backward
     first = _points(forward, backward, upper)
     second = first if same else _points(backward, forward, upper)
+    step = 16 * _UNIT
     while True:
         # at E = 1 both directions have one value; where the neighbours' chord lies below it, its line is none of the supremum
         top = min(first[1][0], second[1][0]) if not upper else max(first[1][0], second[1][0])
@@ -122,12 +124,16 @@ def halves(forward: Samples, backward: Samples, *, upper: bool) -> tuple[Half, H
         if sides <= 1 + 16 * _UNIT:
             return left, right
         # the chord from 1/E' to E, in E - 1; left and right begin at 1
-        ahead, behind = math.expm1(left.right[0]), -math.expm1(-right.right[0])
+        ahead, behind = math.expm1(min(left.right[0], 700.0)), -math.expm1(-right.right[0])
         here = math.exp(left.beyond[0])
         there = behind + math.exp(right.beyond[0] - right.right[0])
-        chord = math.log((behind * here + ahead * there) / (ahead + behind)) - 4 * _UNIT
+        chord = math.log((behind * here + ahead * there) / (ahead + behind)) + (-4 if upper else 4) * _UNIT
         if chord >= top:
-            return left, right
+            if not upper:
+                return left, right
+            # a neighbour is so near that rounding makes the slope: delta may be lowered, until it does not
+            chord = top - step
+            step *= 4
         first = first[0], np.append(chord, first[1][1:])
         second = first if same else (second[0], np.append(chord, second[1][1:]))
 
@@ -139,11 +145,7 @@ def curve(forward: Samples, backward: Samples, *, upper: bool) -> Tradeoff:
         ends = np.array([-np.inf]), np.array([_log_rest(left.rest)])
         log_alpha = np.concatenate([ends[0], left.log_alpha[::-1], log1mexp(right.log_power), [_log_rest(right.rest)]])
         log_beta = np.concatenate([ends[1], log1mexp(left.log_power)[::-1], right.log_alpha, [-np.inf]])
-    if upper:
-        log_alpha, log_beta = np.maximum.accumulate(log_alpha), np.maximum.accumulate(log_beta[::-1])[::-1]
-    else:
-        log_alpha, log_beta = np.minimum.accumulate(log_alpha[::-1])[::-1], np.minimum.accumulate(log_beta)
-    return Tradeoff.from_knots(log_alpha, log_beta)
+    return rounded(log_alpha, log_beta, upper=upper)
 
 
 def _log_rest(log_delta: float) -> float:

@@ -94,7 +94,9 @@ class DominatingPair(PrivacyProfile):
         0.940223229
         """
         upper = _validate.choice("bound", bound, ("lower", "upper")) == "upper"
-        log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
+        return self._tradeoff(upper, _validate.real("log_tail", log_tail, -1e6, -1))
+
+    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         exact = self._exact_curve(upper, log_tail)
         return exact if exact is not None else curve(*self._samples(), upper=upper)
 
@@ -102,24 +104,11 @@ class DominatingPair(PrivacyProfile):
         """Return the curve of the listed atoms, or None where they are too many."""
         return None
 
-    def gdp_mu(self, *, bound: Bound = "upper") -> float:
-        r"""Return the least :math:`\mu` whose Gaussian curve lies below :math:`T(P, Q)`.
-
-        Parameters
-        ----------
-        bound : {"upper", "lower"}
-            The side of the exact value on which the answer lies.
-
-        Returns
-        -------
-        float
-            inf where an outcome is possible under one law only.
-        """
-        _validate.choice("bound", bound, ("lower", "upper"))
-        return math.inf if self._disjoint else super().gdp_mu(bound=bound)
+    def _gdp_mu(self, upper: bool) -> float:
+        return math.inf if self._disjoint else super()._gdp_mu(upper)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        return np.full(orders.size, math.inf) if self._pure_epsilon() == math.inf and self._disjoint else super()._rdp(orders, upper)
+        return np.full(orders.size, math.inf) if self._disjoint else super()._rdp(orders, upper)
 
     @staticmethod
     def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> DominatingPair:
@@ -167,18 +156,20 @@ class _ListedPair(DominatingPair):
     def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff:
         return Tradeoff.from_pmfs(self.log_p, self.log_q)
 
-    def gdp_mu(self, *, bound: Bound = "upper") -> float:
+    def _gdp_mu(self, upper: bool) -> float:
         if self._missing() or self.reverse()._missing():
-            return super().gdp_mu(bound=bound)
-        _validate.choice("bound", bound, ("lower", "upper"))
+            return super()._gdp_mu(upper)
         mu = Tradeoff.from_pmfs(self.log_p, self.log_q).gdp_mu()
-        return mu if bound == "upper" else max(0.0, mu * (1 - _LISTED_ERROR) - _LISTED_ERROR)
+        return mu if upper or mu == math.inf else max(0.0, mu * (1 - _LISTED_ERROR) - _LISTED_ERROR)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self._missing() or self.reverse()._missing():
             return super()._rdp(orders, upper)
         value = np.asarray(renyi_divergence(self.log_p, self.log_q, orders))
-        return np.maximum(0.0, value + (_LISTED_ERROR if upper else -_LISTED_ERROR) * (1 + value))
+        if upper:
+            return np.minimum(value + _LISTED_ERROR * (1 + value), self._pure_epsilon())
+        with np.errstate(invalid="ignore"):
+            return np.where(value < np.inf, np.maximum(value - _LISTED_ERROR * (1 + value), 0.0), np.inf)
 
     def _losses(self) -> tuple[FloatArray, FloatArray]:
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)

@@ -61,12 +61,12 @@ class Samples:
         scale = min(0.05, self.pure / 2)
         while (value := self._at(scale)) < top - 20 and scale > 1e-300:
             scale /= 4
-        while value > top - 0.5 and scale < self.pure / 2 and scale < 1e3:
+        while value > top - 0.5 and scale < min(self.pure / 2, 150.0):
             scale = min(4 * scale, self.pure / 2)
             value = self._at(scale)
         end = self.pure if self.pure < math.inf else scale
-        while self.pure == math.inf and self._at(end) > -0.5 * DEPTH**2 and end < 1e6:
-            end *= 1.5
+        while self.pure == math.inf and self._at(end) > -0.5 * DEPTH**2 and end < 600:
+            end = min(1.5 * end, 600.0)
         octaves = max(4, math.ceil(math.log2(end / scale)) + 4)
         rough = end * 2.0 ** -np.arange(0, octaves + 0.5, 0.5 if step < 0.3 else 1.0)
         self.add(np.append(rough, end * np.array([0.85, 0.95, 0.999])))
@@ -105,7 +105,7 @@ class Samples:
             # all in units of delta_i, over the interval taken as [0, 1]: the fall of the left line, and of the right one
             reach = np.exp(np.append(0.0, eps[1:] - eps[:-1])) * np.expm1(width)
             left = np.append(np.inf, np.expm1(high[: count - 1] - low[1:])) * reach / np.append(1.0, np.expm1(width[: count - 1]))
-            left[0] = self._slope_at_one(other) * math.expm1(width[0]) / math.exp(low[0]) if low[0] > -700 else math.inf
+            left[0] = self._slope_at_one(other) * math.expm1(min(width[0], 700.0)) / math.exp(low[0]) if low[0] > -700 else math.inf
             left *= 1 + 8 * _UNIT
             end = np.exp(np.append(low[1:], -np.inf) - low)
             fall = end - np.exp(np.append(high[2:], [-np.inf] * 2)[:count] - low)
@@ -131,7 +131,7 @@ class Samples:
         """Return how fast delta falls in E at 1, at most, by the first sample of the other direction."""
         if other.eps.size < 2:
             return 1.0
-        span = math.expm1(other.eps[1])
+        span = math.expm1(min(other.eps[1], 700.0))
         drop = (span + 1) * math.exp(self.low[0]) - math.exp(other.high[1])
         return min(1.0, max(0.0, 1 - drop / span) + 4 * _UNIT * (1 + math.exp(self.low[0]) / span))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds._core import _binomial
 from shufflebounds.profile import FloatArray
-from shufflebounds.profile._least import least
+from shufflebounds.profile._least import least, rounded
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
 __all__ = ["MOST_USERS", "curve_of_all", "mu_of_all", "renyi_of_all"]
@@ -61,7 +61,7 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
             else:
                 alpha, beta = (np.minimum(x * (1 - error), 1 - error) for x in (alpha, beta))
                 log_alpha, log_beta = np.log(alpha), np.log(beta)
-        curves.append(Tradeoff.from_knots(log_alpha, log_beta))
+        curves.append(rounded(log_alpha, log_beta, upper=upper))
     return least(curves, upper=upper)
 
 

@@ -10,6 +10,7 @@ from shufflebounds._core import _tradeoff
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._poisson_binomial import WideWindowError, bits_window
 from shufflebounds.profile import FloatArray
+from shufflebounds.profile._least import rounded
 from shufflebounds.tradeoff import Tradeoff
 
 MOST_ATOMS = 2**17
@@ -46,6 +47,6 @@ def curve_of_sum(
         return Tradeoff._of(laws[0], laws[1])
     log_alpha, _, log_beta, _ = _tradeoff.tradeoff_knots(laws[0][::-1].copy(), laws[1][::-1].copy(), -math.inf, -math.inf)
     outside = math.log(2) + log_tail
-    log_alpha, log_beta = (np.minimum(np.logaddexp(knots, outside) + _ROUNDING, 0.0) for knots in (log_alpha, log_beta))
+    log_alpha, log_beta = (np.logaddexp(knots, outside) + _ROUNDING for knots in (log_alpha, log_beta))
     # the tests that reject everything, and nothing
-    return Tradeoff.from_knots(np.r_[-np.inf, log_alpha, 0.0], np.r_[0.0, log_beta, -np.inf])
+    return rounded(np.r_[-np.inf, log_alpha, 0.0], np.r_[0.0, log_beta, -np.inf], upper=True)

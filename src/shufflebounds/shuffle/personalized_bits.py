@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _bits
-from shufflebounds.profile import Bound, DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.shuffle._curve import curve_of_sum
 from shufflebounds.shuffle._worst import RTOL
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -233,27 +233,20 @@ class PersonalizedBits(PrivacyProfile):
         sides = [_everyone(self.local_eps, self.bits, float(e)) for e in eps]
         return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
 
-    def _side(self, bound: Bound) -> PrivacyProfile:
-        """Return what stands on this side of the guarantee over all data."""
+    def _side(self, upper: bool) -> PrivacyProfile:
+        """Return what stands above or below the privacy loss over all data."""
         below, above = self._enclosing
-        return above if bound == "upper" else below
+        return above if upper else below
 
-    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
-        _validate.choice("bound", bound, ("lower", "upper"))
-        if self.bits is not None:
-            return super().tradeoff(bound=bound)
+    def _tradeoff(self, upper: bool) -> Tradeoff:
         # more privacy loss is a lower curve
-        return self._side("upper" if bound == "lower" else "lower").tradeoff(bound=bound)
+        return super()._tradeoff(upper) if self.bits is not None else self._side(not upper)._tradeoff(upper)
 
-    def gdp_mu(self, *, bound: Bound = "upper") -> float:
-        _validate.choice("bound", bound, ("lower", "upper"))
-        return super().gdp_mu(bound=bound) if self.bits is not None else self._side(bound).gdp_mu(bound=bound)
+    def _gdp_mu(self, upper: bool) -> float:
+        return super()._gdp_mu(upper) if self.bits is not None else self._side(upper)._gdp_mu(upper)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        if self.bits is not None:
-            return super()._rdp(orders, upper)
-        value = self._side("upper" if upper else "lower").rdp(orders, bound="upper" if upper else "lower")
-        return np.asarray(value)
+        return super()._rdp(orders, upper) if self.bits is not None else self._side(upper)._rdp(orders, upper)
 
     @property
     def _sampling(self) -> float:

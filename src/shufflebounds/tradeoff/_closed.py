@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtri_exp
+from scipy.special import erfcx, exprel, log_ndtr, ndtri_exp
 
 from shufflebounds.tradeoff._form import UNIT, FloatArray, Form, log1mexp, log_quantile
 
@@ -38,19 +38,21 @@ class Gaussian(Form):
         mu = self.mu
         if mu == 0:
             return log1mexp(np.minimum(eps, 0.0))
-        x, y = eps / mu - mu / 2, eps / mu + mu / 2
+        with np.errstate(over="ignore"):
+            x, y = eps / mu - mu / 2, eps / mu + mu / 2
         tail = log_ndtr(-x)
         log_gap = np.empty_like(x)
         # 1 - m(y)/m(x), m Mills' ratio
-        close = (mu < 0.5) & (x > -2)
+        close = (mu < 0.5) & (x > -2) & (tail > -np.inf)
         log_gap[close] = _log_mills_gap(x[close], mu)
         far = ~close
         xf, yf = x[far], y[far]
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
             ratio = np.where(xf > -30, erfcx(yf / ROOT_2) / erfcx(np.maximum(xf, -30.0) / ROOT_2),
                              np.exp(eps[far] + log_ndtr(-yf) - tail[far]))
-        log_gap[far] = np.log1p(-ratio)
-        return np.minimum(tail + log_gap, 0.0)
+            log_gap[far] = np.where(tail[far] > -np.inf, np.log1p(-ratio), 0.0)
+        value: FloatArray = np.minimum(tail + log_gap, 0.0)
+        return value
 
     def gdp_mu(self) -> float:
         return self.mu
@@ -61,8 +63,9 @@ def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
     scale = 1 / np.maximum(1.0, x)
     s = _S * scale[:, None]
     with np.errstate(under="ignore"):
-        gap = (np.exp(-s * (s / 2 + x[:, None])) * -np.expm1(-mu * s)) @ _W * scale
-    out: FloatArray = np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / ROOT_2)))
+        # over mu, which may be the smallest double
+        gap = (np.exp(-s * (s / 2 + x[:, None])) * s * exprel(-mu * s)) @ _W * scale
+    out: FloatArray = np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / ROOT_2))) + math.log(mu)
     return out
 
 

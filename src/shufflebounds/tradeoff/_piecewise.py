@@ -161,7 +161,7 @@ class Piecewise(Form):
         mu = -(z[0] + z[1])
         best = int(np.argmax(mu))
         blur = 4 * UNIT * (2 + abs(z[0][best]) + abs(z[1][best]))
-        return max(0.0, float(mu[best]) + blur) if mu[best] > blur else max(0.0, float(mu[best]))
+        return max(0.0, float(mu[best] + blur))
 
     def inverse(self) -> Piecewise:
         points = self.points[[2, 3, 0, 1], ::-1].copy()
