@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.profile import Bound, FloatArray, PrivacyProfile
+from shufflebounds.profile import FloatArray, PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 
@@ -49,14 +49,14 @@ def outward(value: FloatArray, error: float, upper: bool) -> FloatArray:
     return np.asarray(value * (1 + error if upper else 1 - error))
 
 
-def beside(value: float, bound: Bound) -> float:
-    """Return the parameter of a closed curve: more of it lowers the curve, so "lower" rounds up."""
-    return math.nextafter(value, math.inf if _validate.choice("bound", bound, ("lower", "upper")) == "lower" else 0.0)
+def beside(value: float, upper: bool) -> float:
+    """Return the parameter of a closed curve that lies above or below: more of it lowers the curve."""
+    return math.nextafter(value, 0.0 if upper else math.inf)
 
 
-def listed_curve(log_p: FloatArray, log_q: FloatArray, bound: Bound) -> Tradeoff:
+def listed_curve(log_p: FloatArray, log_q: FloatArray, upper: bool) -> Tradeoff:
     """Return the curve of the noise against its shift, both listed, with their masses rounded to the named side."""
-    side = -1 if _validate.choice("bound", bound, ("lower", "upper")) == "lower" else 1
+    side = 1 if upper else -1
     laws = (np.minimum(law + side * UNIT * (16 + 4 * np.where(law > -np.inf, np.abs(law), 0.0)), 0.0) for law in (log_p, log_q))
     return Tradeoff.from_pmfs(*laws)
 

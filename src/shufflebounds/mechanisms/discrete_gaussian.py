@@ -12,7 +12,7 @@ from scipy.special import ndtri_exp
 
 from shufflebounds import _validate
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
-from shufflebounds.profile import Bound, FloatArray
+from shufflebounds.profile import FloatArray
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["DiscreteGaussianMechanism"]
@@ -42,6 +42,9 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     Exact: the sum of positive terms over the window that holds all but e^-45 of it, what is cut off bounded by a geometric series
     and added to the upper side. It costs at most 20 sigma terms, far out 45 sigma^2/m. The sides are 1e-13 apart, relatively, and
     a few ulp of the logarithm times itself where that is coarser.
+
+    The Renyi divergence of order a is at most a Delta^2/(2 sigma^2), equal to it where a Delta is a whole number. Up to sigma = 2000
+    the lower :meth:`tradeoff` goes through every outcome but those of mass e^-100 on each side, which are left out.
 
     There is no pure budget, so :meth:`shuffled` refuses. :meth:`randomize` draws by rejection from a double geometric law with
     double-precision arithmetic, so a probability is true to about 1e-15, relatively; what comes out is a whole number, whose last
@@ -141,31 +144,14 @@ class DiscreteGaussianMechanism(AdditiveNoise):
                 out[i] += _log_theta_ratio(self.sigma, part) / float(step)
         return outward(out, 512 * UNIT, upper)
 
-    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
-        """Return a curve beside the trade-off function of the noise and its shift by the sensitivity.
-
-        Parameters
-        ----------
-        bound : {"lower", "upper"}
-            As in :meth:`.PrivacyProfile.tradeoff`.
-
-        Returns
-        -------
-        Tradeoff
-            "lower" with sigma up to 2000: through every outcome but those of mass e^-100 on each side, which are left out.
-
-        Raises
-        ------
-        ValueError
-            If `bound` is neither word.
-        """
-        if bound != "lower" or self.sigma > 2000:
-            return super().tradeoff(bound=bound)
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        if upper or self.sigma > 2000:
+            return super()._tradeoff(upper)
         reach = math.ceil(15 * self.sigma + 2)
         k = np.arange(float(-reach), reach + self.sensitivity + 1)
         total = self._log_total()
         laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
-        return listed_curve(laws[0], laws[1], bound)
+        return listed_curve(laws[0], laws[1], upper)
 
     @property
     def variance(self) -> float:

@@ -14,7 +14,7 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds import _validate
 from shufflebounds._core._special import mills_ratio
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, beside, outward, product, ratio
-from shufflebounds.profile import Bound, FloatArray
+from shufflebounds.profile import FloatArray
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["GaussianMechanism"]
@@ -202,45 +202,11 @@ class GaussianMechanism(AdditiveNoise):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         return outward(orders * (self.mu * self.mu / 2), 4 * UNIT, upper)
 
-    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
-        """Return the trade-off function of the noise and its shift by the sensitivity, :meth:`.Tradeoff.gaussian`.
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        return Tradeoff.gaussian(beside(self.mu, upper))
 
-        Parameters
-        ----------
-        bound : {"lower", "upper"}
-            As in :meth:`.PrivacyProfile.tradeoff`; the sides agree to rounding.
-
-        Returns
-        -------
-        Tradeoff
-            In closed form.
-
-        Raises
-        ------
-        ValueError
-            If `bound` is neither word.
-        """
-        return Tradeoff.gaussian(beside(self.mu, bound))
-
-    def gdp_mu(self, *, bound: Bound = "upper") -> float:
-        """Return mu, rounded to the named side.
-
-        Parameters
-        ----------
-        bound : {"upper", "lower"}
-            The side of sensitivity/sigma on which the answer lies.
-
-        Returns
-        -------
-        float
-            The nearest double on that side, or the one beyond.
-
-        Raises
-        ------
-        ValueError
-            If `bound` is neither word.
-        """
-        return math.nextafter(self.mu, math.inf if _validate.choice("bound", bound, ("lower", "upper")) == "upper" else 0.0)
+    def _gdp_mu(self, upper: bool) -> float:
+        return math.nextafter(self.mu, math.inf if upper else 0.0)
 
     @property
     def variance(self) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
-from shufflebounds.profile import Bound, FloatArray
+from shufflebounds.profile import FloatArray
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
@@ -224,27 +224,10 @@ class GeometricMechanism(AdditiveNoise):
         error = UNIT * (64 + 16 * self.eps + self.sensitivity)
         return outward(np.asarray(renyi_divergence(*self._classes(), orders)), error, upper)
 
-    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
-        """Return the trade-off function of the noise and its shift by the sensitivity.
-
-        Parameters
-        ----------
-        bound : {"lower", "upper"}
-            As in :meth:`.PrivacyProfile.tradeoff`; without a truncation the sides agree to rounding.
-
-        Returns
-        -------
-        Tradeoff
-            Piecewise linear, through every class of outcomes of equal likelihood ratio.
-
-        Raises
-        ------
-        ValueError
-            If `bound` is neither word.
-        """
+    def _tradeoff(self, upper: bool) -> Tradeoff:
         if self.bound is not None:
-            return super().tradeoff(bound=bound)
-        return listed_curve(*self._classes(), bound)
+            return super()._tradeoff(upper)
+        return listed_curve(*self._classes(), upper)
 
     @property
     def variance(self) -> float:

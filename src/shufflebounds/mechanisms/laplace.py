@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, beside, outward, phi, ratio
-from shufflebounds.profile import Bound, FloatArray
+from shufflebounds.profile import FloatArray
 from shufflebounds.shuffle.clones import StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 
@@ -48,6 +48,8 @@ class LaplaceMechanism(AdditiveNoise):
     Dwork, C., McSherry, F., Nissim, K., Smith, A. Calibrating noise to sensitivity in private data analysis, 2006.
 
     Balle, B., Barthe, G., Gaboardi, M. Privacy amplification by subsampling, 2018, Theorem 3 (the profile).
+
+    Mironov, I. Renyi differential privacy, 2017, Proposition 6.
 
     Mironov, I. On significance of the least significant bits for differential privacy, 2012.
 
@@ -153,25 +155,8 @@ class LaplaceMechanism(AdditiveNoise):
             value = np.where(grown < 600, near, far)
         return outward(value, 64 * UNIT, upper)
 
-    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
-        """Return the trade-off function of the noise and its shift by the sensitivity, :meth:`.Tradeoff.laplace`.
-
-        Parameters
-        ----------
-        bound : {"lower", "upper"}
-            As in :meth:`.PrivacyProfile.tradeoff`; the sides agree to rounding.
-
-        Returns
-        -------
-        Tradeoff
-            In closed form.
-
-        Raises
-        ------
-        ValueError
-            If `bound` is neither word.
-        """
-        return Tradeoff.laplace(beside(self._budget()[0], bound))
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        return Tradeoff.laplace(beside(self._budget()[0], upper))
 
     @property
     def variance(self) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, beside, outward
-from shufflebounds.profile import Bound, FloatArray
+from shufflebounds.profile import FloatArray
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 
@@ -41,6 +41,8 @@ class RandomizedResponse(LocalRandomizer):
     The pair of output laws at 0 and `upper` dominates every pair of neighbouring output laws of **any** eps-DP mechanism
     (Kairouz, Oh and Viswanath 2015). Its delta, Renyi divergence, trade-off function and composition are therefore the best
     bounds that hold for all of them: use this class where only the budget is known.
+
+    Renyi divergences are exact: :math:`\frac{1}{a-1} \ln \frac{\cosh((a - 1/2)\,\varepsilon)}{\cosh(\varepsilon/2)}`.
 
     :meth:`shuffled` gives :class:`~shufflebounds.shuffle.StrongerClones`, proven here since each of the two outputs has chance
     at least 1/(e^eps + 1). For bits :class:`~shufflebounds.shuffle.ShuffledBits` of flip 1/(e^eps + 1) is exact.
@@ -98,25 +100,8 @@ class RandomizedResponse(LocalRandomizer):
             value = np.where(step == 0, self.eps * rate, np.where(grown < 600, near, far))
         return outward(value, 32 * UNIT, upper)
 
-    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
-        r"""Return the trade-off function of the two outputs, :meth:`.Tradeoff.randomized_response`.
-
-        Parameters
-        ----------
-        bound : {"lower", "upper"}
-            As in :meth:`.PrivacyProfile.tradeoff`; the sides agree to rounding.
-
-        Returns
-        -------
-        Tradeoff
-            :math:`\max\{1 - e^\varepsilon \alpha, e^{-\varepsilon}(1 - \alpha)\}`.
-
-        Raises
-        ------
-        ValueError
-            If `bound` is neither word.
-        """
-        return Tradeoff.randomized_response(beside(self.eps, bound))
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        return Tradeoff.randomized_response(beside(self.eps, upper))
 
     def prob(self, values: ArrayLike) -> float | FloatArray:
         """Chance of a one for each value.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, listed_curve, outward
-from shufflebounds.profile import Bound, FloatArray
+from shufflebounds.profile import FloatArray
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
 __all__ = ["Rappor"]
@@ -153,25 +153,8 @@ class Rappor(LocalRandomizer):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         return outward(np.asarray(renyi_divergence(*self._classes(), orders)), 1e-12, upper)
 
-    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
-        """Return the trade-off function of one report, piecewise linear.
-
-        Parameters
-        ----------
-        bound : {"lower", "upper"}
-            As in :meth:`.PrivacyProfile.tradeoff`; the sides agree to rounding.
-
-        Returns
-        -------
-        Tradeoff
-            Through every class of reports of equal likelihood ratio.
-
-        Raises
-        ------
-        ValueError
-            If `bound` is neither word.
-        """
-        return listed_curve(*self._classes(), bound)
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        return listed_curve(*self._classes(), upper)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         """Return one report of each bit.
