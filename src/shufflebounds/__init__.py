@@ -1,6 +1,6 @@
 """Exact privacy accounting for the shuffle model."""
 
-from shufflebounds import interop, profile, published, shuffle, sweeps, tails, tradeoff
+from shufflebounds import interop, mechanisms, profile, published, shuffle, sweeps, tails, tradeoff
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import DominatingPair, PrivacyProfile, compare
 from shufflebounds.sweeps import SweepError, SweepInterrupted, sweep
@@ -16,6 +16,7 @@ __all__ = [
     "__version__",
     "compare",
     "interop",
+    "mechanisms",
     "profile",
     "published",
     "shuffle",

@@ -150,6 +150,15 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     return whole
 
 
+def whole_array(name: str, value: ArrayLike, low: int = -MAX_COUNT, high: int = MAX_COUNT) -> NDArray[np.int64]:
+    """Return value as a non-empty array of whole numbers in low..high (floats such as 1e6 are welcome), or raise ValueError."""
+    array = real_array(name, value, low, high)
+    odd = array[array != np.floor(array)]
+    if odd.size:
+        raise ValueError(f"{name} holds {shown(float(odd.flat[0]))}: every entry must be a whole number")
+    return array.astype(np.int64)
+
+
 def zeros_and_ones(name: str, value: ArrayLike, shape: tuple[int, ...], text: str) -> NDArray[np.float64]:
     """Return value as an array of 0 and 1 of the given shape, which text describes, or raise ValueError."""
     bits = real_array(name, value, 0, 1)

@@ -12,13 +12,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from shufflebounds import _budgets_command, _curve_command, shuffle
+from shufflebounds import _budgets_command, _curve_command, mechanisms, shuffle
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import Bound, PrivacyProfile
 
@@ -35,6 +35,18 @@ class Mechanism:
     options: dict[str, str]
     defaults: dict[str, Any]
     calibrate: Callable[..., PrivacyProfile] | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
+    """The constructor's names of options that are called otherwise, as `--eps` is the question."""
+
+    def make(self, given: dict[str, Any]) -> PrivacyProfile:
+        """Return the profile with the given options."""
+        try:
+            return self.build(**{self.renamed.get(name, name): value for name, value in given.items()})
+        except ValueError as problem:
+            for option, name in self.renamed.items():
+                if str(problem).startswith(f"{name}="):
+                    raise ValueError(str(problem).replace(name, option, 1)) from None
+            raise
 
     def required(self, name: str) -> bool:
         """Return whether the option must be given."""
@@ -63,6 +75,51 @@ MECHANISMS: dict[str, Mechanism] = {
         {"users": "number of users", "flip": "probability of flipping a bit", "ones": "how many others hold 1, or worst"},
         {"ones": "worst"},
         shuffle.ShuffledBits.calibrate,
+    ),
+    "randomized-response": Mechanism(
+        mechanisms.RandomizedResponse,
+        {"budget": "the mechanism's own eps, in nats", "upper": "largest value"},
+        {"upper": 1.0},
+        renamed={"budget": "eps"},
+    ),
+    "laplace": Mechanism(
+        mechanisms.LaplaceMechanism,
+        {"scale": "scale of the noise", "sensitivity": "the most by which neighbouring values differ"},
+        {"sensitivity": 1.0},
+        mechanisms.LaplaceMechanism.from_eps,
+    ),
+    "gaussian": Mechanism(
+        mechanisms.GaussianMechanism,
+        {"sigma": "standard deviation of the noise", "sensitivity": "the most by which neighbouring values differ"},
+        {"sensitivity": 1.0},
+        mechanisms.GaussianMechanism.from_dp,
+    ),
+    "geometric": Mechanism(
+        mechanisms.GeometricMechanism,
+        {
+            "budget": "the noise's own eps without truncation, in nats",
+            "sensitivity": "the most by which neighbouring whole numbers differ",
+            "bound": "largest size of the noise",
+        },
+        {"sensitivity": 1, "bound": None},
+        mechanisms.GeometricMechanism.from_dp,
+        renamed={"budget": "eps"},
+    ),
+    "discrete-gaussian": Mechanism(
+        mechanisms.DiscreteGaussianMechanism,
+        {"sigma": "parameter of the noise", "sensitivity": "the most by which neighbouring whole numbers differ"},
+        {"sensitivity": 1},
+    ),
+    "rappor": Mechanism(
+        mechanisms.Rappor,
+        {
+            "f": "share of permanent noise",
+            "p": "chance of a one where the permanent bit is 1",
+            "q": "chance of a one where it is 0",
+            "hashes": "bits that a value sets",
+            "bits": "bits of the filter",
+        },
+        {"p": 1.0, "q": 0.0, "hashes": 1, "bits": None},
     ),
 }
 
@@ -160,8 +217,13 @@ def _both(answer: Callable[[Bound], float]) -> dict[str, float]:
     return {side: answer(side) for side in SIDES}
 
 
-def _parameters(profile: PrivacyProfile) -> dict[str, Any]:
-    return {f.name: getattr(profile, f.name) for f in fields(profile) if f.init}  # type: ignore[arg-type]
+def _parameters(profile: PrivacyProfile, mechanism: Mechanism | None = None) -> dict[str, Any]:
+    names = {old: new for new, old in mechanism.renamed.items()} if mechanism else {}
+    return {
+        names.get(f.name, f.name): getattr(profile, f.name)
+        for f in fields(profile)  # type: ignore[arg-type]
+        if f.init
+    }
 
 
 def _report(
@@ -174,7 +236,7 @@ def _report(
     """Return everything that is known of one answer, in the order in which it is printed."""
     return {
         "mechanism": name,
-        "parameters": {**(_parameters(profile) if parameters is None else parameters), **asked},
+        "parameters": {**(_parameters(profile, MECHANISMS[name]) if parameters is None else parameters), **asked},
         **answers,
         "theorem": profile.theorem,
         "neighbours": profile.neighbours,
@@ -221,7 +283,7 @@ def _print(report: dict[str, Any], arguments: argparse.Namespace) -> None:
             sides = report[key]
             print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")
     rows = [("mechanism", report["mechanism"])]
-    rows += [(name.replace("_", "-"), _shown(value)) for name, value in report["parameters"].items()]
+    rows += [(name.replace("_", "-"), _shown(value)) for name, value in report["parameters"].items() if value is not None]
     print(_table(rows))
     if arguments.explain:
         print(_table([("theorem", report["theorem"]), ("neighbours", report["neighbours"])]))
@@ -245,7 +307,7 @@ def _answer(arguments: argparse.Namespace) -> None:
         }
         asked = {f"target_{name}": value for name, value in asked.items()}
     else:
-        profile = mechanism.build(**given)
+        profile = mechanism.make(given)
         if arguments.command == "epsilon":
             asked = {"delta": arguments.delta}
             answers = {"epsilon": _both(lambda side: profile.epsilon(arguments.delta, bound=side))}
@@ -293,7 +355,7 @@ def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
             raise ValueError(f"{place}: {option} is missing, which {name} needs")
     delta = given.pop("delta")
     try:
-        profile = mechanism.build(**given)
+        profile = mechanism.make(given)
         answers = {"epsilon": _both(lambda side: profile.epsilon(delta, bound=side))}
     except ValueError as problem:
         raise ValueError(f"{place}: {problem}") from None
@@ -321,7 +383,7 @@ def _deployments(arguments: argparse.Namespace) -> None:
         return
     rows = [("name", "mechanism", "parameters", "eps (upper)", "eps (lower)")]
     for report in reports:
-        parameters = ", ".join(f"{key}={_shown(value)}" for key, value in report["parameters"].items())
+        parameters = ", ".join(f"{key}={_shown(value)}" for key, value in report["parameters"].items() if value is not None)
         sides = [_outward(report["epsilon"][side], side) for side in SIDES]
         rows.append((report["name"], report["mechanism"], parameters, *sides))
     print(_table(rows))

@@ -60,6 +60,10 @@ class PrivacyProfile(Outputs, ABC):
         """Return the least eps with delta(eps) = 0, or inf; at or above its exact value."""
         return math.inf
 
+    def _eps_scale(self) -> float:
+        """Return the unit, at least 1, in which no eps above a million is looked for."""
+        return 1.0
+
     @overload
     def log_delta(self, eps: float, *, bound: Bound = ...) -> float: ...
     @overload
@@ -175,7 +179,7 @@ class PrivacyProfile(Outputs, ABC):
         def log_delta(eps: float) -> float:
             return min(0.0, float(self._log_delta(np.array([eps]))[side][0]))
 
-        return solve(log_delta, target, pure, upper=bound == "upper")
+        return solve(log_delta, target, pure, upper=bound == "upper", cap=1e6 * self._eps_scale())
 
     def _last_positive(self, pure: float) -> float:
         """Return an eps with positive delta as near below the pure value as the kernels can tell."""

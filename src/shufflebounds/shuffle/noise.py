@@ -183,12 +183,9 @@ class BinomialNoise(PrivacyProfile):
         ValueError
             If `values` is empty or holds anything but whole numbers, or `rng` is no generator.
         """
-        counts = _validate.real_array("values", values, -_validate.MAX_COUNT, _validate.MAX_COUNT)
-        if (counts != np.floor(counts)).any():
-            odd = counts[counts != np.floor(counts)].flat[0]
-            raise ValueError(f"values holds {_validate.shown(odd)}: every entry must be a whole number")
+        counts = _validate.whole_array("values", values)
         noise = _validate.generator(rng).binomial(self.trials, self.prob, size=counts.shape)
-        return counts.astype(np.int64) + noise
+        return counts + noise
 
     def estimate(self, messages: ArrayLike) -> float | FloatArray:
         """Return the unbiased estimates of the counts behind released ones: minus the mean noise.
