@@ -207,7 +207,7 @@ class PrivacyProfile(Outputs, ABC):
         """
         raise TypeError(f"{type(self).__name__} is not given by a list of pairs")
 
-    def _listed(self) -> tuple[DominatingPair, ...]:
+    def _listed_pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pairs, or none where there is no list of them."""
         try:
             return self.pairs()
@@ -278,7 +278,7 @@ class PrivacyProfile(Outputs, ABC):
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         """Return a curve nowhere below the exact one, or nowhere above it."""
-        pairs = self._listed()
+        pairs = self._listed_pairs()
         if pairs:
             return least([pair._tradeoff(upper) for pair in pairs], upper=upper)
         return curve(*self._samples(), upper=upper)
@@ -326,7 +326,7 @@ class PrivacyProfile(Outputs, ABC):
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return mu, from above or below."""
-        pairs = self._listed()
+        pairs = self._listed_pairs()
         if pairs:
             return max(pair._gdp_mu(upper) for pair in pairs)
         return gdp_mu(*self._samples(0.05), upper, *self._effort(1e-7, 1500))
@@ -385,7 +385,7 @@ class PrivacyProfile(Outputs, ABC):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return the largest divergences, from above or below; orders in [1, inf]."""
-        pairs = self._listed()
+        pairs = self._listed_pairs()
         if pairs:
             return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))
         reverse, own = self._samples(0.05)

@@ -61,7 +61,7 @@ class DominatingPair(PrivacyProfile):
         pure, back = self._pure_epsilon(), reverse._pure_epsilon()
         return Samples(reverse._log_delta, back, step), Samples(self._log_delta, pure, step)
 
-    def _listed(self) -> tuple[DominatingPair, ...]:
+    def _listed_pairs(self) -> tuple[DominatingPair, ...]:
         # its own answers, not those of a list
         return ()
 
