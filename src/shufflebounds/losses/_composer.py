@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds.losses._law import FloatArray, Law, Listed, Stick, connect, envelope, reach
-from shufflebounds.losses._product import MOST_POINTS, Product
+from shufflebounds.losses._product import Product
 
 __all__ = ["Composer", "Release"]
 
@@ -24,7 +24,10 @@ SPARE = 45.0
 MOST_KNOTS = 2**16
 """Finer grids take their knots wider apart in the tails."""
 
-REFINEMENTS = 6
+REFINEMENTS = 8
+
+CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
+"""A grid starts with at least so many points, and is refined to about so many."""
 
 
 class _Remembered:
@@ -181,8 +184,10 @@ class Composer:
         if not variance > 0:
             return 1.0
         # each side adds about step^2/6 to a variance, and eps moves by half as much, relatively
-        step = math.sqrt(4 * self._rtol * variance / smooth)
-        step = max(step, 40 * math.sqrt(variance) / MOST_POINTS)
+        step = math.sqrt(2 * self._rtol * variance / smooth)
+        # short transforms cost nothing
+        step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
+        step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
         wide = [s for s in spacings if s >= step]
         return wide[0] / math.ceil(max(wide[0] / step, 1.0)) if wide else step
 
@@ -237,7 +242,7 @@ class Composer:
             scale = max(eps, self._spread)
             if not self._lower or self._final or self._lattice is not None or gap <= max(slope * scale, 1.0) * self._rtol:
                 return low, high
-            room = self._first_step / 2 ** (self._finer + 1) > 40 * self._spread / MOST_POINTS
+            room = self._first_step / 2 ** (self._finer + 1) > 20 * self._spread / REFINED_POINTS
             if not room or self._finer == REFINEMENTS or gap > 0.8 * last:
                 self._final = True
                 return low, high
