@@ -200,7 +200,7 @@ class PrivacyProfile(ABC):
         """
         raise TypeError(f"{type(self).__name__} is not given by a list of pairs")
 
-    def compose(self, *others: PrivacyProfile, rtol: float = 1e-6) -> Composition:
+    def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
         """Return the profile of this mechanism and the others, all released.
 
         Parameters
@@ -232,7 +232,7 @@ class PrivacyProfile(ABC):
         """
         return Composition(((self, 1), *((other, 1) for other in others)), rtol)
 
-    def self_compose(self, times: int, *, rtol: float = 1e-6) -> Composition:
+    def self_compose(self, times: int, *, rtol: float = 1e-5) -> Composition:
         """Return the profile of that many releases of this mechanism.
 
         Parameters
@@ -322,11 +322,11 @@ class Composition(PrivacyProfile):
     --------
     >>> from shufflebounds.shuffle import BinomialNoise
     >>> BinomialNoise(10**4, 0.5).self_compose(3).compose(BinomialNoise(10**4, 0.5))
-    Composition(factors=((BinomialNoise(trials=10000, prob=0.5), 4),), rtol=1e-06)
+    Composition(factors=((BinomialNoise(trials=10000, prob=0.5), 4),), rtol=1e-05)
     """
 
     factors: tuple[tuple[PrivacyProfile, int], ...]
-    rtol: float = 1e-6
+    rtol: float = 1e-5
 
     theorem: ClassVar[str] = "composition: hockey stick of the product of the factors' dominating pairs"
     neighbours: ClassVar[str] = "those of the factors, all on the same data"
