@@ -84,7 +84,7 @@ cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, dou
 cdef void c_merge(
     const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, double *out
 ) noexcept nogil:
-    """Masses on the grid anchor + step k, k = first...; out is -inf. Checked by the caller: loss rises, no NaN, out is long enough."""
+    """Masses on anchor + step k, k = first...; out is -inf. Checked by the caller: loss rises, no NaN, out is long enough."""
     cdef Py_ssize_t i = 0, j, t, k = first, last
     cdef double rest = 1, g, balance, mass, c, f, ref, left, below
     while i < n and log_p[i] == -INFINITY:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds.losses._law import FloatArray, Law, Listed, Stick, connect, envelope, reach
+from shufflebounds.losses._law import FloatArray, Law, Listed, Stick, _grid, connect, envelope, reach
 from shufflebounds.losses._product import Product
 
 __all__ = ["Composer", "Release"]
@@ -95,8 +95,8 @@ class Release:
         index = np.concatenate([-low * near[::-1], [0.0], high * near])
         right, left = self.stick(high * near), self.reverse(low * near)
         law = connect_points(index, self.stick, self.reverse)
-        apart = np.concatenate([right[1] - right[0], left[1] - left[0]])
-        apart = apart[np.isfinite(apart)]
+        lower, upper = np.concatenate([right[0], left[0]]), np.concatenate([right[1], left[1]])
+        apart = upper[lower > -np.inf] - lower[lower > -np.inf]
         p = np.exp(law[1])
         mean = float(p @ law[0])
         return -low, high, mean, float(p @ (law[0] - mean) ** 2), float(np.median(apart)) if apart.size else 0.0
@@ -127,7 +127,7 @@ class Release:
         index = self._index(anchor, step, log_tail)
         if upper:
             return connect(index, anchor, step, *self._sticks)
-        return envelope(anchor + step * index, *self._sticks).law(anchor, step, upper=False)
+        return envelope(_grid(anchor, step, index), *self._sticks).law(anchor, step, upper=False)
 
 
 def connect_points(eps: FloatArray, stick: Stick, reverse: Stick) -> tuple[FloatArray, FloatArray]:
@@ -192,7 +192,7 @@ class Composer:
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
         step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
         wide = [s for s in spacings if s >= step]
-        return wide[0] / math.ceil(max(wide[0] / step, 1.0)) if wide else step
+        return max(wide) / math.ceil(max(wide) / step) if wide else step
 
     def _product(self, step: float, log_tail: float, side: int) -> Product:
         """Product of the upper side, -1, or of a lower one."""

@@ -24,6 +24,10 @@ MERGED = 64 * UNIT
 """Error of a merged loss: the rounding of the balance at its grid point."""
 
 
+def _grid(anchor: float, step: float, index: NDArray[np.int64]) -> FloatArray:
+    return np.asarray(anchor + step * index, dtype=np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Law:
     """Masses under P of the losses anchor + step (first + i); under Q they are e^-loss of that.
@@ -43,7 +47,7 @@ class Law:
     @property
     def losses(self) -> FloatArray:
         """The grid points."""
-        return self.anchor + self.step * (self.first + np.arange(self.log_p.size))
+        return _grid(self.anchor, self.step, self.first + np.arange(self.log_p.size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +111,7 @@ def reach(stick: Stick, log_tail: float, most: float) -> float:
         place = int(np.argmax(enough))
         left = float(eps[place - 1]) if place else 0.0
         eps = np.linspace(left, float(eps[place]), 33)
-    return float(eps[-1] if place == 0 else eps[min(32, place + 1)])
+    return float(eps[-1])
 
 
 def _across(x: float, value: float) -> float:
@@ -145,14 +149,14 @@ def _both_ways(
 
 
 def _drops(x: FloatArray, y: FloatArray) -> FloatArray:
-    """log of the slopes between neighbouring points (e^x, e^y) of a falling convex chain."""
+    """Log of the slopes between neighbouring points (e^x, e^y) of a falling convex chain."""
     with np.errstate(divide="ignore", invalid="ignore"):
         fall = np.where(y[:-1] > y[1:], y[:-1] + np.log(-np.expm1(y[1:] - y[:-1])), -np.inf)
     return fall - x[1:] - np.log(-np.expm1(x[:-1] - x[1:]))
 
 
 def _falls(slopes: FloatArray) -> FloatArray:
-    """log of the differences of neighbouring slopes."""
+    """Log of the differences of neighbouring slopes."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(slopes[:-1] > slopes[1:], slopes[:-1] + np.log(-np.expm1(slopes[1:] - slopes[:-1])), -np.inf)
 
@@ -203,7 +207,7 @@ def _masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray]:
 
 
 def _values(x: FloatArray, y: FloatArray, u: FloatArray, v: FloatArray) -> FloatArray:
-    """log hockey stick at the vertices of both sides, in the order of _masses."""
+    """Log hockey stick at the vertices of both sides, in the order of _masses."""
     with np.errstate(divide="ignore"):
         crossed = np.log(-np.expm1(-u[:0:-1]) + np.exp(np.minimum(v[:0:-1], 0) - u[:0:-1]))
     return np.concatenate([crossed, y])
@@ -216,7 +220,7 @@ def connect(index: NDArray[np.int64], anchor: float, step: float, stick: Stick, 
     convex, so it lies below that too. The masses are then recomputed into a hockey stick, and slack makes up for what their
     rounding took away.
     """
-    eps = anchor + step * index
+    eps = _grid(anchor, step, index)
     _, *sides = _both_ways(eps, stick, reverse)
     chains = []
     for x, _, upper in sides:
@@ -264,15 +268,17 @@ def _support(x: FloatArray, lower: FloatArray, upper: FloatArray) -> Chain:
             ratio[inner] * -np.expm1(high[at + 2] - low[at + 1]) / (np.exp(x[at + 1] - x[at]) * np.expm1(x[at + 2] - x[at + 1]))
         )
         from_right = np.maximum(from_right, 0.0)
-        share = (chord - from_right) / (from_left - from_right)
-        good = (share > 0) & (share < 1)
-        cross = x[k] + np.log1p(wide * share)
+        # no crossing where a line stays above the chord: the chord itself lies below the function then
+        bent = (from_left > chord) & (from_right < chord)
+        share = np.clip(np.nan_to_num((chord - from_right) / (from_left - from_right)), 0.0, 1.0)
+        # wherever on the right line the rounding puts it, the vertex is one of that line's points
+        cross = np.clip(x[k] + np.log1p(wide * share), np.nextafter(x[k], np.inf), np.nextafter(x[k + 1], -np.inf))
         value = low[k] + np.log(ratio + from_right * wide * (1 - share)) - 8 * UNIT
-        good &= (cross > x[k]) & (cross < x[k + 1]) & (value < low[k]) & (value > low[k + 1])
+        value = np.clip(value, low[k + 1], low[k])
         last = size - 1
         end = x[last] + math.log1p(-math.expm1(x[last - 1] - x[last]) / max(math.expm1(min(high[last - 1] - low[last], 700.0)), 1e-300))
-    xs = np.concatenate([x[1:size], cross[good], [end]])
-    ys = np.concatenate([low[1:size], value[good], [-np.inf]])
+    xs = np.concatenate([x[1:size], cross[bent], [end]])
+    ys = np.concatenate([low[1:size], value[bent], [-np.inf]])
     order = np.argsort(xs, kind="stable")
     xs, ys = xs[order], ys[order]
     return xs, ys

@@ -269,8 +269,10 @@ def _whole_power(base: np.ndarray, times: int) -> np.ndarray:
 
 
 def _any_endless(rests: list[tuple[int, float]], upper: bool) -> float:
-    """log of the chance that some release has infinite loss."""
-    if upper:
-        return float(np.logaddexp.reduce([math.log(r) + rest for r, rest in rests]))
-    none = sum(r * math.log1p(-math.exp(min(rest, -1e-300))) if rest > -745 else 0.0 for r, rest in rests)
-    return math.log(-math.expm1(none)) * (1 + 8 * UNIT) if none < 0 else max(rest for _, rest in rests)
+    """Log of the chance that some release has infinite loss."""
+    total = float(np.logaddexp.reduce([math.log(r) + rest for r, rest in rests]))
+    if total < -20:
+        # the sum less half its square at most
+        return total if upper else total - math.exp(total)
+    none = sum(r * math.log1p(-math.exp(rest)) if rest < 0 else -math.inf for r, rest in rests)
+    return math.log(-math.expm1(none)) if none < 0 else -math.inf
