@@ -94,12 +94,14 @@ class Release:
         near = np.geomspace(1e-6, 1, 120)
         index = np.concatenate([-low * near[::-1], [0.0], high * near])
         right, left = self.stick(high * near), self.reverse(low * near)
-        law = connect_points(index, self.stick, self.reverse)
+        rough = envelope(index, self.stick, self.reverse)
         lower, upper = np.concatenate([right[0], left[0]]), np.concatenate([right[1], left[1]])
         apart = upper[lower > -np.inf] - lower[lower > -np.inf]
-        p = np.exp(law[1])
-        mean = float(p @ law[0])
-        return -low, high, mean, float(p @ (law[0] - mean) ** 2), float(np.median(apart)) if apart.size else 0.0
+        # infinite losses stand far beyond the others
+        inside = (rough.loss >= -1.01 * low) & (rough.loss <= 1.01 * high)
+        p, x = np.exp(rough.log_p[inside]), rough.loss[inside]
+        mean = float(p @ x)
+        return -low, high, mean, float(p @ (x - mean) ** 2), float(np.median(apart)) if apart.size else 0.0
 
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Grid points at which the hockey stick is asked for."""
@@ -128,12 +130,6 @@ class Release:
         if upper:
             return connect(index, anchor, step, *self._sticks)
         return envelope(_grid(anchor, step, index), *self._sticks).law(anchor, step, upper=False)
-
-
-def connect_points(eps: FloatArray, stick: Stick, reverse: Stick) -> tuple[FloatArray, FloatArray]:
-    """Return losses and log masses of a law near the one whose hockey stick is known at eps; a rough one."""
-    listed = envelope(eps, stick, reverse)
-    return listed.loss, listed.log_p
 
 
 class Composer:
@@ -180,8 +176,8 @@ class Composer:
             _, _, _, var, _ = release.scale(FIRST_TAIL)
             variance += r * var
             smooth += r
-            hint = release.lattice or _own_lattice(release.listed)
-            if hint:
+            hint = self._hint(release)
+            if hint and hint[1] > 0:
                 spacings.append(hint[1])
         if not variance > 0:
             return 1.0
@@ -191,8 +187,18 @@ class Composer:
             # between the kinks of a lattice errors do not average out; short transforms cost nothing
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
         step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
+        # laws without spread, whose variance is rounding
+        step = max(step, max(max(abs(s) for s in release.scale(FIRST_TAIL)[:2]) for release, _ in self._upper) / REFINED_POINTS)
         wide = [s for s in spacings if s >= step]
         return max(wide) / math.ceil(max(wide) / step) if wide else step
+
+    @staticmethod
+    def _hint(release: Release) -> tuple[float, float] | None:
+        """Anchor and spacing of what the grid should hit: the heaviest losses, or both ends where these may be atoms."""
+        hint = release.lattice or _own_lattice(release.listed)
+        if hint is None and release.reverse is release.stick and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL)[3]):
+            return release.pure, 2 * release.pure
+        return hint
 
     def _product(self, step: float, log_tail: float, side: int) -> Product:
         """Product of the upper side, -1, or of a lower one."""
@@ -201,7 +207,7 @@ class Composer:
             releases = self._upper if side < 0 else self._lower[side]
             laws = []
             for release, _ in releases:
-                hint = release.lattice or _own_lattice(release.listed, step)
+                hint = self._hint(release)
                 anchor = hint[0] if hint else 0.0
                 laws.append(release.law(anchor - step * round(anchor / step), step, log_tail, upper=side < 0))
             self._products[key] = Product(laws, [r for _, r in releases], upper=side < 0)
@@ -283,7 +289,7 @@ def _common_step(gaps: FloatArray) -> float | None:
     return float(gaps[-1]) / round(float(gaps[-1]) / step)
 
 
-def _own_lattice(listed: Listed | None, step: float = 0.0) -> tuple[float, float] | None:
+def _own_lattice(listed: Listed | None) -> tuple[float, float] | None:
     """Anchor and spacing at the heaviest of listed outcomes."""
     if listed is None or not listed.loss.size:
         return None

@@ -111,7 +111,7 @@ def reach(stick: Stick, log_tail: float, most: float) -> float:
         place = int(np.argmax(enough))
         left = float(eps[place - 1]) if place else 0.0
         eps = np.linspace(left, float(eps[place]), 33)
-    return float(eps[-1])
+    return max(float(eps[-1]), min(most, 2.0**-30))
 
 
 def _across(x: float, value: float) -> float:
@@ -177,7 +177,8 @@ def _joined(right: Chain, left: Chain) -> tuple[Chain, Chain]:
         if _at_join(right, left) >= 0 or min(x.size, u.size) < 2 or y[0] == -np.inf:
             break
         # the chord from the left neighbour at e^-u[1] to the right one at e^x[1], read at the join
-        share = math.expm1(x[0] + u[1]) / math.expm1(x[1] + u[1])
+        whole = x[1] + u[1]
+        share = math.expm1(x[0] + u[1]) / math.expm1(whole) if whole < 700 else math.exp(x[0] - x[1])
         chord = (1 - share) * math.exp(_across(-u[1], v[1])) + share * math.exp(y[1])
         y[0] = min(math.log(chord) if chord > 0 else -math.inf, y[0])
         v[0] = _across(u[0], y[0])
@@ -276,7 +277,8 @@ def _support(x: FloatArray, lower: FloatArray, upper: FloatArray) -> Chain:
         value = low[k] + np.log(ratio + from_right * wide * (1 - share)) - 8 * UNIT
         value = np.clip(value, low[k + 1], low[k])
         last = size - 1
-        end = x[last] + math.log1p(-math.expm1(x[last - 1] - x[last]) / max(math.expm1(min(high[last - 1] - low[last], 700.0)), 1e-300))
+        drop = math.expm1(min(high[last - 1] - low[last], 700.0))
+        end = x[last] + math.log1p(-math.expm1(x[last - 1] - x[last]) / max(drop, 1e-300))
     xs = np.concatenate([x[1:size], cross[bent], [end]])
     ys = np.concatenate([low[1:size], value[bent], [-np.inf]])
     order = np.argsort(xs, kind="stable")

@@ -121,20 +121,23 @@ class Product:
         theta, size = block.theta, block.stick.size
         place = max(0, math.floor((eps - block.origin) / self.step) + 1)
         x = block.origin + self.step * place - eps
-        if place >= size or x <= 0:
-            return self.log_rest, 0.0
-        tail, stick = float(block.tail[place]), float(block.stick[place])
+        if x <= 0:
+            # the rounding of the quotient
+            place, x = place + 1, x + self.step
+        # beyond the window only its bound is left
+        tail, stick = (float(block.tail[place]), float(block.stick[place])) if place < size else (0.0, 0.0)
         fade, part = math.exp(-theta * x), -math.expm1(-x)
         total = fade * (stick + part * tail)
         # the largest share of a mass, and the sum of all shares against one integral
         largest = 1.0 if theta == 0 else math.exp(theta * math.log1p(-1 / (1 + theta))) / (1 + theta)
-        shares = largest * (size - place)
+        shares = largest * max(size - place, 0)
         if theta > 0:
             shares = min(shares, largest + 1 / (self.step * theta * (1 + theta)))
         reached = size - place if theta == 0 else min(size - place, 60 / (theta * self.step))
         error = block.error * shares + UNIT * (80 + 4 * reached) * (total + 2 * block.error * shares)
         if self.upper:
-            total += error + block.above
+            # what fades by more than e^-60 is summed with an error of its own
+            total += error + block.above + (4 * UNIT * size * math.exp(-60.0) if reached < size - place else 0.0)
         else:
             total -= error + block.outside * largest
         if not total > 0:
@@ -148,7 +151,7 @@ class Product:
     def _transform(self, eps: float) -> _Block:
         theta = self.tilt(eps)
         step = self.step
-        cumulant = mean = var = rough = 0.0
+        cumulant = mean = var = rough = lost = 0.0
         tilted = []
         support = 1
         for logs, index, r in zip(self._logs, self._index, self.times):
@@ -157,8 +160,7 @@ class Product:
             weight -= top
             kept = weight > -110
             rough += r * UNIT * float((np.abs(logs[kept]) + np.abs(theta * step * index[kept])).max() + 120)
-            # what is not kept, as an error of every weight
-            rough += r * (math.exp(-110.0) * index.size if kept.size else 0)
+            lost += r * math.exp(-110.0) * (index.size - np.count_nonzero(kept))
             place = index[kept]
             weight = np.exp(weight[kept])
             total = float(weight.sum())
@@ -188,7 +190,7 @@ class Product:
             tail,
             stick,
             error,
-            above,
+            above + lost,
             outside,
         )
 

@@ -271,7 +271,8 @@ class PrivacyProfile(ABC):
 
     def _release(self) -> Release:
         """Return what composition needs: on the whole line of eps the larger of the two directions."""
-        return Release(self._log_delta, self._log_delta, self._pure_epsilon(), self._listed(), self._lattice())
+        stick = self._log_delta
+        return Release(stick, stick, self._pure_epsilon(), self._listed(), self._lattice())
 
     def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
         """Return profiles of single pairs that neighbours realise: what composes from below."""
@@ -350,6 +351,10 @@ class Composition(PrivacyProfile):
         if not flat:
             raise ValueError("factors must not be empty: give at least one mechanism")
         object.__setattr__(self, "factors", tuple(flat))
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        # the laws already composed stay behind
+        return type(self), (self.factors, self.rtol)
 
     @cached_property
     def _composer(self) -> Composer:

@@ -36,9 +36,9 @@ class _ShiftedBinomial(DominatingPair):
         held = np.full(1 if self.trials else 0, float(self.trials))
         return curve_of_sum(held * 0 + one, held * 0 + zero, held, -math.inf, 0.0, log_tail)
 
-    def _lattice(self) -> tuple[float, float]:
+    def _lattice(self) -> tuple[float, float] | None:
         anchor, spacing = _middle_losses(self.trials, self.prob)
-        return (-anchor if self.shifted_first else anchor), spacing
+        return ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))
@@ -47,7 +47,8 @@ class _ShiftedBinomial(DominatingPair):
 
 def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
     """Loss of the likeliest outcome of (B, B + 1) and its distance from the next."""
-    k = min(max(1, math.floor((trials + 1) * prob)), max(trials, 1))
+    trials = max(trials, 1)
+    k = min(max(1, math.floor((trials + 1) * prob)), trials)
     loss = math.log((trials - k + 1) / k * (prob / (1 - prob)))
     return loss, math.log1p(1 / k) - math.log1p(-1 / (trials - k + 1)) if k < trials else math.log1p(1 / k)
 
@@ -122,8 +123,8 @@ class BinomialNoise(PrivacyProfile):
         # fair bits are symmetric: one pair, the same in both orders
         return (self,) if self.prob == 0.5 else self.pairs()
 
-    def _lattice(self) -> tuple[float, float]:
-        return _middle_losses(self.trials, self.prob)
+    def _lattice(self) -> tuple[float, float] | None:
+        return _middle_losses(self.trials, self.prob) if self.trials else None
 
     @classmethod
     def calibrate(cls, eps: float, delta: float, prob: float = 0.5) -> Self:
