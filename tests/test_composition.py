@@ -250,10 +250,10 @@ def test_symmetric_guarantees_meet(one):
         assert one.epsilon(delta, bound="lower") <= upper <= 20 * one.epsilon(delta / 20)
 
 
-@pytest.mark.parametrize("one", [BinomialNoise(300, 0.2), ShuffledBits(200, 0.1, ones=20), ShuffledBits(200, 0.1)], ids=str)
+@pytest.mark.parametrize("one", [BinomialNoise(300, 0.2), ShuffledBits(200, 0.1, ones=20), ShuffledBits(60, 0.1)], ids=str)
 def test_both_directions_are_covered(one):
     both = one.self_compose(5)
-    pairs = one.pairs() if getattr(one, "ones", 0) != "worst" else (one.pair(0), one.pair(199).reverse())
+    pairs = one.pairs() if getattr(one, "ones", 0) != "worst" else (one.pair(0), one.pair(59).reverse())
     for delta in (1e-3, 1e-8):
         lower, upper = both.epsilon(delta, bound="lower"), both.epsilon(delta)
         assert lower <= upper <= 1.1 * lower

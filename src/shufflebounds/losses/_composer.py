@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds.losses._law import FloatArray, Law, Listed, Stick, _grid, connect, envelope, reach
-from shufflebounds.losses._product import Product
+from shufflebounds.losses._product import Product, TooLongError
 
 __all__ = ["Composer", "Release"]
 
@@ -24,7 +24,8 @@ SPARE = 45.0
 MOST_KNOTS = 2**18
 """Finer grids take their knots wider apart in the tails."""
 
-REFINEMENTS = 8
+REFINEMENTS, COARSER = 8, 6
+"""How often the grid may be halved, and doubled where its transform would be too long."""
 
 CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
 """A grid starts with at least so many points, and is refined to about so many."""
@@ -183,6 +184,9 @@ class Composer:
             return 1.0
         # each side adds about step^2/6 to a variance, and eps moves by half as much, relatively: ten times finer than asked
         step = math.sqrt(0.2 * self._rtol * variance / smooth)
+        if not self._tight:
+            # other laws bound from below, and their distance is far larger
+            step *= 8
         if spacings:
             # between the kinks of a lattice errors do not average out; short transforms cost nothing
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
@@ -235,10 +239,20 @@ class Composer:
 
     def bounds(self, eps: float) -> tuple[float, float]:
         """Return a lower and an upper bound of the composed log hockey stick at eps."""
+        while True:
+            try:
+                return self._bounds(eps)
+            except TooLongError:
+                if self._finer < -COARSER:
+                    raise
+                self._finer -= 1
+                self._final = True
+
+    def _bounds(self, eps: float) -> tuple[float, float]:
         log_tail = self._tail(eps)
         found: tuple[float, float] | None = None
         while True:
-            step = self._first_step / 2**self._finer
+            step = math.ldexp(self._first_step, -self._finer)
             product = self._product(step, log_tail, -1)
             high, slope = product.log_delta(eps)
             if product.log_rest > high - 25 and log_tail > -1e6:
@@ -258,7 +272,7 @@ class Composer:
                     return found
             scale = max(eps, self._spread)
             met = gap <= max(slope * scale, 1.0) * self._rtol
-            room = self._finer < REFINEMENTS and self._first_step / 2**self._finer > 40 * self._spread / REFINED_POINTS
+            room = self._finer < REFINEMENTS and math.ldexp(self._first_step, -self._finer) > 40 * self._spread / REFINED_POINTS
             if met or self._final or not self._tight or self._lattice is not None or not room:
                 return found or (low, high)
             found = low, high

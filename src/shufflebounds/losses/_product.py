@@ -12,7 +12,7 @@ import scipy.fft
 from shufflebounds._core import _losses
 from shufflebounds.losses._law import UNIT, FloatArray, Law
 
-__all__ = ["MOST_POINTS", "Product"]
+__all__ = ["MOST_POINTS", "Product", "TooLongError"]
 
 MOST_POINTS = 2**22
 """No transform is longer."""
@@ -28,6 +28,10 @@ OUTSIDE = -45.0
 
 KEPT = 6
 """Transforms kept by a product."""
+
+
+class TooLongError(ValueError):
+    """The transform would not fit in MOST_POINTS; the message has its size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +206,7 @@ class Product:
         while True:
             size = scipy.fft.next_fast_len(min(support, math.ceil(width)), real=True)
             if size > MOST_POINTS:
-                raise ValueError(
+                raise TooLongError(
                     f"the composition needs a transform of {size} points, about {size * BYTES_A_POINT / 2**20:.0f} MiB, more than "
                     f"{MOST_POINTS}: compose fewer releases at once"
                 )
