@@ -326,6 +326,31 @@ def tradeoff():
     return rows
 
 
+def compose():
+    """Many releases of binomial noise: eps and both sides, against dp-accounting's composed grid."""
+    rows = []
+    for times in (10, 100, 1000):
+        for delta, grid in ((1e-6, 1e-4), (1e-6, 1e-6), (1e-50, 1e-4)):
+
+            def theirs(times=times, delta=delta, grid=grid):
+                return two_laws(*noise_laws(10**4), grid).self_compose(times).get_epsilon_for_delta(delta)
+
+            many = BinomialNoise(10**4, 0.5).self_compose(times)
+            gap = 1 - many.epsilon(delta, bound="lower") / many.epsilon(delta)
+            rows.append(
+                row(
+                    f"{times} x noise eps, N=1e4, delta={delta:g}",
+                    # a new object, so that nothing is kept between calls
+                    lambda t=times, d=delta: BinomialNoise(10**4, 0.5).self_compose(t).epsilon(d),
+                    theirs if privacy_loss_distribution else None,
+                    f"dp-accounting, grid {grid:g}; our lower side is {gap:.1e} below",
+                )
+            )
+    rows.append(row("100 x noise eps, N=1e9, delta=1e-6", lambda: BinomialNoise(10**9, 0.5).self_compose(100).epsilon(1e-6)))
+    rows.append(row("100 x stronger clones, n=1e6 eps0=4", lambda: StrongerClones(10**6, 4.0).self_compose(100).epsilon(1e-6)))
+    return rows
+
+
 SECTIONS = {
     "binomial": binomial,
     "clones": clones,
@@ -333,6 +358,7 @@ SECTIONS = {
     "poisson-binomial": poisson_binomial,
     "bits": bits,
     "tradeoff": tradeoff,
+    "compose": compose,
 }
 
 

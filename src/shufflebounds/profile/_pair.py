@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds.losses import Listed, Release
 from shufflebounds.profile._base import Bound, FloatArray, PrivacyProfile
 from shufflebounds.profile._dual import curve
 from shufflebounds.profile._samples import Samples
@@ -64,6 +65,9 @@ class DominatingPair(PrivacyProfile):
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
         # its own answers, not those of a list
         return ()
+
+    def _release(self) -> Release:
+        return Release(self._log_delta, self.reverse()._log_delta, self._pure_epsilon(), self._listed(), self._lattice())
 
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
         r"""Return a curve beside the trade-off function :math:`T(P, Q)`, which rejects P.
@@ -173,6 +177,12 @@ class _ListedPair(DominatingPair):
             return np.minimum(value + _LISTED_ERROR * (1 + value), self._pure_epsilon())
         with np.errstate(invalid="ignore"):
             return np.where(value < np.inf, np.maximum(value - _LISTED_ERROR * (1 + value), 0.0), np.inf)
+
+    def _listed(self) -> Listed:
+        missing = self._missing()
+        return Listed.of(
+            np.array(self.log_p), np.array(self.log_q), log_lost=math.log(missing) if missing else -math.inf
+        )
 
     def _losses(self) -> tuple[FloatArray, FloatArray]:
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _bits
+from shufflebounds._poisson_binomial import bits_window
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.profile._least import least
 from shufflebounds.profile._samples import Samples
@@ -69,6 +70,26 @@ class _BitPair(DominatingPair):
     @property
     def _sampling(self) -> float:
         return 0.005
+
+    def _lattice(self) -> tuple[float, float] | None:
+        return _middle_losses(*((self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)), self.flip)
+
+
+def _middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:
+    """Loss of a likely sum with the target at 0 against 1, and its distance from the next; None where there is no next."""
+    if not 0 < flip < 0.5 or ones + zeros < 2:
+        return None
+    keep = 1 - flip
+    one, counts = np.array([keep, flip]), np.array([ones, zeros], dtype=np.float64)
+    held = counts > 0
+    _, window, _ = bits_window(one[held], one[::-1][held], counts[held], log_tail=-1.0, most=2**24)
+    place = int(np.argmax(window))
+    near = window[max(place - 1, 0) : place + 2]
+    if near.size < 3:
+        return None
+    ratio = np.exp(near[:-1] - near[1:])
+    losses = np.log((keep + flip * ratio) / (flip + keep * ratio))
+    return float(losses[0]), float(abs(losses[1] - losses[0]))
 
 
 def _local_epsilon(flip: float) -> float:
@@ -219,6 +240,15 @@ class ShuffledBits(PrivacyProfile):
             return super().pairs()
         pair = self.pair(self.ones)
         return pair, pair.reverse()
+
+    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+        if self.ones == "worst":
+            pair = self.pair(0)
+            return pair, pair.reverse()
+        return (self,) if 2 * self.ones == self.users - 1 else self.pairs()
+
+    def _lattice(self) -> tuple[float, float] | None:
+        return None if self.ones == "worst" else _middle_losses(self.ones, self.users - 1 - self.ones, self.flip)
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.ones != "worst":
