@@ -1,0 +1,273 @@
+"""The product of laws of losses: tilted to eps, folded on a window, raised to its power by FFT, every error counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.fft
+
+from shufflebounds.losses._law import UNIT, FloatArray, Law
+
+__all__ = ["MOST_POINTS", "Product"]
+
+MOST_POINTS = 2**22
+"""No transform is longer."""
+
+BYTES_A_POINT = 72
+"""Of a transform: values, the spectrum and its products, and logarithms of their sizes."""
+
+NEAR = 1.5
+"""A transform serves eps within so many standard deviations of the one it was tilted to."""
+
+OUTSIDE = -45.0
+"""Logarithm of the tilted mass that a window may leave out."""
+
+KEPT = 6
+"""Transforms kept by a product."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Tilted masses about a center; the true ones are within error, but for what lies beyond the window."""
+
+    center: float
+    deviation: float
+    theta: float
+    cumulant: float
+    origin: float
+    values: FloatArray
+    error: float
+    above: float
+    outside: float
+
+
+class Product:
+    """The composition of laws on one step, each so many times, from above or from below."""
+
+    def __init__(self, laws: Sequence[Law], times: Sequence[int], *, upper: bool) -> None:
+        self.upper = upper
+        self.step = laws[0].step
+        self.times = times
+        self._logs: list[FloatArray] = []
+        self._index: list[FloatArray] = []
+        self.slack = self.blur = self.origin = 0.0
+        rests = []
+        for law, r in zip(laws, times):
+            held = np.flatnonzero(law.log_p > -np.inf)
+            logs = law.log_p[held]
+            # counted from the heaviest point, so that a tilt does not move the total far
+            middle = int(held[np.argmax(logs)]) if held.size else 0
+            self._logs.append(logs)
+            self._index.append((held - middle).astype(np.float64))
+            self.origin += r * (law.anchor + self.step * (law.first + middle))
+            total = float(np.logaddexp.reduce(np.append(logs, law.log_rest)))
+            self.slack += r * (law.slack + abs(total) + 16 * UNIT)
+            self.blur += r * law.blur + 4 * UNIT * abs(self.origin)
+            rests.append((r, law.log_rest))
+        self.log_rest = _any_endless(rests, upper)
+        self._blocks: list[_Block] = []
+
+    def moments(self, theta: float) -> tuple[float, float, float]:
+        """Return log of the moment generating function at theta, about the origin, with the tilted mean and variance."""
+        cumulant = mean = var = 0.0
+        for logs, index, r in zip(self._logs, self._index, self.times):
+            x = self.step * index
+            weight = logs + theta * x
+            top = float(weight.max())
+            weight = np.exp(weight - top)
+            total = float(weight.sum())
+            m = float(weight @ x) / total
+            cumulant += r * (top + math.log(total))
+            mean += r * m
+            var += r * float(weight @ (x - m) ** 2) / total
+        return cumulant, self.origin + mean, var
+
+    def tilt(self, eps: float) -> float:
+        """Return theta >= 0 at which the mean is near eps, or the end of its range."""
+        low, high = 0.0, 60 / self.step
+        _, mean, var = self.moments(0.0)
+        if mean >= eps:
+            return 0.0
+        theta = min((eps - mean) / var, high) if var > 0 else high
+        for _ in range(60):
+            _, mean, var = self.moments(theta)
+            if abs(mean - eps) <= 0.02 * math.sqrt(var):
+                break
+            low, high = (theta, high) if mean < eps else (low, theta)
+            theta = theta + (eps - mean) / var if var > 0 else math.inf
+            if not low < theta < high:
+                theta = (low + high) / 2
+            if high - low <= 1e-3 * high:
+                break
+        return theta
+
+    def log_delta(self, eps: float) -> tuple[float, float]:
+        """Return the bound of the log hockey stick at eps, on this product's side, and how fast it falls there."""
+        if any(logs.size == 0 for logs in self._logs):
+            return self.log_rest, 0.0
+        outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
+        at = eps + outward
+        near = [b for b in self._blocks if abs(b.center - at) <= NEAR * b.deviation]
+        block = min(near, key=lambda b: abs(b.center - at)) if near else self._transform(at)
+        if not near:
+            self._blocks = [*self._blocks[1 - KEPT :], block]
+        return self._read(block, at)
+
+    def _read(self, block: _Block, eps: float) -> tuple[float, float]:
+        theta, values = block.theta, block.values
+        start = block.origin - eps
+        first = max(0, math.floor(-start / self.step) - 1)
+        last = values.size if theta == 0 else min(values.size, math.ceil((60 / theta - start) / self.step) + 2)
+        x = start + self.step * np.arange(first, last)
+        x = x[x > 0]
+        values = values[last - x.size : last]
+        fade = np.exp(-theta * x)
+        pay = fade * -np.expm1(-x)
+        total, errors = float(values @ pay), block.error * float(pay.sum())
+        largest = 1.0 if theta == 0 else math.exp(theta * math.log1p(-1 / (1 + theta))) / (1 + theta)
+        rounding = UNIT * (80 + math.log2(values.size + 2)) * float(np.abs(values) @ pay)
+        if self.upper:
+            # what the truncated sum leaves: fade is below e^-60 there, and the tilted mass below 1 + error
+            rest = 0.0 if last == block.values.size else 2 * math.exp(-60.0) + block.error * block.values.size * math.exp(-60.0)
+            total += errors + rounding + block.above + rest
+        else:
+            total -= errors + rounding + block.outside * largest
+        slope = float(values @ (fade * np.exp(-x))) / total if total > 0 else 0.0
+        if not total > 0:
+            return self.log_rest, 0.0
+        raw = block.cumulant - theta * (eps - self.origin)
+        slack = self.slack + 8 * UNIT * (abs(block.cumulant) + abs(theta * (eps - self.origin)) + abs(raw))
+        value = raw + math.log(total) + (slack if self.upper else -slack)
+        return float(np.logaddexp(value, self.log_rest + (slack if self.upper else -slack))), max(slope, 0.0)
+
+    def _transform(self, eps: float) -> _Block:
+        theta = self.tilt(eps)
+        step = self.step
+        cumulant = mean = var = rough = 0.0
+        tilted = []
+        support = 1
+        for logs, index, r in zip(self._logs, self._index, self.times):
+            weight = logs + theta * step * index
+            top = float(weight.max())
+            weight -= top
+            kept = weight > -110
+            rough += r * UNIT * float((np.abs(logs[kept]) + np.abs(theta * step * index[kept])).max() + 120)
+            # what is not kept, as an error of every weight
+            rough += r * (math.exp(-110.0) * index.size if kept.size else 0)
+            place = index[kept]
+            weight = np.exp(weight[kept])
+            total = float(weight.sum())
+            weight /= total
+            m = float(weight @ place)
+            cumulant += r * (top + math.log(total))
+            mean += r * m
+            var += r * float(weight @ (place - m) ** 2)
+            support += r * int(place[-1] - place[0])
+            tilted.append((weight, place))
+        deviation = math.sqrt(var)
+        center = (eps - self.origin) / step if theta > 0 else mean
+        # beyond the last points the tilt stops short of eps
+        center = min(max(center, mean - deviation), mean + deviation)
+        size, above, outside = self._window(tilted, center, deviation, support)
+        lowest = math.floor(center) - size // 2
+        if size >= support:
+            lowest = sum(r * int(place[0]) for (_, place), r in zip(tilted, self.times))
+        values, error = self._power(tilted, size)
+        values = np.roll(values, -(lowest % size))
+        return _Block(
+            self.origin + step * center if theta > 0 else math.inf,
+            step * max(deviation, 0.5) if theta > 0 else math.inf,
+            theta,
+            cumulant + (rough if self.upper else -rough),
+            self.origin + step * lowest,
+            values,
+            error,
+            above,
+            outside,
+        )
+
+    def _window(
+        self, tilted: list[tuple[FloatArray, FloatArray]], center: float, deviation: float, support: int
+    ) -> tuple[int, float, float]:
+        """Length of the window about center, and bounds of the tilted mass above it and outside it."""
+        width = 19.5 * deviation + 64
+        while True:
+            size = scipy.fft.next_fast_len(min(support, math.ceil(width)), real=True)
+            if size > MOST_POINTS:
+                raise ValueError(
+                    f"the composition needs a transform of {size} points, about {size * BYTES_A_POINT / 2**20:.0f} MiB, more than "
+                    f"{MOST_POINTS}: compose fewer releases at once"
+                )
+            if size >= support:
+                return size, 0.0, 0.0
+            half = size // 2 - 2
+            above, below = (self._chernoff(tilted, sign, center + sign * half, half, deviation) for sign in (1, -1))
+            if max(above, below) <= OUTSIDE or 1.4 * width > MOST_POINTS:
+                return size, math.exp(above), math.exp(above) + math.exp(below)
+            width *= 1.4
+
+    def _chernoff(
+        self, tilted: list[tuple[FloatArray, FloatArray]], sign: int, edge: float, half: float, deviation: float
+    ) -> float:
+        """Bound of the log tilted mass beyond the edge."""
+        best = 0.0
+        for s in (half / deviation**2, 0.5 * half / deviation**2, 6 / deviation):
+            bound = -sign * s * edge
+            for (weight, place), r in zip(tilted, self.times):
+                power = sign * s * place
+                top = float(power.max())
+                bound += r * (top + math.log(float(weight @ np.exp(power - top))))
+            best = min(best, bound + 1e-9 * abs(s * edge))
+        return best
+
+    def _power(self, tilted: list[tuple[FloatArray, FloatArray]], size: int) -> tuple[FloatArray, float]:
+        """The circular convolution power and a bound of its error.
+
+        Every transform is a sum of log2(size) rounded butterflies of its inputs: each output is within
+        4 unit log2(size) of the sum of their sizes.
+        """
+        stage = 4 * UNIT * (math.log2(size) + 2)
+        spectra = []
+        for weight, place in tilted:
+            folded = np.bincount(np.mod(place, size).astype(np.intp), weights=weight, minlength=size)
+            spectra.append(scipy.fft.rfft(folded))
+        sizes = np.zeros(spectra[0].size)
+        for spectrum, r in zip(spectra, self.times):
+            sizes += r * np.log(np.abs(spectrum) + stage)
+        kept = sizes > OUTSIDE - 15
+        dropped = float(np.exp(sizes[~kept]).sum())
+        sizes = sizes[kept]
+        growth = np.zeros(sizes.size)
+        product = np.ones(sizes.size, dtype=np.complex128)
+        for spectrum, r in zip(spectra, self.times):
+            part = spectrum[kept]
+            with np.errstate(divide="ignore"):
+                growth += r * np.log1p(stage / np.abs(part))
+            product *= _whole_power(part, r)
+        size_sum = float(np.exp(sizes).sum())
+        error = float((np.exp(sizes) * -np.expm1(-growth)).sum()) + dropped
+        error += size_sum * (4 * UNIT * (sum(self.times) + len(spectra)) + stage)
+        full = np.zeros(spectra[0].size, dtype=np.complex128)
+        full[kept] = product
+        return scipy.fft.irfft(full, size), 2 * error / size
+
+
+def _whole_power(base: np.ndarray, times: int) -> np.ndarray:
+    """base**times by squaring: relative error below 4 units of 2.2e-16 times the exponent."""
+    out = base.copy() if times & 1 else np.ones_like(base)
+    while times := times >> 1:
+        base = base * base
+        if times & 1:
+            out *= base
+    return out
+
+
+def _any_endless(rests: list[tuple[int, float]], upper: bool) -> float:
+    """log of the chance that some release has infinite loss."""
+    if upper:
+        return float(np.logaddexp.reduce([math.log(r) + rest for r, rest in rests]))
+    none = sum(r * math.log1p(-math.exp(min(rest, -1e-300))) if rest > -745 else 0.0 for r, rest in rests)
+    return math.log(-math.expm1(none)) * (1 + 8 * UNIT) if none < 0 else max(rest for _, rest in rests)
