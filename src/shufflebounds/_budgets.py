@@ -13,6 +13,9 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logs
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
 
+from shufflebounds.losses._composer import Composer, Release
+from shufflebounds.losses._law import Listed
+
 __all__ = ["BudgetSum"]
 
 Floats = NDArray[np.float64]
@@ -21,6 +24,8 @@ LISTED = 2**20      # most atoms of one half
 WHOLE = 64          # a group of so many mechanisms is listed whole, a larger one in a window
 LOG_TAIL = 48.0     # minus the logarithm of the tilted mass that a window may leave out on either side
 UNIT = 2.0**-52
+MULTIPLIED = 2**14  # most outcomes of small groups multiplied out before they go to the grid
+GRID_RTOL = 1e-6    # how close, relatively in e, the sides are to be on the grid
 
 
 class _Half(NamedTuple):
@@ -50,9 +55,11 @@ class BudgetSum:
                 The other half is listed, each atom asking the first half at e minus its own loss. Nothing cancels.
                 A large group enters with a window about its mean under the tilt by theta >= 0: what the windows leave out
                 contributes at most e^(K(theta) - theta e) times its tilted mass, added above and dropped below.
+                Where the halves would be too long, the two outcomes of each response go to the grid of `losses`, which has a
+                side of its own above and below.
     Error       the kernels' 3e-14 a group and 4 units of roundoff of every logarithm involved; roundoff of the losses is
                 taken as a shift of e. Both outward.
-    Cost        up to 2**20 atoms a half: 0.4 s there.
+    Cost        up to 2**20 atoms a half: 0.4 s there; on the grid 0.1 to a few seconds.
     """
 
     def __init__(self, eps: Floats, counts: NDArray[np.int64]) -> None:
@@ -63,15 +70,16 @@ class BudgetSum:
         self._pure = sum((Fraction(a) * int(c) for a, c in zip(self.eps.tolist(), self.counts)), Fraction(0))
         self.pure = float(self._pure)
         self._kept: tuple[_Window, _Half, _Half] | None = None
+        self._composer: Composer | None = None
 
-    def log_excess(self, e: float) -> tuple[float, float] | None:
-        """Return lower and upper bounds of the logarithm at e >= 0, or None where the halves are too long to list."""
+    def log_excess(self, e: float) -> tuple[float, float]:
+        """Return lower and upper bounds of the logarithm at e >= 0."""
         if Fraction(e) >= self._pure:
             return -math.inf, -math.inf
         window = self._window(e)
         halves = self._halves(window)
         if halves is None:
-            return None
+            return self._on_a_grid(e)
         left, right = halves
         reach = float(left.loss[0] - left.loss[-1] + right.loss[0] - right.loss[-1]) + self.pure * (window.log_dropped == -math.inf)
         groups = self.eps.size
@@ -81,6 +89,32 @@ class BudgetSum:
         error = 4e-14 * groups + 4 * UNIT * (max(depth, -upper, 1.0) + reach + e)
         upper = float(log_add_exp(upper + error, window.log_dropped))
         return lower - error, min(0.0, upper)
+
+    def _on_a_grid(self, e: float) -> tuple[float, float]:
+        if self._composer is None:
+            releases = self._releases()
+            self._composer = Composer(releases, [releases], GRID_RTOL)
+        lower, upper = self._composer.bounds(e)
+        return lower, min(0.0, upper)
+
+    def _releases(self) -> list[tuple[Release, int]]:
+        """Multiplied out as far as they can be listed, since every law is rounded to the grid: then powers of that."""
+        large = self.counts > WHOLE
+        out = []
+        for eps, count in zip(self.eps[large].tolist(), self.counts[large].tolist(), strict=True):
+            size = min(count, MULTIPLIED - 1)
+            out.append((_release([eps], [size]), count // size))
+            if count % size:
+                out.append((_release([eps], [count % size]), 1))
+        part: list[int] = []
+        for j in np.flatnonzero(~large).tolist():
+            if math.prod(int(self.counts[i]) + 1 for i in [*part, j]) > MULTIPLIED:
+                out.append((_release(self.eps[part].tolist(), self.counts[part].tolist()), 1))
+                part = []
+            part.append(j)
+        if part:
+            out.append((_release(self.eps[part].tolist(), self.counts[part].tolist()), 1))
+        return out
 
     def _window(self, e: float) -> _Window:
         counts, eps = self.counts, self.eps
@@ -139,19 +173,37 @@ class BudgetSum:
         return left, right
 
     def _half(self, part: list[int], window: _Window) -> _Half:
-        loss, log_p = np.zeros(1), np.zeros(1)
-        for j in part:
-            adverse = np.arange(window.first[j], window.last[j] + 1, dtype=np.float64)
-            count, eps = float(self.counts[j]), float(self.eps[j])
-            log_pmf = binom_logpmf(adverse, count, 1 / (1 + math.exp(eps)))
-            loss = np.add.outer(loss, (count - 2 * adverse) * eps).ravel()
-            log_p = np.add.outer(log_p, log_pmf).ravel()
+        loss, log_p = _outcomes(
+            [(float(self.eps[j]), float(self.counts[j]), int(window.first[j]), int(window.last[j])) for j in part]
+        )
         order = ratio_argsort(np.zeros(loss.size), loss)
         loss, log_p = loss[order], log_p[order]
         log_mass = _prefix(log_p - loss)
         with np.errstate(divide="ignore"):
             steps = loss[:-1] + log_mass[1:-1] + np.log(-np.expm1(loss[1:] - loss[:-1]))
         return _Half(loss, log_p, log_mass, _prefix(steps))
+
+
+def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[Floats, Floats]:
+    """Losses and log P of the sums over groups (eps, count, first, last), in no order."""
+    loss, log_p = np.zeros(1), np.zeros(1)
+    for eps, count, first, last in groups:
+        adverse = np.arange(first, last + 1, dtype=np.float64)
+        loss = np.add.outer(loss, (count - 2 * adverse) * eps).ravel()
+        log_p = np.add.outer(log_p, binom_logpmf(adverse, count, 1 / (1 + math.exp(eps)))).ravel()
+    return loss, log_p
+
+
+def _release(eps: list[float], counts: list[int]) -> Release:
+    """Randomized responses as the grid takes them: their outcomes."""
+    loss, log_p = _outcomes([(e, float(c), 0, int(c)) for e, c in zip(eps, counts, strict=True)])
+    error = 4e-14 * len(eps) + 4 * UNIT * (float(np.abs(log_p).max()) + float(np.abs(loss).max()))
+    listed = Listed.of(log_p, log_p - loss, error=error)
+
+    def stick(at: Floats) -> tuple[Floats, Floats]:
+        raise NotImplementedError
+
+    return Release(stick, stick, pure=float(loss.max()), listed=listed)
 
 
 def _prefix(x: Floats) -> Floats:

@@ -134,7 +134,7 @@ def _log_exponential(m: float, a: float, b: float) -> float:
 
 def _log_sum_exp(table: Floats) -> Floats:
     top = table.max(axis=-1)
-    return top + np.log(np.exp(table - top[..., None]).sum(axis=-1))
+    return np.asarray(top + np.log(np.exp(table - top[..., None]).sum(axis=-1)))
 
 
 def _blocks(rows: int, columns: int) -> list[slice]:

@@ -155,7 +155,7 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     n_queries : int
         Number k of queries, 1 to 2**53.
     beta : float
-        Chance of a larger error, in (0, 1).
+        Chance of a larger error, in [1e-300, 1).
     method : {"exact", "union"}
         "exact": the quantile of the law above. "union": the union bound of the literature, about twice as large.
 
@@ -195,7 +195,7 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
         _validate.real("scales.answer", scales.answer, 0, 1e300, open_low=True)
     c = _validate.integer("scales.cutoff", scales.cutoff, 1)
     k = _validate.integer("n_queries", n_queries, 1)
-    beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+    beta = _validate.real("beta", beta, 1e-300, 1, open_high=True)
     _validate.choice("method", method, ("exact", "union"))
     union = _union(scales, k, c, beta)
     if method == "union":
@@ -205,7 +205,7 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     goal = math.log(beta)
 
     def excess(alpha: float) -> float:
-        return math.log(_failure(scales, k, c, alpha)) + 1e-12 - goal
+        return math.log(max(_failure(scales, k, c, alpha), 5e-324)) + 1e-12 - goal
 
     low = union / 2
     while excess(low) < 0:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._budgets import BudgetSum
 from shufflebounds._core._special import log1mexp, log_add_exp
+from shufflebounds.profile._base import Bound
 from shufflebounds.profile._roots import solve
 
 __all__ = [
@@ -41,8 +42,16 @@ class Guarantee(NamedTuple):
     delta: float
 
 
+@overload
 def composition_delta(
-    eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Literal["upper", "lower"] = "upper"
+    eps: ArrayLike, delta: ArrayLike, eps_total: float, *, k: ArrayLike | None = None, bound: Bound = ...
+) -> float: ...
+@overload
+def composition_delta(
+    eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = ...
+) -> float | Floats: ...
+def composition_delta(
+    eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = "upper"
 ) -> float | Floats:
     r"""The least delta for which a composition of (eps_i, delta_i)-private mechanisms is (eps_total, delta)-private.
 
@@ -95,7 +104,7 @@ def composition_delta(
     >>> print(f"{composition_delta(0.1, 0.0, 4.7745675881, k=100):.6g}")
     1e-06
     >>> print(f"{composition_delta([0.1, 0.2, 0.3, 0.5, 0.8], 1e-7, 1.2):.10f}")
-    0.0863562170
+    0.0863569603
     """
     value = np.asarray(composition_log_delta(eps, delta, eps_total, k=k, bound=bound))
     if bound == "upper":
@@ -106,10 +115,18 @@ def composition_delta(
     return out if out.ndim else float(out)
 
 
+@overload
 def composition_log_delta(
-    eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Literal["upper", "lower"] = "upper"
+    eps: ArrayLike, delta: ArrayLike, eps_total: float, *, k: ArrayLike | None = None, bound: Bound = ...
+) -> float: ...
+@overload
+def composition_log_delta(
+    eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = ...
+) -> float | Floats: ...
+def composition_log_delta(
+    eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = "upper"
 ) -> float | Floats:
-    """Natural logarithm of :func:`composition_delta`, relatively accurate where delta itself underflows.
+    r"""Natural logarithm of :func:`composition_delta`, relatively accurate where delta itself underflows.
 
     Parameters
     ----------
@@ -158,8 +175,8 @@ def compose_dp(
     r"""What (eps_i, delta_i)-private mechanisms give together, at a chosen additional failure probability.
 
     .. math:: \text{optimal: the least } \varepsilon \text{ with } \delta^*(\varepsilon) \le s, \qquad
-        \text{advanced: } \sum_i \varepsilon_i \tanh\frac{\varepsilon_i}{2} + \sqrt{2 \ln(1/s) \textstyle\sum_i \varepsilon_i^2}, \qquad
-        \text{basic: } \sum_i \varepsilon_i
+        \text{advanced: } \sum_i \varepsilon_i \tanh\frac{\varepsilon_i}{2}
+        + \Bigl(2 \ln\frac1s \sum_i \varepsilon_i^2\Bigr)^{1/2}, \qquad \text{basic: } \sum_i \varepsilon_i
 
     Parameters
     ----------
@@ -209,7 +226,7 @@ def compose_dp(
     law = BudgetSum(budgets, counts)
     pure = law.pure * (1 + _SLACK)
     if method == "basic" or (method == "optimal" and slack == 0) or law.pure == 0:
-        return Guarantee(pure, _failure(lost))
+        return Guarantee(pure, _failure(_with_failures(lost, -math.inf)))
     if method == "advanced":
         squares = math.fsum((counts * budgets * budgets).tolist())
         mean = math.fsum((counts * budgets * np.tanh(budgets / 2)).tolist())
@@ -268,10 +285,6 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     return Guarantee(total, _above(log_delta, 1 + abs(math.log(delta)) + log_ratio))
 
 
-@overload
-def rdp_to_dp(orders: ArrayLike, rdp: ArrayLike, *, delta: float, method: Literal["cks", "mironov"] = ...) -> tuple[float, float]: ...
-@overload
-def rdp_to_dp(orders: ArrayLike, rdp: ArrayLike, *, eps: float, method: Literal["cks", "mironov"] = ...) -> tuple[float, float]: ...
 def rdp_to_dp(
     orders: ArrayLike,
     rdp: ArrayLike,
@@ -330,13 +343,15 @@ def rdp_to_dp(
     goal = _goal(delta, eps)
     if goal[0] == "eps":
         log_delta = goal[1]
-        parts = (rho, -log_delta / (a - 1)) if method == "mironov" else (rho, np.log1p(-1 / a), -log_delta / (a - 1), -np.log(a) / (a - 1))
+        parts = [rho, -log_delta / (a - 1)]
+        if method == "cks":
+            parts += [np.log1p(-1 / a), -np.log(a) / (a - 1)]
         values = _sum_above(parts)
         best = int(np.argmin(values))
         return max(0.0, float(values[best])), float(a[best])
     excess = (a - 1) * (rho - goal[1])
     room = (a - 1) * (rho + goal[1]) * _SLACK
-    logs = _sum_above((excess, room) if method == "mironov" else (excess, room, (a - 1) * np.log1p(-1 / a), -np.log(a)))
+    logs = _sum_above([excess, room] + ([(a - 1) * np.log1p(-1 / a), -np.log(a)] if method == "cks" else []))
     best = int(np.argmin(logs))
     return _above(float(logs[best]), 1 + abs(float(logs[best]))), float(a[best])
 
@@ -409,9 +424,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     # 1 + x rounds: the divergence is taken at the order that is meant
     order = 1 + high
     divergence = (xi + rho * order) * (1 + _SLACK)
-    if kind == "eps":
-        return rdp_to_dp(order, divergence, delta=delta)  # type: ignore[arg-type]
-    return rdp_to_dp(order, divergence, eps=value)
+    return rdp_to_dp(order, divergence, delta=delta, eps=eps)
 
 
 def _goal(delta: float | None, eps: float | None) -> tuple[str, float]:
@@ -472,6 +485,6 @@ def _above(log_value: float, size: float) -> float:
     return 1.0 if raised >= 0 else min(1.0, math.nextafter(math.exp(raised) * (1 + _SLACK), math.inf))
 
 
-def _sum_above(parts: tuple[Floats, ...]) -> Floats:
+def _sum_above(parts: list[Floats]) -> Floats:
     """Return the sum of the parts plus its roundoff, each part good to a few ulp."""
     return np.sum(parts, axis=0) + _SLACK * np.sum(np.abs(parts), axis=0)  # type: ignore[no-any-return]
