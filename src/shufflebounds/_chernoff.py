@@ -92,7 +92,7 @@ def chernoff_logsf(
             exponent = (x - m) ** 2 / (x + m)
         else:
             # one of the two arguments may be 0: the deviance of x from 0 is infinite, that of 0 from m is m
-            exponent = _deviance(x, m) + _deviance(count - x, count - m)
+            exponent = np.where(x == count, -count * np.log(mu[beyond]), _deviance(x, m) + _deviance(count - x, count - m))
     out = np.where(values > trials, -np.inf, 0.0)
     out[beyond] = -exponent * _INWARD
     return out if out.ndim else float(out)
@@ -150,6 +150,9 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | Floats:
         out = np.where(array > 0, -np.inf, 0.0)
     else:
         # in units of the largest width, so that no square overflows
-        scaled = array / top
-        out = -2 * scaled * scaled / float(((lengths / top) ** 2).sum()) * _INWARD
+        with np.errstate(over="ignore"):
+            scaled = array / top
+            out = -2 * scaled * scaled / float(((lengths / top) ** 2).sum()) * _INWARD
+        # the exponent is finite: an overflow must not promise more than it
+        out = np.maximum(out, -np.finfo(float).max)
     return out if out.ndim else float(out)

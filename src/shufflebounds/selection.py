@@ -129,9 +129,9 @@ def selection_log_probs(
     if array.ndim != 1:
         raise ValueError(f"scores has shape {array.shape}: it must be one-dimensional")
     rate = eps / (sensitivity * (1 if monotone else 2))
-    levels, where, counts = np.unique(-array, return_inverse=True, return_counts=True)
-    # in units of the noise, falling from 0
-    y = (levels[0] - levels) * rate
+    # in units of the noise, falling from 0; scores that rounding makes equal are equal from here on
+    levels, where, counts = np.unique((array.max() - array) * rate, return_inverse=True, return_counts=True)
+    y = 0.0 - levels
     if not y[-1] >= -MAX_GAP:
         raise ValueError(f"scores are {-y[-1]:g} times the noise scale apart: they must be within {MAX_GAP:g}")
     weights = counts.astype(np.float64)
