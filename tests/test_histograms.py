@@ -80,7 +80,7 @@ def test_the_inequality_of_the_theorem():
             k = t - 2 * c
             left = k * (d - 1) / (4 * c + 2 * rmse + k)
             slack = delta * -math.expm1(-2 * eps * t) / math.expm1(eps)
-            return 1 >= left * (math.exp(-2 * eps * t) / 4 - slack)
+            return left * (math.exp(-2 * eps * t) / 4 - slack) <= 1
 
         integers = range(math.floor(2 * c) + 1, 400)
         assert all(holds(c * (1 + 1e-9), t) for t in integers)

@@ -100,13 +100,16 @@ def test_reference():
 
 def test_two_candidates_in_closed_form():
     for t in (1e-8, 0.3, 5.0, 700.0, 1e5):
-        assert selection_log_probs([0, t], 2.0, noise="laplace")[0] == pytest.approx(-t + math.log1p(t / 2) - math.log(2), rel=1e-14)
+        laplace = -t + math.log1p(t / 2) - math.log(2)
+        assert selection_log_probs([0, t], 2.0, noise="laplace")[0] == pytest.approx(laplace, rel=1e-14)
         assert selection_log_probs([0, t], 2.0, noise="exponential")[0] == pytest.approx(-t - math.log(2), rel=1e-14)
         assert selection_log_probs([0, t], 2.0)[0] == pytest.approx(-t - math.log1p(math.exp(-t)), rel=1e-14)
 
 
 @given(
-    st.lists(st.one_of(st.integers(-5, 5), st.floats(-40, 40)), min_size=1, max_size=30), st.floats(0.01, 20), st.sampled_from(NOISES)
+    st.lists(st.one_of(st.integers(-5, 5), st.floats(-40, 40)), min_size=1, max_size=30),
+    st.floats(0.01, 20),
+    st.sampled_from(NOISES),
 )
 @settings(max_examples=120)
 def test_laws(scores, eps, noise):
@@ -128,7 +131,8 @@ def test_privacy(scores, moves, eps):
         assert abs(loss).max() <= eps * (1 + 1e-9)
         # all scores rise, none by more than 1: half the noise
         rise = np.array(scores) + np.abs(moves[: len(scores)])
-        loss = selection_log_probs(scores, eps, noise=noise, monotone=True) - selection_log_probs(rise, eps, noise=noise, monotone=True)
+        before, after = (selection_log_probs(s, eps, noise=noise, monotone=True) for s in (scores, rise))
+        loss = before - after
         assert abs(loss).max() <= eps * (1 + 1e-9)
 
 
@@ -320,7 +324,8 @@ def test_renyi_forms():
     # the pure form, and the count of outputs where it is smaller
     assert svt_rdp(2.0, gaussian(1), laplace(0.5)) == pytest.approx(1.0 + 0.5, rel=1e-12)
     assert svt_rdp(2.0, gaussian(1), laplace(0.5), cutoff=3, resample=True) == pytest.approx(3 + 1.5, rel=1e-12)
-    assert svt_rdp(50.0, gaussian(10), gaussian(9, 2), max_queries=7) == pytest.approx(0.25 + 50 * 4 / 162 + math.log(8) / 49, rel=1e-12)
+    counted = 0.25 + 50 * 4 / 162 + math.log(8) / 49
+    assert svt_rdp(50.0, gaussian(10), gaussian(9, 2), max_queries=7) == pytest.approx(counted, rel=1e-12)
     # moments: at most as many as counted, and a higher moment costs more
     base = svt_rdp(4.0, gaussian(3), gaussian(5, 2), log_moment=math.log(6))
     assert base == pytest.approx(4 / 18 + 16 / 50 + math.log(6) / 3, rel=1e-12)

@@ -1,6 +1,6 @@
 """Exact privacy accounting for the shuffle model."""
 
-from shufflebounds import profile, published, shuffle, tails, tradeoff
+from shufflebounds import composition, histograms, profile, published, selection, shuffle, tails, tradeoff
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
@@ -11,8 +11,11 @@ __all__ = [
     "PrivacyProfile",
     "Tradeoff",
     "__version__",
+    "composition",
+    "histograms",
     "profile",
     "published",
+    "selection",
     "shuffle",
     "tails",
     "tradeoff",

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
-
 from shufflebounds.losses._composer import Composer, Release
 from shufflebounds.losses._law import Listed
 
@@ -201,7 +200,7 @@ def _release(eps: list[float], counts: list[int]) -> Release:
     listed = Listed.of(log_p, log_p - loss, error=error)
 
     def stick(at: Floats) -> tuple[Floats, Floats]:
-        raise NotImplementedError
+        raise NotImplementedError("listed outcomes answer")
 
     return Release(stick, stick, pure=float(loss.max()), listed=listed)
 

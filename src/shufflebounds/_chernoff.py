@@ -82,7 +82,9 @@ def chernoff_logsf(
         raise ValueError(f"k, n and mean have shapes {np.shape(k)}, {np.shape(n)}, {np.shape(mean)}: they must broadcast") from None
     expected = trials * mu
     # a smaller k bounds a larger event, and covers the rounding of n mean
-    safe = np.where(values == trials, values, values - np.abs(values) * 2.0**-51)
+    # at k = n nothing but ln(mean) is left
+    whole = (values == trials) & (method == "kl")
+    safe = np.where(whole, values, values - np.abs(values) * 2.0**-51)
     beyond = (safe > expected) & (values <= trials)
     x, count, m = safe[beyond], trials[beyond], expected[beyond]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -91,8 +93,8 @@ def chernoff_logsf(
         elif method == "multiplicative":
             exponent = (x - m) ** 2 / (x + m)
         else:
-            # one of the two arguments may be 0: the deviance of x from 0 is infinite, that of 0 from m is m
-            exponent = np.where(x == count, -count * np.log(mu[beyond]), _deviance(x, m) + _deviance(count - x, count - m))
+            apart = _deviance(x, m) + _deviance(count - x, count - m)
+            exponent = np.where(whole[beyond], -count * np.log(mu[beyond]), apart)
     out = np.where(values > trials, -np.inf, 0.0)
     out[beyond] = -exponent * _INWARD
     return out if out.ndim else float(out)
