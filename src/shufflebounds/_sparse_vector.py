@@ -180,7 +180,7 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     References
     ----------
     .. [1] C. Dwork, A. Roth, "The algorithmic foundations of differential privacy", 2014, Theorems 3.24, 3.26, 3.28. The last
-       as printed is false for delta > 0: :data:`shufflebounds.published.numeric_sparse_accuracy`.
+       as printed is false for delta > 0: ``published.das2022_numeric_sparse_accuracy``.
 
     Examples
     --------
