@@ -8,6 +8,7 @@ Method
     lower_hull      of points (e^x, e^y): monotone stack, slopes formed as logarithms of differences.
     law_stick       the hockey stick at the law's own losses, from above: H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of
                     positive terms, so relatively accurate at any depth; compensated, with an integer exponent that follows.
+    tilted_stick    the same for a tilted law on a grid, where two multiplications a point do.
     split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, the masses of both laws kept: no test
                     loses by it, since undoing it is a post-processing. Variance added: (l - g)(g + h - l).
     merge           shares of neighbouring outcomes become one whose loss is exactly a grid point: a post-processing with
@@ -83,7 +84,7 @@ cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, dou
 cdef void c_merge(
     const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, double *out
 ) noexcept nogil:
-    """Masses on the grid anchor + step k, k = first...; out is -inf. Checked by the caller: loss rises, no NaN, out is long enough."""
+    """Masses on anchor + step k, k = first...; out is -inf. Checked by the caller: loss rises, no NaN, out is long enough."""
     cdef Py_ssize_t i = 0, j, t, k = first, last
     cdef double rest = 1, g, balance, mass, c, f, ref, left, below
     while i < n and log_p[i] == -INFINITY:
@@ -171,6 +172,20 @@ cdef void c_merge(
         k += 1
 
 
+cdef void c_tilted_stick(const double *g, Py_ssize_t n, double theta, double step, double *tail, double *stick) noexcept nogil:
+    """Tilted tails of Q and hockey sticks at n points a step apart. Checked by the caller: theta >= 0, step > 0.
+
+    With g(k) = P(k) e^(theta l_k):  tail[k] = e^((theta + 1) l_k) Q(loss >= l_k),  stick[k] = e^(theta l_k) H(l_k).
+    """
+    cdef double fade = exp(-theta * step), steeper = exp(-(theta + 1) * step), part = -expm1(-step), w = 0, d = 0
+    cdef Py_ssize_t i
+    for i in range(n - 1, -1, -1):
+        d = fade * (d + part * w)
+        w = g[i] + steeper * w
+        tail[i] = w
+        stick[i] = d
+
+
 def lower_hull(const double[::1] x not None, const double[::1] y not None):
     """Return the indices of the lower convex hull of (e^x, e^y); x rises, y does not, of equal length, no NaN."""
     cdef Py_ssize_t n = x.shape[0], size = 0
@@ -226,3 +241,14 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
         if log_p.shape[0]:
             c_merge(&log_p[0], &loss[0], log_p.shape[0], anchor, step, first, &o[0])
     return out[:size]
+
+
+def tilted_stick(const double[::1] g not None, double theta, double step):
+    """Return (tail, stick) of tilted masses a step apart: e^((theta + 1) l) Q(loss >= l) and e^(theta l) H(l)."""
+    cdef Py_ssize_t n = g.shape[0]
+    tail, stick = np.empty(n), np.empty(n)
+    cdef double[::1] w = tail, d = stick
+    with nogil:
+        if n:
+            c_tilted_stick(&g[0], n, theta, step, &w[0], &d[0])
+    return tail, stick

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds.losses._law import FloatArray, Law, Listed, Stick, connect, envelope, reach
-from shufflebounds.losses._product import MOST_POINTS, Product
+from shufflebounds.losses._law import FloatArray, Law, Listed, Stick, _grid, connect, envelope, reach
+from shufflebounds.losses._product import Product
 
 __all__ = ["Composer", "Release"]
 
@@ -21,10 +21,13 @@ FIRST_TAIL, DEEPER = -60.0, 2.5
 SPARE = 45.0
 """How far, in logarithms, the unlisted mass must stay below delta."""
 
-MOST_KNOTS = 2**16
+MOST_KNOTS = 2**18
 """Finer grids take their knots wider apart in the tails."""
 
-REFINEMENTS = 6
+REFINEMENTS = 8
+
+CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
+"""A grid starts with at least so many points, and is refined to about so many."""
 
 
 class _Remembered:
@@ -92,8 +95,8 @@ class Release:
         index = np.concatenate([-low * near[::-1], [0.0], high * near])
         right, left = self.stick(high * near), self.reverse(low * near)
         law = connect_points(index, self.stick, self.reverse)
-        apart = np.concatenate([right[1] - right[0], left[1] - left[0]])
-        apart = apart[np.isfinite(apart)]
+        lower, upper = np.concatenate([right[0], left[0]]), np.concatenate([right[1], left[1]])
+        apart = upper[lower > -np.inf] - lower[lower > -np.inf]
         p = np.exp(law[1])
         mean = float(p @ law[0])
         return -low, high, mean, float(p @ (law[0] - mean) ** 2), float(np.median(apart)) if apart.size else 0.0
@@ -124,7 +127,7 @@ class Release:
         index = self._index(anchor, step, log_tail)
         if upper:
             return connect(index, anchor, step, *self._sticks)
-        return envelope(anchor + step * index, *self._sticks).law(anchor, step, upper=False)
+        return envelope(_grid(anchor, step, index), *self._sticks).law(anchor, step, upper=False)
 
 
 def connect_points(eps: FloatArray, stick: Stick, reverse: Stick) -> tuple[FloatArray, FloatArray]:
@@ -154,6 +157,8 @@ class Composer:
         self._finer = 0
         self._final = False
         self._count = sum(r for _, r in upper)
+        # where other laws bound from below, their distance is no matter of the grid
+        self._tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
 
     @cached_property
     def _lattice(self) -> float | None:
@@ -180,11 +185,14 @@ class Composer:
                 spacings.append(hint[1])
         if not variance > 0:
             return 1.0
-        # each side adds about step^2/6 to a variance, and eps moves by half as much, relatively
-        step = math.sqrt(4 * self._rtol * variance / smooth)
-        step = max(step, 40 * math.sqrt(variance) / MOST_POINTS)
+        # each side adds about step^2/6 to a variance, and eps moves by half as much, relatively: ten times finer than asked
+        step = math.sqrt(0.2 * self._rtol * variance / smooth)
+        if spacings:
+            # between the kinks of a lattice errors do not average out; short transforms cost nothing
+            step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
+        step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
         wide = [s for s in spacings if s >= step]
-        return wide[0] / math.ceil(max(wide[0] / step, 1.0)) if wide else step
+        return max(wide) / math.ceil(max(wide) / step) if wide else step
 
     def _product(self, step: float, log_tail: float, side: int) -> Product:
         """Product of the upper side, -1, or of a lower one."""
@@ -222,7 +230,7 @@ class Composer:
     def bounds(self, eps: float) -> tuple[float, float]:
         """Return a lower and an upper bound of the composed log hockey stick at eps."""
         log_tail = self._tail(eps)
-        last = math.inf
+        found: tuple[float, float] | None = None
         while True:
             step = self._first_step / 2**self._finer
             product = self._product(step, log_tail, -1)
@@ -234,16 +242,23 @@ class Composer:
                     continue
             low = max((self._product(step, log_tail, i).log_delta(eps)[0] for i in range(len(self._lower))), default=-math.inf)
             gap = high - low
+            if found is not None:
+                last = found[1] - found[0]
+                found = max(low, found[0]), min(high, found[1])
+                if not gap < 0.8 * last:
+                    # no better: the grid is not what keeps the sides apart
+                    self._finer -= gap >= last
+                    self._final = True
+                    return found
             scale = max(eps, self._spread)
-            if not self._lower or self._final or self._lattice is not None or gap <= max(slope * scale, 1.0) * self._rtol:
-                return low, high
-            room = self._first_step / 2 ** (self._finer + 1) > 40 * self._spread / MOST_POINTS
-            if not room or self._finer == REFINEMENTS or gap > 0.8 * last:
-                self._final = True
-                return low, high
-            last = gap
+            met = gap <= max(slope * scale, 1.0) * self._rtol
+            room = self._finer < REFINEMENTS and self._first_step / 2**self._finer > 40 * self._spread / REFINED_POINTS
+            if met or self._final or not self._tight or self._lattice is not None or not room:
+                return found or (low, high)
+            found = low, high
             self._finer += 1
-            self._products = {}
+            # the products of coarser grids are of no more use, but for the last
+            self._products = {key: value for key, value in self._products.items() if key[0] == step}
 
     @cached_property
     def _spread(self) -> float:

@@ -24,6 +24,10 @@ MERGED = 64 * UNIT
 """Error of a merged loss: the rounding of the balance at its grid point."""
 
 
+def _grid(anchor: float, step: float, index: NDArray[np.int64]) -> FloatArray:
+    return np.asarray(anchor + step * index, dtype=np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Law:
     """Masses under P of the losses anchor + step (first + i); under Q they are e^-loss of that.
@@ -43,7 +47,7 @@ class Law:
     @property
     def losses(self) -> FloatArray:
         """The grid points."""
-        return self.anchor + self.step * (self.first + np.arange(self.log_p.size))
+        return _grid(self.anchor, self.step, self.first + np.arange(self.log_p.size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +111,13 @@ def reach(stick: Stick, log_tail: float, most: float) -> float:
         place = int(np.argmax(enough))
         left = float(eps[place - 1]) if place else 0.0
         eps = np.linspace(left, float(eps[place]), 33)
-    return float(eps[-1] if place == 0 else eps[min(32, place + 1)])
+    return float(eps[-1])
+
+
+def _across(x: float, value: float) -> float:
+    """The hockey stick of the reversed pair at -x, from that of the pair at x <= 0: two positive terms."""
+    total = -math.expm1(x) + math.exp(x + min(value, 0.0))
+    return math.log(total) if total > 0 else -math.inf
 
 
 def _both_ways(
@@ -129,40 +139,66 @@ def _both_ways(
         sides = [stick(right), reverse(left)]
     (right_low, right_high), (left_low, left_high) = sides
 
-    def across(x: float, value: float) -> float:
-        """The other side's value at the same point, x <= 0: two positive terms."""
-        total = -math.expm1(x) + math.exp(x + min(value, 0.0))
-        return math.log(total) if total > 0 else -math.inf
-
     x_right = np.concatenate([[-left[0]], right])
     x_left = np.concatenate([-right[1::-1], left])
-    lower_right = np.concatenate([[across(-left[0], left_low[0])], right_low])
-    upper_right = np.concatenate([[across(-left[0], left_high[0])], right_high])
-    lower_left = np.concatenate([[across(-right[1], right_low[1]), across(-right[0], right_low[0])], left_low])
-    upper_left = np.concatenate([[across(-right[1], right_high[1]), across(-right[0], right_high[0])], left_high])
+    lower_right = np.concatenate([[_across(-left[0], left_low[0])], right_low])
+    upper_right = np.concatenate([[_across(-left[0], left_high[0])], right_high])
+    lower_left = np.concatenate([[_across(-right[1], right_low[1]), _across(-right[0], right_low[0])], left_low])
+    upper_left = np.concatenate([[_across(-right[1], right_high[1]), _across(-right[0], right_high[0])], left_high])
     return join, (x_right, lower_right, upper_right), (x_left, lower_left, upper_left)
 
 
 def _drops(x: FloatArray, y: FloatArray) -> FloatArray:
-    """log of the slopes between neighbouring points (e^x, e^y) of a falling convex chain."""
+    """Log of the slopes between neighbouring points (e^x, e^y) of a falling convex chain."""
     with np.errstate(divide="ignore", invalid="ignore"):
         fall = np.where(y[:-1] > y[1:], y[:-1] + np.log(-np.expm1(y[1:] - y[:-1])), -np.inf)
     return fall - x[1:] - np.log(-np.expm1(x[:-1] - x[1:]))
 
 
 def _falls(slopes: FloatArray) -> FloatArray:
-    """log of the differences of neighbouring slopes."""
+    """Log of the differences of neighbouring slopes."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(slopes[:-1] > slopes[1:], slopes[:-1] + np.log(-np.expm1(slopes[1:] - slopes[:-1])), -np.inf)
 
 
-def _masses(right: tuple[FloatArray, FloatArray], left: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+Chain = tuple[FloatArray, FloatArray]
+
+
+def _hull(x: FloatArray, y: FloatArray) -> Chain:
+    kept = _losses.lower_hull(x, y)
+    return x[kept], y[kept]
+
+
+def _joined(right: Chain, left: Chain) -> tuple[Chain, Chain]:
+    """Lower convex hull of two chains that start at the join: where they bend the wrong way there, the join is lowered."""
+    right, left = _hull(*right), _hull(*left)
+    for _ in range(64):
+        (x, y), (u, v) = right, left
+        if _at_join(right, left) >= 0 or min(x.size, u.size) < 2 or y[0] == -np.inf:
+            break
+        # the chord from the left neighbour at e^-u[1] to the right one at e^x[1], read at the join
+        share = math.expm1(x[0] + u[1]) / math.expm1(x[1] + u[1])
+        chord = (1 - share) * math.exp(_across(-u[1], v[1])) + share * math.exp(y[1])
+        y[0] = min(math.log(chord) if chord > 0 else -math.inf, y[0])
+        v[0] = _across(u[0], y[0])
+        right, left = _hull(x, y), _hull(u, v)
+    return right, left
+
+
+def _at_join(right: Chain, left: Chain) -> float:
+    """Mass under Q at the join: what neither side takes, 1 - Q(below) - Q(above)."""
+    (x, y), (u, v) = right, left
+    above = math.exp(_drops(x[:2], y[:2])[0]) if x.size > 1 else 0.0
+    below = math.exp(v[0]) + (math.exp(_drops(u[:2], v[:2])[0] + u[0]) if u.size > 1 else 0.0)
+    return 1 - below - above
+
+
+def _masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray]:
     """Losses and log masses under P of the law whose hockey stick has these vertices; each side starts at the join."""
     (x, y), (u, v) = right, left
     slopes = np.append(_drops(x, y), -np.inf)
     backs = np.append(_drops(u, v), -np.inf)
-    # what neither side takes sits at the join: 1 - Q(below) - Q(above)
-    at_join = 1 - (math.exp(v[0]) + math.exp(backs[0] + u[0])) - math.exp(slopes[0])
+    at_join = _at_join(right, left)
     middle = (math.log(at_join) if at_join > 0 else -math.inf) + x[0]
     return (
         np.concatenate([-u[:0:-1], x]),
@@ -171,7 +207,7 @@ def _masses(right: tuple[FloatArray, FloatArray], left: tuple[FloatArray, FloatA
 
 
 def _values(x: FloatArray, y: FloatArray, u: FloatArray, v: FloatArray) -> FloatArray:
-    """log hockey stick at the vertices of both sides, in the order of _masses."""
+    """Log hockey stick at the vertices of both sides, in the order of _masses."""
     with np.errstate(divide="ignore"):
         crossed = np.log(-np.expm1(-u[:0:-1]) + np.exp(np.minimum(v[:0:-1], 0) - u[:0:-1]))
     return np.concatenate([crossed, y])
@@ -184,32 +220,30 @@ def connect(index: NDArray[np.int64], anchor: float, step: float, stick: Stick, 
     convex, so it lies below that too. The masses are then recomputed into a hockey stick, and slack makes up for what their
     rounding took away.
     """
-    eps = anchor + step * index
-    join, *sides = _both_ways(eps, stick, reverse)
+    eps = _grid(anchor, step, index)
+    _, *sides = _both_ways(eps, stick, reverse)
     chains = []
     for x, _, upper in sides:
         y = np.minimum(np.minimum.accumulate(upper[1:]), 0.0)
         # one zero is enough
         size = int(np.argmax(y == -np.inf)) + 1 if (y == -np.inf).any() else y.size
-        kept = _losses.lower_hull(np.ascontiguousarray(x[1 : size + 1]), np.ascontiguousarray(y[:size]))
-        chains.append((x[1:][kept], y[kept], kept))
-    (x, y, right), (u, v, left) = chains
+        chains.append((x[1 : size + 1].copy(), y[:size].copy()))
+    (x, y), (u, v) = _joined(*chains)
     loss, log_p = _masses((x, y), (u, v))
     rest = float(y[-1])
     wanted, got = _values(x, y, u, v), _losses.law_stick(loss, log_p, rest)
     total = float(np.logaddexp.reduce(np.append(log_p, rest)))
     with np.errstate(invalid="ignore"):
         short = np.where(wanted > -np.inf, wanted - got, 0.0)
-    # the left side's first entry is the join as well
-    place = np.concatenate([index[join - left[:0:-1]], index[join + right]])
+    place = np.rint((loss - anchor) / step).astype(np.int64)
     out = np.full(place[-1] - place[0] + 1, -np.inf)
     out[place - place[0]] = log_p
     slack = max(float(short.max()), -total, 0.0) + UNIT * (32 + float(np.abs(wanted[wanted > -np.inf]).max(initial=0)))
     return Law(anchor, step, int(place[0]), out, rest, slack, 4 * UNIT * float(np.abs(eps).max()))
 
 
-def _support(x: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Vertices of a chain nowhere above a convex falling function that lies between the bounds at x; from entry 1 on.
+def _support(x: FloatArray, lower: FloatArray, upper: FloatArray) -> Chain:
+    """Points of a chain nowhere above a convex falling function that lies between the bounds at x; from entry 1 on.
 
     Between x[k] and x[k + 1] the function is above the lines through its neighbours, (k - 1: upper, k: lower) from the left
     and (k + 2: upper, k + 1: lower) from the right: their crossing is a vertex, and exact where the function is straight on
@@ -220,7 +254,7 @@ def _support(x: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[Float
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         size = int(np.argmax(low == -np.inf)) if (low == -np.inf).any() else low.size
         if size < 2:
-            return x[1:2], np.array([-np.inf])
+            return x[1:2].copy(), np.array([-np.inf])
         x, low, high = x[: size + 2], low[: size + 2], high[: size + 2]
         k = np.arange(1, size - 1)
         wide = np.expm1(x[k + 1] - x[k])
@@ -234,25 +268,26 @@ def _support(x: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[Float
             ratio[inner] * -np.expm1(high[at + 2] - low[at + 1]) / (np.exp(x[at + 1] - x[at]) * np.expm1(x[at + 2] - x[at + 1]))
         )
         from_right = np.maximum(from_right, 0.0)
-        share = (chord - from_right) / (from_left - from_right)
-        good = (share > 0) & (share < 1)
-        cross = x[k] + np.log1p(wide * share)
+        # no crossing where a line stays above the chord: the chord itself lies below the function then
+        bent = (from_left > chord) & (from_right < chord)
+        share = np.clip(np.nan_to_num((chord - from_right) / (from_left - from_right)), 0.0, 1.0)
+        # wherever on the right line the rounding puts it, the vertex is one of that line's points
+        cross = np.clip(x[k] + np.log1p(wide * share), np.nextafter(x[k], np.inf), np.nextafter(x[k + 1], -np.inf))
         value = low[k] + np.log(ratio + from_right * wide * (1 - share)) - 8 * UNIT
-        good &= (cross > x[k]) & (cross < x[k + 1]) & (value < low[k]) & (value > low[k + 1])
+        value = np.clip(value, low[k + 1], low[k])
         last = size - 1
-        end = x[last] + math.log1p(-math.expm1(x[last - 1] - x[last]) / max(math.expm1(high[last - 1] - low[last]), 1e-300))
-    xs = np.concatenate([x[1:size], cross[good], [end]])
-    ys = np.concatenate([low[1:size], value[good], [-np.inf]])
+        end = x[last] + math.log1p(-math.expm1(x[last - 1] - x[last]) / max(math.expm1(min(high[last - 1] - low[last], 700.0)), 1e-300))
+    xs = np.concatenate([x[1:size], cross[bent], [end]])
+    ys = np.concatenate([low[1:size], value[bent], [-np.inf]])
     order = np.argsort(xs, kind="stable")
     xs, ys = xs[order], ys[order]
-    kept = _losses.lower_hull(xs, ys)
-    return xs[kept], ys[kept]
+    return xs, ys
 
 
 def envelope(eps: FloatArray, stick: Stick, reverse: Stick) -> Listed:
     """Return outcomes whose hockey stick lies nowhere above the one that is known at the rising eps, of either sign."""
     _, right, left = _both_ways(eps, stick, reverse)
-    (x, y), (u, v) = _support(*right), _support(*left)
+    (x, y), (u, v) = _joined(_support(*right), _support(*left))
     loss, log_p = _masses((x, y), (u, v))
     wanted, got = _values(x, y, u, v), _losses.law_stick(loss, log_p, -math.inf)
     total = float(np.logaddexp.reduce(log_p))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.fft
 
+from shufflebounds._core import _losses
 from shufflebounds.losses._law import UNIT, FloatArray, Law
 
 __all__ = ["MOST_POINTS", "Product"]
@@ -31,14 +32,14 @@ KEPT = 6
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Tilted masses about a center; the true ones are within error, but for what lies beyond the window."""
+    """Tilted tails and hockey sticks about a center; the masses they sum are within error, but for those beyond the window."""
 
-    center: float
-    deviation: float
+    serves: tuple[float, float]
     theta: float
     cumulant: float
     origin: float
-    values: FloatArray
+    tail: FloatArray
+    stick: FloatArray
     error: float
     above: float
     outside: float
@@ -110,38 +111,39 @@ class Product:
             return self.log_rest, 0.0
         outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
         at = eps + outward
-        near = [b for b in self._blocks if abs(b.center - at) <= NEAR * b.deviation]
-        block = min(near, key=lambda b: abs(b.center - at)) if near else self._transform(at)
-        if not near:
+        block = next((b for b in reversed(self._blocks) if b.serves[0] <= at <= b.serves[1]), None)
+        if block is None:
+            block = self._transform(at)
             self._blocks = [*self._blocks[1 - KEPT :], block]
         return self._read(block, at)
 
     def _read(self, block: _Block, eps: float) -> tuple[float, float]:
-        theta, values = block.theta, block.values
-        start = block.origin - eps
-        first = max(0, math.floor(-start / self.step) - 1)
-        last = values.size if theta == 0 else min(values.size, math.ceil((60 / theta - start) / self.step) + 2)
-        x = start + self.step * np.arange(first, last)
-        x = x[x > 0]
-        values = values[last - x.size : last]
-        fade = np.exp(-theta * x)
-        pay = fade * -np.expm1(-x)
-        total, errors = float(values @ pay), block.error * float(pay.sum())
+        theta, size = block.theta, block.stick.size
+        place = max(0, math.floor((eps - block.origin) / self.step) + 1)
+        x = block.origin + self.step * place - eps
+        if place >= size or x <= 0:
+            return self.log_rest, 0.0
+        tail, stick = float(block.tail[place]), float(block.stick[place])
+        fade, part = math.exp(-theta * x), -math.expm1(-x)
+        total = fade * (stick + part * tail)
+        # the largest share of a mass, and the sum of all shares against one integral
         largest = 1.0 if theta == 0 else math.exp(theta * math.log1p(-1 / (1 + theta))) / (1 + theta)
-        rounding = UNIT * (80 + math.log2(values.size + 2)) * float(np.abs(values) @ pay)
+        shares = largest * (size - place)
+        if theta > 0:
+            shares = min(shares, largest + 1 / (self.step * theta * (1 + theta)))
+        reached = size - place if theta == 0 else min(size - place, 60 / (theta * self.step))
+        error = block.error * shares + UNIT * (80 + 4 * reached) * (total + 2 * block.error * shares)
         if self.upper:
-            # what the truncated sum leaves: fade is below e^-60 there, and the tilted mass below 1 + error
-            rest = 0.0 if last == block.values.size else 2 * math.exp(-60.0) + block.error * block.values.size * math.exp(-60.0)
-            total += errors + rounding + block.above + rest
+            total += error + block.above
         else:
-            total -= errors + rounding + block.outside * largest
-        slope = float(values @ (fade * np.exp(-x))) / total if total > 0 else 0.0
+            total -= error + block.outside * largest
         if not total > 0:
             return self.log_rest, 0.0
         raw = block.cumulant - theta * (eps - self.origin)
         slack = self.slack + 8 * UNIT * (abs(block.cumulant) + abs(theta * (eps - self.origin)) + abs(raw))
-        value = raw + math.log(total) + (slack if self.upper else -slack)
-        return float(np.logaddexp(value, self.log_rest + (slack if self.upper else -slack))), max(slope, 0.0)
+        outward = slack if self.upper else -slack
+        value = float(np.logaddexp(raw + math.log(total) + outward, self.log_rest + outward))
+        return value, max(0.0, fade * (1 - part) * tail / total)
 
     def _transform(self, eps: float) -> _Block:
         theta = self.tilt(eps)
@@ -176,14 +178,15 @@ class Product:
         if size >= support:
             lowest = sum(r * int(place[0]) for (_, place), r in zip(tilted, self.times))
         values, error = self._power(tilted, size)
-        values = np.roll(values, -(lowest % size))
+        tail, stick = _losses.tilted_stick(np.roll(values, -(lowest % size)), theta, step)
+        at, far = self.origin + step * center, NEAR * step * max(deviation, 0.5)
         return _Block(
-            self.origin + step * center if theta > 0 else math.inf,
-            step * max(deviation, 0.5) if theta > 0 else math.inf,
+            (at - far if theta > 0 else -math.inf, at + far),
             theta,
             cumulant + (rough if self.upper else -rough),
             self.origin + step * lowest,
-            values,
+            tail,
+            stick,
             error,
             above,
             outside,
@@ -266,8 +269,10 @@ def _whole_power(base: np.ndarray, times: int) -> np.ndarray:
 
 
 def _any_endless(rests: list[tuple[int, float]], upper: bool) -> float:
-    """log of the chance that some release has infinite loss."""
-    if upper:
-        return float(np.logaddexp.reduce([math.log(r) + rest for r, rest in rests]))
-    none = sum(r * math.log1p(-math.exp(min(rest, -1e-300))) if rest > -745 else 0.0 for r, rest in rests)
-    return math.log(-math.expm1(none)) * (1 + 8 * UNIT) if none < 0 else max(rest for _, rest in rests)
+    """Log of the chance that some release has infinite loss."""
+    total = float(np.logaddexp.reduce([math.log(r) + rest for r, rest in rests]))
+    if total < -20:
+        # the sum less half its square at most
+        return total if upper else total - math.exp(total)
+    none = sum(r * math.log1p(-math.exp(rest)) if rest < 0 else -math.inf for r, rest in rests)
+    return math.log(-math.expm1(none)) if none < 0 else -math.inf

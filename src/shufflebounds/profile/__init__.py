@@ -1,6 +1,6 @@
 """What every mechanism answers: delta(eps), eps(delta) and their logarithms, each with a named side of the truth."""
 
-from shufflebounds.profile._base import Bound, FloatArray, PrivacyProfile
+from shufflebounds.profile._base import Bound, Composition, FloatArray, PrivacyProfile
 from shufflebounds.profile._pair import DominatingPair
 
-__all__ = ["Bound", "DominatingPair", "FloatArray", "PrivacyProfile"]
+__all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile"]

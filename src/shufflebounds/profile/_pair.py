@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds.losses import Listed, Release
 from shufflebounds.profile._base import FloatArray, PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
@@ -42,6 +43,9 @@ class DominatingPair(PrivacyProfile):
             The pair itself, as its only entry.
         """
         return (self,)
+
+    def _release(self) -> Release:
+        return Release(self._log_delta, self.reverse()._log_delta, self._pure_epsilon(), self._listed(), self._lattice())
 
     @abstractmethod
     def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
@@ -119,6 +123,12 @@ class _ListedPair(DominatingPair):
     def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
         _validate.real("log_tail", log_tail, -1e6, -1)
         return Tradeoff.from_pmfs(self.log_p, self.log_q)
+
+    def _listed(self) -> Listed:
+        missing = self._missing()
+        return Listed.of(
+            np.array(self.log_p), np.array(self.log_q), log_lost=math.log(missing) if missing else -math.inf
+        )
 
     def _losses(self) -> tuple[FloatArray, FloatArray]:
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)

@@ -202,6 +202,12 @@ class ShuffledBits(PrivacyProfile):
         pair = self.pair(self.ones)
         return pair, pair.reverse()
 
+    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+        if self.ones == "worst":
+            pair = self.pair(0)
+            return pair, pair.reverse()
+        return (self,) if 2 * self.ones == self.users - 1 else self.pairs()
+
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.ones != "worst":
             # both directions in one call: the second is the first with 0 and 1 exchanged

@@ -27,6 +27,7 @@ class _UniformClones(PrivacyProfile):
     local_eps: float
 
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
+    _one_pair: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "users", _validate.integer("users", self.users, 1))

@@ -36,9 +36,20 @@ class _ShiftedBinomial(DominatingPair):
         held = np.full(1 if self.trials else 0, float(self.trials))
         return curve_of_sum(held * 0 + one, held * 0 + zero, held, -math.inf, 0.0, log_tail)
 
+    def _lattice(self) -> tuple[float, float]:
+        anchor, spacing = _middle_losses(self.trials, self.prob)
+        return (-anchor if self.shifted_first else anchor), spacing
+
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))
         return value - error, value + error
+
+
+def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
+    """Loss of the likeliest outcome of (B, B + 1) and its distance from the next."""
+    k = min(max(1, math.floor((trials + 1) * prob)), max(trials, 1))
+    loss = math.log((trials - k + 1) / k * (prob / (1 - prob)))
+    return loss, math.log1p(1 / k) - math.log1p(-1 / (trials - k + 1)) if k < trials else math.log1p(1 / k)
 
 
 @dataclass(frozen=True)
@@ -106,6 +117,13 @@ class BinomialNoise(PrivacyProfile):
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         sides = [pair._log_delta(eps) for pair in self.pairs()]
         return np.maximum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
+
+    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+        # fair bits are symmetric: one pair, the same in both orders
+        return (self,) if self.prob == 0.5 else self.pairs()
+
+    def _lattice(self) -> tuple[float, float]:
+        return _middle_losses(self.trials, self.prob)
 
     @classmethod
     def calibrate(cls, eps: float, delta: float, prob: float = 0.5) -> Self:
