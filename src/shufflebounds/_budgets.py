@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,8 @@ class BudgetSum:
                 contributes at most e^(K(theta) - theta e) times its tilted mass, added above and dropped below.
                 Where the halves would be too long, the two outcomes of each response go to the grid of `losses`, which has a
                 side of its own above and below.
-    Error       the kernels' 3e-14 a group and 4 units of roundoff of every logarithm involved; roundoff of the losses is
-                taken as a shift of e. Both outward.
+    Error       the kernels' 3e-14 a group, 4 units of roundoff of every logarithm involved, and the rounding of 1/(1 + e^eps),
+                which counts far from the mean; roundoff of the losses is taken as a shift of e. All outward.
     Cost        up to 2**20 atoms a half: 0.4 s there; on the grid 0.1 to a few seconds.
     """
 
@@ -82,10 +82,11 @@ class BudgetSum:
         left, right = halves
         reach = float(left.loss[0] - left.loss[-1] + right.loss[0] - right.loss[-1]) + self.pure * (window.log_dropped == -math.inf)
         groups = self.eps.size
-        shift = UNIT * (groups + 2) * (abs(float(left.loss[0])) + abs(float(right.loss[0])) + e)
+        shift = UNIT * (groups + 2) * (float(np.abs(left.loss[[0, -1]]).max() + np.abs(right.loss[[0, -1]]).max()) + e)
         lower, upper = (_meet(left, right, e + side * shift) for side in (1.0, -1.0))
         depth = -float(left.log_p.min() + right.log_p.min()) if window.log_dropped == -math.inf else -upper
         error = 4e-14 * groups + 4 * UNIT * (max(depth, -upper, 1.0) + reach + e)
+        error += _chance_error(self.eps, self.counts, window.first, window.last)
         upper = float(log_add_exp(upper + error, window.log_dropped))
         return lower - error, min(0.0, upper)
 
@@ -193,10 +194,17 @@ def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[Floats, Floa
     return loss, log_p
 
 
+def _chance_error(eps: Floats, counts: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> float:
+    """Bound of what the rounding of 1/(1 + e^eps) does to the log probabilities of first..last adverse answers."""
+    mean = counts / (1 + np.exp(eps))
+    return 2 * UNIT * float(np.maximum(np.abs(first - mean), np.abs(last - mean)).sum())
+
+
 def _release(eps: list[float], counts: list[int]) -> Release:
     """Randomized responses as the grid takes them: their outcomes."""
     loss, log_p = _outcomes([(e, float(c), 0, int(c)) for e, c in zip(eps, counts, strict=True)])
     error = 4e-14 * len(eps) + 4 * UNIT * (float(np.abs(log_p).max()) + float(np.abs(loss).max()))
+    error += _chance_error(np.array(eps), np.array(counts), np.zeros(len(eps)), np.array(counts))
     listed = Listed.of(log_p, log_p - loss, error=error)
 
     def stick(at: Floats) -> tuple[Floats, Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -95,13 +96,15 @@ def svt_scales(
     delta = _validate.real("delta", delta, 0, 1, open_high=True)
     c = _validate.integer("cutoff", cutoff, 1, MAX_CUTOFF)
     _validate.choice("method", method, ("optimal", "advanced"))
-    share = 9 / 8 if numeric else 1.0
     if delta == 0:
-        run = eps / (c * share)
-        return SVTScales(2 / run, 4 / run, 8 / run if numeric else None, c)
+        numerator = 2 * c * (9 / 8 if numeric else 1.0)
+        threshold = numerator / eps
+        while Fraction(threshold) * Fraction(eps) < Fraction(numerator):
+            threshold = math.nextafter(threshold, math.inf)
+        return SVTScales(threshold, 2 * threshold, 4 * threshold if numeric else None, c)
     if method == "optimal":
-        run = _largest_run(eps, delta, c, numeric)
-        return SVTScales(2 / run, 4 / run, 8 / run if numeric else None, c)
+        threshold = 2 / _largest_run(eps, delta, c, numeric)
+        return SVTScales(threshold, 2 * threshold, 4 * threshold if numeric else None, c)
     if numeric:
         spread = math.sqrt(32 * c * math.log(2 / delta))
         threshold, answer = spread * (_ROOT_512 + 1) / (_ROOT_512 * eps), spread * (_ROOT_512 + 1) / (2 * eps)
@@ -124,16 +127,17 @@ def _log_delta(budgets: list[float], cutoff: int, eps: float) -> float:
 def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
     """Return the largest budget of one run for which the upper bound of delta was seen to be at most delta."""
     def private(run: float) -> bool:
+        # the scales round by the time they are used
+        run *= 1 + 1e-15
         return _log_delta([run, run / 8] if numeric else [run], cutoff, eps) <= math.log(delta) * (1 + 1e-15)
 
     low = eps / (cutoff * (9 / 8 if numeric else 1.0)) * (1 - 1e-15)
     high = 2 * low
     while high < 600 and private(high):
         low, high = high, 2 * high
-    # the scales have rounded by the time they are used
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if private(middle * (1 + 1e-15)) else (low, middle)
+        low, high = (middle, high) if private(middle) else (low, middle)
     return low
 
 

@@ -201,7 +201,8 @@ def compose_dp(
 
     Notes
     -----
-    "optimal": the returned eps is one at which the upper bound of delta* was evaluated and is at most `slack`. "advanced":
+    "optimal": the returned eps is one at which the upper bound of delta* was evaluated and is at most `slack`; beyond 1e6 nats, where
+    the search ends, it is the smaller closed form. "advanced":
     Hoeffding's inequality for the loss of randomized responses, whose mean is eps tanh(eps/2); the printed eps (e^eps - 1) is
     about twice that. It is not capped at "basic", which is smaller for few mechanisms.
 
@@ -229,11 +230,11 @@ def compose_dp(
     if method == "basic" or (method == "optimal" and slack == 0) or law.pure == 0:
         return Guarantee(pure, _failure(_with_failures(lost, -math.inf)))
     if method == "advanced":
-        squares = math.fsum((counts * budgets * budgets).tolist())
-        mean = math.fsum((counts * budgets * np.tanh(budgets / 2)).tolist())
-        total = (mean + math.sqrt(-2 * math.log(slack) * squares)) * (1 + _SLACK)
+        total = _advanced(budgets, counts, slack)
     else:
         total = solve(lambda e: law.log_excess(e)[1], math.log(slack) * (1 + _SLACK), pure, upper=True)
+        # the search ends at 1e6 nats
+        total = min(total, pure, _advanced(budgets, counts, slack)) if total == math.inf else total
     return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + _SLACK)))
 
 
@@ -426,6 +427,13 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     order = 1 + high
     divergence = (xi + rho * order) * (1 + _SLACK)
     return rdp_to_dp(order, divergence, delta=delta, eps=eps)
+
+
+def _advanced(budgets: Floats, counts: NDArray[np.int64], slack: float) -> float:
+    """Return Hoeffding's bound of the loss."""
+    squares = math.fsum((counts * budgets * budgets).tolist())
+    mean = math.fsum((counts * budgets * np.tanh(budgets / 2)).tolist())
+    return (mean + math.sqrt(-2 * math.log(slack) * squares)) * (1 + _SLACK)
 
 
 def _goal(delta: float | None, eps: float | None) -> tuple[str, float]:
