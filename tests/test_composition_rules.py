@@ -20,6 +20,7 @@ from shufflebounds.composition import (
     rdp_to_dp,
     zcdp_to_dp,
 )
+from shufflebounds.profile import DominatingPair
 from tests.errors import reference
 
 SURVEY = {x["id"].removeprefix("survey/s4_"): x for x in reference("survey")}
@@ -140,7 +141,8 @@ def test_printed_kov_form():
 
 
 @pytest.mark.parametrize(
-    ("k", "eps", "total"), [(10**6, 0.1, 10_000.0), (10**6, 1e-3, 0.0), (10**5, 0.01, 900.0), (3000, 2.0, 5999.5), (10**6, 1e-3, 800.0)]
+    ("k", "eps", "total"),
+    [(10**6, 0.1, 10_000.0), (10**6, 1e-3, 0.0), (10**5, 0.01, 900.0), (3000, 2.0, 5999.5), (10**6, 1e-3, 800.0)]
 )
 def test_windows_of_large_groups(k, eps, total):
     with mp.workdps(40):
@@ -196,6 +198,24 @@ def test_grid_encloses_the_exact_law():
         saddle = rate - mp.log(theta * (1 + theta)) - mp.log(2 * mp.pi * var) / 2
     assert three[1] <= rate
     assert three[0] == pytest.approx(float(saddle), abs=0.5)
+
+
+def test_agrees_with_composed_profiles():
+    def response(eps):
+        log_p = np.array([0.0, -eps]) - math.log1p(math.exp(-eps))
+        return DominatingPair.from_pmfs(log_p, log_p[::-1].copy())
+
+    for k, eps, total in ((100, 0.1, 4.77), (30, 0.5, 8.0)):
+        profile = response(eps).self_compose(k)
+        low, high = sides(eps, 0.0, total, k=k)
+        assert profile.log_delta(total, bound="lower") <= high
+        assert low <= profile.log_delta(total)
+        assert profile.log_delta(total) == pytest.approx(high, abs=1e-4)
+    mixed = response(0.1).self_compose(20).compose(response(0.5), response(0.3))
+    low, high = sides([0.1, 0.5, 0.3], 0.0, 1.5, k=[20, 1, 1])
+    assert mixed.log_delta(1.5, bound="lower") <= high
+    assert low <= mixed.log_delta(1.5)
+    assert mixed.log_delta(1.5) == pytest.approx(high, abs=1e-3)
 
 
 @given(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
-from shufflebounds.losses._composer import Composer, Release
+from shufflebounds.losses._composer import Composer, Release, _common_step
 from shufflebounds.losses._law import Listed
 
 __all__ = ["BudgetSum"]
@@ -24,6 +24,7 @@ WHOLE = 64          # a group of so many mechanisms is listed whole, a larger on
 LOG_TAIL = 48.0     # minus the logarithm of the tilted mass that a window may leave out on either side
 UNIT = 2.0**-52
 MULTIPLIED = 2**14  # most outcomes of small groups multiplied out before they go to the grid
+COMMENSURATE = 2**8  # the same where one grid holds all losses exactly, and still sees that it does
 GRID_RTOL = 1e-6    # how close, relatively in e, the sides are to be on the grid
 
 
@@ -100,15 +101,16 @@ class BudgetSum:
     def _releases(self) -> list[tuple[Release, int]]:
         """Multiplied out as far as they can be listed, since every law is rounded to the grid: then powers of that."""
         large = self.counts > WHOLE
+        most = MULTIPLIED if _common_step(2 * self.eps) is None else COMMENSURATE
         out = []
         for eps, count in zip(self.eps[large].tolist(), self.counts[large].tolist(), strict=True):
-            size = min(count, MULTIPLIED - 1)
+            size = min(count, most - 1)
             out.append((_release([eps], [size]), count // size))
             if count % size:
                 out.append((_release([eps], [count % size]), 1))
         part: list[int] = []
         for j in np.flatnonzero(~large).tolist():
-            if math.prod(int(self.counts[i]) + 1 for i in [*part, j]) > MULTIPLIED:
+            if math.prod(int(self.counts[i]) + 1 for i in [*part, j]) > most:
                 out.append((_release(self.eps[part].tolist(), self.counts[part].tolist()), 1))
                 part = []
             part.append(j)

@@ -148,7 +148,7 @@ def composition_log_delta(
     Exact, with the two sides about 1e-12 apart or a few ulp of the logarithm, where the budgets can be dealt into two halves
     with at most 2**20 outcomes each: any number of mechanisms with one or two distinct budgets, up to 40 distinct budgets once
     each, four distinct budgets ten thousand times each. The halves meet in sums of positive terms. Beyond that the losses go
-    to a grid with a side of its own above and below, 1e-9 to 1e-4 apart (measured: up to 1000 distinct budgets, 15 s for the first
+    to a grid with a side of its own above and below, 1e-9 to 1e-3 apart (measured: up to 1000 distinct budgets, 15 s for the first
     value there; three groups of a million, 3 s).
 
     Examples
@@ -201,8 +201,8 @@ def compose_dp(
 
     Notes
     -----
-    "optimal": the returned eps is one at which the upper bound of delta* was evaluated and is at most `slack`; beyond 1e6 nats, where
-    the search ends, it is the smaller closed form. "advanced":
+    "optimal": the returned eps is one at which the upper bound of delta* was evaluated and is at most `slack`; beyond 1e6 nats,
+    where the search ends, it is the smaller closed form. "advanced":
     Hoeffding's inequality for the loss of randomized responses, whose mean is eps tanh(eps/2); the printed eps (e^eps - 1) is
     about twice that. It is not capped at "basic", which is smaller for few mechanisms.
 
