@@ -57,7 +57,8 @@ def chernoff_logsf(
     References
     ----------
     .. [1] W. Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 58 (1963), Theorem 1.
-    .. [2] M. Mitzenmacher, E. Upfal, "Probability and computing", 2005, Theorem 4.4.
+    .. [2] M. Mitzenmacher, E. Upfal, "Probability and computing", 2005, Theorem 4.4,
+       from which the multiplicative form follows.
 
     Examples
     --------

@@ -323,8 +323,8 @@ def svt_rdp(
 
     References
     ----------
-    .. [1] Y. Zhu, Y.-X. Wang, "Improving sparse vector technique with Renyi differential privacy", NeurIPS 2020, Theorems 8
-       and 11.
+    .. [1] Y. Zhu, Y.-X. Wang, "Improving sparse vector technique with Renyi differential privacy", NeurIPS 2020.
+    .. [2] S. Das, "Differential privacy: ideas, concepts and advances", 2022, Theorems 9.9 and 9.12, after [1]_.
 
     Examples
     --------

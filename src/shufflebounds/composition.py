@@ -394,7 +394,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
 
     References
     ----------
-    .. [1] M. Bun, T. Steinke, "Concentrated differential privacy", TCC 2016, Definition 8.1.
+    .. [1] M. Bun, T. Steinke, "Concentrated differential privacy", TCC 2016, Definition 1.1.
     .. [2] C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020, Proposition 12.
 
     Examples
