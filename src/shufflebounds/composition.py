@@ -149,7 +149,8 @@ def composition_log_delta(
     with at most 2**20 outcomes each: any number of mechanisms with one or two distinct budgets, up to 40 distinct budgets once
     each, four distinct budgets ten thousand times each. The halves meet in sums of positive terms. Beyond that the losses go
     to a grid with a side of its own above and below, 1e-9 to 1e-3 apart (measured: up to 1000 distinct budgets, 15 s for the first
-    value there; three groups of a million, 3 s).
+    value there; three groups of a million, 3 s). Three or more groups of unrelated budgets with a billion mechanisms each are beyond
+    it: the sides hold, but lie far apart.
 
     Examples
     --------
