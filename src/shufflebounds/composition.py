@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._budgets import BudgetSum
 from shufflebounds._core._special import log1mexp, log_add_exp
+from shufflebounds._renyi import SLACK, above, rdp_to_dp, zcdp_to_dp
 from shufflebounds.profile._base import Bound
 from shufflebounds.profile._roots import solve
 
@@ -32,7 +33,6 @@ Floats = NDArray[np.float64]
 
 MAX_EPS = 700.0
 MAX_COUNT = 2**36
-_SLACK = 16 * float(np.finfo(float).eps)
 
 
 class Guarantee(NamedTuple):
@@ -108,9 +108,9 @@ def composition_delta(
     """
     value = np.asarray(composition_log_delta(eps, delta, eps_total, k=k, bound=bound))
     if bound == "upper":
-        out = np.where(value == -np.inf, 0.0, np.nextafter(np.exp(value) * (1 + _SLACK), np.inf))
+        out = np.where(value == -np.inf, 0.0, np.nextafter(np.exp(value) * (1 + SLACK), np.inf))
     else:
-        out = np.nextafter(np.exp(value) * (1 - _SLACK), -np.inf)
+        out = np.nextafter(np.exp(value) * (1 - SLACK), -np.inf)
     out = np.clip(out, 0.0, 1.0)
     return out if out.ndim else float(out)
 
@@ -149,8 +149,8 @@ def composition_log_delta(
     with at most 2**20 outcomes each: any number of mechanisms with one or two distinct budgets, up to 40 distinct budgets once
     each, four distinct budgets ten thousand times each. The halves meet in sums of positive terms. Beyond that the losses go
     to a grid with a side of its own above and below, 1e-9 to 1e-3 apart (measured: up to 1000 distinct budgets, 15 s for the first
-    value there; three groups of a million, 3 s). Three or more groups of unrelated budgets with a billion mechanisms each are beyond
-    it: the sides hold, but lie far apart.
+    value there; three groups of a million, 3 s). Three or more groups of unrelated budgets with a billion mechanisms each are
+    beyond it: the sides hold, but lie far apart.
 
     Examples
     --------
@@ -227,16 +227,16 @@ def compose_dp(
     budgets, failures, counts = _mechanisms(eps, delta, k)
     lost = _log_failures(failures, counts)[1]
     law = BudgetSum(budgets, counts)
-    pure = law.pure * (1 + _SLACK)
+    pure = law.pure * (1 + SLACK)
     if method == "basic" or (method == "optimal" and slack == 0) or law.pure == 0:
         return Guarantee(pure, _failure(_with_failures(lost, -math.inf)))
     if method == "advanced":
         total = _advanced(budgets, counts, slack)
     else:
-        total = solve(lambda e: law.log_excess(e)[1], math.log(slack) * (1 + _SLACK), pure, upper=True)
+        total = solve(lambda e: law.log_excess(e)[1], math.log(slack) * (1 + SLACK), pure, upper=True)
         # the search ends at 1e6 nats
         total = min(total, pure, _advanced(budgets, counts, slack)) if total == math.inf else total
-    return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + _SLACK)))
+    return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + SLACK)))
 
 
 def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
@@ -285,165 +285,14 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     # (e^(m eps) - 1)/(e^eps - 1) = e^((m-1) eps) (1 - e^(-m eps))/(1 - e^(-eps))
     log_ratio = (m - 1) * eps + math.log(math.expm1(-m * eps) / math.expm1(-eps)) if eps else math.log(m)
     log_delta = math.log(delta) + log_ratio
-    return Guarantee(total, _above(log_delta, 1 + abs(math.log(delta)) + log_ratio))
-
-
-def rdp_to_dp(
-    orders: ArrayLike,
-    rdp: ArrayLike,
-    *,
-    delta: float | None = None,
-    eps: float | None = None,
-    method: Literal["cks", "mironov"] = "cks",
-) -> tuple[float, float]:
-    r"""The (eps, delta) guarantee that a Renyi guarantee implies, at the best of the orders.
-
-    .. math:: \varepsilon = \rho_a + \ln\Bigl(1 - \frac1a\Bigr) - \frac{\ln\delta + \ln a}{a-1} \quad\text{(cks)}, \qquad
-        \varepsilon = \rho_a + \frac{\ln(1/\delta)}{a-1} \quad\text{(mironov)}
-
-    Parameters
-    ----------
-    orders : float or array_like, shape (m,)
-        Renyi orders a, each finite and > 1.
-    rdp : float or array_like, shape (m,)
-        Renyi divergence :math:`\rho_a` at each order, an upper bound in nats, >= 0.
-    delta : float, optional
-        Asks for eps at this delta, in (0, 1).
-    eps : float, optional
-        Asks for delta at this eps, finite and >= 0. Exactly one of `delta` and `eps` must be given.
-    method : {"cks", "mironov"}
-        "cks" is never larger; at each order no conversion that looks at that order alone can be much better.
-
-    Returns
-    -------
-    value : float
-        Upper bound of eps (at least 0) or of delta (at most 1).
-    order : float
-        The order at which it was attained.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, the shapes disagree, or not exactly one of `delta` and `eps` is given.
-
-    References
-    ----------
-    .. [1] C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020, Proposition 12.
-    .. [2] B. Balle et al., "Hypothesis testing interpretations and Renyi differential privacy", AISTATS 2020, Theorem 21.
-    .. [3] I. Mironov, "Renyi differential privacy", CSF 2017, Proposition 3.
-
-    Examples
-    --------
-    >>> from shufflebounds.composition import rdp_to_dp
-    >>> round(rdp_to_dp(4, 0.7, delta=1e-5)[0], 6), round(rdp_to_dp(4, 0.7, delta=1e-5, method="mironov")[0], 6)
-    (3.787862, 4.537642)
-    """
-    _validate.choice("method", method, ("cks", "mironov"))
-    a = np.atleast_1d(_validate.real_array("orders", orders, 1, open_low=True))
-    rho = np.atleast_1d(_validate.real_array("rdp", rdp, 0))
-    if a.ndim != 1 or rho.shape != a.shape:
-        raise ValueError(f"rdp has shape {rho.shape}: it must be that of orders, {a.shape}, one-dimensional")
-    goal = _goal(delta, eps)
-    if goal[0] == "eps":
-        log_delta = goal[1]
-        parts = [rho, -log_delta / (a - 1)]
-        if method == "cks":
-            parts += [np.log1p(-1 / a), -np.log(a) / (a - 1)]
-        values = _sum_above(parts)
-        best = int(np.argmin(values))
-        return max(0.0, float(values[best])), float(a[best])
-    excess = (a - 1) * (rho - goal[1])
-    room = (a - 1) * (rho + goal[1]) * _SLACK
-    logs = _sum_above([excess, room] + ([(a - 1) * np.log1p(-1 / a), -np.log(a)] if method == "cks" else []))
-    best = int(np.argmin(logs))
-    return _above(float(logs[best]), 1 + abs(float(logs[best]))), float(a[best])
-
-
-def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = None, xi: float = 0.0) -> tuple[float, float]:
-    r"""The (eps, delta) guarantee that (xi, rho)-zero-concentrated privacy implies, at the best order.
-
-    .. math:: \min_{a > 1}\; \xi + \rho a + \ln\Bigl(1 - \frac1a\Bigr) - \frac{\ln\delta + \ln a}{a-1}
-
-    Parameters
-    ----------
-    rho : float
-        Slope of the Renyi divergence in the order, in [0, 1e6].
-    delta : float, optional
-        Asks for eps at this delta, in (0, 1).
-    eps : float, optional
-        Asks for delta at this eps, finite and >= 0. Exactly one of `delta` and `eps` must be given.
-    xi : float
-        Intercept, in [0, 1e6].
-
-    Returns
-    -------
-    value : float
-        Upper bound of eps (at least 0) or of delta (at most 1).
-    order : float
-        The best order; inf where pure privacy answers.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or not exactly one of `delta` and `eps` is given.
-
-    Notes
-    -----
-    The best order for eps is the only root of :math:`\rho (a-1)^2 + \ln a = \ln(1/\delta)`; for delta the exponent is convex in
-    the order. Each is found by bisection, and :func:`rdp_to_dp` evaluated there, so that the answer holds whatever the root.
-    The mechanism's own profile is smaller: for Gaussian noise by 7 to 25 per cent.
-
-    References
-    ----------
-    .. [1] M. Bun, T. Steinke, "Concentrated differential privacy", TCC 2016, Definition 1.1.
-    .. [2] C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020, Proposition 12.
-
-    Examples
-    --------
-    >>> from shufflebounds.composition import zcdp_to_dp
-    >>> round(zcdp_to_dp(0.01, delta=1e-6)[0], 9)
-    0.621692655
-    """
-    rho = _validate.real("rho", rho, 0, 1e6)
-    xi = _validate.real("xi", xi, 0, 1e6)
-    kind, value = _goal(delta, eps)
-
-    if kind == "eps":
-        def slope(x: float) -> float:
-            return rho * x * x + math.log1p(x) + value
-    else:
-        if rho == 0 and value >= xi:
-            return 0.0, math.inf
-
-        def slope(x: float) -> float:
-            return (2 * x + 1) * rho + xi - value - math.log1p(1 / x)
-
-    low, high = 1e-9, 1.0
-    while slope(high) < 0 and high < 1e300:
-        low, high = high, 4 * high
-    for _ in range(100):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    # 1 + x rounds: the divergence is taken at the order that is meant
-    order = 1 + high
-    divergence = (xi + rho * order) * (1 + _SLACK)
-    return rdp_to_dp(order, divergence, delta=delta, eps=eps)
+    return Guarantee(total, above(log_delta, 1 + abs(math.log(delta)) + log_ratio))
 
 
 def _advanced(budgets: Floats, counts: NDArray[np.int64], slack: float) -> float:
     """Return Hoeffding's bound of the loss."""
     squares = math.fsum((counts * budgets * budgets).tolist())
     mean = math.fsum((counts * budgets * np.tanh(budgets / 2)).tolist())
-    return (mean + math.sqrt(-2 * math.log(slack) * squares)) * (1 + _SLACK)
-
-
-def _goal(delta: float | None, eps: float | None) -> tuple[str, float]:
-    """Return ("eps", log delta) or ("delta", eps): what is asked, and the other number."""
-    if (delta is None) == (eps is None):
-        raise ValueError(f"delta={delta!r} and eps={eps!r}: exactly one of the two must be given")
-    if delta is not None:
-        return "eps", math.log(_validate.real("delta", delta, 0, 1, open_low=True, open_high=True))
-    return "delta", _validate.real("eps", eps, 0)
+    return (mean + math.sqrt(-2 * math.log(slack) * squares)) * (1 + SLACK)
 
 
 def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[Floats, Floats, NDArray[np.int64]]:
@@ -471,7 +320,7 @@ def _log_failures(failures: Floats, counts: NDArray[np.int64]) -> tuple[float, f
     if (failures[used] == 1).any():
         return math.inf, math.inf
     total = math.log(math.fsum((-counts[used] * np.log1p(-failures[used])).tolist()))
-    return total - _SLACK * (1 + abs(total)), total + _SLACK * (1 + abs(total))
+    return total - SLACK * (1 + abs(total)), total + SLACK * (1 + abs(total))
 
 
 def _with_failures(lost: float, log_delta: float) -> float:
@@ -486,15 +335,4 @@ def _with_failures(lost: float, log_delta: float) -> float:
 
 
 def _failure(log_delta: float) -> float:
-    return _above(log_delta, 1 + abs(log_delta)) if log_delta > -math.inf else 0.0
-
-
-def _above(log_value: float, size: float) -> float:
-    """Return e^log_value in (0, 1], rounded up by the roundoff of numbers of this size."""
-    raised = log_value + _SLACK * size
-    return 1.0 if raised >= 0 else min(1.0, math.nextafter(math.exp(raised) * (1 + _SLACK), math.inf))
-
-
-def _sum_above(parts: list[Floats]) -> Floats:
-    """Return the sum of the parts plus its roundoff, each part good to a few ulp."""
-    return np.sum(parts, axis=0) + _SLACK * np.sum(np.abs(parts), axis=0)  # type: ignore[no-any-return]
+    return above(log_delta, 1 + abs(log_delta)) if log_delta > -math.inf else 0.0
