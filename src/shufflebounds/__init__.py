@@ -1,6 +1,6 @@
 """Exact privacy accounting for the shuffle model."""
 
-from shufflebounds import interop, mechanisms, profile, published, shuffle, sweeps, tails, tradeoff
+from shufflebounds import composition, histograms, interop, mechanisms, profile, published, selection, shuffle, sweeps, tails, tradeoff
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import DominatingPair, PrivacyProfile, compare
 from shufflebounds.sweeps import SweepError, SweepInterrupted, sweep
@@ -15,10 +15,13 @@ __all__ = [
     "Tradeoff",
     "__version__",
     "compare",
+    "composition",
+    "histograms",
     "interop",
     "mechanisms",
     "profile",
     "published",
+    "selection",
     "shuffle",
     "sweep",
     "sweeps",
