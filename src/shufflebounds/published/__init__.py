@@ -1,11 +1,12 @@
 """Bounds as the papers print them, each with its verdict: for comparison and plots only, nothing else imports this package.
 
 Each name is a :class:`PrintedBound`: call it with the paper's parameters to get the printed number; ``verdict`` says whether
-that number may be relied on, ``reason`` why, ``reference`` where it is printed, and ``counterexample()`` gives the printed number
-and the truth side by side where the formula is false.
+that number may be relied on, ``reason`` why, ``reference`` where it is printed, ``side`` which side of the truth it claims.
+``counterexample()`` gives the printed number and the truth side by side where the formula is false, ``comparison()`` in a setting
+that somebody might use. :func:`bounds` lists them all.
 """
 
-from shufflebounds.published._printed import Counterexample, PrintedBound
+from shufflebounds.published._printed import Comparison, Counterexample, PrintedBound, bounds
 from shufflebounds.published.clones import clones_apple, clones_closed_form, stronger_clones_closed_form
 from shufflebounds.published.personalized import (
     liu2024_delta,
@@ -18,8 +19,10 @@ from shufflebounds.published.personalized import (
 )
 
 __all__ = [
+    "Comparison",
     "Counterexample",
     "PrintedBound",
+    "bounds",
     "clones_apple",
     "clones_closed_form",
     "liu2024_delta",
