@@ -81,7 +81,7 @@ def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     --------
     >>> from shufflebounds import published
     >>> round(published.clones_closed_form(10**6, 4.0, 1e-8), 10)
-    0.226368396
+    0.2263683962
     """
     n, eps0, delta = _clone_arguments(users, local_eps, delta)
     _within(eps0, math.log(n / (16 * math.log(2 / delta))), "eps0 <= ln(n/(16 ln(2/delta)))")
