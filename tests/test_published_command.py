@@ -51,14 +51,16 @@ def test_json_and_reasons(capsys):
     assert "counterexample" not in rows[0]
     assert rows[2]["counterexample"]["printed"] < rows[2]["counterexample"]["truth"]
     assert main(["published", "liu2024_delta", "--explain"]) == 0
-    assert published.liu2024_delta.reason in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert published.liu2024_delta.reason in out
+    assert published.liu2024_delta.counterexample().case in out
 
 
 def test_an_unknown_bound_is_one_line_and_code_2(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["published", "nothing"])
     assert stop.value.code == 2
-    assert "BOUND='nothing' must begin one of clones_closed_form" in capsys.readouterr().err
+    assert "BOUND='nothing' must begin one of balcer_cheu_gamma" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("bound", published.bounds(), ids=lambda bound: bound.__name__)

@@ -7,7 +7,7 @@ from typing import Any
 
 from shufflebounds import published
 
-__all__ = ["HEADER", "add_arguments", "cells", "rows"]
+__all__ = ["HEADER", "add_arguments", "cells", "explanation", "rows"]
 
 HEADER = ("bound", "reference", "setting", "printed", "exact", "ratio", "verdict")
 
@@ -16,7 +16,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     """Give the sub-command its arguments."""
     command.add_argument("bound", nargs="*", metavar="BOUND", help="names, or beginnings of names; every bound by default")
     command.add_argument("--json", action="store_true", help="print JSON for tools")
-    command.add_argument("--explain", action="store_true", help="print the reason of each verdict")
+    command.add_argument("--explain", action="store_true", help="print the reason of each verdict, and the case that refutes a false bound")
 
 
 def rows(beginnings: list[str]) -> list[dict[str, Any]]:
@@ -44,6 +44,13 @@ def _row(bound: published.PrintedBound[Any]) -> dict[str, Any]:
     if bound.shown is not None:
         row["counterexample"] = bound.counterexample()._asdict()
     return row
+
+
+def explanation(row: dict[str, Any]) -> str:
+    """Return why the verdict is what it is, with the counterexample where there is one."""
+    case = row.get("counterexample")
+    against = f"; {case['case']}: printed {case['printed']:.6g}, exact {case['truth']:.6g}" if case else ""
+    return f"{row['reason']}{against}"
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -321,7 +321,7 @@ def _published(arguments: argparse.Namespace) -> None:
     print(_table([_published_command.HEADER, *map(_published_command.cells, rows)]))
     if arguments.explain:
         for row in rows:
-            print(f"{row['bound']}: {row['reason']}")
+            print(f"{row['bound']}: {_published_command.explanation(row)}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

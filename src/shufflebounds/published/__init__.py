@@ -7,6 +7,21 @@ that somebody might use. :func:`bounds` lists them all.
 """
 
 from shufflebounds.published._printed import Comparison, Counterexample, PrintedBound, bounds
+from shufflebounds.published.balcer_cheu import (
+    balcer_cheu_delta,
+    balcer_cheu_error,
+    balcer_cheu_gamma,
+    balcer_cheu_histogram_error,
+    balcer_cheu_smooth,
+)
+from shufflebounds.published.chen_long import (
+    chen_long_delta,
+    chen_long_mu,
+    chen_long_mu_interior,
+    chen_long_mu_real_sum,
+    chen_long_tradeoff,
+)
+from shufflebounds.published.cheu import cheu2019_boolean_sum, cheu2019_fixed_set
 from shufflebounds.published.clones import clones_apple, clones_closed_form, stronger_clones_closed_form
 from shufflebounds.published.personalized import (
     liu2024_delta,
@@ -17,12 +32,26 @@ from shufflebounds.published.personalized import (
     liu2024_weight_laplace,
     liu2024_weight_rr,
 )
+from shufflebounds.published.zhilyaev import zhilyaev_deviation, zhilyaev_flip, zhilyaev_flip_root, zhilyaev_flip_zeros
+from shufflebounds.published.zhilyaev_sums import zhilyaev_lemma, zhilyaev_pointwise, zhilyaev_tail, zhilyaev_tail_relative
 
 __all__ = [
     "Comparison",
     "Counterexample",
     "PrintedBound",
     "bounds",
+    "balcer_cheu_delta",
+    "balcer_cheu_error",
+    "balcer_cheu_gamma",
+    "balcer_cheu_histogram_error",
+    "balcer_cheu_smooth",
+    "chen_long_delta",
+    "chen_long_mu",
+    "chen_long_mu_interior",
+    "chen_long_mu_real_sum",
+    "chen_long_tradeoff",
+    "cheu2019_boolean_sum",
+    "cheu2019_fixed_set",
     "clones_apple",
     "clones_closed_form",
     "liu2024_delta",
@@ -33,4 +62,12 @@ __all__ = [
     "liu2024_weight_laplace",
     "liu2024_weight_rr",
     "stronger_clones_closed_form",
+    "zhilyaev_deviation",
+    "zhilyaev_flip",
+    "zhilyaev_flip_root",
+    "zhilyaev_flip_zeros",
+    "zhilyaev_lemma",
+    "zhilyaev_pointwise",
+    "zhilyaev_tail",
+    "zhilyaev_tail_relative",
 ]
