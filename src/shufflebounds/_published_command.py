@@ -16,7 +16,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     """Give the sub-command its arguments."""
     command.add_argument("bound", nargs="*", metavar="BOUND", help="names, or beginnings of names; every bound by default")
     command.add_argument("--json", action="store_true", help="print JSON for tools")
-    command.add_argument("--explain", action="store_true", help="print the reason of each verdict, and the case that refutes a false bound")
+    command.add_argument("--explain", action="store_true", help="print the reasons, and the cases that refute false bounds")
 
 
 def rows(beginnings: list[str]) -> list[dict[str, Any]]:

@@ -91,8 +91,8 @@ def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
     users = _validate.integer("users", users, 1)
     flip = _flip(users, lam)
     level = _validate.real("alpha", alpha, 0, 1)
-    if level == 0:
-        return math.exp(binom_logsf(0, users, flip))
+    if level in (0, 1):
+        return 0.0 if level else math.exp(binom_logsf(0, users, flip))
     target = math.log(level) - 1e-12
     knot = bisect_left(range(users), target, key=lambda k: float(binom_logcdf(k, users, flip)))
     return math.exp(binom_logsf(knot + 1, users, flip))
