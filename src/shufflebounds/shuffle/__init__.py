@@ -1,9 +1,20 @@
 """The protocols: each names its pair of output laws, and answers as a PrivacyProfile."""
 
 from shufflebounds.shuffle.bits import ShuffledBits
+from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.clones import Clones, StrongerClones
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
+from shufflebounds.shuffle.zero_sum import ZeroSum
 
-__all__ = ["BinomialNoise", "Clones", "PersonalizedBits", "PersonalizedClones", "ShuffledBits", "StrongerClones"]
+__all__ = [
+    "BinomialNoise",
+    "ClearReports",
+    "Clones",
+    "PersonalizedBits",
+    "PersonalizedClones",
+    "ShuffledBits",
+    "StrongerClones",
+    "ZeroSum",
+]
