@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtri
 
 from shufflebounds import published
-from shufflebounds.shuffle import BinomialNoise, ShuffledBits
+from shufflebounds.shuffle import BinomialNoise, ShuffledBits, ZeroSum
 from shufflebounds.tails import binom_logcdf, binom_logpmf, binom_logsf
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "shuffled-bits.json").read_text())
@@ -337,7 +337,7 @@ def failures(n, gamma, counts, a):
 def test_the_error_of_zsum(n, eps, delta, beta):
     alpha = published.balcer_cheu_error(n, eps, delta, beta)
     gamma = published.balcer_cheu_gamma(n, eps, delta)
-    least = published.balcer_cheu._least_error(n, gamma, lambda a: math.exp(binom_logsf(a, n, gamma)), beta)
+    least = round(ZeroSum(n, gamma).error_quantile(beta), 6) / n
     counts = sorted({*range(0, n + 1, 9), *(round(n * least) + i for i in range(-3, 4)), round(n * alpha) + 1})
     assert failures(n, gamma, counts, alpha).max() <= beta
     assert failures(n, gamma, counts, least).max() <= beta < failures(n, gamma, counts, least - 0.5 / n).max()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from shufflebounds import _validate
 from shufflebounds.published._printed import Comparison, printed
-from shufflebounds.shuffle import BinomialNoise
+from shufflebounds.shuffle import BinomialNoise, ZeroSum
 from shufflebounds.tails import binom_logcdf, binom_logsf
 
 __all__ = [
@@ -34,21 +34,9 @@ def _target(users: int, eps: float, delta: float) -> tuple[int, float, float]:
     )
 
 
-def _least_gamma(users: int, eps: float, delta: float) -> float:
-    """Return where delta of the noise crosses the target; it falls in gamma but for a ripple of less than 1e-3, relatively."""
-    low, high = 0.0, 0.5
-    while high - low > 1e-13 * high:
-        middle = (low + high) / 2
-        if BinomialNoise(users, middle).delta(eps) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
-
-
 def _gamma_compared() -> Comparison:
     case = (10**6, 1.0, 1e-6)
-    return Comparison("n = 10^6, eps = 1, delta = 10^-6", "gamma", balcer_cheu_gamma(*case), _least_gamma(*case))
+    return Comparison("n = 10^6, eps = 1, delta = 10^-6", "gamma", balcer_cheu_gamma(*case), ZeroSum.calibrate(*case).gamma)
 
 
 @printed(
@@ -208,8 +196,7 @@ def _least_error(users: int, gamma: float, fails: Callable[[int], float], beta: 
 
 def _error_compared() -> Comparison:
     n, eps, delta, beta = 10**5, 0.5, 1e-6, 0.05
-    gamma = balcer_cheu_gamma(n, eps, delta)
-    truth = _least_error(n, gamma, lambda a: math.exp(binom_logsf(a, n, gamma)), beta)
+    truth = ZeroSum(n, balcer_cheu_gamma(n, eps, delta)).error_quantile(beta) / n
     setting = "n = 10^5, eps = 0.5, delta = 10^-6, beta = 0.05, printed gamma"
     return Comparison(setting, "alpha", balcer_cheu_error(n, eps, delta, beta), truth)
 
