@@ -3,6 +3,7 @@
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.clones import Clones, StrongerClones
+from shufflebounds.shuffle.histogram import ShuffledHistogram
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
@@ -15,6 +16,7 @@ __all__ = [
     "PersonalizedBits",
     "PersonalizedClones",
     "ShuffledBits",
+    "ShuffledHistogram",
     "StrongerClones",
     "ZeroSum",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from shufflebounds._core._special import log1mexp
 from shufflebounds.profile import FloatArray
 
 UNIT = float(np.finfo(float).eps)
@@ -58,6 +59,30 @@ def enclose_sum(
         if outside < upper - 34 or depth > 1e4:
             return lower, float(np.logaddexp(upper, outside))
         depth *= 2
+
+
+def at_any_eps(
+    forward: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    backward: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    eps: FloatArray,
+    slack: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of log H_(e^eps)(P || Q) at eps of either sign and +-inf, known up to slack.
+
+    From H(P || Q) at eps >= 0 (forward) and H(Q || P) (backward): H_(e^-t)(P || Q) = 1 - e^-t + e^-t H_(e^t)(Q || P).
+    """
+    sides = []
+    for side, at in ((0, eps + slack), (1, eps - slack)):
+        out = np.where(at > 0, -np.inf, 0.0)
+        ahead = (at >= 0) & (at < np.inf)
+        if ahead.any():
+            out[ahead] = forward(at[ahead])[side]
+        behind = (at < 0) & (at > -np.inf)
+        if behind.any():
+            t = -at[behind]
+            out[behind] = np.logaddexp(log1mexp(-t), backward(t)[side] - t) + (2 * side - 1) * 4 * UNIT
+        sides.append(np.minimum(out, 0.0))
+    return sides[0], sides[1]
 
 
 def _blocks(

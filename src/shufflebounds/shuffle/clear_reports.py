@@ -42,7 +42,7 @@ class ClearReports(PrivacyProfile, ErrorLaw):
     -----
     Neighbours: one user's bin is replaced. Exact for the protocol, whatever the data and the number of users, and the same in
     both directions; no pure differential privacy. The sum is taken over a window about its largest term, what lies outside
-    is bounded and added above. Up to 2**16 terms (m/d about 1e7) the sides are 1e-12 apart, relatively, beyond that up to 1e-3:
+    is bounded and added above. Up to 2**16 terms (m/d about 1e7) the sides are 1e-12 apart, relatively, beyond that up to 1e-2:
     blocks of terms are bounded by their ends, D being monotone in N.
 
     The error of one bin's :meth:`estimate` is :math:`\mathrm{Bin}(m, 1/d) - m/d` whatever the data: `truth` stays None in

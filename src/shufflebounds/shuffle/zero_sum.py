@@ -217,15 +217,22 @@ def log_missed(users: int, gamma: float, total: int, a: Fraction) -> tuple[float
     return value - error, min(0.0, value + error)
 
 
-def smallest_gamma(build: Callable[[int, float], PrivacyProfile], users: int, eps: float, delta: float) -> float:
-    """Return the crossing of gamma at which build(users, gamma) meets the target, checked there."""
+def smallest_gamma(
+    build: Callable[[int, float], PrivacyProfile],
+    users: int,
+    eps: float,
+    delta: float,
+    low: float | None = None,
+    high: float = 0.5,
+) -> float:
+    """Return the crossing of gamma, looked for in low..high, at which build(users, gamma) meets the target, checked there."""
     eps = _validate.real("eps", eps, 0)
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
 
     def enough(count: int) -> bool:
         return build(count, 0.5).delta(eps) <= delta
 
-    if not enough(users):
+    if high == 0.5 and not enough(users):
         most = build(users, 0.5)
         count = 2 * users
         while count < _validate.MAX_COUNT and not enough(count):
@@ -240,14 +247,19 @@ def smallest_gamma(build: Callable[[int, float], PrivacyProfile], users: int, ep
 
     def excess(log_gamma: float) -> float:
         value = build(users, math.exp(log_gamma)).log_delta(eps)
-        return math.sqrt(-target) - math.sqrt(-value) if value > -math.inf else -1e3
+        return math.sqrt(-value) - math.sqrt(-target) if value > -math.inf else 1e3
 
     # scipy.optimize takes half a second to import: only who calibrates pays
     from scipy.optimize import brentq
 
     # no zero noise bit at all with probability (1 - gamma)^n: below this, delta is out of reach
-    low = min(-math.expm1(target / users), 0.25) / 2
-    gamma = math.exp(brentq(excess, math.log(low), math.log(0.5), rtol=1e-13, xtol=1e-13)) if excess(math.log(0.5)) < 0 else 0.5
+    low = min(-math.expm1(target / users), 0.25) / 2 if low is None else low
+    while excess(math.log(low)) >= 0:
+        low /= 2
+    if excess(math.log(high)) > 0:
+        gamma = math.exp(brentq(excess, math.log(low), math.log(high), rtol=1e-13, xtol=1e-13))
+    else:
+        gamma = high
     step = 1e-13 * gamma
     while gamma < 0.5 and build(users, gamma).delta(eps) > delta:
         gamma = min(0.5, gamma + step)
