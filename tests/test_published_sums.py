@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtri
 
 from shufflebounds import published
-from shufflebounds.shuffle import BinomialNoise, ShuffledBits, ZeroSum
+from shufflebounds.shuffle import BinomialNoise, ShuffledBits, ShuffledHistogram, ZeroSum
 from shufflebounds.tails import binom_logcdf, binom_logpmf, binom_logsf
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "shuffled-bits.json").read_text())
@@ -306,6 +306,14 @@ def test_zsum_is_as_private_as_printed(n, eps):
         if gamma <= 0.5:
             assert published.balcer_cheu_delta(n, gamma, eps) == pytest.approx(delta, rel=1e-9)
             assert BinomialNoise(n, gamma).delta(eps) <= delta
+
+
+@pytest.mark.parametrize(("n", "gamma"), [(80, 0.5), (2000, 0.2), (10**5, 0.3)])
+def test_the_histogram_is_as_private_as_printed(n, gamma):
+    for eps in (0.2, 0.6, 1.2, 2.0):
+        claim = published.balcer_cheu_histogram_delta(n, gamma, eps)
+        assert claim == pytest.approx(4 * math.exp(-gamma * eps**2 * n / 200), rel=1e-12)
+        assert ShuffledHistogram(n, 10, gamma).delta(eps) <= claim
 
 
 @pytest.mark.parametrize(("n", "gamma"), [(40, 0.5), (40, 0.2), (300, 0.05), (400, 0.3)])

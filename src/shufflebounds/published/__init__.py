@@ -11,6 +11,7 @@ from shufflebounds.published.balcer_cheu import (
     balcer_cheu_delta,
     balcer_cheu_error,
     balcer_cheu_gamma,
+    balcer_cheu_histogram_delta,
     balcer_cheu_histogram_error,
     balcer_cheu_smooth,
 )
@@ -33,6 +34,12 @@ from shufflebounds.published.personalized import (
     liu2024_weight_rr,
 )
 from shufflebounds.published.zhilyaev import zhilyaev_deviation, zhilyaev_flip, zhilyaev_flip_root, zhilyaev_flip_zeros
+from shufflebounds.published.zhilyaev_reports import (
+    zhilyaev_fakes_per_bin,
+    zhilyaev_flip_fakes,
+    zhilyaev_flip_records,
+    zhilyaev_flip_sums,
+)
 from shufflebounds.published.zhilyaev_sums import zhilyaev_lemma, zhilyaev_pointwise, zhilyaev_tail, zhilyaev_tail_relative
 
 __all__ = [
@@ -43,6 +50,7 @@ __all__ = [
     "balcer_cheu_delta",
     "balcer_cheu_error",
     "balcer_cheu_gamma",
+    "balcer_cheu_histogram_delta",
     "balcer_cheu_histogram_error",
     "balcer_cheu_smooth",
     "chen_long_delta",
@@ -63,8 +71,12 @@ __all__ = [
     "liu2024_weight_rr",
     "stronger_clones_closed_form",
     "zhilyaev_deviation",
+    "zhilyaev_fakes_per_bin",
     "zhilyaev_flip",
+    "zhilyaev_flip_fakes",
+    "zhilyaev_flip_records",
     "zhilyaev_flip_root",
+    "zhilyaev_flip_sums",
     "zhilyaev_flip_zeros",
     "zhilyaev_lemma",
     "zhilyaev_pointwise",
