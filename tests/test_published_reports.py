@@ -1,4 +1,4 @@
-"""Printed bounds of clear reports and of flipped records: reference values, the refutation by enumeration, grids without violation."""
+"""Printed bounds of clear reports and flipped records: reference values, a refutation by enumeration, grids without violation."""
 
 import json
 import math

@@ -77,8 +77,8 @@ def _two_bins(reports: int, flip: float, eps: float, crowded: bool) -> float:
     s = np.arange(max(0, math.floor(mean - spread)), min(reports, math.ceil(mean + spread)) + 1)
     others = np.exp(binom_logpmf(np.append(s[0] - 1, s), reports - 1, flip))
     zero, one = ((1 - q) * others[1:] + q * others[:-1] for q in (flip, 1 - flip))
-    first, second = ((zero, zero), (one, one)) if crowded else ((one, zero), (zero, one))
-    return float(np.maximum(np.outer(*first) - math.exp(eps) * np.outer(*second), 0).sum())
+    first, second = (np.outer(*pair) for pair in (((zero, zero), (one, one)) if crowded else ((one, zero), (zero, one))))
+    return max(float(np.maximum(p - math.exp(eps) * q, 0).sum()) for p, q in ((first, second), (second, first)))
 
 
 def _least_flip(reports: int, eps: float, delta: float, enough: float, crowded: bool) -> float:
