@@ -7,6 +7,7 @@ from shufflebounds.shuffle.histogram import ShuffledHistogram
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
+from shufflebounds.shuffle.sums import RealSum
 from shufflebounds.shuffle.zero_sum import ZeroSum
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Clones",
     "PersonalizedBits",
     "PersonalizedClones",
+    "RealSum",
     "ShuffledBits",
     "ShuffledHistogram",
     "StrongerClones",

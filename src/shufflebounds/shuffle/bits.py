@@ -15,6 +15,7 @@ from shufflebounds._core import _bits
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.shuffle import _worst
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
+from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle._curve import curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
@@ -274,24 +275,9 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps, 700.0))))
         if delta == 0:
             return cls(users, high)
-        target = math.log(delta)
-
-        def excess(log_flip: float) -> float:
-            value = cls(users, min(math.exp(log_flip), high)).log_delta(eps) if log_flip < math.log(high) else -math.inf
-            return math.sqrt(-target) - math.sqrt(-value) if value > -math.inf else -1e3
-
-        # scipy.optimize takes half a second to import: only who calibrates pays
-        from scipy.optimize import brentq
-
         # no clone at all with probability (1 - 2 q)^(n-1): below this flip delta is out of reach
-        low = min(0.25 * -math.expm1(target / 2) / users, high / 2)
-        while excess(math.log(low)) <= 0:
-            low /= 16
-        flip = min(high, math.exp(brentq(excess, math.log(low), math.log(high), rtol=1e-13, xtol=1e-13)))
-        step = 1e-13 * flip
-        while flip < high and cls(users, flip).delta(eps) > delta:
-            flip = min(high, flip + step)
-            step *= 2
+        low = min(0.25 * -math.expm1(math.log(delta) / 2) / users, high / 2)
+        flip = smallest(lambda flip: cls(users, flip), low, high, eps, delta)
         return cls(users, flip)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int8]:
