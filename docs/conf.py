@@ -36,12 +36,12 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_nav_level": 2,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 9,
     "navbar_persistent": ["search-button"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized", "errata")}
+html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized", "errata", "figures")}
 html_show_sourcelink = False
 
 
