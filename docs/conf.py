@@ -41,7 +41,9 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized", "errata", "figures")}
+html_sidebars = {
+    name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized", "errata", "figures")
+}
 html_show_sourcelink = False
 
 
