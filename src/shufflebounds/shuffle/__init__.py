@@ -3,6 +3,7 @@
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.clones import Clones, StrongerClones
+from shufflebounds.shuffle.flipped_reports import FlippedReports
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.personalized import PersonalizedClones
@@ -14,6 +15,7 @@ __all__ = [
     "BinomialNoise",
     "ClearReports",
     "Clones",
+    "FlippedReports",
     "PersonalizedBits",
     "PersonalizedClones",
     "RealSum",

@@ -23,16 +23,19 @@ MOST_VALUES = 2**20
 SMALL, SMALL_RTOL, RTOL = 32, 1e-9, 1e-2
 
 
-def maximum(enclose: Callable[[int, int, int, int], tuple[float, float]], count: int, diagonal: bool) -> tuple[float, float]:
+def maximum(
+    enclose: Callable[[int, int, int, int], tuple[float, float]], count: int, diagonal: bool, most: int
+) -> tuple[float, float]:
     """Return bounds of max of f(i, j) over 0 <= j <= i < count, or over i = j where diagonal is set (logarithms).
 
     ``enclose(i, j, b, c)`` bounds from both sides f at (i, j) with b and c users removed in the two bins, and
-    f(i + s, j + t) <= that value for 0 <= s <= b, 0 <= t <= c. Best-first over rectangles, as in _worst.py.
+    f(i + s, j + t) <= that value for 0 <= s <= b, 0 <= t <= c. Best-first over rectangles, as in _worst.py, until the sides
+    are within a tolerance or after `most` evaluations.
     """
     rtol = RTOL if count > SMALL else SMALL_RTOL
     best_low = best_high = -math.inf
     heap: list[tuple[float, int, int, int, int]] = [(-math.inf, 0, count - 1, 0, count - 1)]
-    while heap and -heap[0][0] > best_high + rtol:
+    while heap and -heap[0][0] > best_high + rtol and most > 0:
         _, a, b, c, d = heapq.heappop(heap)
         middle, other = (a + b) // 2, (c + d) // 2
         if diagonal:
@@ -44,10 +47,11 @@ def maximum(enclose: Callable[[int, int, int, int], tuple[float, float]], count:
         else:
             pieces = [(a, b, c, d)]
         for first, last, low, high in pieces:
-            if low > last:
+            if low > last and not diagonal:
                 continue
             # the corner nearest to the worst data that the rectangle holds
             sides = enclose(max(first, low), low, 0, 0)
+            most -= 2
             best_low, best_high = max(best_low, sides[0]), max(best_high, sides[1])
             if last > first or high > low:
                 bound = enclose(first, low, last - first, high - low)[1]
