@@ -1,5 +1,6 @@
 """The protocols: each names its pair of output laws, and answers as a PrivacyProfile."""
 
+from shufflebounds.shuffle import samples
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.clones import Clones, StrongerClones
@@ -23,4 +24,5 @@ __all__ = [
     "ShuffledHistogram",
     "StrongerClones",
     "ZeroSum",
+    "samples",
 ]
