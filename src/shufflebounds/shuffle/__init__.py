@@ -1,8 +1,10 @@
 """The protocols: each names its pair of output laws, and answers as a PrivacyProfile."""
 
+from shufflebounds.shuffle import samples
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.clones import Clones, StrongerClones
+from shufflebounds.shuffle.flipped_reports import FlippedReports
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.personalized import PersonalizedClones
@@ -14,6 +16,7 @@ __all__ = [
     "BinomialNoise",
     "ClearReports",
     "Clones",
+    "FlippedReports",
     "PersonalizedBits",
     "PersonalizedClones",
     "RealSum",
@@ -21,4 +24,5 @@ __all__ = [
     "ShuffledHistogram",
     "StrongerClones",
     "ZeroSum",
+    "samples",
 ]

@@ -75,7 +75,7 @@ class RealSum(PrivacyProfile, ErrorLaw):
     >>> protocol = shuffle.RealSum.calibrate(10**4, bits=8, eps=1.0, delta=1e-6)
     >>> x = np.linspace(0, 1, 10**4)
     >>> error = protocol.estimate(protocol.randomize(x, rng=1)) - x.sum()
-    >>> abs(error) < protocol.error_quantile(1e-6, x)
+    >>> bool(abs(error) < protocol.error_quantile(1e-6, x))
     True
     """
 
