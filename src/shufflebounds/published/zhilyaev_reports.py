@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from functools import cache
 
 from shufflebounds import _validate
 from shufflebounds.published._printed import Comparison, Counterexample, printed
-from shufflebounds.shuffle import ClearReports, ShuffledBits
-from shufflebounds.tails import binom_logpmf
+from shufflebounds.shuffle import ClearReports, FlippedReports
 
 __all__ = ["zhilyaev_fakes_per_bin", "zhilyaev_flip_fakes", "zhilyaev_flip_records", "zhilyaev_flip_sums"]
 
@@ -67,35 +65,18 @@ def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
     return level / math.tanh(eps / 2) ** 2
 
 
-def _two_bins(reports: int, flip: float, eps: float, crowded: bool) -> float:
-    """Return delta of the sums in two bins, listed but for their far tails, when one report moves from the first to the second.
-
-    The other reports all hold neither bin, or all the first where crowded is set. A bin of ones is a bin of zeros with the signs
-    exchanged, so crowded bins tell the same way, empty ones opposite ways.
-    """
-    mean, spread = reports * flip, 9 * math.sqrt(reports * flip) + 12
-    s = np.arange(max(0, math.floor(mean - spread)), min(reports, math.ceil(mean + spread)) + 1)
-    others = np.exp(binom_logpmf(np.append(s[0] - 1, s), reports - 1, flip))
-    zero, one = ((1 - q) * others[1:] + q * others[:-1] for q in (flip, 1 - flip))
-    first, second = (np.outer(*pair) for pair in (((zero, zero), (one, one)) if crowded else ((one, zero), (zero, one))))
-    return max(float(np.maximum(p - math.exp(eps) * q, 0).sum()) for p, q in ((first, second), (second, first)))
-
-
-def _least_flip(reports: int, eps: float, delta: float, enough: float, crowded: bool) -> float:
-    low, high = 0.0, enough
-    while high - low > 1e-10 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if _two_bins(reports, middle, eps, crowded) <= delta else (middle, high)
-    return high
-
-
 _CASE = (10**6, 1.0, 1e-6)
-_SETTING = "n + m = 10^6 reports, eps = 1, delta = 10^-6; exact: the others all in the first bin"
+
+
+@cache
+def _least_flip(users: int, bins: int, fakes: int) -> float:
+    """Return the flip that suffices at eps = 1, delta = 10^-6 where the sums of bins are seen."""
+    return FlippedReports.calibrate(users, bins, 1.0, 1e-6, fakes, view="sums").flip
 
 
 def _sums_compared() -> Comparison:
-    claim = zhilyaev_flip_sums(*_CASE)
-    return Comparison(_SETTING, "flip", claim, _least_flip(*_CASE, enough=claim, crowded=True))
+    setting = "10^6 reports, none fake, eps = 1, delta = 10^-6"
+    return Comparison(setting, "flip", zhilyaev_flip_sums(*_CASE), _least_flip(10**6, 2, 0))
 
 
 def _proposition(reports: int, eps: float, delta: float) -> float:
@@ -144,30 +125,11 @@ def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
     return _proposition(reports, eps, delta)
 
 
-def _records_delta(reports: int, flip: float, eps: float) -> float:
-    """Return a lower bound of delta of shuffled two-bit records, the others all in the first bin.
-
-    Only records with one bit set say anything: K of them, the target's among them with chance K/n, and then they are K bits that
-    flip when both bits of a record do. Leaving out unlikely K leaves a lower bound.
-    """
-    plain = (1 - flip) ** 2 + flip**2
-    both = flip**2 / plain
-    mean, spread = reports * plain, 8 * math.sqrt(reports * plain * (1 - plain)) + 1
-    big, total = math.exp(eps), 0.0
-    for seen in range(max(1, math.floor(mean - spread)), min(reports, math.ceil(mean + spread)) + 1):
-        share = seen / reports
-        kept = 1 - big * (1 - share)
-        if kept > 0:
-            bits = ShuffledBits(seen, both).pair(0).delta(math.log(big * share / kept), bound="lower")
-            total += math.exp(binom_logpmf(seen, reports, plain)) * kept * bits
-    return total
-
-
 def _records_counterexample() -> Counterexample:
     reports, eps, delta = 10**4, 1.0, 1e-6
-    truth = _records_delta(reports, zhilyaev_flip_records(reports, eps, delta), eps)
-    case = "delta(1) of 10^4 shuffled two-bit records at the flip printed for delta = 10^-6, all others in the first bin"
-    return Counterexample(delta, truth, case)
+    records = FlippedReports(reports, 0, 2, zhilyaev_flip_records(reports, eps, delta), view="records")
+    case = "delta(1) of 10^4 shuffled two-bit records at the flip printed for delta = 10^-6"
+    return Counterexample(delta, records.delta(eps, bound="lower"), case)
 
 
 @printed(
@@ -210,9 +172,8 @@ def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
 
 
 def _fakes_flip_compared() -> Comparison:
-    setting = "m = 10^6 fakes, one user, eps = 1, delta = 10^-6; exact: bins otherwise empty"
-    claim = zhilyaev_flip_fakes(*_CASE)
-    return Comparison(setting, "flip", claim, _least_flip(*_CASE, enough=claim, crowded=False))
+    setting = "one user among m = 10^6 fakes, d = 10^9 bins, eps = 1, delta = 10^-6"
+    return Comparison(setting, "flip", zhilyaev_flip_fakes(*_CASE), _least_flip(1, 10**9, 10**6))
 
 
 @printed(
