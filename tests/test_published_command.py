@@ -50,6 +50,8 @@ def test_json_and_reasons(capsys):
     assert rows[0]["ratio"] == rows[0]["printed"] / rows[0]["exact"] > 3
     assert "counterexample" not in rows[0]
     assert rows[2]["counterexample"]["printed"] < rows[2]["counterexample"]["truth"]
+    assert main(["published", "chen_long_mu", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["printed"] == "inf"
     assert main(["published", "liu2024_delta", "--explain"]) == 0
     out = capsys.readouterr().out
     assert published.liu2024_delta.reason in out

@@ -40,7 +40,7 @@ def _gamma_compared() -> Comparison:
 
 @printed(
     verdict="proven",
-    reason="sound for eps <= 1, where tanh(eps/2) >= eps/sqrt(5); 20 to 50 times the noise that is needed",
+    reason="sound for eps <= 1, where tanh(eps/2) >= eps/sqrt(5); 19 to 51 times the noise that is needed",
     reference=f"{_PAPER}, Theorem 3.1 i",
     comparison=_gamma_compared,
 )
@@ -242,7 +242,7 @@ def _confidence(name: str, beta: float, least: float) -> float:
 
 @printed(
     verdict="proven",
-    reason="close for its gamma; the bias gamma dominates, and a gamma 20 to 50 times smaller serves",
+    reason="close for its gamma; the bias gamma dominates, and a gamma 19 to 51 times smaller serves",
     reference=f"{_PAPER}, Theorem 3.1 ii",
     comparison=_error_compared,
 )
