@@ -41,6 +41,8 @@ class Mechanism:
         return name not in self.defaults
 
 
+USERS, BINS, GAMMA = "number of users", "number of bins", "chance of a zero noise bit"
+
 MECHANISMS: dict[str, Mechanism] = {
     "stronger-clones": Mechanism(
         shuffle.StrongerClones,
@@ -64,10 +66,36 @@ MECHANISMS: dict[str, Mechanism] = {
         {"ones": "worst"},
         shuffle.ShuffledBits.calibrate,
     ),
+    "real-sum": Mechanism(
+        shuffle.RealSum,
+        {"users": USERS, "lam": "random bits expected in a column", "bits": "bits a user", "view": "total or columns"},
+        {"view": "total"},
+        shuffle.RealSum.calibrate,
+    ),
+    "clear-reports": Mechanism(
+        shuffle.ClearReports, {"fakes": "number of fake reports", "bins": BINS}, {}, shuffle.ClearReports.calibrate
+    ),
+    "flipped-reports": Mechanism(
+        shuffle.FlippedReports,
+        {
+            "users": USERS,
+            "fakes": "number of fake reports",
+            "bins": BINS,
+            "flip": "probability of flipping a bit",
+            "view": "what the analyst sees: sums or records",
+            "fake": "bins of the fakes: uniform or known",
+        },
+        {"fakes": 0, "fake": "uniform"},
+        shuffle.FlippedReports.calibrate,
+    ),
+    "zero-sum": Mechanism(shuffle.ZeroSum, {"users": USERS, "gamma": GAMMA}, {}, shuffle.ZeroSum.calibrate),
+    "histogram": Mechanism(
+        shuffle.ShuffledHistogram, {"users": USERS, "bins": BINS, "gamma": GAMMA}, {}, shuffle.ShuffledHistogram.calibrate
+    ),
 }
 
-WORDS = {"ones": "worst"}
-"""Options that take one word beside numbers."""
+WORDS = {"ones": ("worst",), "view": ("total", "columns", "sums", "records"), "fake": ("uniform", "known")}
+"""Options that take words, beside numbers or alone."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -81,7 +109,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parse(option: str, text: str) -> int | float | str:
     """Return the number that text spells, an int where it is written as one, or the option's word."""
-    if text == WORDS.get(option):
+    if text in WORDS.get(option, ()):
         return text
     try:
         return int(text)
@@ -160,6 +188,15 @@ def _parameters(profile: PrivacyProfile) -> dict[str, Any]:
     return {f.name: getattr(profile, f.name) for f in fields(profile) if f.init}  # type: ignore[arg-type]
 
 
+def _accuracy(profile: Any) -> dict[str, dict[str, float]]:
+    """Return the error that follows from the parameters, and what the protocol costs."""
+    told = {"standard_error": math.sqrt(profile.variance), "error_95": profile.error_quantile(0.05)}
+    cost = getattr(profile, "messages_per_user", None)
+    if cost is not None and "users" not in inspect.signature(cost).parameters:
+        told["messages_per_user"] = cost()
+    return {"accuracy": told}
+
+
 def _report(
     name: str,
     profile: PrivacyProfile,
@@ -218,6 +255,7 @@ def _print(report: dict[str, Any], arguments: argparse.Namespace) -> None:
             print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")
     rows = [("mechanism", report["mechanism"])]
     rows += [(name.replace("_", "-"), _shown(value)) for name, value in report["parameters"].items()]
+    rows += [(name.replace("_", "-"), f"{value:.6g}") for name, value in report.get("accuracy", {}).items()]
     print(_table(rows))
     if arguments.explain:
         print(_table([("theorem", report["theorem"]), ("neighbours", report["neighbours"])]))
@@ -238,6 +276,7 @@ def _answer(arguments: argparse.Namespace) -> None:
         answers = {
             "delta": _both(lambda side: profile.delta(arguments.eps, bound=side)),
             "epsilon": _both(lambda side: profile.epsilon(arguments.delta, bound=side)),
+            **_accuracy(profile),
         }
         asked = {f"target_{name}": value for name, value in asked.items()}
     else:

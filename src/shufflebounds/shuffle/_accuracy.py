@@ -64,8 +64,9 @@ class ErrorLaw(ABC):
 
         Notes
         -----
-        Parameters are doubles, hence rational: the counts at which the error exceeds `a` are found exactly, and their
-        probability is one binomial or Poisson-binomial tail on each side.
+        Parameters are doubles, hence rational: the counts at which the error exceeds `a` are found in exact arithmetic, and
+        their probability is one binomial or Poisson-binomial tail on each side. An estimate that is rounded may fall on the other
+        side of a tie.
         """
         upper = _validate.choice("bound", bound, ("lower", "upper")) == "upper"
         a = _validate.real("a", a, 0)

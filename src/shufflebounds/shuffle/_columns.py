@@ -32,8 +32,8 @@ def log_composed(column: ShuffledBits, times: int, eps: float, log_scale: float)
         reach *= 0.8
     half = max(8, min(160, MOST_ATOMS // (2 * times)))
     step = reach / half
-    losses = step * np.arange(half + 1)
-    high = np.array([math.exp(column.log_delta(float(loss))) for loss in losses]) * (1 + 1e-13)
+    losses = step * np.arange(half + 1, dtype=np.float64)
+    high = np.array([math.exp(column.log_delta(float(loss))) * (1 + 1e-13) for loss in losses])
     mass, infinite = _chords(losses, high)
     # sum over the composed law of p (1 - e^(eps - loss)) beyond eps
     law, first = np.ones(1), 0

@@ -46,24 +46,19 @@ def log_delta(ones: int, zeros: int, width: int, flip: float, eps: float) -> tup
         return log_p - log_q - eps, error + other + 4 * UNIT * (abs(log_p) + abs(log_q) + eps)
 
     # gain falls in k, from positive at 0 to negative at the last
-    low, high = 0, first.trials
-    spread = max(first.lattice.var, 0.25)
-    shift = width * (1 - 2 * flip)
-    k = math.floor(first.lattice.mean + 0.5 * shift - eps * spread / shift)
-    at_low = math.inf
+    low, high, slope = 0, first.trials, width * (1 - 2 * flip) / max(first.lattice.var, 0.25)
+    k = math.floor(first.lattice.mean + 0.5 * width * (1 - 2 * flip) - eps / slope)
     for _ in range(200):
         if high - low <= 1:
             break
         k = min(max(k, low + 1), high - 1)
         value, _ = gain(k)
         if value > 0:
-            low, at_low = k, value
+            low = k
         else:
             high = k
-        slope = shift / spread
         # the next guess by the local slope, a little beyond, so that both ends close in
-        step = value / slope
-        k = k + math.floor(step) + (1 if value > 0 else 0)
+        k += math.floor(value / slope) + (1 if value > 0 else 0)
         if not low < k < high:
             k = (low + high) // 2 if high - low > 4 else low + 1
     k = low

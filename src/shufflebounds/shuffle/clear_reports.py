@@ -199,7 +199,8 @@ class ClearReports(PrivacyProfile, ErrorLaw):
             If `messages` is empty, not 1-D or holds anything but bins.
         """
         seen = _validate.labels("messages", messages, self.bins)
-        return np.bincount(seen, minlength=self.bins) - self.fakes / self.bins
+        counts: FloatArray = np.bincount(seen, minlength=self.bins) - np.float64(self.fakes / self.bins)
+        return counts
 
     @property
     def variance(self) -> float:
@@ -229,7 +230,7 @@ class ClearReports(PrivacyProfile, ErrorLaw):
     def _error(self, a: Fraction, truth: Any) -> tuple[float, float]:
         chance, counts = 1 / self.bins, np.array([float(self.fakes)])
         one, zero = np.array([chance]), np.array([1 - chance])
-        return log_exceeded(one, zero, counts, Fraction(self.fakes, self.bins), a, rounding=UNIT)
+        return log_exceeded(one, zero, counts, Fraction(self.fakes / self.bins), a, rounding=UNIT)
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1

@@ -214,7 +214,7 @@ class BinomialNoise(PrivacyProfile, ErrorLaw):
 
     def _error(self, a: Fraction, truth: Any) -> tuple[float, float]:
         law = np.array([self.prob]), np.array([1 - self.prob]), np.array([float(self.trials)])
-        return log_exceeded(*law, self.trials * Fraction(self.prob), a)
+        return log_exceeded(*law, Fraction(self.trials * self.prob), a)
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1

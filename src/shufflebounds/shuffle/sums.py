@@ -190,19 +190,19 @@ class RealSum(PrivacyProfile, ErrorLaw):
         # at this flip the local guarantee alone suffices
         high = min(1.0, 2 * (1 + 1e-12) / (1 + math.exp(min(eps / whole.bits, 700.0)))) * whole.users
 
-        def build(lam: float) -> Self:
+        def build(lam: float) -> RealSum:
             return cls(whole.users, lam, whole.bits, view=view)
 
         if delta == 0:
-            return build(high)
+            return cls(whole.users, high, whole.bits, view=view)
         if view == "columns" and whole.bits > 1:
             # the total is computed from the columns: it needs no more
             low = min(cls.calibrate(users, bits, eps, delta).lam * (1 - 2e-3), high / 2)
             near = 1.2 * low
             high = near if near < high and build(near).delta(eps) <= delta else high
-            return build(smallest(build, low, high, eps, delta, 1e-6))
+            return cls(whole.users, smallest(build, low, high, eps, delta, 1e-6), whole.bits, view=view)
         low = min(-math.expm1(math.log(delta) / 2) / whole.bits, high / 2)
-        return build(smallest(build, low, high, eps, delta))
+        return cls(whole.users, smallest(build, low, high, eps, delta), whole.bits, view=view)
 
     def encode(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         r"""Return how many of the user's bits are set before flipping: the first so many of the r.

@@ -203,7 +203,8 @@ class ZeroSum(PrivacyProfile, ErrorLaw):
 
 def log_missed(users: int, gamma: float, total: int, a: Fraction) -> tuple[float, float]:
     """Return bounds of log Pr[|error| > a] for this sum S: Pr[Y < S, |Y - n gamma| > a] + [S > a] Pr[Y >= S]."""
-    mean = users * Fraction(gamma)
+    # what the estimate subtracts, as it is rounded there
+    mean = Fraction(users * gamma)
     below = math.ceil(mean - a) - 1
     if total > a:
         above = min(math.floor(mean + a) + 1, total)
@@ -238,7 +239,8 @@ def smallest_gamma(
         while count < _validate.MAX_COUNT and not enough(count):
             count *= 2
         count = min(count, _validate.MAX_COUNT)
-        would = f"{bisect_left(range(count), True, lo=users, key=enough)} users would do" if enough(count) else "nor will more users"
+        least = bisect_left(range(count), True, lo=users, key=enough) if enough(count) else 0
+        would = f"{least} users would do" if least else "nor will more users"
         raise _validate.InfeasibleError(
             f"delta={delta:g} cannot be met at eps={eps:g} with users={users}: gamma=0.5 gives "
             f"delta={most.delta(eps):.3g}, or eps={most.epsilon(delta):.3g}; {would}"
@@ -256,10 +258,9 @@ def smallest_gamma(
     low = min(-math.expm1(target / users), 0.25) / 2 if low is None else low
     while excess(math.log(low)) >= 0:
         low /= 2
+    gamma = high
     if excess(math.log(high)) > 0:
         gamma = math.exp(brentq(excess, math.log(low), math.log(high), rtol=1e-13, xtol=1e-13))
-    else:
-        gamma = high
     step = 1e-13 * gamma
     while gamma < 0.5 and build(users, gamma).delta(eps) > delta:
         gamma = min(0.5, gamma + step)
