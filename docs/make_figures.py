@@ -20,13 +20,15 @@ from shufflebounds import published
 from shufflebounds.shuffle import (
     BinomialNoise,
     ClearReports,
+    FlippedReports,
     PersonalizedClones,
     RealSum,
     ShuffledBits,
     ShuffledHistogram,
     StrongerClones,
+    ZeroSum,
 )
-from shufflebounds.tails import binom_logcdf, binom_logpmf, binom_logsf
+from shufflebounds.tails import binom_logcdf, binom_logpmf, binom_logsf, poisson_binom_logcdf, poisson_binom_logsf
 
 FOLDER = Path(__file__).parent / "_static" / "figures"
 
@@ -272,6 +274,103 @@ def budgets() -> plt.Figure:
     for axis in axes[:, 0]:
         axis.set_ylabel(r"$\varepsilon\,\sqrt{n}$ (nats)")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def amplified(users: int, eps: float, delta: float) -> float:
+    """Return the largest local budget that the stronger clones bound brings down to the target."""
+    return float(brentq(lambda local: StrongerClones(users, local).epsilon(delta) - eps, eps, 40, xtol=1e-6))
+
+
+def quantile_of_response(users: int, held: int, bins: int, local: float, beta: float) -> float:
+    """Return the error of one bin's count that k-ary randomized response exceeds with chance beta, `held` users in the bin."""
+    other = 1 / (math.exp(local) + bins - 1)
+    chances, counts = [math.exp(local) * other, other], [held, users - held]
+    mean = float(np.dot(chances, counts))
+    low, high = 0.0, users * 1.0
+    while high - low > 1e-6 * high:
+        width = 0.5 * (low + high)
+        above, below = math.floor(mean + width), math.ceil(mean - width) - 1
+        off = math.exp(poisson_binom_logsf(above, chances, counts)) + math.exp(poisson_binom_logcdf(below, chances, counts))
+        low, high = (width, high) if off > beta else (low, width)
+    return high / (chances[0] - other)
+
+
+Points = list[tuple[float, float, float]]
+"""Messages a user, error on the data of the figure, error on any data; one for every number of users."""
+
+
+def points_of_counts(users: list[int], eps: float, delta: float) -> dict[str, Points]:
+    """Return what a count costs and how far it is off, a tenth of the users holding 1."""
+    out: dict[str, Points] = {name: [] for name in ("local", "records", "clones", "bits", "noise", "sums", "zero")}
+    noise = BinomialNoise.calibrate(eps, delta)
+    for n in users:
+        truth = n // 10
+        sums = FlippedReports.calibrate(n, 2, eps, delta, view="sums")
+        records = FlippedReports.calibrate(n, 2, eps, delta, view="records")
+        for name, law, messages in (
+            ("local", ShuffledBits(n, 1 / (math.exp(eps) + 1)), 1.0),
+            ("records", records, 1.0),
+            ("clones", ShuffledBits(n, 1 / (math.exp(amplified(n, eps, delta)) + 1)), 1.0),
+            ("bits", ShuffledBits.calibrate(n, eps, delta), 1.0),
+            ("sums", sums, 2.0),
+            ("zero", ZeroSum.calibrate(n, eps, delta), 2.0),
+        ):
+            out[name].append((messages, law.error_quantile(0.05, truth), law.error_quantile(0.05)))
+        out["noise"].append((1 + noise.trials / n, *[noise.error_quantile(0.05)] * 2))
+    return out
+
+
+def points_of_histograms(users: list[int], bins: int, eps: float, delta: float) -> dict[str, Points]:
+    """Return the same of a histogram, all bins held alike; the error is the largest of any bin."""
+    out: dict[str, Points] = {name: [] for name in ("local", "records", "clones", "noise", "sums", "zero")}
+    beta = 0.05 / bins
+    clear = ClearReports.calibrate(bins, eps, delta)
+    for n in users:
+        truth = n // bins
+        for view in ("sums", "records"):
+            law = FlippedReports.calibrate(n, bins, eps, delta, view=view)
+            out[view].append((law.messages_per_user(), law.error_quantile(beta, truth), law.error_quantile(beta)))
+        zero = ShuffledHistogram.calibrate(n, bins, eps, delta)
+        known = zero.error_quantile(0.05, np.full(bins, truth))
+        out["zero"].append((zero.messages_per_user(), known, zero.error_quantile(0.05)))
+        out["noise"].append((clear.messages_per_user(n), *[clear.error_quantile(beta)] * 2))
+        for name, local in (("local", eps), ("clones", amplified(n, eps, delta))):
+            error = quantile_of_response(n, truth, bins, local, beta)
+            out[name].append((1.0, error, error))
+    return out
+
+
+COMPARED = {
+    "local": ("local: randomized response", {"color": GREY, "marker": "x"}),
+    "records": ("FlippedReports, records", {"color": ORANGE, "marker": "^"}),
+    "clones": ("randomized response, by StrongerClones", {"color": PURPLE, "marker": "P"}),
+    "bits": ("ShuffledBits", {"color": GREEN, "marker": "s"}),
+    "noise": ("BinomialNoise; ClearReports", {"color": SKY, "marker": "D"}),
+    "sums": ("FlippedReports, sums", {"color": "black", "marker": "v"}),
+    "zero": ("ZeroSum; ShuffledHistogram", {"color": BLUE, "marker": "o"}),
+}
+
+
+def comparison() -> plt.Figure:
+    """Error against messages at equal (eps, delta)."""
+    users, bins, eps, delta = [10**k for k in range(4, 9)], 1000, 1.0, 1e-6
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 5.2), layout="constrained", width_ratios=(5, 6), sharey=True)
+    title = r"Error against messages at $\varepsilon = 1$, $\delta = 10^{-6}$; from the small mark to the large one $n = 10^4, 10^5, \ldots, 10^8$"
+    figure.suptitle(title, fontsize=10)
+    panels = (points_of_counts(users, eps, delta), points_of_histograms(users, bins, eps, delta))
+    for axis, points, spread in zip(axes, panels, (0.16, 0.35)):
+        at_one = [name for name in points if all(messages == 1 for messages, _, _ in points[name])]
+        for name, path in points.items():
+            # what sends one message is drawn side by side, to the left of one
+            place = (at_one.index(name) - len(at_one)) if name in at_one else 0
+            nudge = math.exp(spread * place)
+            x, error, worst = np.array(path).T
+            label, look = COMPARED[name]
+            axis.plot(x * nudge, error, color=look["color"], lw=1.2)
+            axis.vlines(x * nudge, error, worst, color=look["color"], lw=0.8, alpha=0.6)
+            axis.scatter(x * nudge, error, s=np.linspace(14, 70, x.size), label=label, zorder=3, **look)
+        axis.set(yscale="log", xscale="log", xlabel="messages per user (those that send one: side by side)")
     return figure
 
 
