@@ -356,26 +356,38 @@ def comparison() -> plt.Figure:
     """Error against messages at equal (eps, delta)."""
     users, bins, eps, delta = [10**k for k in range(4, 9)], 1000, 1.0, 1e-6
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 5.2), layout="constrained", width_ratios=(5, 6), sharey=True)
-    title = r"Error against messages at $\varepsilon = 1$, $\delta = 10^{-6}$; from the small mark to the large one $n = 10^4, 10^5, \ldots, 10^8$"
+    title = r"Error against messages, $\varepsilon = 1$, $\delta = 10^{-6}$; $n = 10^4$ (small) to $10^8$ (large marks)"
     figure.suptitle(title, fontsize=10)
     panels = (points_of_counts(users, eps, delta), points_of_histograms(users, bins, eps, delta))
-    for axis, points, spread in zip(axes, panels, (0.16, 0.35)):
+    for axis, points, spread in zip(axes, panels, (0.16, 0.4)):
         at_one = [name for name in points if all(messages == 1 for messages, _, _ in points[name])]
+        # what sends one message is drawn side by side, to the left of one, and the last two likewise
+        places = {name: i - len(at_one) for i, name in enumerate(at_one)} | {"sums": -0.7}
         for name, path in points.items():
-            # what sends one message is drawn side by side, to the left of one
-            place = (at_one.index(name) - len(at_one)) if name in at_one else 0
-            nudge = math.exp(spread * place)
+            nudge = math.exp(spread * places.get(name, 0))
             x, error, worst = np.array(path).T
             label, look = COMPARED[name]
             axis.plot(x * nudge, error, color=look["color"], lw=1.2)
             axis.vlines(x * nudge, error, worst, color=look["color"], lw=0.8, alpha=0.6)
             axis.scatter(x * nudge, error, s=np.linspace(14, 70, x.size), label=label, zorder=3, **look)
-        axis.set(yscale="log", xscale="log", xlabel="messages per user (those that send one: side by side)")
+        axis.set(yscale="log", xscale="log", xlabel="messages per user")
+        left = math.exp(-spread * (len(at_one) + 0.7))
+        axis.axvspan(left, math.exp(-spread / 2), color="#f0f0f0", zorder=0)
+        axis.text(math.exp(-spread * (len(at_one) + 0.5)), 5, "one message", fontsize=8, color=GREY)
+        axis.set(xlim=(left, None), ylim=(4, 1.5e6))
+    axes[0].set(ylabel="error, exceeded with 5 % (users)", title="count, a tenth of the users hold 1")
+    axes[1].set(title="histogram of 1000 bins, largest error of any bin")
+    for axis, ticks in zip(axes, ((1, 2), (1, 10, 100, 1000))):
+        axis.set_xticks(ticks, map(str, ticks))
+        axis.tick_params(which="minor", bottom=False, labelbottom=False)
+        axis.xaxis.grid(False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
 FIGURES: dict[str, Callable[[], plt.Figure]] = {
     "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot, "histogram": histogram, "budgets": budgets,
+    "comparison": comparison,
 }
 
 

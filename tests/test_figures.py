@@ -26,8 +26,8 @@ def test_a_figure_is_drawn(script, tmp_path, monkeypatch):
     assert (tmp_path / "noise.svg").read_text().startswith("<?xml")
 
 
-def test_every_figure_stands_in_the_page(script):
-    page = (SCRIPT.parent / "figures.md").read_text()
+def test_every_figure_stands_in_a_page(script):
+    page = "".join((SCRIPT.parent / name).read_text() for name in ("figures.md", "comparison.md"))
     for name in script.FIGURES:
         assert f"_static/figures/{name}.svg" in page
         assert (script.FOLDER / f"{name}.svg").exists()
