@@ -1,6 +1,18 @@
 """Exact privacy accounting for the shuffle model."""
 
-from shufflebounds import composition, histograms, interop, mechanisms, profile, published, selection, shuffle, sweeps, tails, tradeoff
+from shufflebounds import (
+    composition,
+    histograms,
+    interop,
+    mechanisms,
+    profile,
+    published,
+    selection,
+    shuffle,
+    sweeps,
+    tails,
+    tradeoff,
+)
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import DominatingPair, PrivacyProfile, compare
 from shufflebounds.sweeps import SweepError, SweepInterrupted, sweep

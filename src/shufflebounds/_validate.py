@@ -170,6 +170,34 @@ def zeros_and_ones(name: str, value: ArrayLike, shape: tuple[int, ...], text: st
     return bits
 
 
+def labels(name: str, value: ArrayLike, count: int, size: int | None = None) -> NDArray[np.int64]:
+    """Return value as a 1-D integer array with entries 0..count-1, of the given size, or raise ValueError."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        array = real_array(name, value, 0, count - 1)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} has shape {array.shape}: it must be one-dimensional and not empty, one bin an entry")
+    if size is not None and array.size != size:
+        raise ValueError(f"{name} has shape {array.shape}: it must be ({size},), one bin a user")
+    if array.dtype.kind == "f" and (array != np.floor(array)).any():
+        raise ValueError(f"{name} holds {shown(array[array != np.floor(array)][0])}: every entry must be a whole number")
+    low, high = array.min(), array.max()
+    if low < 0 or high >= count:
+        raise ValueError(f"{name} holds {low if low < 0 else high}: every entry must be a bin in 0..{count - 1}")
+    return array.astype(np.int64)
+
+
+def counts(name: str, value: ArrayLike, high: int, bins: int) -> NDArray[np.float64]:
+    """Return value as an array of whole numbers 0..high, one a bin, or raise ValueError."""
+    array = real_array(name, value, 0, high)
+    if array.shape != (bins,):
+        raise ValueError(f"{name} has shape {array.shape}: it must be ({bins},), one count a bin")
+    odd = array[array != np.floor(array)]
+    if odd.size:
+        raise ValueError(f"{name} holds {shown(float(odd[0]))}: every entry must be a whole number")
+    return array
+
+
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     """Return value if it is one of options, or raise ValueError."""
     if not isinstance(value, str) or value not in options:

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from shufflebounds import _budgets_command, _curve_command, mechanisms, shuffle
+from shufflebounds import _budgets_command, _curve_command, _published_command, mechanisms, shuffle
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import Bound, PrivacyProfile
 
@@ -52,6 +52,8 @@ class Mechanism:
         """Return whether the option must be given."""
         return name not in self.defaults
 
+
+USERS, BINS, GAMMA = "number of users", "number of bins", "chance of a zero noise bit"
 
 MECHANISMS: dict[str, Mechanism] = {
     "stronger-clones": Mechanism(
@@ -121,10 +123,36 @@ MECHANISMS: dict[str, Mechanism] = {
         },
         {"p": 1.0, "q": 0.0, "hashes": 1, "bits": None},
     ),
+    "real-sum": Mechanism(
+        shuffle.RealSum,
+        {"users": USERS, "lam": "random bits expected in a column", "bits": "bits a user", "view": "total or columns"},
+        {"view": "total"},
+        shuffle.RealSum.calibrate,
+    ),
+    "clear-reports": Mechanism(
+        shuffle.ClearReports, {"fakes": "number of fake reports", "bins": BINS}, {}, shuffle.ClearReports.calibrate
+    ),
+    "flipped-reports": Mechanism(
+        shuffle.FlippedReports,
+        {
+            "users": USERS,
+            "fakes": "number of fake reports",
+            "bins": BINS,
+            "flip": "probability of flipping a bit",
+            "view": "what the analyst sees: sums or records",
+            "fake": "bins of the fakes: uniform or known",
+        },
+        {"fakes": 0, "fake": "uniform"},
+        shuffle.FlippedReports.calibrate,
+    ),
+    "zero-sum": Mechanism(shuffle.ZeroSum, {"users": USERS, "gamma": GAMMA}, {}, shuffle.ZeroSum.calibrate),
+    "histogram": Mechanism(
+        shuffle.ShuffledHistogram, {"users": USERS, "bins": BINS, "gamma": GAMMA}, {}, shuffle.ShuffledHistogram.calibrate
+    ),
 }
 
-WORDS = {"ones": "worst"}
-"""Options that take one word beside numbers."""
+WORDS = {"ones": ("worst",), "view": ("total", "columns", "sums", "records"), "fake": ("uniform", "known")}
+"""Options that take words, beside numbers or alone."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -138,7 +166,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parse(option: str, text: str) -> int | float | str:
     """Return the number that text spells, an int where it is written as one, or the option's word."""
-    if text == WORDS.get(option):
+    if text in WORDS.get(option, ()):
         return text
     try:
         return int(text)
@@ -206,6 +234,9 @@ def _parser() -> argparse.ArgumentParser:
     text = "eps of users who each have a local budget of their own"
     _budgets_command.add_arguments(commands.add_parser("personalized", help=text, description=text), partial(_parse, ""))
 
+    text = "what the papers print beside the exact number, with a verdict on each"
+    _published_command.add_arguments(commands.add_parser("published", help=text, description=text))
+
     table = commands.add_parser("deployments", help="eps of every deployment in a CSV file")
     table.add_argument("file", metavar="FILE.csv", help="columns: name, mechanism, its parameters, delta")
     table.add_argument("--json", action="store_true", help="print JSON for tools")
@@ -224,6 +255,15 @@ def _parameters(profile: PrivacyProfile, mechanism: Mechanism | None = None) -> 
         for f in fields(profile)  # type: ignore[arg-type]
         if f.init
     }
+
+
+def _accuracy(profile: Any) -> dict[str, dict[str, float]]:
+    """Return the error that follows from the parameters, and what the protocol costs."""
+    told = {"standard_error": math.sqrt(profile.variance), "error_95": profile.error_quantile(0.05)}
+    cost = getattr(profile, "messages_per_user", None)
+    if cost is not None and "users" not in inspect.signature(cost).parameters:
+        told["messages_per_user"] = cost()
+    return {"accuracy": told}
 
 
 def _report(
@@ -284,6 +324,7 @@ def _print(report: dict[str, Any], arguments: argparse.Namespace) -> None:
             print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")
     rows = [("mechanism", report["mechanism"])]
     rows += [(name.replace("_", "-"), _shown(value)) for name, value in report["parameters"].items() if value is not None]
+    rows += [(name.replace("_", "-"), f"{value:.6g}") for name, value in report.get("accuracy", {}).items()]
     print(_table(rows))
     if arguments.explain:
         print(_table([("theorem", report["theorem"]), ("neighbours", report["neighbours"])]))
@@ -304,6 +345,7 @@ def _answer(arguments: argparse.Namespace) -> None:
         answers = {
             "delta": _both(lambda side: profile.delta(arguments.eps, bound=side)),
             "epsilon": _both(lambda side: profile.epsilon(arguments.delta, bound=side)),
+            **_accuracy(profile),
         }
         asked = {f"target_{name}": value for name, value in asked.items()}
     else:
@@ -393,6 +435,18 @@ def _deployments(arguments: argparse.Namespace) -> None:
             print(f"{name}: {report['theorem']}; {report['neighbours']}")
 
 
+def _published(arguments: argparse.Namespace) -> None:
+    """Print the table of printed bounds."""
+    rows = _published_command.rows(arguments.bound)
+    if arguments.json:
+        print(_json(rows))
+        return
+    print(_table([_published_command.HEADER, *map(_published_command.cells, rows)]))
+    if arguments.explain:
+        for row in rows:
+            print(f"{row['bound']}: {_published_command.explanation(row)}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
 
@@ -413,6 +467,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _deployments(arguments)
         elif arguments.command == "curve":
             _curve(arguments)
+        elif arguments.command == "published":
+            _published(arguments)
         elif arguments.command == "personalized":
             profile, asked, answers = _budgets_command.personalized(arguments)
             _print(_report("personalized-clones", profile, asked, answers, {}), arguments)

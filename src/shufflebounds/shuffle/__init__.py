@@ -1,9 +1,28 @@
 """The protocols: each names its pair of output laws, and answers as a PrivacyProfile."""
 
+from shufflebounds.shuffle import samples
 from shufflebounds.shuffle.bits import ShuffledBits
+from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.clones import Clones, StrongerClones
+from shufflebounds.shuffle.flipped_reports import FlippedReports
+from shufflebounds.shuffle.histogram import ShuffledHistogram
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
+from shufflebounds.shuffle.sums import RealSum
+from shufflebounds.shuffle.zero_sum import ZeroSum
 
-__all__ = ["BinomialNoise", "Clones", "PersonalizedBits", "PersonalizedClones", "ShuffledBits", "StrongerClones"]
+__all__ = [
+    "BinomialNoise",
+    "ClearReports",
+    "Clones",
+    "FlippedReports",
+    "PersonalizedBits",
+    "PersonalizedClones",
+    "RealSum",
+    "ShuffledBits",
+    "ShuffledHistogram",
+    "StrongerClones",
+    "ZeroSum",
+    "samples",
+]

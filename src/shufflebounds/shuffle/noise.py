@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _binomial
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
 from shufflebounds.shuffle._curve import curve_of_sum
 from shufflebounds.tradeoff import Tradeoff
 
@@ -62,7 +64,7 @@ def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class BinomialNoise(PrivacyProfile):
+class BinomialNoise(PrivacyProfile, ErrorLaw):
     r"""A count released with binomial noise, for data sets whose counts differ by one.
 
     The release is :math:`c + B` with c the count and :math:`B \sim \mathrm{Bin}(N, g)`.
@@ -82,7 +84,8 @@ class BinomialNoise(PrivacyProfile):
     monotone, so each direction is one closed threshold and one tail,
     :math:`H(B\|B+1) = F(k) - e^\varepsilon F(k-1)`, :math:`k = \lceil (N+1)g/(g + e^\varepsilon(1-g)) \rceil - 1`, formed as
     pmf times one minus a tail ratio. No pure differential privacy: the end points of the support have infinite ratio.
-    Adding trials is post-processing, so delta is non-increasing in `trials`; it is not monotone in `prob`.
+    Adding trials is post-processing, so delta is non-increasing in `trials`; it is not monotone in `prob`. The error of
+    :meth:`estimate` is :math:`B - Ng` whatever the count: `truth` stays None in :meth:`error_tail`.
 
     References
     ----------
@@ -232,3 +235,10 @@ class BinomialNoise(PrivacyProfile):
     def variance(self) -> float:
         """Variance of :meth:`estimate`, trials * prob * (1 - prob), whatever the count."""
         return self.trials * self.prob * (1 - self.prob)
+
+    def _error(self, a: Fraction, truth: Any) -> tuple[float, float]:
+        law = np.array([self.prob]), np.array([1 - self.prob]), np.array([float(self.trials)])
+        return log_exceeded(*law, Fraction(self.trials * self.prob), a)
+
+    def _scale(self) -> float:
+        return math.sqrt(self.variance) + 1

@@ -1,0 +1,237 @@
+"""The law of an estimate's error: exact tails for given data, both sides for the worst."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from shufflebounds import _validate
+from shufflebounds._core._binomial import binom_logcdf, binom_logsf
+from shufflebounds._core._blocks import Lattice
+from shufflebounds.profile import Bound, FloatArray
+
+UNIT = float(np.finfo(float).eps)
+SCANNED = 512
+"""Up to so many users every number of ones is tried."""
+
+BLOCKS = 256
+"""Of more users, so many blocks of data are bounded."""
+
+
+class ErrorLaw(ABC):
+    """What every protocol says of the error of its estimate, estimate minus truth.
+
+    ``_error(a, truth)`` bounds log Pr[|error| > a] from both sides, for the given truth or, where it is None, the worst.
+    """
+
+    @abstractmethod
+    def _error(self, a: Fraction, truth: Any) -> tuple[float, float]: ...
+
+    def _checked_truth(self, truth: Any) -> Any:
+        if truth is not None:
+            raise ValueError(f"truth={truth!r} must be None: the error of {type(self).__name__} is the same whatever the data")
+        return None
+
+    def _scale(self) -> float:
+        """Return some positive number of the order of the error."""
+        return 1.0
+
+    def error_tail(self, a: float, truth: Any = None, *, bound: Bound = "upper") -> float:
+        """Probability that the estimate is off by more than `a`, either way.
+
+        Parameters
+        ----------
+        a : float
+            Error that is exceeded, finite and >= 0, in the units of the estimate.
+        truth : optional
+            The data behind the estimate, as the class describes it, or None for the worst data.
+        bound : {"upper", "lower"}
+            "upper" is never below the exact probability, "lower" never above.
+
+        Returns
+        -------
+        float
+            The chosen bound of Pr[|estimate - truth| > a]. For given data the sides are some 1e-12 apart, relatively.
+
+        Raises
+        ------
+        ValueError
+            If `a` is negative or not finite, `truth` is no data of this mechanism, or `bound` is neither word.
+
+        Notes
+        -----
+        Parameters are doubles, hence rational: the counts at which the error exceeds `a` are found in exact arithmetic, and
+        their probability is one binomial or Poisson-binomial tail on each side. An estimate that is rounded may fall on the other
+        side of a tie.
+        """
+        upper = _validate.choice("bound", bound, ("lower", "upper")) == "upper"
+        a = _validate.real("a", a, 0)
+        return _outward(self._error(Fraction(a), self._checked_truth(truth))[upper], upper)
+
+    def error_quantile(self, beta: float, truth: Any = None, *, bound: Bound = "upper") -> float:
+        """The least error that is exceeded with probability at most `beta`.
+
+        Parameters
+        ----------
+        beta : float
+            Probability of a larger error, in (0, 1).
+        truth : optional
+            As in :meth:`error_tail`.
+        bound : {"upper", "lower"}
+            "upper": a number whose upper :meth:`error_tail` was evaluated and is at most `beta`. "lower": one whose lower
+            error tail still exceeds `beta`, or 0.
+
+        Returns
+        -------
+        float
+            In the units of the estimate.
+
+        Raises
+        ------
+        ValueError
+            If `beta` lies outside (0, 1), `truth` is no data of this mechanism, or `bound` is neither word.
+
+        Notes
+        -----
+        Bisection to 1e-12, relatively.
+        """
+        side = ("lower", "upper").index(_validate.choice("bound", bound, ("lower", "upper")))
+        beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+        known = self._checked_truth(truth)
+
+        def exceeded(a: float) -> bool:
+            return _outward(self._error(Fraction(a), known)[side], side == 1) > beta
+
+        if not exceeded(0.0):
+            return 0.0
+        low, high = 0.0, self._scale()
+        while exceeded(high):
+            low, high = high, 2 * high
+        while high - low > 1e-12 * high:
+            middle = 0.5 * (low + high)
+            if exceeded(middle):
+                low = middle
+            else:
+                high = middle
+        if side == 0:
+            return low
+        short = float(f"{high:.10g}")
+        return short if low < short < high and not exceeded(short) else high
+
+
+def _outward(log_value: float, upper: bool) -> float:
+    if log_value == -math.inf:
+        return 0.0
+    value = math.exp(min(log_value, 0.0))
+    return min(1.0, math.nextafter(value * (1 + 4 * UNIT), 1.0)) if upper else max(0.0, math.nextafter(value * (1 - 4 * UNIT), 0.0))
+
+
+def log_exceeded(
+    one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction, width: Fraction, *, rounding: float = 0.0
+) -> tuple[float, float]:
+    """Return bounds of log Pr[|S - center| > width], S the sum of the grouped bits with chances `one`, `zero` = 1 - one.
+
+    Each chance is exact where it is the smaller of the two, or off by `rounding`, relatively.
+    """
+    if width < 0:
+        return 0.0, 0.0
+    above, below = math.floor(center + width) + 1, math.ceil(center - width) - 1
+    logs = []
+    for k, upper in ((above, True), (below, False)):
+        value, error = _tail(one, zero, counts, k, upper)
+        if rounding and value > -math.inf:
+            # the log-odds move by the rounding, the logarithm of a tail by that times the distance to the mean
+            spread = math.sqrt(float((counts * one) @ zero))
+            error += 2 * rounding * (abs(float(k - center)) + 10 * spread + 10)
+        logs.append((value - error, value + error))
+    (low, high), (low_below, high_below) = logs
+    return min(0.0, float(np.logaddexp(low, low_below))), min(0.0, float(np.logaddexp(high, high_below)))
+
+
+def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: bool) -> tuple[float, float]:
+    """Return log Pr[S >= k] (upper) or log Pr[S <= k], and its relative error."""
+    sure = int(counts[zero == 0].sum())
+    held = (counts > 0) & (one > 0) & (zero > 0)
+    one, zero, counts = one[held], zero[held], counts[held]
+    k -= sure
+    trials = int(counts.sum())
+    if (k <= 0) if upper else (k >= trials):
+        return 0.0, 0.0
+    if (k > trials) if upper else (k < 0):
+        return -math.inf, 0.0
+    if counts.size == 1:
+        if one[0] <= zero[0]:
+            value = float(binom_logsf(k - 1, trials, one[0]) if upper else binom_logcdf(k, trials, one[0]))
+        else:
+            value = float(binom_logcdf(trials - k, trials, zero[0]) if upper else binom_logsf(trials - k - 1, trials, zero[0]))
+        return value, 1e-13 + 8 * UNIT * abs(value)
+    law = Lattice(np.ascontiguousarray(one), np.ascontiguousarray(counts), np.ascontiguousarray(zero))
+    if k == (trials if upper else 0):
+        value = law.edge(upper)
+        return value, 1e-14 + 8 * UNIT * abs(value)
+    return law.tail(float(k), upper)
+
+
+def bits_exceeded(
+    users: int,
+    flip: float,
+    width: Fraction,
+    ones: int | None,
+    extra: tuple[float, float, int, Fraction] = (0.0, 1.0, 0, Fraction(0)),
+    *,
+    rounding: float = 0.0,
+) -> tuple[float, float]:
+    """Return bounds of log Pr[|S - E S| > width], S the sum of flipped bits of which `ones` were 1, or of the worst number.
+
+    extra: chances of one and of zero, the number and the exact mean of each of further bits that say nothing of the data.
+    """
+    q = Fraction(flip)
+    chances = np.array([1 - flip, flip, extra[0]]), np.array([flip, 1 - flip, extra[1]])
+
+    def known(held: int, others: int, reach: Fraction) -> tuple[float, float]:
+        center = held * (1 - q) + others * q + extra[2] * extra[3]
+        counts = np.array([held, others, extra[2]], dtype=np.float64)
+        return log_exceeded(*chances, counts, center, reach, rounding=rounding)
+
+    if ones is not None:
+        return known(ones, users - ones, width)
+    if users <= SCANNED:
+        everyone = range(users + 1) if extra[2] else range(users // 2 + 1)
+        sides = [known(held, users - held, width) for held in everyone]
+        return max(low for low, _ in sides), max(high for _, high in sides)
+    lower = max(known(held, users - held, width)[0] for held in (0, users // 2, users))
+    # of a block of data, as many users as it is wide are summed apart: off by more than `apart` with Bernstein's probability
+    size = -(-users // BLOCKS)
+    depth = max(1.0, 6 - lower) if lower > -math.inf else 745.0
+    apart = depth / 3 + math.sqrt(depth * depth / 9 + 2 * size * flip * (1 - flip) * depth)
+    rest = math.log(2) - depth
+    reach = width - Fraction(apart)
+    # without further bits the error of the mirrored data is the mirrored error
+    top = users if extra[2] else users // 2
+    upper = max(known(first, users - first - min(size, users - first), reach)[1] for first in range(0, top + 1, size))
+    upper = min(0.0, float(np.logaddexp(upper, rest)) + 1e-12)
+    return lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15)))
+
+
+def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:
+    """Return a bound of log Pr[|S - E S| > width], S a sum of `fixed` bits of chance flip or 1 - flip and `free` of any between."""
+    if flip == 0 and free == 0:
+        return -math.inf
+    if width <= 0:
+        return 0.0
+    # every tilt gives a bound; the best is next to width over the variance
+    variance = fixed * flip * (1 - flip) + free / 4
+    tilt = np.minimum(np.geomspace(0.2, 50, 600) * width / variance, 600.0)
+    bias = np.clip(np.where(tilt < 1e-3, 0.5 - tilt / 12, 1 / tilt - 1 / np.expm1(tilt)), flip, 1 - flip)
+
+    def cumulant(chance: FloatArray | float) -> FloatArray:
+        return np.log1p(chance * np.expm1(tilt)) - chance * tilt
+
+    # flip <= 1/2: the cumulant of an unlikely one is the larger
+    rounding = 8 * UNIT * tilt * (fixed * flip + free + width)
+    exponent = fixed * cumulant(flip) + free * cumulant(bias) - tilt * width + rounding
+    return min(0.0, float(exponent.min()) * (1 - 1e-9) + math.log(2))

@@ -1,0 +1,358 @@
+"""One-hot reports among uniform fake ones, every bit of which is flipped."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds.profile import FloatArray, PrivacyProfile
+from shufflebounds.shuffle import _records, _two_bins
+from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, bits_exceeded
+from shufflebounds.shuffle._calibrate import smallest
+from shufflebounds.shuffle.bits import _local_epsilon
+from shufflebounds.shuffle.clear_reports import ClearReports
+
+__all__ = ["FlippedReports"]
+
+SEARCHED = 128
+"""Up to so many reports the worst data among uniform fakes is searched, not bounded."""
+
+
+@dataclass(frozen=True)
+class FlippedReports(PrivacyProfile, ErrorLaw):
+    r"""Users and m fakes report one-hot vectors of d bits, every bit flipped with probability q.
+
+    What the analyst sees must be said, for the guarantees differ:
+
+    - ``view="sums"``: the number of ones of every bin. This holds where the bits of each bin are shuffled by themselves.
+    - ``view="records"``: the shuffled records, d bits together. This is what the protocol of the paper sends.
+
+    .. warning::
+       Proposition 5.1 of the paper is **false for records**: a record that shows the other bin needs two coincident flips, of
+       chance q**2. At n = 10**4, eps = 1, delta = 1e-6 the printed flip 0.0305 leaves delta = 0.0018 with two bins.
+
+    Sums, of others with :math:`M_1, M_2` ones in the target's two possible bins:
+
+    .. math:: \delta(\varepsilon) = \max_{M_1, M_2}
+        H_{e^\varepsilon}(P_1^{M_1} \times P_0^{M_2} \,\|\, P_0^{M_1} \times P_1^{M_2}).
+
+    Parameters
+    ----------
+    users : int
+        Number n of users, 1 to 2**53.
+    fakes : int
+        Number m of fake reports, 0 to 2**53; users + fakes is at most 2**53.
+    bins : int
+        Number d of bins, 2 to 2**53.
+    flip : float
+        Probability q of flipping a bit, in [0, 1/2].
+    view : {"sums", "records"}
+        What the analyst sees; there is no default.
+    fake : {"uniform", "known"}
+        "uniform": the bins of the fakes are drawn uniformly and nobody knows them. "known": the analyst knows them, whatever
+        they are; only their flips hide anything.
+
+    Notes
+    -----
+    Neighbours: one user's bin is replaced.
+
+    **Sums, known fakes**: exact for the protocol, enclosed over all data by branch and bound on both numbers of ones, within
+    1e-2, relatively, in delta (1e-9 up to 32 reports). (0, 0) is not the worst: with everyone else in the bin that the target
+    leaves, both bins are at their worst (4.7 times the delta at n = 10**6, q = 4.26e-5, eps = 1). The search ends early
+    where a bin's sum has a deviation in the thousands, and the sides say how far it came.
+
+    **Sums, uniform fakes**: up to 128 reports as above. Beyond, the upper side is the least of that of known fakes, of
+    :class:`ClearReports` (flipping is post-processing) and of a target alone among the fakes; the lower side is the exact
+    two-bin law for everyone else in the target's bin, or one bin alone where its table would be too large. They are close
+    while fakes/bins is small against (users + fakes) flip, or users flip against fakes/bins; between, some 10 in delta.
+
+    **Records**: above, the least of the local guarantee :math:`p^2 - e^\varepsilon q^2` (nothing from
+    :math:`2\ln(p/q)` on), of :class:`ClearReports` for uniform fakes, and of the blanket: every other record shows the target's
+    two bins as 10 or 01, one like the other, and all else as the target does, with probability at least :math:`2q^2`
+    (uniform fakes: :math:`2((p^2+q^2)/d + (1-2/d) q^2)`). Below, the count of records that show 01, with everyone else in the
+    target's bin. Two bins and at most 24 reports: exact, over all data.
+
+    The error of one bin's estimate depends on how many users hold it, which :meth:`error_tail` takes as `truth`; over all
+    data it is enclosed as in :class:`ShuffledBits`.
+
+    References
+    ----------
+    Zhilyaev, M. Shuffled bits and fake records, section 5.2: (5.20) for the estimate; Proposition 5.1 holds for sums at most.
+
+    Examples
+    --------
+    >>> from shufflebounds import shuffle
+    >>> sums = shuffle.FlippedReports(10**4, 0, 2, 0.0305, view="sums")
+    >>> records = shuffle.FlippedReports(10**4, 0, 2, 0.0305, view="records")
+    >>> sums.delta(1.0) < 1e-20, records.delta(1.0, bound="lower") > 1.8e-3
+    (True, True)
+    """
+
+    users: int
+    fakes: int
+    bins: int
+    flip: float
+    view: Literal["sums", "records"] = field(kw_only=True)
+    fake: Literal["uniform", "known"] = field(default="uniform", kw_only=True)
+
+    theorem: ClassVar[str] = (
+        "sums: exact two-bin hockey stick, the maximum over all data; records: blanket of coincident flips above, a projection "
+        "below (Zhilyaev's Proposition 5.1 is false for records)"
+    )
+    neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the sums of the flipped bits, or the shuffled records"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
+        object.__setattr__(self, "fakes", _validate.integer("fakes", self.fakes))
+        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2))
+        object.__setattr__(self, "flip", _validate.real("flip", self.flip, 0, 0.5))
+        _validate.choice("view", self.view, ("sums", "records"))
+        _validate.choice("fake", self.fake, ("uniform", "known"))
+        if self.users + self.fakes > _validate.MAX_COUNT:
+            raise ValueError(f"users={self.users} plus fakes={self.fakes} must be at most 2**53")
+
+    @property
+    def clear(self) -> ClearReports:
+        """The protocol without flips, of which this is post-processing while the fakes are uniform."""
+        return ClearReports(self.fakes, self.bins)
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        sides = [self._enclosed(float(e)) for e in eps]
+        return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+
+    def _enclosed(self, eps: float) -> tuple[float, float]:
+        if eps >= self._pure_epsilon():
+            return -math.inf, -math.inf
+        if self.flip == 0:
+            if self.fake == "uniform":
+                sides = self.clear._log_delta(np.array([eps]))
+                return float(sides[0][0]), float(sides[1][0])
+            return 0.0, 0.0
+        if eps > 700:
+            # e^eps must stay a double
+            return -math.inf, self._enclosed(700.0)[1]
+        uniform = self.fake == "uniform" and self.fakes > 0
+        low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform)
+        if uniform:
+            high = min(high, float(self.clear._log_delta(np.array([eps]))[1][0]))
+        return low, max(low, min(high, 0.0))
+
+    def _records(self, eps: float, uniform: bool) -> tuple[float, float]:
+        if self.bins == 2 and self.users + self.fakes <= _records.ENUMERATED:
+            return _records.enumerated(self.users, self.fakes if uniform else 0, 0 if uniform else self.fakes, self.flip, eps)
+        fakes = (self.fakes, self.bins) if uniform else (0, 2)
+        others = self.users - 1 + (0 if uniform else self.fakes)
+        return (
+            _records.projected(others, *fakes, self.flip, eps),
+            min(_records.local(self.flip, eps), _records.blanket(others, *fakes, self.flip, eps)),
+        )
+
+    def _sums(self, eps: float, uniform: bool) -> tuple[float, float]:
+        if uniform:
+            table = _two_bins.FakeTable(self.fakes, self.bins, self.flip)
+            if self.users + self.fakes <= SEARCHED:
+                return self._searched_sums(table, eps)
+            high = self._known_sums(self.users - 1 + self.fakes, eps)[1]
+            alone = table.log_delta((0, 0), (0, 0), self.flip, eps)
+            high = min(high, alone[1]) if alone else high
+            at_worst = table.log_delta((self.users - 1, 0), (0, self.users - 1), self.flip, eps)
+            low = at_worst[0] if at_worst else _records.one_bin(self.users - 1, self.fakes, self.bins, self.flip, eps)
+            return low, high
+        return self._known_sums(self.users - 1 + self.fakes, eps)
+
+    def _known_sums(self, others: int, eps: float) -> tuple[float, float]:
+        """The sums among so many others, over all their bins: i zeros in the first bin and j ones in the second."""
+        near = _two_bins.log_delta((0, others), (0, others), self.flip, eps)
+        if near[1] < -500:
+            # deeper than the tables go: the kernel, at the places it would look at first
+            def deep(i: int, j: int, b: int, c: int) -> tuple[float, float]:
+                return _two_bins.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
+
+            return _two_bins.maximum(deep, others + 1, self.bins == 2, 100)
+        tables = _two_bins.Bins(self.flip, eps, min(-60.0, near[1] - 45))
+
+        def enclose(i: int, j: int, b: int, c: int) -> tuple[float, float]:
+            return tables.log_delta((i, others - b - i), (j, others - c - j))
+
+        width = 1 + min(others, 20 * math.sqrt(others * self.flip))
+        return _two_bins.maximum(enclose, others + 1, self.bins == 2, int(min(20_000, max(100, 5e6 / width))))
+
+    def _searched_sums(self, table: _two_bins.FakeTable, eps: float) -> tuple[float, float]:
+        """The sums among real others and uniform fakes, over all real data: i others not in the first bin, j in the second."""
+        others = self.users - 1
+
+        def enclose(i: int, j: int, b: int, c: int) -> tuple[float, float]:
+            sides = table.log_delta((others - b - i, i), (j, others - c - j), self.flip, eps)
+            assert sides is not None
+            return sides
+
+        return _two_bins.maximum(enclose, others + 1, self.bins == 2, 20_000)
+
+    def _pure_epsilon(self) -> float:
+        return math.nextafter(2 * _local_epsilon(self.flip), math.inf) if self.flip < 0.5 else 0.0
+
+    @classmethod
+    def calibrate(
+        cls,
+        users: int,
+        bins: int,
+        eps: float,
+        delta: float,
+        fakes: int = 0,
+        *,
+        view: Literal["sums", "records"],
+        fake: Literal["uniform", "known"] = "uniform",
+    ) -> Self:
+        """Return the mechanism with the smallest flip found whose upper delta at `eps`, over all data, is at most `delta`.
+
+        Parameters
+        ----------
+        users, bins : int
+            As in the class.
+        eps : float
+            Target privacy loss in nats, finite and >= 0.
+        delta : float
+            Target failure probability, in [0, 1].
+        fakes : int
+            Number of fake reports.
+        view, fake : str
+            As in the class.
+
+        Returns
+        -------
+        FlippedReports
+            The target holds at the returned flip, evaluated there; flip = 0 where the fake reports alone suffice.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range.
+
+        Notes
+        -----
+        More flipping is post-processing, and the local guarantee suffices at last, so every target can be met.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> protocol = shuffle.FlippedReports.calibrate(10**6, 1000, 1.0, 1e-6, view="sums")
+        >>> protocol.delta(1.0) <= 1e-6, round(protocol.users * protocol.flip)
+        (True, 50)
+        """
+        eps = _validate.real("eps", eps, 0)
+        delta = _validate.real("delta", delta, 0, 1)
+        clear = cls(users, fakes, bins, 0.0, view=view, fake=fake)
+        if clear.delta(eps) <= delta:
+            return clear
+        high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps / 2, 350.0))))
+
+        def build(flip: float) -> FlippedReports:
+            return cls(users, fakes, bins, flip, view=view, fake=fake)
+
+        if delta == 0:
+            return cls(users, fakes, bins, high, view=view, fake=fake)
+        low = -math.expm1(math.log(delta) / 2) / (clear.users + clear.fakes)
+        low = math.sqrt(low) if view == "records" else low
+        flip = smallest(build, min(low, high / 2), high, eps, delta, 1e-4)
+        return cls(users, fakes, bins, flip, view=view, fake=fake)
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64] | NDArray[np.int8]:
+        """Return what the analyst sees.
+
+        Parameters
+        ----------
+        values : array_like of int, shape (users,)
+            The users' bins, 0 to bins - 1.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray
+            Sums: int64, shape (bins,), how many ones there are in each bin. Records: int8, shape (users + fakes, bins), the
+            flipped one-hot vectors in random order.
+
+        Raises
+        ------
+        ValueError
+            If `values` has another shape or holds anything but bins, or `rng` is no generator.
+        """
+        chosen = _validate.labels("values", values, self.bins, self.users)
+        source = _validate.generator(rng)
+        reported = np.concatenate([chosen, source.integers(0, self.bins, size=self.fakes)])
+        if self.view == "sums":
+            held = np.bincount(reported, minlength=self.bins)
+            return source.binomial(held, 1 - self.flip) + source.binomial(reported.size - held, self.flip)
+        records = (source.random((reported.size, self.bins)) < self.flip).astype(np.int8)
+        records[np.arange(reported.size), reported] ^= 1
+        source.shuffle(records, axis=0)
+        return records
+
+    def estimate(self, messages: ArrayLike) -> FloatArray:
+        r"""Return the unbiased estimate of how many users hold each bin, :math:`(s - (n+m) q)/(1-2q) - m/d`.
+
+        Parameters
+        ----------
+        messages : array_like
+            What :meth:`randomize` returns: sums of shape (bins,), or records of shape (users + fakes, bins).
+
+        Returns
+        -------
+        ndarray, shape (bins,)
+
+        Raises
+        ------
+        ValueError
+            If `messages` has another shape or lies outside its range, or `flip` is 1/2, which leaves nothing to estimate.
+        """
+        self._informative()
+        reports = self.users + self.fakes
+        if self.view == "records":
+            shape = (reports, self.bins)
+            sums = _validate.zeros_and_ones("messages", messages, shape, "one record a report, one bit a bin").sum(axis=0)
+        else:
+            sums = _validate.counts("messages", messages, reports, self.bins)
+        counts: FloatArray = (sums - reports * self.flip) / (1 - 2 * self.flip) - self.fakes / self.bins
+        return counts
+
+    @property
+    def variance(self) -> float:
+        """Variance (n + m) q (1-q)/(1-2q)**2 + (m/d)(1 - 1/d) of the estimate of one bin, whatever the data."""
+        self._informative()
+        flips = (self.users + self.fakes) * self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2
+        return flips + self.clear.variance
+
+    def messages_per_user(self) -> float:
+        """Return how many messages there are for every user, the fake reports shared evenly.
+
+        Returns
+        -------
+        float
+            Records, or, where the bits of each bin are shuffled by themselves, d times as many bits.
+        """
+        reports = 1 + self.fakes / self.users
+        return reports if self.view == "records" else reports * self.bins
+
+    def _checked_truth(self, truth: Any) -> int | None:
+        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
+
+    def _error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
+        self._informative()
+        q, share = Fraction(self.flip), Fraction(1, self.bins)
+        exact = share * (1 - q) + (1 - share) * q
+        extra = float(exact), float(1 - exact), self.fakes, exact
+        rounding = UNIT if self.fakes else 0.0
+        return bits_exceeded(self.users, self.flip, a * (1 - 2 * q), truth, extra, rounding=rounding)
+
+    def _scale(self) -> float:
+        return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)
+
+    def _informative(self) -> None:
+        if self.flip == 0.5:
+            raise ValueError("flip=0.5 must be < 0.5 for an estimate: the messages say nothing of the data")

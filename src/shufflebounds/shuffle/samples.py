@@ -1,0 +1,259 @@
+"""How many users it takes to find a support, and so to chase pointers, by the shuffled histogram."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import numpy as np
+
+from shufflebounds import _validate
+from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
+from shufflebounds.profile import FloatArray
+from shufflebounds.shuffle._accuracy import UNIT
+from shufflebounds.shuffle._mixture import enclose_sum
+from shufflebounds.shuffle.histogram import ShuffledHistogram
+
+__all__ = ["SampleSize", "pointer_chasing", "pointer_jumping", "printed_support_samples", "support_identification"]
+
+
+@dataclass(frozen=True)
+class SampleSize:
+    """How many users solve a problem by :class:`ShuffledHistogram`, and at which noise.
+
+    Parameters
+    ----------
+    users : int
+        Number of users.
+    bins : int
+        Size of the domain: every user sends up to so many messages beside their own.
+    gamma : float
+        Chance of a zero noise bit, calibrated.
+    failure : float
+        Upper bound of the probability that a bin of the support comes out as 0. Other bins are 0 for certain.
+    """
+
+    users: int
+    bins: int
+    gamma: float
+    failure: float
+
+    @property
+    def protocol(self) -> ShuffledHistogram:
+        """The protocol itself, for domains of up to 2**53 bins."""
+        return ShuffledHistogram(self.users, self.bins, self.gamma)
+
+
+def _log_missed(users: int, gamma: float, support: int) -> float:
+    """Return an upper bound of log Pr[X <= Y], X ~ Bin(users, 1/support) in a bin and Y ~ Bin(users, gamma) its zero noise bits."""
+    share = 1 / support
+
+    def value(zeros: FloatArray) -> tuple[FloatArray, FloatArray]:
+        log_below = binom_logcdf(zeros, float(users), share)
+        # 1/support is rounded
+        error = 1e-13 + 8 * UNIT * np.abs(np.maximum(log_below, -1e300)) + 2 * UNIT * users * share
+        return log_below - error, np.minimum(log_below + error, 0.0)
+
+    top = float(users)
+    return enclose_sum(lambda i: binom_logpmf(i, top, gamma), math.floor((users + 1) * gamma), 0.0, top, value)[1]
+
+
+def support_identification(support: int, eps: float, delta: float, *, bins: int | None = None, failure: float = 0.01) -> SampleSize:
+    r"""Users who suffice to find which h of d values their data is drawn from, uniformly and independently.
+
+    The histogram is 0 outside the support, so the support is where it is not 0. A bin of the support is missed where its
+    :math:`X \sim \mathrm{Bin}(n, 1/h)` users are no more than its :math:`Y \sim \mathrm{Bin}(n, \gamma)` zero noise bits:
+
+    .. math:: \Pr[\text{failure}] \le h \Pr[X \le Y].
+
+    Parameters
+    ----------
+    support : int
+        Size h of the support, 1 to 2**40.
+    eps : float
+        Privacy loss in nats, finite and > 0.
+    delta : float
+        Failure probability of privacy, in (0, 1).
+    bins : int, optional
+        Size d of the domain, at least max(h, 2); that number by default. The number of users does not depend on it.
+    failure : float
+        Largest probability of missing a value, in (0, 1).
+
+    Returns
+    -------
+    SampleSize
+        With privacy and the bound of the failure checked at the returned number of users.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Notes
+    -----
+    gamma is calibrated for every number of users that is tried; the number is found by bisection.
+
+    References
+    ----------
+    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, Claim 3.4, whose constants
+    ask for 40 to 90 times as many: :func:`printed_support_samples`.
+
+    Examples
+    --------
+    >>> from shufflebounds.shuffle import samples
+    >>> size = samples.support_identification(10, eps=1.0, delta=1e-6)
+    >>> size.failure <= 0.01, size.users < samples.printed_support_samples(10, 1.0, 1e-6) / 40
+    (True, True)
+    """
+    support = _validate.integer("support", support, 1, 2**40)
+    eps = _validate.real("eps", eps, 0, open_low=True)
+    delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+    failure = _validate.real("failure", failure, 0, 1, open_low=True, open_high=True)
+    bins = max(support, 2) if bins is None else bins
+    if int(bins) != bins or bins < max(support, 2):
+        raise ValueError(f"bins={bins} must be an integer of at least {max(support, 2)}")
+
+    def solved(users: int) -> SampleSize | None:
+        try:
+            gamma = ShuffledHistogram.calibrate(users, 2, eps, delta).gamma
+        except _validate.InfeasibleError:
+            return None
+        missed = support * math.exp(_log_missed(users, gamma, support)) * (1 + 1e-12)
+        return SampleSize(users, int(bins), gamma, missed) if missed <= failure else None
+
+    high = 2 * support
+    while solved(high) is None:
+        high *= 2
+    low = high // 2
+    # to a thousandth: every trial calibrates
+    step = max(1, low // 1024)
+    index = bisect_left(range(low, high, step), True, key=lambda users: solved(users) is not None)
+    size = solved(min(low + index * step, high))
+    assert size is not None
+    return size
+
+
+def printed_support_samples(support: int, eps: float, delta: float) -> int:
+    r"""Users that Claim 3.4 asks for, its constants made explicit.
+
+    With :math:`e = \varepsilon/2`, :math:`L = \ln(4/\delta)`, :math:`t = \lceil 50 L/e^2 + \sqrt{200 L \ln(400 h)}/e \rceil` and
+    :math:`k = 2t + 1`: the least :math:`n \ge 100 L/e^2` with :math:`h \Pr[\mathrm{Bin}(n, 1/h) < k] \le 1/200`.
+
+    Parameters
+    ----------
+    support : int
+        Size h of the support, 1 to 2**40.
+    eps : float
+        Privacy loss in nats, in (0, 1].
+    delta : float
+        Failure probability of privacy, in (0, 1); the claim wants it below :math:`(200 h)^{-1/25}`.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, Claim 3.4.
+
+    Examples
+    --------
+    >>> from shufflebounds.shuffle import samples
+    >>> samples.printed_support_samples(10, 1.0, 1e-6)
+    69760
+    """
+    support = _validate.integer("support", support, 1, 2**40)
+    half = _validate.real("eps", eps, 0, 1, open_low=True) / 2
+    delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+    log_term = math.log(4 / delta)
+    often = 2 * math.ceil(50 * log_term / half**2 + math.sqrt(200 * log_term * math.log(400 * support)) / half) + 1
+    least = max(often, math.ceil(100 * log_term / half**2))
+
+    def enough(users: int) -> bool:
+        return float(binom_logcdf(often - 1, users, 1 / support)) <= -math.log(200 * support)
+
+    high = max(least, often * support)
+    while not enough(high):
+        high *= 2
+    return bisect_left(range(high), True, lo=least, key=enough)
+
+
+def pointer_chasing(length: int, eps: float, delta: float, *, failure: float = 0.01) -> SampleSize:
+    r"""Users who suffice for pointer chasing: each holds one of two permutations of `length` integers, with its label.
+
+    Parameters
+    ----------
+    length : int
+        Number l of integers, 1 to 10**4. The domain has :math:`2\, l!` values, and so many messages a user there may be.
+    eps, delta, failure : float
+        As in :func:`support_identification`.
+
+    Returns
+    -------
+    SampleSize
+        The same number of users whatever the length and the number of steps: the support has two values, which are then followed.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, section 3.3; local protocols
+    without interaction need users in proportion to the length.
+
+    Examples
+    --------
+    >>> from shufflebounds.shuffle import samples
+    >>> samples.pointer_chasing(3, 1.0, 1e-6).users == samples.pointer_chasing(20, 1.0, 1e-6).users
+    True
+    """
+    length = _validate.integer("length", length, 1, 10**4)
+    return support_identification(2, eps, delta, bins=2 * math.factorial(length), failure=failure)
+
+
+def pointer_jumping(branching: int, height: int, eps: float, delta: float, *, failure: float = 0.01) -> SampleSize:
+    r"""Users who suffice for multi-party pointer jumping: each holds the labels of one level of a complete tree.
+
+    Parameters
+    ----------
+    branching : int
+        Children s of every node, 1 to 100.
+    height : int
+        Number h of levels, 1 to 6. The domain has :math:`\sum_{i \le h} s^{s^{i-1}}` values, at most 10**4 digits long.
+    eps, delta, failure : float
+        As in :func:`support_identification`.
+
+    Returns
+    -------
+    SampleSize
+        That of a support of h values.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, section 3.3.
+
+    Examples
+    --------
+    >>> from shufflebounds.shuffle import samples
+    >>> samples.pointer_jumping(2, 3, 1.0, 1e-6).bins
+    22
+    """
+    branching = _validate.integer("branching", branching, 1, 100)
+    height = _validate.integer("height", height, 1, 6)
+    if branching ** (height - 1) * math.log10(branching) > 10**4:
+        raise ValueError(f"height={height} must be smaller for branching={branching}: the domain has more than 10**4 digits")
+    bins = sum(branching ** (branching ** (level - 1)) for level in range(1, height + 1))
+    return support_identification(height, eps, delta, bins=max(bins, 2, height), failure=failure)

@@ -1,0 +1,268 @@
+"""A sum of bits that is exactly zero where the data is: the protocol zsum of Balcer and Cheu."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds import _validate
+from shufflebounds._core._binomial import binom_logcdf, binom_logsf
+from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw
+from shufflebounds.shuffle.noise import BinomialNoise
+
+__all__ = ["ZeroSum"]
+
+
+@dataclass(frozen=True)
+class ZeroSum(PrivacyProfile, ErrorLaw):
+    r"""Every user sends their bit and a noise bit that is mostly one, as copies of one message; empty data gives exactly 0.
+
+    User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
+    :math:`y = \sum x_i + \mathrm{Bin}(n, 1-\gamma)` and answers :math:`y - n(1-\gamma)` where y > n, and 0 otherwise.
+
+    .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(B \,\|\, B+1),\; H_{e^\varepsilon}(B+1 \,\|\, B)\}, \qquad
+        B \sim \mathrm{Bin}(n, \gamma)
+
+    Parameters
+    ----------
+    users : int
+        Number n of users, 1 to 2**53.
+    gamma : float
+        Chance :math:`\gamma` of a zero noise bit, in (0, 1/2].
+
+    Notes
+    -----
+    Neighbours: one user's bit is replaced. Exact for the protocol, whatever the data: the noise is that of
+    :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is 19 to 50 times what
+    is needed; since the error is about :math:`n\gamma`, the calibrated one is the gain. delta is not monotone in gamma (ripples
+    of up to 4e-4, relatively, at n = 1000).
+
+    The error depends on the sum S alone, which :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)`
+    zero noise bits it is :math:`n\gamma - Y` where Y < S, and -S otherwise. The worst sum is
+    :math:`\lfloor a \rfloor + 1`: a larger one is recognised more often, a smaller one is no error of more than a when it is not.
+
+    References
+    ----------
+    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, Figure 1, Theorem 3.1.
+
+    Examples
+    --------
+    >>> from shufflebounds import shuffle
+    >>> protocol = shuffle.ZeroSum.calibrate(10**6, eps=1.0, delta=1e-6)
+    >>> print(f"{protocol.users * protocol.gamma:.4f}")
+    34.0679
+    >>> protocol.estimate(protocol.randomize([0] * 10**6, rng=1))
+    0.0
+    >>> protocol.error_quantile(0.05) < 50
+    True
+    """
+
+    users: int
+    gamma: float
+
+    theorem: ClassVar[str] = "exact for the protocol: the larger hockey stick of Bin(users, gamma) and its shift by one"
+    neighbours: ClassVar[str] = "replace one user's bit; the analyst sees the number of messages"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
+        object.__setattr__(self, "gamma", _validate.real("gamma", self.gamma, 0, 0.5, open_low=True))
+
+    @property
+    def noise(self) -> BinomialNoise:
+        """The noise on the count, seen from the zero noise bits."""
+        return BinomialNoise(self.users, self.gamma)
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the two directions of the shifted binomial.
+
+        Returns
+        -------
+        tuple of DominatingPair
+            Those of :attr:`noise`.
+        """
+        return self.noise.pairs()
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.noise._log_delta(eps)
+
+    @classmethod
+    def calibrate(cls, users: int, eps: float, delta: float) -> Self:
+        """Return the mechanism at the smallest crossing of gamma whose upper delta at `eps` is at most `delta`.
+
+        Parameters
+        ----------
+        users : int
+            Number of users, 1 to 2**53.
+        eps : float
+            Target privacy loss in nats, finite and >= 0.
+        delta : float
+            Target failure probability, in (0, 1].
+
+        Returns
+        -------
+        ZeroSum
+            The target holds at the returned gamma, evaluated there, and fails just below it; since delta ripples in gamma, a
+            slightly smaller gamma may meet it too.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range.
+        InfeasibleError
+            If gamma = 1/2, the most noise there is, does not suffice; the message names what does (a ValueError).
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> shuffle.ZeroSum.calibrate(10**4, 0.1, 1e-9)
+        Traceback (most recent call last):
+            ...
+        shufflebounds._validate.InfeasibleError: delta=1e-09 cannot be met at eps=0.1 with users=10000: gamma=0.5 gives ...
+        """
+        users = _validate.integer("users", users, 1)
+        return cls(users, smallest_gamma(cls, users, eps, delta))
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> int:
+        """Return what the analyst sees: the number of messages.
+
+        Parameters
+        ----------
+        values : array_like of 0 and 1, shape (users,)
+            The users' bits.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        int
+            Between the number of ones and that plus `users`; the messages are all alike, so there is nothing else to see.
+
+        Raises
+        ------
+        ValueError
+            If `values` has another shape or holds anything but 0 and 1, or `rng` is no generator.
+        """
+        bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit a user")
+        return int(bits.sum()) + self.users - int(_validate.generator(rng).binomial(self.users, self.gamma))
+
+    def estimate(self, messages: int, *, raw: bool = False) -> float:
+        r"""Return the estimate of the number of ones: :math:`y - n(1-\gamma)` where y > n, and 0 otherwise.
+
+        Parameters
+        ----------
+        messages : int
+            Number of messages y, 0 to 2 users.
+        raw : bool
+            Leave out the comparison with n: unbiased, of variance :attr:`variance`, but not zero on empty data.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If `messages` is no whole number in its range.
+        """
+        seen = _validate.integer("messages", messages, 0, 2 * self.users)
+        return float(seen - self.users + self.users * self.gamma) if raw or seen > self.users else 0.0
+
+    @property
+    def variance(self) -> float:
+        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate, whatever the data."""
+        return self.users * self.gamma * (1 - self.gamma)
+
+    def messages_per_user(self) -> float:
+        r"""Return how many messages a user sends: at most 2, and on average :math:`1-\gamma` and their bit.
+
+        Returns
+        -------
+        float
+            The average of a user who holds 1, :math:`2-\gamma`.
+        """
+        return 2 - self.gamma
+
+    def _checked_truth(self, truth: Any) -> int | None:
+        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
+
+    def _error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
+        worst = min(math.floor(a) + 1, self.users) if truth is None else truth
+        return log_missed(self.users, self.gamma, worst, a)
+
+    def _scale(self) -> float:
+        return self.users * self.gamma + 1
+
+
+def log_missed(users: int, gamma: float, total: int, a: Fraction) -> tuple[float, float]:
+    """Return bounds of log Pr[|error| > a] for this sum S: Pr[Y < S, |Y - n gamma| > a] + [S > a] Pr[Y >= S]."""
+    # what the estimate subtracts, as it is rounded there
+    mean = Fraction(users * gamma)
+    below = math.ceil(mean - a) - 1
+    if total > a:
+        above = min(math.floor(mean + a) + 1, total)
+        if above <= below + 1:
+            return 0.0, 0.0
+        value = float(np.logaddexp(binom_logcdf(below, users, gamma), binom_logsf(above - 1, users, gamma)))
+    else:
+        # Y > n gamma + a and Y < S <= a exclude each other
+        value = float(binom_logcdf(min(below, total - 1), users, gamma))
+    error = 2e-13 + 8 * UNIT * abs(value) if value > -math.inf else 0.0
+    return value - error, min(0.0, value + error)
+
+
+def smallest_gamma(
+    build: Callable[[int, float], PrivacyProfile],
+    users: int,
+    eps: float,
+    delta: float,
+    low: float | None = None,
+    high: float = 0.5,
+) -> float:
+    """Return the crossing of gamma, looked for in low..high, at which build(users, gamma) meets the target, checked there."""
+    eps = _validate.real("eps", eps, 0)
+    delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+
+    def enough(count: int) -> bool:
+        return build(count, 0.5).delta(eps) <= delta
+
+    if high == 0.5 and not enough(users):
+        most = build(users, 0.5)
+        count = 2 * users
+        while count < _validate.MAX_COUNT and not enough(count):
+            count *= 2
+        count = min(count, _validate.MAX_COUNT)
+        least = bisect_left(range(count), True, lo=users, key=enough) if enough(count) else 0
+        would = f"{least} users would do" if least else "nor will more users"
+        raise _validate.InfeasibleError(
+            f"delta={delta:g} cannot be met at eps={eps:g} with users={users}: gamma=0.5 gives "
+            f"delta={most.delta(eps):.3g}, or eps={most.epsilon(delta):.3g}; {would}"
+        )
+    target = math.log(delta)
+
+    def excess(log_gamma: float) -> float:
+        value = build(users, math.exp(log_gamma)).log_delta(eps)
+        return math.sqrt(-value) - math.sqrt(-target) if value > -math.inf else 1e3
+
+    # scipy.optimize takes half a second to import: only who calibrates pays
+    from scipy.optimize import brentq
+
+    # no zero noise bit at all with probability (1 - gamma)^n: below this, delta is out of reach
+    low = min(-math.expm1(target / users), 0.25) / 2 if low is None else low
+    while excess(math.log(low)) >= 0:
+        low /= 2
+    gamma = high
+    if excess(math.log(high)) > 0:
+        gamma = math.exp(brentq(excess, math.log(low), math.log(high), rtol=1e-13, xtol=1e-13))
+    step = 1e-13 * gamma
+    while gamma < 0.5 and build(users, gamma).delta(eps) > delta:
+        gamma = min(0.5, gamma + step)
+        step *= 2
+    return gamma

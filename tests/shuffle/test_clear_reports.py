@@ -1,0 +1,121 @@
+"""Clear reports among fake ones, against enumeration of the shuffled reports and the reference values."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds._validate import InfeasibleError
+from shufflebounds.shuffle import BinomialNoise, ClearReports
+from tests.shuffle.laws import assert_encloses, assert_error_tail, binomial, rational, references, stick
+
+
+def shuffled(real, fakes, bins):
+    """Return the law of the histogram of all reports."""
+    out = {}
+    for drawn in itertools.product(range(bins), repeat=fakes):
+        histogram = tuple(np.bincount([*real, *drawn], minlength=bins).tolist())
+        out[histogram] = out.get(histogram, 0) + Fraction(1, bins**fakes)
+    return out
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.4, 1.0, 3.0])
+@pytest.mark.parametrize(("fakes", "bins", "users"), [(0, 3, 2), (1, 2, 1), (4, 2, 2), (5, 3, 1), (4, 3, 2), (3, 4, 1), (4, 5, 1)])
+def test_every_data_by_enumeration(fakes, bins, users, eps):
+    worst = Fraction(0)
+    for others in itertools.product(range(bins), repeat=users - 1):
+        laws = [shuffled([target, *others], fakes, bins) for target in range(bins)]
+        worst = max(worst, *(stick(a, b, rational(eps)) for a, b in itertools.permutations(laws, 2)))
+    assert_encloses(ClearReports(fakes, bins), eps, worst, apart=1e-11)
+
+
+@pytest.mark.parametrize("entry", references("s001.clear.delta"), ids=lambda e: e["id"])
+def test_reference_delta(entry):
+    p, exact = entry["params"], float(entry["value"])
+    mechanism, eps = ClearReports(p["m"], p["d"]), float(p["eps"])
+    assert mechanism.delta(eps, bound="lower") <= exact * (1 + 1e-14)
+    assert exact * (1 - 1e-14) <= mechanism.delta(eps) <= exact * (1 + 1e-11)
+
+
+@pytest.mark.parametrize(
+    ("bins", "eps", "delta", "fakes"),
+    [
+        (2, 0.5, 1e-6, 268),
+        (2, 1, 1e-9, 136),
+        (10, 1, 1e-6, 422),
+        (100, 0.1, 1e-6, 264109),
+        (100, 0.1, 1e-9, 505157),
+        (100, 0.5, 1e-6, 13605),
+        (100, 0.5, 1e-9, 23865),
+        (100, 1, 1e-6, 4261),
+        (100, 1, 1e-9, 7198),
+    ],
+)
+def test_calibration_reproduces_the_table(bins, eps, delta, fakes):
+    found = ClearReports.calibrate(bins, eps, delta)
+    assert found == ClearReports(fakes, bins)
+    assert found.delta(eps) <= delta < ClearReports(fakes - 1, bins).delta(eps)
+
+
+def test_edges():
+    assert ClearReports(0, 7).delta(2.0) == 1.0
+    assert ClearReports(0, 1).delta(0.0) == 0.0
+    assert ClearReports.calibrate(1, 0.0, 1e-9).fakes == 0
+    assert ClearReports.calibrate(9, 1.0, 1.0).fakes == 0
+    assert ClearReports(500, 2).log_delta(0.3) == pytest.approx(BinomialNoise(500, 0.5).log_delta(0.3), rel=1e-12)
+    assert ClearReports(40, 3).epsilon(0.0) == math.inf
+    with pytest.raises(InfeasibleError, match=r"bins=9007199254740992.*2\*\*53 fakes give delta="):
+        ClearReports.calibrate(2**53, 0.1, 1e-9)
+
+
+@given(fakes=st.integers(0, 2**53), bins=st.integers(1, 10**6), eps=st.floats(0, 10), more=st.integers(1, 100))
+@settings(max_examples=60, deadline=None)
+def test_laws(fakes, bins, eps, more):
+    mechanism = ClearReports(fakes, bins)
+    assert mechanism.log_delta(eps, bound="lower") <= mechanism.log_delta(eps) <= 0
+    assert mechanism.log_delta(eps + 0.2, bound="lower") <= mechanism.log_delta(eps)
+    if fakes + more <= 2**53:
+        assert ClearReports(fakes + more, bins).log_delta(eps, bound="lower") <= mechanism.log_delta(eps)
+
+
+@pytest.mark.parametrize(("fakes", "bins"), [(0, 4), (12, 4), (30, 7)])
+def test_error_tails(fakes, bins):
+    errors = {k - Fraction(fakes / bins): p for k, p in binomial(fakes, Fraction(1, bins)).items()}
+    assert_error_tail(ClearReports(fakes, bins), errors, None, [0, 0.5, 1, 2, 2.2, 3, 5, 9])
+
+
+def test_protocol_on_data():
+    mechanism = ClearReports(600, 6)
+    rng = np.random.default_rng(4)
+    data = np.repeat(np.arange(6), [0, 10, 20, 30, 40, 100])
+    errors = np.array([mechanism.estimate(mechanism.randomize(data, rng)) for _ in range(2000)]) - np.bincount(data)
+    assert (np.abs(errors.mean(axis=0)) < 5 * math.sqrt(mechanism.variance / 2000)).all()
+    assert errors.var(axis=0) == pytest.approx(np.full(6, mechanism.variance), rel=0.15)
+    tail = mechanism.error_tail(15)
+    assert abs(np.mean(np.abs(errors) > 15) - tail) < 5 * math.sqrt(tail / 2000)
+    assert mechanism.randomize(data, rng=1).shape == (800,)
+    assert mechanism.messages_per_user(200) == 4.0
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: ClearReports(-1, 3), "fakes=-1"),
+        (lambda: ClearReports(1, 0), "bins=0"),
+        (lambda: ClearReports(1, 2.5), r"bins=2\.5"),
+        (lambda: ClearReports(1, 3).randomize([0, 3]), "values holds 3"),
+        (lambda: ClearReports(1, 3).randomize([-1]), "values holds -1"),
+        (lambda: ClearReports(1, 3).randomize([]), "values"),
+        (lambda: ClearReports(1, 3).randomize([0.5]), r"values holds 0\.5"),
+        (lambda: ClearReports(1, 3).estimate([[1]]), "messages has shape"),
+        (lambda: ClearReports(1, 3).error_tail(1, 3), "truth=3 must be None"),
+        (lambda: ClearReports.calibrate(3, 1.0, 0), "delta=0"),
+    ],
+)
+def test_bad_input(call, named):
+    with pytest.raises(ValueError, match=named):
+        call()

@@ -1,0 +1,237 @@
+"""Flipped reports against enumeration of sums and of records, the reference values and simulation."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds.shuffle import ClearReports, FlippedReports
+from tests.shuffle.laws import assert_encloses, coin, multiset, power, rational, references, stick, total
+
+
+def record(held, bins, flip):
+    """Return the law of one flipped record; held = None for a uniform fake."""
+    if held is None:
+        law = {}
+        for other in range(bins):
+            for shown, p in record(other, bins, flip).items():
+                law[shown] = law.get(shown, 0) + p / bins
+        return law
+    q = Fraction(flip)
+    return {
+        shown: math.prod(1 - q if bit == (j == held) else q for j, bit in enumerate(shown))
+        for shown in itertools.product((0, 1), repeat=bins)
+    }
+
+
+def sums(data, bins, flip):
+    """Return the law of the sums of all records."""
+    law = {(0,) * bins: Fraction(1)}
+    for held in data:
+        law = total(law, record(held, bins, flip))
+    return law
+
+
+def shuffled(data, bins, flip):
+    """Return the law of the multiset of all records."""
+    law = {}
+    for drawn in itertools.product(*(record(held, bins, flip).items() for held in data)):
+        key = multiset([shown for shown, _ in drawn])
+        law[key] = law.get(key, 0) + math.prod(p for _, p in drawn)
+    return law
+
+
+def worst(law, users, fakes, bins, flip, factor, *, known=False):
+    """Return the largest hockey stick over all other data, known fakes among it, and both directions."""
+    rest = [None] * fakes if not known else []
+    value = Fraction(0)
+    for others in itertools.combinations_with_replacement(range(bins), users - 1 + (fakes if known else 0)):
+        laws = [law([target, *others, *rest], bins, flip) for target in range(2)]
+        value = max(value, stick(*laws, factor), stick(*reversed(laws), factor))
+    return value
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize(
+    ("users", "fakes", "bins", "flip", "fake"),
+    [
+        (1, 0, 2, 0.25, "known"),
+        (3, 0, 3, 0.2, "known"),
+        (5, 0, 3, 0.125, "known"),
+        (4, 0, 2, 0.2, "known"),
+        (2, 2, 3, 0.25, "known"),
+        (1, 3, 2, 0.1, "uniform"),
+        (2, 2, 3, 0.2, "uniform"),
+        (3, 1, 2, 0.3, "uniform"),
+        (2, 1, 4, 0.125, "uniform"),
+    ],
+)
+def test_sums_over_every_data(users, fakes, bins, flip, fake, eps):
+    exact = worst(sums, users, fakes, bins, flip, rational(eps), known=fake == "known")
+    assert_encloses(FlippedReports(users, fakes, bins, flip, view="sums", fake=fake), eps, exact, apart=3e-9)
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize(
+    ("users", "fakes", "flip", "fake"),
+    [(1, 0, 0.25, "known"), (3, 0, 0.2, "uniform"), (4, 0, 0.125, "known"), (2, 2, 0.2, "uniform"), (2, 1, 0.3, "known")],
+)
+def test_records_of_two_bins_over_every_data(users, fakes, flip, fake, eps):
+    exact = worst(shuffled, users, fakes, 2, flip, rational(eps), known=fake == "known")
+    assert_encloses(FlippedReports(users, fakes, 2, flip, view="records", fake=fake), eps, exact, apart=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("users", "fakes", "bins", "flip", "fake"),
+    [(3, 0, 3, 0.2, "uniform"), (2, 1, 3, 0.3, "uniform"), (1, 2, 3, 0.25, "uniform"), (2, 1, 3, 0.25, "known")],
+)
+def test_records_of_more_bins_lie_between_the_sides(users, fakes, bins, flip, fake):
+    mechanism = FlippedReports(users, fakes, bins, flip, view="records", fake=fake)
+    for eps in (0.0, 0.5, 1.5):
+        exact = worst(shuffled, users, fakes, bins, flip, rational(eps), known=fake == "known")
+        assert_encloses(mechanism, eps, exact, apart=math.inf)
+
+
+def test_blanket_holds_where_two_bins_are_listed():
+    from shufflebounds.shuffle import _records
+
+    for users, fakes, flip in ((6, 0, 0.2), (12, 0, 0.3), (5, 7, 0.25), (20, 4, 0.4)):
+        for eps in (0.0, 0.3, 1.0, 1.4):
+            low = _records.enumerated(users, fakes, 0, flip, eps)[0]
+            assert low <= _records.blanket(users - 1, fakes, 2, flip, eps)
+            assert low <= _records.local(flip, eps)
+            assert _records.projected(users - 1, fakes, 2, flip, eps) <= _records.enumerated(users, fakes, 0, flip, eps)[1]
+
+
+def test_proposition_is_false_for_records():
+    # three users, q = 1/5, E = 2: 6839/15625 for records, 1024/3125 for sums
+    for view, exact in (("records", Fraction(6839, 15625)), ("sums", Fraction(1024, 3125))):
+        assert_encloses(FlippedReports(3, 0, 2, 0.2, view=view), math.log(2), exact, apart=1e-9)
+    # the printed flip of (5.16) for n = 10**4, eps = 1, delta = 1e-6
+    assert FlippedReports(10**4, 0, 2, 0.0305, view="sums").delta(1.0) < 1e-28
+    assert FlippedReports(10**4, 0, 2, 0.0305, view="records").delta(1.0, bound="lower") > 1.8e-3
+
+
+@pytest.mark.parametrize("entry", references("s001.record_level"), ids=lambda e: e["id"])
+def test_reference_records_of_one_data_set(entry):
+    p, exact = entry["params"], float(entry["value"])
+    mechanism = FlippedReports(p["n"], 0, 2, float(p["q"]), view="records")
+    # the entry is one data set: the maximum is no less
+    assert mechanism.delta(float(p["eps"])) >= exact
+    assert mechanism.delta(float(p["eps"]), bound="lower") == pytest.approx(exact, rel=1e-3)
+
+
+@pytest.mark.parametrize("entry", references("s001.fakeflip.sums"), ids=lambda e: e["id"])
+def test_reference_sums_among_uniform_fakes(entry):
+    p, exact = entry["params"], float(entry["value"])
+    mechanism = FlippedReports(p["n"], p["m"], p["d"], float(Fraction(p["q"])), view="sums")
+    eps = math.log(float(Fraction(p["E"])))
+    assert mechanism.delta(eps) == pytest.approx(exact, rel=2e-10)
+    assert mechanism.delta(eps, bound="lower") == pytest.approx(exact, rel=2e-10)
+
+
+def test_everyone_else_in_the_bin_that_the_target_leaves_is_worse_than_nobody():
+    # spec: n = 6, q = 1/5, E = 3: .12670 against .10114 for zeros
+    mechanism = FlippedReports(6, 0, 3, 0.2, view="sums")
+    assert mechanism.delta(math.log(3)) == pytest.approx(0.12670, abs=5e-6)
+    # and 42.649/n is not enough at a million users
+    assert FlippedReports(10**6, 0, 100, 42.649e-6, view="sums").delta(1.0, bound="lower") > 4.7e-6
+
+
+@given(
+    users=st.integers(1, 10**7),
+    fakes=st.integers(0, 10**6),
+    bins=st.integers(2, 10**4),
+    flip=st.floats(1e-4, 0.5),
+    eps=st.floats(0, 3),
+    view=st.sampled_from(["sums", "records"]),
+)
+@settings(max_examples=25, deadline=None)
+def test_laws(users, fakes, bins, flip, eps, view):
+    if users * flip > 1e4:
+        users = max(1, int(1e4 / flip))
+    known, uniform = (FlippedReports(users, fakes, bins, flip, view=view, fake=fake) for fake in ("known", "uniform"))
+    for mechanism in (known, uniform):
+        assert mechanism.log_delta(eps, bound="lower") <= mechanism.log_delta(eps) <= 0
+    assert uniform.log_delta(eps, bound="lower") <= known.log_delta(eps)
+    assert uniform.log_delta(eps) <= ClearReports(fakes, bins).log_delta(eps)
+
+
+def test_edges():
+    assert FlippedReports(10, 0, 3, 0.0, view="sums").delta(5.0) == 1.0
+    assert FlippedReports(10, 50, 3, 0.0, view="records").delta(0.5) == ClearReports(50, 3).delta(0.5)
+    assert FlippedReports(10, 0, 3, 0.5, view="records").delta(0.0) == 0.0
+    assert FlippedReports(10, 0, 3, 0.2, view="records").delta(2 * math.log(4) + 1e-12) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("users", "bins", "fakes", "view", "eps", "delta"),
+    [(10**6, 1000, 0, "sums", 1.0, 1e-6), (10**4, 10, 0, "records", 1.0, 1e-6), (50, 5, 40, "sums", 0.7, 1e-3)],
+)
+def test_calibration_meets_its_target(users, bins, fakes, view, eps, delta):
+    mechanism = FlippedReports.calibrate(users, bins, eps, delta, fakes, view=view)
+    assert mechanism.delta(eps) <= delta
+    less = FlippedReports(users, fakes, bins, mechanism.flip * (1 - 1e-2), view=view)
+    assert less.delta(eps) > delta
+    assert FlippedReports.calibrate(10, 100, 1.0, 1e-6, 4261, view="sums").flip == 0
+
+
+@pytest.mark.parametrize("view", ["sums", "records"])
+def test_protocol_on_data(view):
+    mechanism = FlippedReports(200, 60, 5, 0.1, view=view)
+    rng = np.random.default_rng(9)
+    data = np.repeat(np.arange(5), [0, 20, 40, 60, 80])
+    errors = np.array([mechanism.estimate(mechanism.randomize(data, rng)) for _ in range(3000)]) - np.bincount(data)
+    assert (np.abs(errors.mean(axis=0)) < 5 * math.sqrt(mechanism.variance / 3000)).all()
+    assert errors.var(axis=0) == pytest.approx(np.full(5, mechanism.variance), rel=0.15)
+    for held, error in zip((0, 20, 40, 60, 80), errors.T):
+        tail = mechanism.error_tail(10, held)
+        assert abs(np.mean(np.abs(error) > 10) - tail) < 5 * math.sqrt(tail / 3000)
+        assert mechanism.error_tail(10) >= tail * (1 - 1e-9)
+
+
+def test_error_tail_of_one_bin():
+    users, fakes, bins, flip, held = 4, 3, 4, 0.125, 1
+    mechanism = FlippedReports(users, fakes, bins, flip, view="sums")
+    q, share = Fraction(flip), Fraction(1, bins)
+    law = total(power(coin(1 - q), held), power(coin(q), users - held))
+    law = total(law, power(coin(share * (1 - q) + (1 - share) * q), fakes))
+    for a in (0, 0.5, 1, 2, 3.5):
+        exact = sum(
+            (p for s, p in law.items() if abs((s - (users + fakes) * q) / (1 - 2 * q) - Fraction(fakes, bins) - held) > Fraction(a)),
+            Fraction(0),
+        )
+        low, high = (mechanism.error_tail(a, held, bound=side) for side in ("lower", "upper"))
+        assert low * (1 - 1e-14) <= exact <= high * (1 + 1e-14)
+        assert high - low <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: FlippedReports(0, 0, 2, 0.1, view="sums"), "users=0"),
+        (lambda: FlippedReports(1, -1, 2, 0.1, view="sums"), "fakes=-1"),
+        (lambda: FlippedReports(1, 0, 1, 0.1, view="sums"), "bins=1"),
+        (lambda: FlippedReports(1, 0, 2, 0.6, view="sums"), r"flip=0\.6"),
+        (lambda: FlippedReports(1, 0, 2, 0.1, view="bits"), "view='bits'"),
+        (lambda: FlippedReports(1, 0, 2, 0.1, view="sums", fake="none"), "fake='none'"),
+        (lambda: FlippedReports(2**53, 1, 2, 0.1, view="sums"), "users=9007199254740992 plus fakes=1"),
+        (lambda: FlippedReports(2, 0, 2, 0.1, view="sums").randomize([0]), "values has shape"),
+        (lambda: FlippedReports(2, 0, 2, 0.1, view="sums").estimate([3, 0]), "messages holds 3"),
+        (lambda: FlippedReports(2, 0, 2, 0.1, view="records").estimate([3, 0]), "messages"),
+        (lambda: FlippedReports(2, 0, 2, 0.5, view="sums").estimate([1, 1]), r"flip=0\.5"),
+        (lambda: FlippedReports(2, 0, 2, 0.1, view="sums").error_tail(1, 3), "truth=3"),
+    ],
+)
+def test_bad_input(call, named):
+    with pytest.raises(ValueError, match=named):
+        call()
+
+
+def test_the_view_must_be_named():
+    with pytest.raises(TypeError, match="view"):
+        FlippedReports(1, 0, 2, 0.1)

@@ -1,0 +1,134 @@
+"""The histogram that is exactly zero on empty bins, against enumeration and the reference values."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds._validate import InfeasibleError
+from shufflebounds.shuffle import ShuffledHistogram, ZeroSum
+from tests.shuffle.laws import assert_encloses, binomial, coin, power, rational, references, stick
+
+
+def seen(counts, users, gamma):
+    """Return the law of the numbers of messages of every bin."""
+    noise = power(coin(1 - Fraction(gamma)), users)
+    law = {}
+    for drawn in itertools.product(noise.items(), repeat=len(counts)):
+        names = tuple(count + extra for count, (extra, _) in zip(counts, drawn))
+        law[names] = law.get(names, 0) + math.prod(p for _, p in drawn)
+    return law
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.3, 1.0, 2.5])
+@pytest.mark.parametrize(("users", "bins", "gamma"), [(1, 2, 0.25), (2, 3, 0.5), (3, 2, 0.3), (2, 2, 0.0625), (3, 3, 0.4)])
+def test_every_data_of_few_users(users, bins, gamma, eps):
+    worst = Fraction(0)
+    for others in itertools.combinations_with_replacement(range(bins), users - 1):
+        laws = [seen(np.bincount([*others, target], minlength=bins).tolist(), users, gamma) for target in range(bins)]
+        worst = max(worst, *(stick(a, b, rational(eps)) for a, b in itertools.permutations(laws, 2)))
+    assert_encloses(ShuffledHistogram(users, bins, gamma), eps, worst, apart=1e-11)
+
+
+@pytest.mark.parametrize("entry", references("s003.hist.pair"), ids=lambda e: e["id"])
+def test_reference_pairs(entry):
+    p, exact = entry["params"], float(entry["value"])
+    eps = 2 * float(p["eps_total"].partition("*")[2])
+    mechanism = ShuffledHistogram(p["n"], 9, float(p["gamma"]))
+    assert mechanism.delta(eps) == pytest.approx(exact, rel=1e-10)
+    assert mechanism.delta(eps, bound="lower") == pytest.approx(exact, rel=1e-10)
+    # the published composition: twice the target of one bin
+    assert mechanism.delta(eps) < 2 * ZeroSum(p["n"], float(p["gamma"])).delta(eps / 2)
+
+
+def test_table_of_two_bins():
+    for eps, exact in ((0.6, 0.004784828787675343657), (1.2, 1.433440243481945093694e-5), (2.0, 1.89361214886087694694e-10)):
+        assert ShuffledHistogram(80, 2, 0.5).delta(eps) == pytest.approx(exact, rel=1e-10)
+
+
+def exact_exceeded(counts, users, gamma, a):
+    """Return Pr[some bin is off by more than a]."""
+    within = Fraction(1)
+    for count in counts:
+        law = Fraction(0)
+        for zeros, p in binomial(users, gamma).items():
+            number = count + users - zeros
+            error = (number - users + Fraction(users * gamma) if number > users else 0) - count
+            law += p if abs(error) <= Fraction(a) else 0
+        within *= law
+    return 1 - within
+
+
+@pytest.mark.parametrize(("users", "bins", "gamma"), [(6, 3, 0.25), (5, 7, 0.5), (8, 2, 0.1)])
+def test_simultaneous_error(users, bins, gamma):
+    mechanism = ShuffledHistogram(users, bins, gamma)
+    for a in (0, 0.4, 1, 1.75, 2, 3.5, 6, 8):
+        worst = Fraction(0)
+        for data in itertools.combinations_with_replacement(range(bins), users):
+            counts = np.bincount(data, minlength=bins)
+            exact = exact_exceeded(counts.tolist(), users, gamma, a)
+            worst = max(worst, exact)
+            assert mechanism.error_tail(a, counts) == pytest.approx(float(exact), rel=1e-10, abs=1e-300)
+            assert mechanism.error_tail(a, counts, bound="lower") <= exact
+        assert mechanism.error_tail(a, bound="lower") <= worst
+        assert float(worst) <= mechanism.error_tail(a) * (1 + 1e-12)
+
+
+@given(users=st.integers(1, 10**9), eps=st.floats(0.2, 3), delta=st.floats(1e-12, 0.5))
+@settings(max_examples=15, deadline=None)
+def test_calibration_is_never_short(users, eps, delta):
+    try:
+        mechanism = ShuffledHistogram.calibrate(users, 10, eps, delta)
+    except InfeasibleError:
+        assert ShuffledHistogram(users, 10, 0.5).delta(eps) > delta
+    else:
+        assert mechanism.delta(eps) <= delta
+        assert mechanism.delta(0.999 * eps) > delta * 0.5
+        assert mechanism.gamma >= ZeroSum.calibrate(users, eps, delta).gamma * (1 - 1e-3)
+
+
+def test_protocol_on_data():
+    mechanism = ShuffledHistogram(1000, 6, 0.03)
+    rng = np.random.default_rng(8)
+    data = np.repeat([1, 2, 4], [500, 450, 50])
+    truth = np.bincount(data, minlength=6)
+    estimates = np.array([mechanism.estimate(mechanism.randomize(data, rng)) for _ in range(3000)])
+    assert not estimates[:, truth == 0].any()
+    raw = np.array([mechanism.estimate(mechanism.randomize(data, rng), raw=True) for _ in range(3000)]) - truth
+    assert (np.abs(raw.mean(axis=0)) < 5 * math.sqrt(mechanism.variance / 3000)).all()
+    assert raw.var(axis=0) == pytest.approx(np.full(6, mechanism.variance), rel=0.15)
+    largest = np.abs(estimates - truth).max(axis=1)
+    for a in (5, 10, 14):
+        tail = mechanism.error_tail(a, truth)
+        assert abs(np.mean(largest > a) - tail) < 5 * math.sqrt(tail / 3000)
+    assert mechanism.error_tail(mechanism.error_quantile(0.05, truth), truth) <= 0.05
+    assert mechanism.messages_per_user() == pytest.approx(1 + 6 * 0.97)
+
+
+def test_one_bin_hides_nothing():
+    assert ShuffledHistogram(5, 1, 0.1).delta(0.0) == 0.0
+    assert ShuffledHistogram(5, 1, 0.1).epsilon(0.0) == 0.0
+    assert ShuffledHistogram(5, 2, 0.1).epsilon(0.0) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: ShuffledHistogram(0, 2, 0.1), "users=0"),
+        (lambda: ShuffledHistogram(5, 0, 0.1), "bins=0"),
+        (lambda: ShuffledHistogram(5, 2, 0.6), r"gamma=0\.6"),
+        (lambda: ShuffledHistogram(5, 2, 0.1).randomize([0, 1]), "values has shape"),
+        (lambda: ShuffledHistogram(2, 2, 0.1).randomize([0, 2]), "values holds 2"),
+        (lambda: ShuffledHistogram(5, 2, 0.1).estimate([1, 11]), "messages holds 11"),
+        (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, [2, 2]), "truth sums to 4"),
+        (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, [2, 2, 1]), "truth has shape"),
+        (lambda: ShuffledHistogram.calibrate(5, 1, 1.0, 0.1), "bins=1"),
+    ],
+)
+def test_bad_input(call, named):
+    with pytest.raises(ValueError, match=named):
+        call()
