@@ -376,6 +376,18 @@ def test_different_supports():
         assert profile.rdp([1.0, 2.0]).tolist() == profile.rdp([1.0, 2.0], bound="lower").tolist() == [math.inf] * 2
 
 
+def test_missing_mass_counts_on_both_sides():
+    # what is missing is an atom of its own, or one for each law
+    p, q = np.array([0.25, 0.75 - 5e-10]), np.array([0.75, 0.25 - 5e-10])
+    pair = DominatingPair.from_pmfs(np.log(p), np.log(q))
+    for rest in ([[5e-10], [5e-10]], [[5e-10, 0.0], [0.0, 5e-10]]):
+        with np.errstate(divide="ignore"):
+            exact = Tradeoff.from_pmfs(*(np.log(np.append(law, more)) for law, more in zip((p, q), rest)))
+        assert (pair.tradeoff().beta(GRID) <= exact.beta(GRID) + 1e-15).all()
+        assert (pair.tradeoff(bound="upper").beta(GRID) >= exact.beta(GRID) - 1e-15).all()
+    assert pair.gdp_mu() == math.inf
+
+
 def test_perfect_privacy():
     bits = ShuffledBits(50, 0.5)
     assert bits.gdp_mu() == bits.rdp(3.0) == bits.rdp(math.inf) == 0
