@@ -38,7 +38,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized")}
+html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized", "composition")}
 html_show_sourcelink = False
 
 
