@@ -440,6 +440,45 @@ class Composition(PrivacyProfile):
             lower = np.maximum(lower, profile._log_delta(eps)[0])
         return np.minimum(lower, upper), upper
 
+    def _opposite(self) -> PrivacyProfile:
+        opposite = tuple((profile._opposite(), times) for profile, times in self.factors)
+        if all(there is here for (there, _), (here, _) in zip(opposite, self.factors)):
+            return self
+        return Composition(opposite, self.rtol)
+
+    @property
+    def _sampling(self) -> float:
+        # every delta is a transform
+        return max(0.02, *(profile._sampling for profile, _ in self.factors))
+
+    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
+        opposite = self._opposite()
+        if opposite is self:
+            return super()._samples(least_step)
+        step = max(self._sampling, least_step)
+        return Samples(opposite._log_delta, opposite._pure_epsilon(), step), Samples(self._log_delta, self._pure_epsilon(), step)
+
+    def _gdp_mu(self, upper: bool) -> float:
+        parts = [(profile._gdp_mu(upper), times) for profile, times in self.factors]
+        if not upper:
+            return max(super()._gdp_mu(upper), *(mu for mu, _ in parts))
+        # Gaussian guarantees compose by the root of the sum of squares, whatever the mechanisms
+        rule = math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
+        return min(rule, super()._gdp_mu(upper)) if self._pure_epsilon() < math.inf else rule
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        parts = [(profile, times, times * profile._rdp(orders, upper)) for profile, times in self.factors]
+        if upper:
+            return np.asarray(np.sum([value for _, _, value in parts], axis=0) * (1 + EXP_SLACK))
+        # the two orders of a pair agree, or one mechanism alone is sure to take its better one every time
+        sure, single = np.zeros(orders.size), np.zeros(orders.size)
+        for profile, times, value in parts:
+            if profile._one_pair:
+                sure = sure + value
+            else:
+                single = np.maximum(single, value if _single_pairs(profile) else value / times)
+        return np.asarray((sure + single) * (1 - EXP_SLACK))
+
     def _pure_epsilon(self) -> float:
         total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
         return math.nextafter(total * (1 + EXP_SLACK), math.inf) if total > 0 else 0.0
