@@ -1,6 +1,7 @@
 import inspect
 import re
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 from docutils.nodes import SkipNode, Text, literal_block
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -38,7 +39,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized")}
+# the pages of the guide have no section of their own to list beside them
+html_sidebars = {page.stem: [] for page in Path(__file__).parent.glob("*.md")}
 html_show_sourcelink = False
 
 

@@ -12,90 +12,21 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from shufflebounds import _budgets_command, shuffle
+from shufflebounds import _budgets_command, _curve_command
+from shufflebounds._mechanism_options import MECHANISMS, WORDS, Mechanism
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import Bound, PrivacyProfile
+from shufflebounds.shuffle._accuracy import ErrorLaw
 
 __all__ = ["main"]
 
 SIDES: tuple[Bound, Bound] = ("upper", "lower")
-
-
-@dataclass(frozen=True)
-class Mechanism:
-    """How the command builds one mechanism: its constructor and what each of its options means."""
-
-    build: type[PrivacyProfile]
-    options: dict[str, str]
-    defaults: dict[str, Any]
-    calibrate: Callable[..., PrivacyProfile] | None = None
-
-    def required(self, name: str) -> bool:
-        """Return whether the option must be given."""
-        return name not in self.defaults
-
-
-USERS, BINS, GAMMA = "number of users", "number of bins", "chance of a zero noise bit"
-
-MECHANISMS: dict[str, Mechanism] = {
-    "stronger-clones": Mechanism(
-        shuffle.StrongerClones,
-        {"users": "number of users", "local_eps": "local budget of every user, in nats"},
-        {},
-    ),
-    "clones": Mechanism(
-        shuffle.Clones,
-        {"users": "number of users", "local_eps": "local budget of every user, in nats"},
-        {},
-    ),
-    "binomial-noise": Mechanism(
-        shuffle.BinomialNoise,
-        {"trials": "number of noise bits", "prob": "chance of a one among them"},
-        {"prob": 0.5},
-        shuffle.BinomialNoise.calibrate,
-    ),
-    "shuffled-bits": Mechanism(
-        shuffle.ShuffledBits,
-        {"users": "number of users", "flip": "probability of flipping a bit", "ones": "how many others hold 1, or worst"},
-        {"ones": "worst"},
-        shuffle.ShuffledBits.calibrate,
-    ),
-    "real-sum": Mechanism(
-        shuffle.RealSum,
-        {"users": USERS, "lam": "random bits expected in a column", "bits": "bits a user", "view": "total or columns"},
-        {"view": "total"},
-        shuffle.RealSum.calibrate,
-    ),
-    "clear-reports": Mechanism(
-        shuffle.ClearReports, {"fakes": "number of fake reports", "bins": BINS}, {}, shuffle.ClearReports.calibrate
-    ),
-    "flipped-reports": Mechanism(
-        shuffle.FlippedReports,
-        {
-            "users": USERS,
-            "fakes": "number of fake reports",
-            "bins": BINS,
-            "flip": "probability of flipping a bit",
-            "view": "what the analyst sees: sums or records",
-            "fake": "bins of the fakes: uniform or known",
-        },
-        {"fakes": 0, "fake": "uniform"},
-        shuffle.FlippedReports.calibrate,
-    ),
-    "zero-sum": Mechanism(shuffle.ZeroSum, {"users": USERS, "gamma": GAMMA}, {}, shuffle.ZeroSum.calibrate),
-    "histogram": Mechanism(
-        shuffle.ShuffledHistogram, {"users": USERS, "bins": BINS, "gamma": GAMMA}, {}, shuffle.ShuffledHistogram.calibrate
-    ),
-}
-
-WORDS = {"ones": ("worst",), "view": ("total", "columns", "sums", "records"), "fake": ("uniform", "known")}
-"""Options that take words, beside numbers or alone."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -123,8 +54,9 @@ def _parse(option: str, text: str) -> int | float | str:
 
 def _add_mechanisms(
     command: argparse.ArgumentParser, names: Iterable[str], extra: dict[str, str], *, parameters: bool
-) -> None:
+) -> list[argparse.ArgumentParser]:
     """Give the command one sub-command a mechanism, with the mechanism's options and the extra ones."""
+    subs: list[argparse.ArgumentParser] = []
     choices = command.add_subparsers(dest="mechanism", required=True, metavar="MECHANISM", parser_class=_Parser)
     for name in names:
         mechanism = MECHANISMS[name]
@@ -143,6 +75,8 @@ def _add_mechanisms(
             )
         sub.add_argument("--json", action="store_true", help="print JSON for tools")
         sub.add_argument("--explain", action="store_true", help="print the theorem and the neighbour relation")
+        subs.append(sub)
+    return subs
 
 
 def _calibration_options(mechanism: Mechanism) -> dict[str, str]:
@@ -167,6 +101,10 @@ def _parser() -> argparse.ArgumentParser:
     ready = [name for name, mechanism in MECHANISMS.items() if mechanism.calibrate is not None]
     _add_mechanisms(calibrate_command, ready, eps | delta, parameters=False)
 
+    curve_command = commands.add_parser("curve", help="the trade-off function or delta(eps), as a picture or a table")
+    for sub in _add_mechanisms(curve_command, MECHANISMS, {}, parameters=True):
+        _curve_command.add_arguments(sub, partial(_parse, ""))
+
     text = "eps of users who each have a local budget of their own"
     _budgets_command.add_arguments(commands.add_parser("personalized", help=text, description=text), partial(_parse, ""))
 
@@ -181,12 +119,19 @@ def _both(answer: Callable[[Bound], float]) -> dict[str, float]:
     return {side: answer(side) for side in SIDES}
 
 
-def _parameters(profile: PrivacyProfile) -> dict[str, Any]:
-    return {f.name: getattr(profile, f.name) for f in fields(profile) if f.init}  # type: ignore[arg-type]
+def _parameters(profile: PrivacyProfile, mechanism: Mechanism | None = None) -> dict[str, Any]:
+    names = {old: new for new, old in mechanism.renamed.items()} if mechanism else {}
+    return {
+        names.get(f.name, f.name): getattr(profile, f.name)
+        for f in fields(profile)  # type: ignore[arg-type]
+        if f.init
+    }
 
 
 def _accuracy(profile: Any) -> dict[str, dict[str, float]]:
-    """Return the error that follows from the parameters, and what the protocol costs."""
+    """Return the error that follows from the parameters of a protocol, and what it costs."""
+    if not isinstance(profile, ErrorLaw):
+        return {}
     told = {"standard_error": math.sqrt(profile.variance), "error_95": profile.error_quantile(0.05)}
     cost = getattr(profile, "messages_per_user", None)
     if cost is not None and "users" not in inspect.signature(cost).parameters:
@@ -204,7 +149,7 @@ def _report(
     """Return everything that is known of one answer, in the order in which it is printed."""
     return {
         "mechanism": name,
-        "parameters": {**(_parameters(profile) if parameters is None else parameters), **asked},
+        "parameters": {**(_parameters(profile, MECHANISMS[name]) if parameters is None else parameters), **asked},
         **answers,
         "theorem": profile.theorem,
         "neighbours": profile.neighbours,
@@ -251,7 +196,7 @@ def _print(report: dict[str, Any], arguments: argparse.Namespace) -> None:
             sides = report[key]
             print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")
     rows = [("mechanism", report["mechanism"])]
-    rows += [(name.replace("_", "-"), _shown(value)) for name, value in report["parameters"].items()]
+    rows += [(name.replace("_", "-"), _shown(value)) for name, value in report["parameters"].items() if value is not None]
     rows += [(name.replace("_", "-"), f"{value:.6g}") for name, value in report.get("accuracy", {}).items()]
     print(_table(rows))
     if arguments.explain:
@@ -277,7 +222,7 @@ def _answer(arguments: argparse.Namespace) -> None:
         }
         asked = {f"target_{name}": value for name, value in asked.items()}
     else:
-        profile = mechanism.build(**given)
+        profile = mechanism.make(given)
         if arguments.command == "epsilon":
             asked = {"delta": arguments.delta}
             answers = {"epsilon": _both(lambda side: profile.epsilon(arguments.delta, bound=side))}
@@ -288,6 +233,21 @@ def _answer(arguments: argparse.Namespace) -> None:
                 "log_delta": _both(lambda side: profile.log_delta(arguments.eps, bound=side)),
             }
     _print(_report(arguments.mechanism, profile, asked, answers), arguments)
+
+
+def _curve(arguments: argparse.Namespace) -> None:
+    """Write one mechanism's curve into a file."""
+    _curve_command.check_out(arguments.out, arguments.points)
+    mechanism = MECHANISMS[arguments.mechanism]
+    profile = mechanism.build(**{name: getattr(arguments, name) for name in mechanism.options})
+    report = _report(arguments.mechanism, profile, {}, {})
+    _curve_command.write(profile, arguments, report, _json)
+    if arguments.json:
+        print(_json({**report, "out": arguments.out}))
+        return
+    print(f"wrote {arguments.out}")
+    if arguments.explain:
+        print(_table([("theorem", report["theorem"]), ("neighbours", report["neighbours"])]))
 
 
 def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
@@ -310,7 +270,7 @@ def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
             raise ValueError(f"{place}: {option} is missing, which {name} needs")
     delta = given.pop("delta")
     try:
-        profile = mechanism.build(**given)
+        profile = mechanism.make(given)
         answers = {"epsilon": _both(lambda side: profile.epsilon(delta, bound=side))}
     except ValueError as problem:
         raise ValueError(f"{place}: {problem}") from None
@@ -338,7 +298,7 @@ def _deployments(arguments: argparse.Namespace) -> None:
         return
     rows = [("name", "mechanism", "parameters", "eps (upper)", "eps (lower)")]
     for report in reports:
-        parameters = ", ".join(f"{key}={_shown(value)}" for key, value in report["parameters"].items())
+        parameters = ", ".join(f"{key}={_shown(value)}" for key, value in report["parameters"].items() if value is not None)
         sides = [_outward(report["epsilon"][side], side) for side in SIDES]
         rows.append((report["name"], report["mechanism"], parameters, *sides))
     print(_table(rows))
@@ -366,6 +326,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "deployments":
             _deployments(arguments)
+        elif arguments.command == "curve":
+            _curve(arguments)
         elif arguments.command == "personalized":
             profile, asked, answers = _budgets_command.personalized(arguments)
             _print(_report("personalized-clones", profile, asked, answers, {}), arguments)
