@@ -6,13 +6,15 @@ from pathlib import Path
 from docutils.nodes import SkipNode, Text, literal_block
 from docutils.utils.math.latex2mathml import tex2mathml
 
+from shufflebounds._published_command import rows
+
 project = "shufflebounds"
 author = "The shufflebounds developers"
 project_copyright = "The shufflebounds developers"
 version = release = installed_version("shufflebounds")
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_parser", "numpydoc"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_generated"]
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
@@ -34,7 +36,7 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_nav_level": 2,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 9,
     "navbar_persistent": ["search-button"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -82,7 +84,34 @@ def visit_math_block(translator, node):
     raise SkipNode
 
 
+def _markdown(header, lines):
+    """Return a table; a bar inside a cell would end it."""
+    cells = [header, ["---"] * len(header), *lines]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in cells) + "\n"
+
+
+def errata_tables(app):
+    """Compute the tables of the errata page."""
+    found = rows([])
+    folder = Path(app.srcdir) / "_generated"
+    folder.mkdir(exist_ok=True)
+    every = [
+        (f"`{row['bound']}`", row["reference"], f"{row['quantity']}: {row['setting']}", f"{row['printed']:.4g}",
+         f"{row['exact']:.4g}", f"{row['ratio']:.3g}", row["verdict"])
+        for row in found
+    ]
+    header = ["bound", "printed in", "setting", "printed", "exact", "ratio", "verdict"]
+    (folder / "errata-every.md").write_text(_markdown(header, every), encoding="utf-8")
+    refuted = [
+        (f"`{row['bound']}`", row["counterexample"]["case"], f"{row['counterexample']['printed']:.4g}",
+         f"{row['counterexample']['truth']:.4g}", row["reason"])
+        for row in found if "counterexample" in row
+    ]
+    (folder / "errata-false.md").write_text(_markdown(["bound", "case", "printed", "true", "why"], refuted), encoding="utf-8")
+
+
 def setup(app):
+    app.connect("builder-inited", errata_tables)
     app.connect("autodoc-process-signature", true_signature, priority=100)
     app.connect("autodoc-process-docstring", ufunc_docstring, priority=100)
     app.connect("doctree-read", trim_blocks)

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from shufflebounds import _budgets_command, _curve_command
+from shufflebounds import _budgets_command, _curve_command, _published_command
 from shufflebounds._mechanism_options import MECHANISMS, WORDS, Mechanism
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import Bound, PrivacyProfile
@@ -107,6 +107,9 @@ def _parser() -> argparse.ArgumentParser:
 
     text = "eps of users who each have a local budget of their own"
     _budgets_command.add_arguments(commands.add_parser("personalized", help=text, description=text), partial(_parse, ""))
+
+    text = "what the papers print beside the exact number, with a verdict on each"
+    _published_command.add_arguments(commands.add_parser("published", help=text, description=text))
 
     table = commands.add_parser("deployments", help="eps of every deployment in a CSV file")
     table.add_argument("file", metavar="FILE.csv", help="columns: name, mechanism, its parameters, delta")
@@ -308,6 +311,18 @@ def _deployments(arguments: argparse.Namespace) -> None:
             print(f"{name}: {report['theorem']}; {report['neighbours']}")
 
 
+def _published(arguments: argparse.Namespace) -> None:
+    """Print the table of printed bounds."""
+    rows = _published_command.rows(arguments.bound)
+    if arguments.json:
+        print(_json(rows))
+        return
+    print(_table([_published_command.HEADER, *map(_published_command.cells, rows)]))
+    if arguments.explain:
+        for row in rows:
+            print(f"{row['bound']}: {_published_command.explanation(row)}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
 
@@ -328,6 +343,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _deployments(arguments)
         elif arguments.command == "curve":
             _curve(arguments)
+        elif arguments.command == "published":
+            _published(arguments)
         elif arguments.command == "personalized":
             profile, asked, answers = _budgets_command.personalized(arguments)
             _print(_report("personalized-clones", profile, asked, answers, {}), arguments)

@@ -251,7 +251,8 @@ class PrivacyProfile(Numbers, Outputs):
         pure = self._pure_epsilon()
         largest = pure if upper else self._last_positive(pure)
         rtol, most = self._effort(1e-6, 2**13)
-        return np.array([renyi(own, reverse, float(a), upper, rtol, most) if a < math.inf else largest for a in orders])
+        value = np.array([renyi(own, reverse, float(a), upper, rtol, most) if a < math.inf else largest for a in orders])
+        return np.minimum(value, largest) if upper else value
 
     def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
         """Return the profile of this mechanism and the others, all released.

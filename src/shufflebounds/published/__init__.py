@@ -1,11 +1,28 @@
 """Bounds as the papers print them, each with its verdict: for comparison and plots only, nothing else imports this package.
 
 Each name is a :class:`PrintedBound`: call it with the paper's parameters to get the printed number; ``verdict`` says whether
-that number may be relied on, ``reason`` why, ``reference`` where it is printed, and ``counterexample()`` gives the printed number
-and the truth side by side where the formula is false.
+that number may be relied on, ``reason`` why, ``reference`` where it is printed, ``side`` which side of the truth it claims.
+``counterexample()`` gives the printed number and the truth side by side where the formula is false, ``comparison()`` in a setting
+that somebody might use. :func:`bounds` lists them all.
 """
 
-from shufflebounds.published._printed import Counterexample, PrintedBound
+from shufflebounds.published._printed import Comparison, Counterexample, PrintedBound, bounds
+from shufflebounds.published.balcer_cheu import (
+    balcer_cheu_delta,
+    balcer_cheu_error,
+    balcer_cheu_gamma,
+    balcer_cheu_histogram_delta,
+    balcer_cheu_histogram_error,
+    balcer_cheu_smooth,
+)
+from shufflebounds.published.chen_long import (
+    chen_long_delta,
+    chen_long_mu,
+    chen_long_mu_interior,
+    chen_long_mu_real_sum,
+    chen_long_tradeoff,
+)
+from shufflebounds.published.cheu import cheu2019_boolean_sum, cheu2019_fixed_set
 from shufflebounds.published.clones import clones_apple, clones_closed_form, stronger_clones_closed_form
 from shufflebounds.published.personalized import (
     liu2024_delta,
@@ -35,10 +52,33 @@ from shufflebounds.published.survey_histograms import (
     das2022_sum_error,
     das2022_synthetic_rho,
 )
+from shufflebounds.published.zhilyaev import zhilyaev_deviation, zhilyaev_flip, zhilyaev_flip_root, zhilyaev_flip_zeros
+from shufflebounds.published.zhilyaev_reports import (
+    zhilyaev_fakes_per_bin,
+    zhilyaev_flip_fakes,
+    zhilyaev_flip_records,
+    zhilyaev_flip_sums,
+)
+from shufflebounds.published.zhilyaev_sums import zhilyaev_lemma, zhilyaev_pointwise, zhilyaev_tail, zhilyaev_tail_relative
 
 __all__ = [
+    "Comparison",
     "Counterexample",
     "PrintedBound",
+    "bounds",
+    "balcer_cheu_delta",
+    "balcer_cheu_error",
+    "balcer_cheu_gamma",
+    "balcer_cheu_histogram_delta",
+    "balcer_cheu_histogram_error",
+    "balcer_cheu_smooth",
+    "chen_long_delta",
+    "chen_long_mu",
+    "chen_long_mu_interior",
+    "chen_long_mu_real_sum",
+    "chen_long_tradeoff",
+    "cheu2019_boolean_sum",
+    "cheu2019_fixed_set",
     "clones_apple",
     "clones_closed_form",
     "das2022_above_threshold_eps",
@@ -64,4 +104,16 @@ __all__ = [
     "liu2024_weight_laplace",
     "liu2024_weight_rr",
     "stronger_clones_closed_form",
+    "zhilyaev_deviation",
+    "zhilyaev_fakes_per_bin",
+    "zhilyaev_flip",
+    "zhilyaev_flip_fakes",
+    "zhilyaev_flip_records",
+    "zhilyaev_flip_root",
+    "zhilyaev_flip_sums",
+    "zhilyaev_flip_zeros",
+    "zhilyaev_lemma",
+    "zhilyaev_pointwise",
+    "zhilyaev_tail",
+    "zhilyaev_tail_relative",
 ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from shufflebounds import _validate
-from shufflebounds.published._printed import printed
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+from shufflebounds.published._printed import Comparison, printed
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
 
 __all__ = ["clones_apple", "clones_closed_form", "stronger_clones_closed_form"]
 
@@ -25,10 +25,33 @@ def _within(local_eps: float, limit: float, condition: str) -> None:
         raise ValueError(f"local_eps={local_eps:g} must be <= {shown}, for the closed form to hold: {condition}")
 
 
+_CASE = (10**6, 4.0, 1e-8)
+
+
+def _beside(printed_eps: float, bound: type[Clones | StrongerClones]) -> Comparison:
+    """Compare with the numerical bound that the closed form stands above, which is no less than the loss of any randomizer."""
+    n, eps0, delta = _CASE
+    setting = f"n = 10^6, eps0 = 4, delta = 10^-8; exact: {bound.__name__}"
+    return Comparison(setting, "eps", printed_eps, bound(n, eps0).epsilon(delta))
+
+
+def _clones_closed_form_compared() -> Comparison:
+    return _beside(clones_closed_form(*_CASE), Clones)
+
+
+def _clones_apple_compared() -> Comparison:
+    return _beside(clones_apple(*_CASE), Clones)
+
+
+def _stronger_clones_compared() -> Comparison:
+    return _beside(stronger_clones_closed_form(*_CASE), StrongerClones)
+
+
 @printed(
     verdict="proven",
     reason="a closed form above the numerical clone bound, for every pure eps0-LDP randomizer",
     reference="Feldman, McMillan, Talwar 2021, Theorem 3.1",
+    comparison=_clones_closed_form_compared,
 )
 def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     r"""Printed epsilon of the clone bound.
@@ -58,7 +81,7 @@ def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     --------
     >>> from shufflebounds import published
     >>> round(published.clones_closed_form(10**6, 4.0, 1e-8), 10)
-    0.226368396
+    0.2263683962
     """
     n, eps0, delta = _clone_arguments(users, local_eps, delta)
     _within(eps0, math.log(n / (16 * math.log(2 / delta))), "eps0 <= ln(n/(16 ln(2/delta)))")
@@ -70,6 +93,7 @@ def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     verdict="proven",
     reason="the same derivation with one estimate fewer, as the authors' program evaluates it",
     reference="the program that accompanies Feldman, McMillan, Talwar 2021, closedformanalysis",
+    comparison=_clones_apple_compared,
 )
 def clones_apple(users: int, local_eps: float, delta: float) -> float:
     r"""Closed form of the clone bound in the program published with the paper.
@@ -113,6 +137,7 @@ def clones_apple(users: int, local_eps: float, delta: float) -> float:
     verdict="proven",
     reason="where R_x >= (R_0 + R_1)/(e^eps0 + 1), as the numerical bound it stands above; unproven for other randomizers",
     reference="Feldman, McMillan, Talwar 2023, Theorem 3.2, with the erratum of arXiv version 2",
+    comparison=_stronger_clones_compared,
 )
 def stronger_clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     r"""Printed epsilon of the stronger clone bound.

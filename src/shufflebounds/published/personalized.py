@@ -1,4 +1,7 @@
-"""The personalised bound of Liu et al. 2024 as printed: weights, rates and Theorem 2 ("paper mode"). Most of it is unsound."""
+"""The personalised bound of Liu et al. as printed: weights, rates and Theorem 2 ("paper mode"). Most of it is unsound.
+
+Y. Liu et al., Enhanced privacy bound for shuffle model with personalized privacy, 2024.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from scipy.special import logsumexp, ndtr
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf
 from shufflebounds._poisson_binomial import poisson_binom_window
-from shufflebounds.published._printed import Counterexample, printed
+from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
 
@@ -26,7 +29,7 @@ __all__ = [
     "liu2024_weight_rr",
 ]
 
-_PAPER = "Liu et al. 2024, Enhanced privacy bound for shuffle model with personalized privacy"
+_PAPER = "Liu et al. 2024"
 
 
 def _budget(name: str, value: float) -> float:
@@ -147,10 +150,17 @@ def _categories(value: int) -> int:
     return _validate.integer("categories", value, 2)
 
 
+def _compared_weight() -> Comparison:
+    setting = "eps_1 = 2, k = 10; exact: the largest sound weight"
+    return Comparison(setting, "w", liu2024_weight_rr(2.0, 10), 1 / (math.exp(2.0) + 1))
+
+
 @printed(
     verdict="proven",
     reason="sound, but loose for three categories or more, where 1/(e^eps_1 + 1) serves",
     reference=f"{_PAPER}, section 3.2.1",
+    side="lower",
+    comparison=_compared_weight,
 )
 def liu2024_weight_rr(eps_target: float, categories: int) -> float:
     r"""Printed weight w = p_1 of a target that runs k-ary randomized response: :math:`1/(e^{\varepsilon_1}+k-1)`.
@@ -302,8 +312,16 @@ def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
     return min(areas)
 
 
+def _compared_rate() -> Comparison:
+    claim = PersonalizedClones(liu2024_weight_rr(2.0, 10), [liu2024_rr_rate(1.0, 2.0, 10)], counts=[9999])
+    ours = PersonalizedClones.randomized_response([2.0, 1.0], 10, target=0, counts=[1, 9999])
+    setting = "eps_1 = 2, 9999 others with 1, k = 10, delta = 10^-6; exact: PersonalizedClones"
+    return Comparison(setting, "eps", claim.epsilon(1e-6), ours.epsilon(1e-6))
+
+
 @printed(
     verdict="proven",
+    comparison=_compared_rate,
     reason="sound with liu2024_weight_rr (S1 and S2 bound it; no violation in exact enumeration); 0 at equal budgets",
     reference=f"{_PAPER}, section 3.2.2",
 )

@@ -1,0 +1,412 @@
+"""Draw the figures of docs/figures.md from the library: the papers' own plots with the exact curves in them.
+
+    python docs/make_figures.py            all figures, less than a minute
+    python docs/make_figures.py bits noise     some of them
+
+Needs matplotlib. Every curve is computed here; nothing is read from the papers' pictures.
+"""
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from shufflebounds import published
+from shufflebounds.shuffle import (
+    BinomialNoise,
+    ClearReports,
+    FlippedReports,
+    PersonalizedClones,
+    RealSum,
+    ShuffledBits,
+    ShuffledHistogram,
+    StrongerClones,
+    ZeroSum,
+)
+from shufflebounds.tails import binom_logcdf, binom_logpmf, binom_logsf, poisson_binom_logcdf, poisson_binom_logsf
+
+FOLDER = Path(__file__).parent / "_static" / "figures"
+
+# Okabe and Ito's colours: told apart without red and green
+BLUE, ORANGE, GREEN, PURPLE, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#666666"
+EXACT = {"color": BLUE, "lw": 2.2}
+PRINTED = {"color": ORANGE, "lw": 1.6, "ls": "--"}
+CHEU = {"color": GREEN, "lw": 1.6, "ls": "-."}
+PERFECT = {"color": GREY, "lw": 1.0, "ls": ":"}
+OTHER = {"color": PURPLE, "lw": 1.6, "ls": (0, (5, 1, 1, 1, 1, 1))}
+
+plt.switch_backend("agg")
+plt.rcParams.update({
+    "font.size": 9, "axes.titlesize": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "grid.color": "#dddddd", "grid.linewidth": 0.5, "legend.frameon": False, "legend.fontsize": 8, "figure.facecolor": "white",
+    "svg.hashsalt": "shufflebounds", "savefig.bbox": "tight", "figure.dpi": 110,
+})
+
+ALPHA = np.linspace(0, 1, 401)
+
+
+def lines_below(eps: np.ndarray, delta: np.ndarray) -> np.ndarray:
+    """Return the curve over ALPHA that (eps, delta(eps)) pairs enclose from below, both directions alike."""
+    big = np.exp(eps)[:, None]
+    rest = 1 - np.minimum(delta, 1)[:, None]
+    return np.maximum(0, np.maximum(rest - big * ALPHA, (rest - ALPHA) / big).max(axis=0))
+
+
+def two_panels(title: str) -> tuple[plt.Figure, plt.Axes, plt.Axes]:
+    """Return a figure with room for a trade-off curve on the left and delta(eps) on the right."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 4.6), layout="constrained")
+    figure.suptitle(title, fontsize=10)
+    left.set(xlabel=r"error of the first kind $\alpha$", ylabel=r"error of the second kind $\beta$", xlim=(0, 1), ylim=(0, 1))
+    left.set_aspect("equal")
+    right.set(xlabel=r"privacy loss $\varepsilon$ (nats)", ylabel=r"$\delta(\varepsilon)$", yscale="log")
+    left.plot(ALPHA, 1 - ALPHA, label="perfect privacy", **PERFECT)
+    return figure, left, right
+
+
+def legends(*axes: plt.Axes) -> None:
+    """Put every panel's legend below it, off the curves."""
+    for axis in axes:
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17))
+
+
+def gaussian_delta(mu: float, eps: np.ndarray) -> np.ndarray:
+    """Return delta of mu-Gaussian differential privacy."""
+    return ndtr(mu / 2 - eps / mu) - np.exp(eps + log_ndtr(-mu / 2 - eps / mu))
+
+
+def bits() -> plt.Figure:
+    """Chen and Long, Figure 1 a and b."""
+    users, lam = 100, 58
+    figure, left, right = two_panels(r"Boolean sum, $n = 100$, $\lambda = 58$ (Chen and Long, Figure 1 a, b)")
+    eps = np.linspace(0, 2, 201)
+    protocol = ShuffledBits.boolean_sum(users, lam)
+    exact = np.min([protocol.pair(m).tradeoff().beta(ALPHA) for m in range(users)], axis=0)
+    printed = [published.chen_long_tradeoff(users, lam, a) for a in ALPHA]
+    level = np.geomspace(1, 1e-12, 4000)
+    cheu = []
+    for delta in level:
+        try:
+            cheu.append((published.cheu2019_boolean_sum(users, lam, delta), delta))
+        except ValueError:
+            break
+    cheu_eps, cheu_delta = np.array(cheu).T
+    left.plot(ALPHA, exact, label="exact, over all data", **EXACT)
+    left.step(ALPHA, printed, where="post", label="printed (Theorem 2), false", **PRINTED)
+    left.plot(ALPHA, lines_below(cheu_eps, cheu_delta), label="Cheu et al. 2019", **CHEU)
+    right.plot(eps, protocol.delta(eps), label="exact, over all data", **EXACT)
+    right.plot(eps, [published.chen_long_delta(users, lam, e) for e in eps], label="printed pair (Theorem 2)", **PRINTED)
+    mu = published.chen_long_mu_interior(users, lam)
+    right.plot(eps, gaussian_delta(mu, eps), label=rf"printed $\mu^* = {mu:.2f}$, interior knots", **OTHER)
+    right.plot(cheu_eps, cheu_delta, label="Cheu et al. 2019", **CHEU)
+    local = math.log((1 - protocol.flip) / protocol.flip)
+    right.axvline(local, **PERFECT)
+    right.text(local + 0.04, 1e-12, r"exact $\delta = 0$ from here:" "\n" r"$\varepsilon = \ln(p/q) = 0.895$", fontsize=8)
+    right.set(ylim=(1e-14, 1.5), xlim=(0, 2))
+    legends(left, right)
+    return figure
+
+
+def composed(users: int, flip: float, times: int, eps: np.ndarray, step: float = 2e-4) -> np.ndarray:
+    """Return delta of so many independent copies of the noise against its shift by one, losses rounded up to a grid."""
+    deltas = []
+    for pair in ("left", "right"):
+        k = np.arange(users + 2)
+        mass = np.exp(binom_logpmf(k[:-1], users, flip))
+        p, q = np.append(mass, 0), np.insert(mass, 0, 0)
+        if pair == "right":
+            p, q = q, p
+        both = (p > 0) & (q > 0)
+        loss = np.ceil(np.log(p[both] / q[both]) / step).astype(int)
+        low, size = int(loss.min()), 1 << math.ceil(math.log2(times * int(np.ptp(loss)) + 1))
+        law = np.bincount(loss - low, weights=p[both], minlength=size)
+        total = np.maximum(np.fft.irfft(np.fft.rfft(law) ** times, size), 0)
+        at = (np.arange(size) + times * low) * step
+        lost = 1 - p[both].sum()
+        deltas.append([1 - (1 - lost) ** times + (total * np.maximum(0, -np.expm1(e - at))).sum() for e in eps])
+    return np.max(deltas, axis=0)
+
+
+def reals() -> plt.Figure:
+    """Chen and Long, Figure 1 c and d."""
+    users, lam, r = 100, 58, 10
+    figure, left, right = two_panels(r"Real sum, $n = 100$, $\lambda = 58$, $r = 10$ bits (Chen and Long, Figure 1 c, d)")
+    eps = np.concatenate([np.linspace(0, 1, 51), np.linspace(1.05, 4, 40)])
+    exact = RealSum(users, lam, r).delta(eps)
+    printed = composed(users, lam / (2 * users), r, eps)
+    mu = math.sqrt(r) * published.chen_long_mu.comparison().exact
+    cheu = r * published.cheu2019_boolean_sum(users, lam, 1 / r)
+    left.plot(ALPHA, lines_below(eps, exact), label="exact, the total over all data", **EXACT)
+    left.plot(ALPHA, ndtr(ndtri(1 - ALPHA) - mu), label=rf"proven, $\sqrt{{r}}\,\mu$ of one bit = {mu:.3f}", **OTHER)
+    left.plot(ALPHA, lines_below(eps, printed), label=r"printed $f^{\otimes 10}$ (Theorem 3)", **PRINTED)
+    right.plot(eps, exact, label="exact, the total over all data", **EXACT)
+    right.plot(eps, gaussian_delta(mu, eps), label=rf"proven, $\sqrt{{r}}\,\mu$ of one bit = {mu:.3f}", **OTHER)
+    right.plot(eps, printed, label=r"printed $f^{\otimes 10}$ (Theorem 3)", **PRINTED)
+    right.plot([], [], label=rf"Cheu et al. 2019, composed: off the plot, $\varepsilon > {cheu:.1f}$", **CHEU)
+    right.set(ylim=(1e-14, 1.5), xlim=(0, 4))
+    legends(left, right)
+    return figure
+
+
+def noise() -> plt.Figure:
+    """Chen and Long, Figure 2."""
+    coins = 50
+    figure, left, right = two_panels(r"Sum with $|H| = 50$ fair coins (Chen and Long, Figure 2)")
+    eps = np.linspace(0, 2.5, 251)
+    mechanism = BinomialNoise(coins, 0.5)
+    level = np.geomspace(1, 4 / math.exp(coins / 8) * (1 + 1e-9), 400)
+    claim = np.array([published.cheu2019_fixed_set(coins, delta) for delta in level])
+    left.plot(ALPHA, mechanism.pairs()[0].tradeoff().beta(ALPHA), label="exact", **EXACT)
+    knots = np.exp(binom_logcdf(np.arange(coins + 1), coins, 0.5))
+    step = np.exp(binom_logsf(np.searchsorted(knots, ALPHA * (1 - 1e-12)) + 1, coins, 0.5))
+    left.step(ALPHA, step, where="post", label="printed step function (Claim B.4)", **PRINTED)
+    left.plot(ALPHA, lines_below(claim, level / 2), label="Claim C.1", **CHEU)
+    right.plot(eps, mechanism.delta(eps), label="exact", **EXACT)
+    right.plot(claim, level / 2, label=r"Claim C.1: $\delta/2$, nothing beyond $\varepsilon = \ln 3$", **CHEU)
+    right.set(ylim=(1e-12, 1.5), xlim=(0, 2.5))
+    legends(left, right)
+    return figure
+
+
+def overshoot() -> plt.Figure:
+    """The flips of Zhilyaev, section 4, over the exact ones."""
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), layout="constrained", sharey=True)
+    title = "Flipped bits: printed flip (4.48) over the exact one, all data; no line where the printed flip exceeds 1/2"
+    figure.suptitle(title, fontsize=10)
+    users = np.unique(np.round(np.geomspace(100, 10**9, 29)).astype(np.int64))
+    for panel, delta in zip(axes, (1e-6, 1e-9)):
+        looks = ((PURPLE, "--", "^"), (BLUE, "-", "o"), (ORANGE, "-.", "s"), (GREEN, ":", "D"))
+        for eps, (color, style, mark) in zip((0.1, 0.5, 1.0, 2.0), looks):
+            ratios = []
+            for n in users:
+                claim = published.zhilyaev_flip(int(n), eps, delta)
+                exact = ShuffledBits.calibrate(int(n), eps, delta).flip if claim < 0.5 else math.nan
+                ratios.append(claim / exact)
+            look = {"color": color, "ls": style, "marker": mark, "markevery": 4, "ms": 4, "lw": 1.6}
+            panel.plot(users, ratios, label=rf"$\varepsilon = {eps:g}$", **look)
+        panel.set(xscale="log", xlabel="users $n$", title=rf"$\delta = 10^{{{round(math.log10(delta))}}}$", ylim=(1, None))
+    axes[0].set_ylabel(r"printed $q$ / exact $q$")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return figure
+
+
+def histogram() -> plt.Figure:
+    """Balcer and Cheu, Table 1, with the constants that it leaves out."""
+    users, eps, delta, beta = 10**5, 1.0, 1e-6, 0.05
+    bins = np.unique(np.round(np.geomspace(2, 10**5, 16)).astype(int))
+    printed = users * published.balcer_cheu_histogram_error(users, eps / 2, delta / 2, beta)
+    zsum, clear, flipped, central, local = [], [], [], [], []
+    for d in map(int, bins):
+        zsum.append(ShuffledHistogram.calibrate(users, d, eps, delta).error_quantile(beta))
+        # two bins change: half the budget each; then the union bound over the bins
+        flipped.append(ShuffledBits.calibrate(users, eps / 2, delta / 2).error_quantile(beta / d))
+        clear.append(ClearReports.calibrate(d, eps, delta).error_quantile(beta / d))
+        central.append(-2 / eps * math.log(-math.expm1(math.log1p(-beta) / d)))
+        # optimised unary encoding, by the normal law; a held bit is reported with chance 1/2, another with 1/(e^eps + 1)
+        apart = math.tanh(eps / 2) / 2
+        local.append(-ndtri(beta / d / 2) * math.sqrt(users / 4) / apart)
+    figure, axis = plt.subplots(figsize=(8.4, 5.0), layout="constrained")
+    for values, label, look in (
+        (local, "local: optimised unary encoding, $d$ bits", {"color": GREY, "lw": 1.4, "marker": "x", "ms": 5}),
+        ([printed] * len(bins), "shuffled, zsum as printed, $1 + d$ messages", PRINTED),
+        (flipped, "shuffled, one flipped bit a bin, $d$ messages", {"color": GREEN, "lw": 1.6, "ls": "-.", "marker": "s", "ms": 4}),
+        (zsum, "shuffled, zsum calibrated exactly, $1 + d$ messages", {**EXACT, "marker": "o", "ms": 4}),
+        (clear, "shuffled, clear reports, 1 message and $m/n$ fakes", {"color": SKY, "ls": (0, (3, 1)), "marker": "D", "ms": 4}),
+        (central, "central: Laplace noise", {"color": "black", "lw": 1.2, "ls": ":", "marker": "v", "ms": 4}),
+    ):
+        axis.plot(bins, values, label=label, markevery=3, **look)
+    axis.set(xscale="log", yscale="log", xlabel="bins $d$", ylabel="largest error of any bin, exceeded with 5 % (users)",
+             title=r"Histogram of $n = 10^5$ users at $\varepsilon = 1$, $\delta = 10^{-6}$, worst data (Balcer and Cheu, Table 1)")
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+LAWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "Uniform1, $U(0.05, 1)$": lambda u: 0.05 + 0.95 * u,
+    "Gauss1, $N(0.8, 0.5)$ on $[0.05, 1]$": lambda u: np.clip(0.8 + 0.5 * ndtri(u), 0.05, 1),
+    "Uniform2, $U(0.5, 2)$": lambda u: 0.5 + 1.5 * u,
+    "Gauss2, $N(1.5, 0.5)$ on $[0.5, 2]$": lambda u: np.clip(1.5 + 0.5 * ndtri(u), 0.5, 2),
+}
+
+
+def epsilon_of_theorem_2(delta: float, weight: float, rates: list[float], counts: np.ndarray) -> float:
+    """Return where the printed delta of Liu et al. reaches delta."""
+    return float(brentq(lambda eps: published.liu2024_delta(eps, weight, rates, counts=counts) - delta, 1e-4, 2))
+
+
+def budgets() -> plt.Figure:
+    """Liu et al., the settings of Figure 4."""
+    delta = 1e-5
+    users = np.round(np.geomspace(10**3, 10**6, 7)).astype(int)
+    figure, axes = plt.subplots(2, 2, figsize=(8.4, 6.2), layout="constrained", sharex=True)
+    title = r"Budgets of one's own: $\varepsilon\,\sqrt{n}$ of every user, $\delta = 10^{-5}$ (Liu et al., Figure 4)"
+    figure.suptitle(title, fontsize=10)
+    grid = (np.arange(100) + 0.5) / 100
+    for axis, (name, law) in zip(axes.flat, LAWS.items()):
+        eps = law(grid)
+        rows: dict[str, list[float]] = {"laplace": [], "gaussian": [], "bits": [], "printed": [], "largest": []}
+        for n in users:
+            counts = np.full(100, n // 100)
+            counts[: n % 100] += 1
+            rows["laplace"].append(PersonalizedClones.laplace(eps, counts=counts).epsilon(delta))
+            rows["gaussian"].append(PersonalizedClones.gaussian(6.82 / eps, counts=counts).epsilon(delta))
+            rows["bits"].append(PersonalizedClones.randomized_response(eps, 2, counts=counts).epsilon(delta))
+            top = float(eps.max())
+            weight = published.liu2024_weight_laplace(top)
+            rates = [published.liu2024_laplace_rate(float(e), top) for e in eps]
+            rows["printed"].append(epsilon_of_theorem_2(delta, weight, rates, counts))
+            rows["largest"].append(StrongerClones(int(n), top).epsilon(delta))
+        for row, label, look in (
+            ("laplace", "sound: Laplace noise", {**EXACT, "marker": "o", "ms": 4}),
+            ("gaussian", r"sound: Gaussian noise, $\sigma_i = 6.82/\varepsilon_i$", {"color": SKY, "marker": "D", "ms": 4}),
+            ("bits", "sound: flipped bits", {"color": GREEN, "lw": 1.6, "ls": "-.", "marker": "s", "ms": 4}),
+            ("largest", "as if all had the largest budget: no bound", {"color": GREY, "ls": ":", "marker": "x", "ms": 5}),
+            ("printed", "printed: Laplace noise, Theorem 2, false", {**PRINTED, "marker": "^", "ms": 4}),
+        ):
+            axis.plot(users, np.sqrt(users) * rows[row], label=label, **look)
+        axis.set(xscale="log", ylim=(0, None), title=name)
+    for axis in axes[1]:
+        axis.set_xlabel("users $n$")
+    for axis in axes[:, 0]:
+        axis.set_ylabel(r"$\varepsilon\,\sqrt{n}$ (nats)")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def amplified(users: int, eps: float, delta: float) -> float:
+    """Return the largest local budget that the stronger clones bound brings down to the target."""
+    return float(brentq(lambda local: StrongerClones(users, local).epsilon(delta) - eps, eps, 40, xtol=1e-6))
+
+
+def quantile_of_response(users: int, held: int, bins: int, local: float, beta: float) -> float:
+    """Return the error of one bin's count that k-ary randomized response exceeds with chance beta, `held` users in the bin."""
+    other = 1 / (math.exp(local) + bins - 1)
+    chances, counts = [math.exp(local) * other, other], [held, users - held]
+    mean = float(np.dot(chances, counts))
+    low, high = 0.0, users * 1.0
+    while high - low > 1e-6 * high:
+        width = 0.5 * (low + high)
+        above, below = math.floor(mean + width), math.ceil(mean - width) - 1
+        off = math.exp(poisson_binom_logsf(above, chances, counts)) + math.exp(poisson_binom_logcdf(below, chances, counts))
+        low, high = (width, high) if off > beta else (low, width)
+    return high / (chances[0] - other)
+
+
+Points = list[tuple[float, float, float]]
+"""Messages a user, error on the data of the figure, error on any data; one for every number of users."""
+
+
+def points_of_counts(users: list[int], eps: float, delta: float) -> dict[str, Points]:
+    """Return what a count costs and how far it is off, a tenth of the users holding 1."""
+    out: dict[str, Points] = {name: [] for name in ("local", "records", "clones", "bits", "noise", "sums", "zero")}
+    noise = BinomialNoise.calibrate(eps, delta)
+    for n in users:
+        truth = n // 10
+        sums = FlippedReports.calibrate(n, 2, eps, delta, view="sums")
+        records = FlippedReports.calibrate(n, 2, eps, delta, view="records")
+        for name, law, messages in (
+            ("local", ShuffledBits(n, 1 / (math.exp(eps) + 1)), 1.0),
+            ("records", records, 1.0),
+            ("clones", ShuffledBits(n, 1 / (math.exp(amplified(n, eps, delta)) + 1)), 1.0),
+            ("bits", ShuffledBits.calibrate(n, eps, delta), 1.0),
+            ("sums", sums, 2.0),
+            ("zero", ZeroSum.calibrate(n, eps, delta), 2.0),
+        ):
+            out[name].append((messages, law.error_quantile(0.05, truth), law.error_quantile(0.05)))
+        out["noise"].append((1 + noise.trials / n, *[noise.error_quantile(0.05)] * 2))
+    return out
+
+
+def points_of_histograms(users: list[int], bins: int, eps: float, delta: float) -> dict[str, Points]:
+    """Return the same of a histogram, all bins held alike; the error is the largest of any bin."""
+    out: dict[str, Points] = {name: [] for name in ("local", "records", "clones", "noise", "sums", "zero")}
+    beta = 0.05 / bins
+    clear = ClearReports.calibrate(bins, eps, delta)
+    for n in users:
+        truth = n // bins
+        for view in ("sums", "records"):
+            law = FlippedReports.calibrate(n, bins, eps, delta, view=view)
+            out[view].append((law.messages_per_user(), law.error_quantile(beta, truth), law.error_quantile(beta)))
+        zero = ShuffledHistogram.calibrate(n, bins, eps, delta)
+        known = zero.error_quantile(0.05, np.full(bins, truth))
+        out["zero"].append((zero.messages_per_user(), known, zero.error_quantile(0.05)))
+        out["noise"].append((clear.messages_per_user(n), *[clear.error_quantile(beta)] * 2))
+        for name, local in (("local", eps), ("clones", amplified(n, eps, delta))):
+            error = quantile_of_response(n, truth, bins, local, beta)
+            out[name].append((1.0, error, error))
+    return out
+
+
+COMPARED = {
+    "local": ("local: randomized response", {"color": GREY, "marker": "x"}),
+    "records": ("FlippedReports, records", {"color": ORANGE, "marker": "^"}),
+    "clones": ("randomized response, by StrongerClones", {"color": PURPLE, "marker": "P"}),
+    "bits": ("ShuffledBits", {"color": GREEN, "marker": "s"}),
+    "noise": ("BinomialNoise; ClearReports", {"color": SKY, "marker": "D"}),
+    "sums": ("FlippedReports, sums", {"color": "black", "marker": "v"}),
+    "zero": ("ZeroSum; ShuffledHistogram", {"color": BLUE, "marker": "o"}),
+}
+
+
+def comparison() -> plt.Figure:
+    """Error against messages at equal (eps, delta)."""
+    users, bins, eps, delta = [10**k for k in range(4, 9)], 1000, 1.0, 1e-6
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 5.2), layout="constrained", width_ratios=(5, 6), sharey=True)
+    title = r"Error against messages, $\varepsilon = 1$, $\delta = 10^{-6}$; $n = 10^4$ (small) to $10^8$ (large marks)"
+    figure.suptitle(title, fontsize=10)
+    panels = (points_of_counts(users, eps, delta), points_of_histograms(users, bins, eps, delta))
+    for axis, points, spread in zip(axes, panels, (0.16, 0.4)):
+        at_one = [name for name in points if all(messages == 1 for messages, _, _ in points[name])]
+        # what sends one message is drawn side by side, to the left of one, and the last two likewise
+        places = {name: i - len(at_one) for i, name in enumerate(at_one)} | {"sums": -0.7}
+        for name, path in points.items():
+            nudge = math.exp(spread * places.get(name, 0))
+            x, error, worst = np.array(path).T
+            label, look = COMPARED[name]
+            axis.plot(x * nudge, error, color=look["color"], lw=1.2)
+            axis.vlines(x * nudge, error, worst, color=look["color"], lw=0.8, alpha=0.6)
+            axis.scatter(x * nudge, error, s=np.linspace(14, 70, x.size), label=label, zorder=3, **look)
+        axis.set(yscale="log", xscale="log", xlabel="messages per user")
+        left = math.exp(-spread * (len(at_one) + 0.7))
+        axis.axvspan(left, math.exp(-spread / 2), color="#f0f0f0", zorder=0)
+        axis.text(math.exp(-spread * (len(at_one) + 0.5)), 5, "one message", fontsize=8, color=GREY)
+        axis.set(xlim=(left, None), ylim=(4, 1.5e6))
+    axes[0].set(ylabel="error, exceeded with 5 % (users)", title="count, a tenth of the users hold 1")
+    axes[1].set(title="histogram of 1000 bins, largest error of any bin")
+    for axis, ticks in zip(axes, ((1, 2), (1, 10, 100, 1000))):
+        axis.set_xticks(ticks, map(str, ticks))
+        axis.tick_params(which="minor", bottom=False, labelbottom=False)
+        axis.xaxis.grid(False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+FIGURES: dict[str, Callable[[], plt.Figure]] = {
+    "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot, "histogram": histogram, "budgets": budgets,
+    "comparison": comparison,
+}
+
+
+def main() -> None:
+    """Draw what is asked for."""
+    parser = argparse.ArgumentParser(description="Draw the figures of the documentation.")
+    parser.add_argument("figure", nargs="*", help=f"some of {', '.join(FIGURES)}; all by default")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--format", choices=["svg", "png"], default="svg")
+    arguments = parser.parse_args()
+    if not FIGURES.keys() >= set(arguments.figure):
+        parser.error(f"figure must be some of {', '.join(FIGURES)}")
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    for name in arguments.figure or FIGURES:
+        figure = FIGURES[name]()
+        metadata = {"Date": None} if arguments.format == "svg" else None
+        figure.savefig(arguments.folder / f"{name}.{arguments.format}", metadata=metadata)
+        plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The command ``shufflebounds published``: what the papers print, beside the truth."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from shufflebounds import published
+
+__all__ = ["HEADER", "add_arguments", "cells", "explanation", "rows"]
+
+HEADER = ("bound", "reference", "setting", "printed", "exact", "ratio", "verdict")
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Give the sub-command its arguments."""
+    command.add_argument("bound", nargs="*", metavar="BOUND", help="names, or beginnings of names; every bound by default")
+    command.add_argument("--json", action="store_true", help="print JSON for tools")
+    command.add_argument("--explain", action="store_true", help="print the reasons, and the cases that refute false bounds")
+
+
+def rows(beginnings: list[str]) -> list[dict[str, Any]]:
+    """Return everything that is known of the bounds whose names begin so, of all of them where none is named."""
+    for word in beginnings:
+        if not any(bound.__name__.startswith(word) for bound in published.bounds()):
+            raise ValueError(f"BOUND={word!r} must begin one of {', '.join(bound.__name__ for bound in published.bounds())}")
+    return [_row(bound) for bound in published.bounds() if bound.__name__.startswith(tuple(beginnings) or "")]
+
+
+def _row(bound: published.PrintedBound[Any]) -> dict[str, Any]:
+    compared = bound.comparison()
+    row: dict[str, Any] = {
+        "bound": bound.__name__,
+        "reference": bound.reference,
+        "setting": compared.setting,
+        "quantity": compared.quantity,
+        "printed": compared.printed,
+        "exact": compared.exact,
+        "ratio": compared.ratio,
+        "side": bound.side,
+        "verdict": bound.verdict,
+        "reason": bound.reason,
+    }
+    if bound.shown is not None:
+        row["counterexample"] = bound.counterexample()._asdict()
+    return row
+
+
+def explanation(row: dict[str, Any]) -> str:
+    """Return why the verdict is what it is, with the counterexample where there is one."""
+    case = row.get("counterexample")
+    against = f"; {case['case']}: printed {case['printed']:.6g}, exact {case['truth']:.6g}" if case else ""
+    return f"{row['reason']}{against}"
+
+
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the row as it is printed, under :data:`HEADER`."""
+    return (
+        row["bound"],
+        row["reference"],
+        f"{row['quantity']}: {row['setting']}",
+        f"{row['printed']:.6g}",
+        f"{row['exact']:.6g}",
+        f"{row['ratio']:.4g}",
+        row["verdict"],
+    )

@@ -1,0 +1,113 @@
+"""Distributed differential privacy via shuffling (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019) as printed: the boolean sum."""
+
+from __future__ import annotations
+
+import math
+
+from shufflebounds import _validate
+from shufflebounds.published._printed import Comparison, printed
+from shufflebounds.shuffle import BinomialNoise, ShuffledBits
+
+__all__ = ["cheu2019_boolean_sum", "cheu2019_fixed_set"]
+
+
+def _delta(value: float) -> float:
+    return _validate.real("delta", value, 0, 1, open_low=True)
+
+
+def _fixed_set_compared() -> Comparison:
+    truth = BinomialNoise(1000, 0.5).epsilon(0.5e-9)
+    return Comparison("|H| = 1000, delta = 10^-9", "eps", cheu2019_fixed_set(1000, 1e-9), truth)
+
+
+@printed(
+    verdict="proven",
+    reason="a Chernoff bound on |H| fair coins; at delta/2, not delta",
+    reference="Cheu et al. 2019, as Claim C.1 of Chen and Long",
+    comparison=_fixed_set_compared,
+)
+def cheu2019_fixed_set(coins: int, delta: float) -> float:
+    r"""Printed epsilon of a sum to which \|H\| fair coins are added, at :math:`\delta/2`.
+
+    .. math:: \varepsilon = \ln\Bigl(1 + \sqrt{32 \ln(4/\delta) / |H|}\Bigr)
+
+    Parameters
+    ----------
+    coins : int
+        Number \|H\| of fair coins, 1 to 2**53 and more than 8 ln(4/delta).
+    delta : float
+        In (0, 1]: the guarantee is (eps, delta/2).
+
+    Returns
+    -------
+    float
+        Upper bound of epsilon at failure probability delta/2, as printed.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or there are too few coins.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.cheu2019_fixed_set(50, 0.01), 10)
+    1.0845801182
+    """
+    coins = _validate.integer("coins", coins, 1)
+    level = math.log(4) - math.log(_delta(delta))
+    if not coins > 8 * level:
+        raise ValueError(f"coins={coins} must be > 8 ln(4/delta) = {8 * level:.6g}")
+    return math.log1p(math.sqrt(32 * level / coins))
+
+
+def _boolean_sum_compared() -> Comparison:
+    truth = ShuffledBits.boolean_sum(10**5, 1000).epsilon(1e-6)
+    return Comparison("n = 10^5, lambda = 1000, delta = 10^-6", "eps", cheu2019_boolean_sum(10**5, 1000, 1e-6), truth)
+
+
+@printed(
+    verdict="unproven",
+    reason="constants not checked against the print; no violation found on a grid",
+    reference="Cheu et al. 2019, privacy of the boolean sum",
+    comparison=_boolean_sum_compared,
+)
+def cheu2019_boolean_sum(users: int, lam: float, delta: float) -> float:
+    r"""Epsilon of the boolean-sum protocol by the theorem of Cheu et al.
+
+    .. math:: \varepsilon = \sqrt{\frac{32\ln(4/\delta)}{s}}\Bigl(1 - \frac sn\Bigr),
+        \quad s = \lambda - \sqrt{2\lambda\ln(2/\delta)}
+
+    Parameters
+    ----------
+    users : int
+        Number n of users, 1 to 2**53.
+    lam : float
+        Expected number of random bits, from 14 ln(4/delta) to n.
+    delta : float
+        In (0, 1].
+
+    Returns
+    -------
+    float
+        Upper bound of epsilon, if the constants are the printed ones.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.cheu2019_boolean_sum(100, 58, 0.1), 10)
+    1.0502016352
+    """
+    users = _validate.integer("users", users, 1)
+    lam = _validate.real("lam", lam, 0, users)
+    delta = _delta(delta)
+    least = 14 * (math.log(4) - math.log(delta))
+    if not lam >= least:
+        raise ValueError(f"lam={lam:g} must be >= 14 ln(4/delta) = {least:.6g}")
+    sure = lam - math.sqrt(2 * lam * (math.log(2) - math.log(delta)))
+    return math.sqrt(32 * (math.log(4) - math.log(delta)) / sure) * (1 - sure / users)

@@ -1,0 +1,216 @@
+r"""Shuffled bits and fake records (Zhilyaev, section 4) as printed: flipping frequencies and the standard error they lead to.
+
+Throughout :math:`A = 1 - e^{-\varepsilon}`, p = 1 - q and :math:`L_c = \ln(c/\delta)`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from shufflebounds import _validate
+from shufflebounds.published._printed import Comparison, Counterexample, printed
+from shufflebounds.shuffle import ShuffledBits
+
+__all__ = ["zhilyaev_deviation", "zhilyaev_flip", "zhilyaev_flip_root", "zhilyaev_flip_zeros"]
+
+_PAPER = "Zhilyaev"
+_CASE = (10**6, 1.0, 1e-6)
+_SETTING = "n = 10^6, eps = 1, delta = 10^-6"
+
+
+def _target(users: int, eps: float, delta: float) -> tuple[int, float, float]:
+    """Return n, A = 1 - e^-eps and 3 ln(2/delta)."""
+    return (
+        _validate.integer("users", users, 1),
+        -math.expm1(-_validate.real("eps", eps, 0, open_low=True)),
+        3 * (math.log(2) - math.log(_validate.real("delta", delta, 0, 1, open_low=True))),
+    )
+
+
+def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:
+    """Return the smallest flip with which the data of all zeros meets the target: delta does not increase with the flip."""
+    low, high = 0.0, 0.5
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        if ShuffledBits(users, middle, ones=0).delta(eps) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _zeros_compared() -> Comparison:
+    return Comparison(f"{_SETTING}, all others at 0", "flip", zhilyaev_flip_zeros(*_CASE), _least_flip_of_zeros(*_CASE))
+
+
+@printed(
+    verdict="unproven",
+    reason="the proof covers one of the two directions; no violation found; 2.6 to 4 times the flip that is needed",
+    reference=f"{_PAPER}, (4.36)",
+    comparison=_zeros_compared,
+)
+def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
+    r"""Printed flipping frequency where every other user holds 0, :math:`q = 3 L_2 / (n A^2)`.
+
+    Parameters
+    ----------
+    users : int
+        Number n of bits, 1 to 2**53.
+    eps : float
+        Target privacy loss in nats, > 0.
+    delta : float
+        Target failure probability, in (0, 1].
+
+    Returns
+    -------
+    float
+        The printed frequency; above 1/2 no flip meets the printed condition.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.zhilyaev_flip_zeros(1000, 0.5, 1e-6), 10)
+    0.2811426255
+    """
+    n, a, level = _target(users, eps, delta)
+    return level / (n * a * a)
+
+
+def _flip_compared() -> Comparison:
+    return Comparison(_SETTING, "flip", zhilyaev_flip(*_CASE), ShuffledBits.calibrate(*_CASE).flip)
+
+
+@printed(
+    verdict="unproven",
+    reason="the proof confuses n with n - 1 bits and leans on (4.47); no violation found",
+    reference=f"{_PAPER}, Proposition 4.5, (4.48)",
+    comparison=_flip_compared,
+)
+def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
+    r"""Printed flipping frequency for any data, :math:`q = 3 L_2 / (n A^2) + 4 / (n A)`.
+
+    Parameters
+    ----------
+    users : int
+        Number n of bits, 1 to 2**53.
+    eps : float
+        Target privacy loss in nats, > 0.
+    delta : float
+        Target failure probability, in (0, 1].
+
+    Returns
+    -------
+    float
+        The printed frequency; above 1/2 no flip meets the printed condition.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.zhilyaev_flip(1000, 0.5, 1e-6), 10)
+    0.2913086018
+    """
+    n, a, level = _target(users, eps, delta)
+    return level / (n * a * a) + 4 / (n * a)
+
+
+def _root_compared() -> Comparison:
+    return Comparison(_SETTING, "flip", zhilyaev_flip_root(*_CASE), ShuffledBits.calibrate(*_CASE).flip)
+
+
+@printed(
+    verdict="unproven",
+    reason="the root of (4.55), of which (4.56) drops a term; no better founded than (4.48), no violation found",
+    reference=f"{_PAPER}, (4.55) solved exactly",
+    comparison=_root_compared,
+)
+def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
+    r"""Flipping frequency for any data with (4.55) solved exactly.
+
+    .. math:: q = \frac1n \Bigl(\frac{\sqrt{3 L_2} + \sqrt{3 L_2 + 8 A}}{2 A}\Bigr)^2
+
+    Parameters
+    ----------
+    users : int
+        Number n of bits, 1 to 2**53.
+    eps : float
+        Target privacy loss in nats, > 0.
+    delta : float
+        Target failure probability, in (0, 1].
+
+    Returns
+    -------
+    float
+        The frequency that the printed derivation gives; above 1/2 no flip meets it.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(10**6 * published.zhilyaev_flip_root(10**6, 1.0, 1e-6), 8)
+    115.17127755
+    """
+    n, a, level = _target(users, eps, delta)
+    return ((math.sqrt(level) + math.sqrt(level + 8 * a)) / (2 * a)) ** 2 / n
+
+
+def _deviation_counterexample() -> Counterexample:
+    n, eps, delta = 10**4, 1.0, 1e-6
+    truth = math.sqrt(ShuffledBits(n, zhilyaev_flip(n, eps, delta)).variance)
+    return Counterexample(zhilyaev_deviation(n, eps, delta), truth, "standard error of the sum, n = 10^4, eps = 1, delta = 10^-6")
+
+
+@printed(
+    verdict="false",
+    reason="lacks the square root over the bracket, which (4.60) still has",
+    reference=f"{_PAPER}, (4.62)",
+    side="both",
+    counterexample=_deviation_counterexample,
+)
+def zhilyaev_deviation(users: int, eps: float, delta: float) -> float:
+    r"""Printed standard error of the estimated sum at the flip q of (4.48).
+
+    .. math:: \frac{\sqrt p}{p - q} \Bigl[\frac{3 L_2}{A^2} + \frac 4A\Bigr]
+
+    Parameters
+    ----------
+    users : int
+        Number of bits, fake ones included, 1 to 2**53.
+    eps : float
+        Target privacy loss in nats, > 0.
+    delta : float
+        Target failure probability, in (0, 1].
+
+    Returns
+    -------
+    float
+        The printed deviation, in users.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or (4.48) gives no flip below 1/2.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.zhilyaev_deviation(10**4, 1.0, 1e-6), 4)
+    117.2959
+    """
+    flip = zhilyaev_flip(users, eps, delta)
+    if not flip < 0.5:
+        raise _validate.InfeasibleError(f"users={users} are too few for eps={eps:g}, delta={delta:g}: (4.48) gives flip={flip:.6g}")
+    return math.sqrt(1 - flip) / (1 - 2 * flip) * users * flip

@@ -1,0 +1,259 @@
+"""Shuffled bits and fake records (Zhilyaev, sections 2 and 4) as printed: Lemma 4.2, pointwise privacy, and tails of the sum."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds import _validate
+from shufflebounds.profile import FloatArray
+from shufflebounds.published._printed import Comparison, Counterexample, printed
+from shufflebounds.shuffle import ShuffledBits
+from shufflebounds.tails import poisson_binom_logcdf, poisson_binom_logpmf, poisson_binom_logsf
+
+__all__ = ["zhilyaev_lemma", "zhilyaev_pointwise", "zhilyaev_tail", "zhilyaev_tail_relative"]
+
+_PAPER = "Zhilyaev"
+MAX_LISTED = 10**6
+"""Most users for which a law is listed in full."""
+
+
+def _groups(users: int, flip: float, ones: int) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Return the chances of a set bit among users of whom `ones` hold 1, and how many users have each."""
+    chances = np.array([1 - flip, flip])
+    counts = np.array([ones, users - ones])
+    return chances[counts > 0], counts[counts > 0]
+
+
+def _data(users: int, flip: float, ones: int, limit: int) -> tuple[int, float, int]:
+    users = _validate.integer("users", users, 1, limit)
+    return users, _validate.real("flip", flip, 0, 0.5, open_low=True), _validate.integer("ones", ones, 0, users - 1)
+
+
+def _lemma_counterexample() -> Counterexample:
+    truth = ShuffledBits(5, 0.2).pair(0).delta(math.log(1.5))
+    return Counterexample(zhilyaev_lemma(5, 0.2, math.log(1.5)), truth, "delta(ln 1.5) of 5 users, q = 1/5, the others at 0")
+
+
+def _lemma_compared() -> Comparison:
+    truth = ShuffledBits(1000, 0.1).pair(0).delta(0.5)
+    return Comparison("n = 1000, q = 0.1, the others at 0, eps = 0.5", "delta", zhilyaev_lemma(1000, 0.1, 0.5), truth)
+
+
+@printed(
+    verdict="false",
+    reason="the coefficient 2 p e^eps - 1 is a misprint of p e^eps - q: too large by p (e^eps - 1) P(k)",
+    reference=f"{_PAPER}, Lemma 4.2, (4.10)",
+    side="both",
+    counterexample=_lemma_counterexample,
+    comparison=_lemma_compared,
+)
+def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
+    r"""Printed delta of known data, the target at 0 against 1.
+
+    .. math:: \max_k\; (2 p e^\varepsilon - 1) P(k) - (e^\varepsilon - 1) \sum_{i \le k} P(i)
+
+    with P the law of the other users' sum.
+
+    Parameters
+    ----------
+    users : int
+        Number of bits, the target's included (the paper's n + 1), 1 to 10**6.
+    flip : float
+        Probability q of flipping, in (0, 1/2].
+    eps : float
+        Privacy loss in nats, in [0, 700].
+    ones : int
+        How many of the others hold 1, 0 to users - 1.
+
+    Returns
+    -------
+    float
+        The printed delta, which the lemma takes for the exact one.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> import math
+    >>> from shufflebounds import published
+    >>> round(published.zhilyaev_lemma(5, 0.2, math.log(1.5)), 10)
+    0.36864
+    """
+    users, flip, ones = _data(users, flip, ones, MAX_LISTED)
+    gain = math.expm1(_validate.real("eps", eps, 0, 700))
+    if users == 1:
+        return (2 * (1 - flip) * (gain + 1) - 1) - gain
+    k = np.arange(users)
+    law = _groups(users - 1, flip, ones)
+    mass, below = np.exp(poisson_binom_logpmf(k, *law)), np.exp(poisson_binom_logcdf(k, *law))
+    return float(((2 * (1 - flip) * (gain + 1) - 1) * mass - gain * below).max())
+
+
+def _losses_above(users: int, flip: float, eps: float) -> float:
+    """Return the larger chance, of the two directions, that the loss exceeds eps where the others hold 0."""
+    k = np.arange(users + 1)
+    zero, one = (np.asarray(poisson_binom_logpmf(k, *_groups(users, flip, ones))) for ones in (0, 1))
+    return float(max(np.exp(zero[zero - one > eps]).sum(), np.exp(one[one - zero > eps]).sum()))
+
+
+def _pointwise_counterexample() -> Counterexample:
+    # a single bit with p/q = 3: the loss is ln 3 with chance 3/4, yet delta(ln 2) = 3/4 - 2/4
+    eps = math.log(2)
+    return Counterexample(zhilyaev_pointwise(1, 0.25, eps), _losses_above(1, 0.25, eps), "one bit, q = 1/4, eps = ln 2")
+
+
+def _pointwise_compared() -> Comparison:
+    setting = "n = 1000, q = 0.1, the others at 0, eps = 0.5"
+    return Comparison(setting, "Pr[loss > eps]", zhilyaev_pointwise(1000, 0.1, 0.5), _losses_above(1000, 0.1, 0.5))
+
+
+@printed(
+    verdict="false",
+    reason="only the pointwise condition implies (eps, delta), on any space; the converse fails for one bit",
+    reference=f"{_PAPER}, Proposition 2.3, converse",
+    counterexample=_pointwise_counterexample,
+    comparison=_pointwise_compared,
+)
+def zhilyaev_pointwise(users: int, flip: float, eps: float, ones: int = 0) -> float:
+    r"""Printed bound of the chance that the privacy loss exceeds eps: :math:`\delta(\varepsilon)` itself.
+
+    What holds is :math:`\Pr[L > \varepsilon'] \le \delta(\varepsilon)/(1 - e^{\varepsilon-\varepsilon'})` for
+    :math:`\varepsilon' > \varepsilon`.
+
+    Parameters
+    ----------
+    users : int
+        Number of bits, the target's included, 1 to 2**53.
+    flip : float
+        Probability q of flipping, in (0, 1/2].
+    eps : float
+        Privacy loss in nats, finite and >= 0.
+    ones : int
+        How many of the others hold 1, 0 to users - 1.
+
+    Returns
+    -------
+    float
+        Delta of these data, which the proposition takes for the chance of a larger loss.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> import math
+    >>> from shufflebounds import published
+    >>> round(published.zhilyaev_pointwise(1, 0.25, math.log(2)), 10)
+    0.25
+    """
+    users, flip, ones = _data(users, flip, ones, _validate.MAX_COUNT)
+    return ShuffledBits(users, flip, ones).delta(eps)
+
+
+def _two_sided_tail(users: int, flip: float, ones: int, distance: float) -> float:
+    """Return the chance that the sum is further than `distance` from its mean."""
+    mean = ones * (1 - flip) + (users - ones) * flip
+    law = _groups(users, flip, ones)
+    left = math.ceil(mean - distance) - 1
+    below = math.exp(poisson_binom_logcdf(left, *law)) if left >= 0 else 0.0
+    right = math.floor(mean + distance)
+    return below + (math.exp(poisson_binom_logsf(right, *law)) if right < users else 0.0)
+
+
+def _tail_bound(users: int, flip: float, distance: float, longest: float) -> float:
+    users = _validate.integer("users", users, 1)
+    flip = _validate.real("flip", flip, 0, 0.5, open_low=True)
+    distance = _validate.real("distance", distance, 0, longest, open_low=True)
+    return 2 * math.exp(-distance * distance * users * flip / 3)
+
+
+def _relative_compared() -> Comparison:
+    truth = _two_sided_tail(1000, 0.1, 100, 0.5 * (90 + 90))
+    return Comparison("n = 1000, q = 0.1, 100 ones, t = 0.5", "tail", zhilyaev_tail_relative(1000, 0.1, 0.5), truth)
+
+
+@printed(
+    verdict="proven",
+    reason="Chernoff's bound with mean mu_m >= n q, for t <= 1; the paper states no range, and at t = 3 it fails",
+    reference=f"{_PAPER}, Proposition 4.4, (4.46)",
+    comparison=_relative_compared,
+)
+def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
+    r"""Printed tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t\mu_m] \le 2 e^{-t^2 n q/3}`.
+
+    Parameters
+    ----------
+    users : int
+        Number n of bits, 1 to 2**53.
+    flip : float
+        Probability q of flipping, in (0, 1/2].
+    distance : float
+        t, in (0, 1].
+
+    Returns
+    -------
+    float
+        Upper bound for any number m of ones.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.zhilyaev_tail_relative(1000, 0.1, 0.5), 10)
+    0.000480739
+    """
+    return _tail_bound(users, flip, distance, 1)
+
+
+def _tail_compared() -> Comparison:
+    truth = _two_sided_tail(1000, 0.1, 100, 50)
+    return Comparison("n = 1000, q = 0.1, 100 ones, t = 0.5", "tail", zhilyaev_tail(1000, 0.1, 0.5), truth)
+
+
+@printed(
+    verdict="proven",
+    reason="no consequence of (4.46), as the paper has it, but of Bernstein's inequality with variance n p q, for t <= 3/2",
+    reference=f"{_PAPER}, (4.47)",
+    comparison=_tail_compared,
+)
+def zhilyaev_tail(users: int, flip: float, distance: float) -> float:
+    r"""Printed tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t n q] \le 2 e^{-t^2 n q/3}`.
+
+    Parameters
+    ----------
+    users : int
+        Number n of bits, 1 to 2**53.
+    flip : float
+        Probability q of flipping, in (0, 1/2].
+    distance : float
+        t, in (0, 3/2].
+
+    Returns
+    -------
+    float
+        Upper bound for any number m of ones.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> print(f"{published.zhilyaev_tail(1000, 0.1, 1.0):.9e}")
+    6.676475591e-15
+    """
+    return _tail_bound(users, flip, distance, 1.5)
