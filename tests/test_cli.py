@@ -111,6 +111,38 @@ def test_infeasible_target_is_code_1(capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["clear-reports", "--bins", "100"], {"fakes": 4261}),
+        (["zero-sum", "--users", "1e6"], {"gamma": 3.40679e-5}),
+        (["histogram", "--users", "1e6", "--bins", "50"], {"gamma": 4.26554e-5}),
+        (["real-sum", "--users", "1e4", "--bits", "8"], {"lam": 296.56}),
+        (["flipped-reports", "--users", "1e6", "--bins", "100", "--view", "sums"], {"flip": 5.007e-5}),
+        (["flipped-reports", "--users", "500", "--bins", "9", "--view", "records"], {}),
+    ],
+)
+def test_calibrated_protocols_name_error_and_cost(capsys, words, found):
+    code, out, _ = run(capsys, "calibrate", *words, "--eps", "1", "--delta", "1e-6", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["delta"]["upper"] <= 1e-6
+    for name, value in found.items():
+        assert answer["parameters"][name] == pytest.approx(value, rel=1e-3)
+    accuracy = answer["accuracy"]
+    assert 0 < accuracy["standard_error"] < accuracy["error_95"]
+    assert accuracy.get("messages_per_user", 1) >= 1
+
+
+def test_infeasible_noise_names_what_can_be_had(capsys):
+    code, out, err = run(capsys, "calibrate", "zero-sum", "--users", "1e4", "--eps", "0.1", "--delta", "1e-9")
+    assert (code, out) == (1, "")
+    assert "eps=0.101; 10097 users would do" in err
+    code, _, err = run(capsys, "epsilon", "flipped-reports", "--users", "9", "--bins", "2", "--flip", "0.1", "--delta", "0.1")
+    assert code == 2
+    assert "--view" in err
+
+
 def test_deployments(capsys, tmp_path):
     file = tmp_path / "list.csv"
     file.write_text(

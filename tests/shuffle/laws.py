@@ -80,7 +80,8 @@ def assert_encloses(profile, eps, exact, *, apart):
     """Assert that the sides of log delta hold the exact fraction, so far apart at most."""
     true = logarithm(exact)
     lower, upper = (profile.log_delta(eps, bound=side) for side in ("lower", "upper"))
-    assert lower <= true + mpmath.mpf("1e-30") and true <= upper + mpmath.mpf("1e-30"), (profile, eps, lower, true, upper)
+    assert lower <= true + mpmath.mpf("1e-30"), (profile, eps, lower, true, upper)
+    assert true <= upper + mpmath.mpf("1e-30"), (profile, eps, lower, true, upper)
     assert lower == upper == -math.inf or upper - lower <= apart, (profile, eps, lower, true, upper)
 
 

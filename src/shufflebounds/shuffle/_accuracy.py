@@ -41,7 +41,7 @@ class ErrorLaw(ABC):
         return 1.0
 
     def error_tail(self, a: float, truth: Any = None, *, bound: Bound = "upper") -> float:
-        """Probability that the estimate is off by more than `a`, either way.
+        r"""Probability that the estimate is off by more than `a`, either way.
 
         Parameters
         ----------
@@ -55,7 +55,8 @@ class ErrorLaw(ABC):
         Returns
         -------
         float
-            The chosen bound of Pr[|estimate - truth| > a]. For given data the sides are some 1e-12 apart, relatively.
+            The chosen bound of :math:`\Pr[|\text{estimate} - \text{truth}| > a]`. For given data the sides are some 1e-12
+            apart, relatively.
 
         Raises
         ------

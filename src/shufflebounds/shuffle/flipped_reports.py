@@ -21,7 +21,7 @@ from shufflebounds.shuffle.clear_reports import ClearReports
 __all__ = ["FlippedReports"]
 
 SEARCHED = 128
-"""Up to so many reports the worst data among uniform fakes is searched, not bounded."""
+"""Up to so many reports all data among uniform fakes is searched."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,14 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
     **Sums, known fakes**: exact for the protocol, enclosed over all data by branch and bound on both numbers of ones, within
     1e-2, relatively, in delta (1e-9 up to 32 reports). (0, 0) is not the worst: with everyone else in the bin that the target
     leaves, both bins are at their worst (4.7 times the delta at n = 10**6, q = 4.26e-5, eps = 1). The search ends early
-    where a bin's sum has a deviation in the thousands, and the sides say how far it came.
+    where a bin's sum has a deviation in the thousands, or log delta is below -540, and the sides say how far it came.
 
-    **Sums, uniform fakes**: up to 128 reports as above. Beyond, the upper side is the least of that of known fakes, of
-    :class:`ClearReports` (flipping is post-processing) and of a target alone among the fakes; the lower side is the exact
-    two-bin law for everyone else in the target's bin, or one bin alone where its table would be too large. They are close
-    while fakes/bins is small against (users + fakes) flip, or users flip against fakes/bins; between, some 10 in delta.
+    **Sums, uniform fakes**: two bins and up to 128 reports as above. Otherwise the upper side is the lesser of that of known
+    fakes and of :class:`ClearReports` (flipping is post-processing). The lower side is the two-bin law, exact for the target's
+    two bins (for the worst data up to 16 reports, beyond for everyone else in the target's bin; one bin alone where its table
+    would be too large): the other bins' sums tell how many fakes missed these two, so with three bins or more the two alone
+    are not all there is to see. The sides are close while fakes/bins is small against (users + fakes) flip, or users flip
+    against fakes/bins; between, a factor of some 10 in delta apart.
 
     **Records**: above, the least of the local guarantee :math:`p^2 - e^\varepsilon q^2` (nothing from
     :math:`2\ln(p/q)` on), of :class:`ClearReports` for uniform fakes, and of the blanket: every other record shows the target's
@@ -154,27 +156,29 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         )
 
     def _sums(self, eps: float, uniform: bool) -> tuple[float, float]:
-        if uniform:
-            table = _two_bins.FakeTable(self.fakes, self.bins, self.flip)
-            if self.users + self.fakes <= SEARCHED:
-                return self._searched_sums(table, eps)
-            high = self._known_sums(self.users - 1 + self.fakes, eps)[1]
-            alone = table.log_delta((0, 0), (0, 0), self.flip, eps)
-            high = min(high, alone[1]) if alone else high
-            at_worst = table.log_delta((self.users - 1, 0), (0, self.users - 1), self.flip, eps)
-            low = at_worst[0] if at_worst else _records.one_bin(self.users - 1, self.fakes, self.bins, self.flip, eps)
-            return low, high
-        return self._known_sums(self.users - 1 + self.fakes, eps)
+        others = self.users - 1
+        if not uniform:
+            return self._known_sums(others + self.fakes, eps)
+        table = _two_bins.FakeTable(self.fakes, self.bins, self.flip)
+        if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
+            low, high = self._searched_sums(table, eps)
+            if self.bins == 2:
+                return low, high
+        else:
+            at_worst = table.log_delta((others, 0), (0, others), self.flip, eps)
+            low = at_worst[0] if at_worst else _records.one_bin(others, self.fakes, self.bins, self.flip, eps)
+        # the sums of the other bins tell how many fakes missed these two: two bins alone bound from below
+        return low, self._known_sums(others + self.fakes, eps)[1]
 
     def _known_sums(self, others: int, eps: float) -> tuple[float, float]:
         """The sums among so many others, over all their bins: i zeros in the first bin and j ones in the second."""
         near = _two_bins.log_delta((0, others), (0, others), self.flip, eps)
-        if near[1] < -500:
-            # deeper than the tables go: the kernel, at the places it would look at first
+        if near[1] < -540:
+            # deeper than the tables go: the kernel, in the few places it would look at first
             def deep(i: int, j: int, b: int, c: int) -> tuple[float, float]:
                 return _two_bins.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
-            return _two_bins.maximum(deep, others + 1, self.bins == 2, 100)
+            return _two_bins.maximum(deep, others + 1, self.bins == 2, 24)
         tables = _two_bins.Bins(self.flip, eps, min(-60.0, near[1] - 45))
 
         def enclose(i: int, j: int, b: int, c: int) -> tuple[float, float]:

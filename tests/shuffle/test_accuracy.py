@@ -1,0 +1,88 @@
+"""Error tails and quantiles of flipped bits and of noise, against exact laws and over all data."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds.shuffle import BinomialNoise, ShuffledBits
+from tests.shuffle.laws import assert_error_tail, binomial, total
+
+
+def bits_errors(users, flip, ones):
+    """Return the law of the estimate's error."""
+    q = Fraction(flip)
+    law = total(binomial(ones, 1 - q), binomial(users - ones, q))
+    return {(y - users * q) / (1 - 2 * q) - ones: p for y, p in law.items()}
+
+
+@pytest.mark.parametrize("flip", [0.0625, 0.2, 0.4375])
+def test_bits_over_every_data(flip):
+    users = 8
+    mechanism = ShuffledBits(users, flip)
+    points = [0, 0.5, 1, 1.25, 2, 3.7, 6, 20]
+    laws = [bits_errors(users, flip, ones) for ones in range(users + 1)]
+    for ones, law in enumerate(laws):
+        assert_error_tail(mechanism, law, ones, points)
+    for a in points:
+        worst = float(max(sum((p for e, p in law.items() if abs(e) > Fraction(a)), Fraction(0)) for law in laws))
+        assert mechanism.error_tail(a, bound="lower") * (1 - 1e-14) <= worst <= mechanism.error_tail(a) * (1 + 1e-14)
+        assert mechanism.error_tail(a) == pytest.approx(worst, rel=1e-10, abs=1e-300)
+
+
+@pytest.mark.parametrize(("trials", "prob"), [(0, 0.5), (7, 0.25), (20, 0.9), (40, 0.3)])
+def test_noise(trials, prob):
+    mechanism = BinomialNoise(trials, prob)
+    errors = {k - Fraction(trials * prob): p for k, p in binomial(trials, prob).items()}
+    assert_error_tail(mechanism, errors, None, [0, 0.1, 1, 2, 3, 4.5, 12])
+
+
+@given(users=st.integers(513, 10**9), flip=st.floats(1e-9, 0.49), x=st.floats(0.5, 6), data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_no_data_errs_more_than_the_worst(users, flip, x, data):
+    mechanism = ShuffledBits(users, flip)
+    a = x * math.sqrt(mechanism.variance)
+    ones = data.draw(st.integers(0, users))
+    assert mechanism.error_tail(a, ones, bound="lower") <= mechanism.error_tail(a)
+    assert mechanism.error_tail(a, bound="lower") <= mechanism.error_tail(a)
+
+
+@given(users=st.integers(1, 400), flip=st.floats(0.001, 0.49), beta=st.floats(1e-12, 0.9), share=st.floats(0, 1))
+@settings(max_examples=25, deadline=None)
+def test_quantiles_are_on_their_side(users, flip, beta, share):
+    mechanism, ones = ShuffledBits(users, flip), round(share * users)
+    upper, lower = mechanism.error_quantile(beta, ones), mechanism.error_quantile(beta, ones, bound="lower")
+    assert mechanism.error_tail(upper, ones) <= beta
+    assert lower <= upper <= lower * (1 + 1e-9) + 1e-300
+    assert lower == 0 or mechanism.error_tail(lower, ones, bound="lower") > beta
+
+
+def test_simulated_quantile():
+    mechanism = ShuffledBits(3000, 0.1)
+    rng = np.random.default_rng(12)
+    data = np.r_[np.ones(500), np.zeros(2500)]
+    errors = np.array([mechanism.estimate(mechanism.randomize(data, rng)) for _ in range(2000)]) - 500
+    a = mechanism.error_quantile(0.05, 500)
+    tail = mechanism.error_tail(a, 500)
+    assert abs(np.mean(np.abs(errors) > a) - tail) < 5 * math.sqrt(tail / 2000)
+    assert a <= mechanism.error_quantile(0.05) <= 1.4 * a
+    assert mechanism.messages_per_user() == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: ShuffledBits(5, 0.1).error_tail(math.nan), "a=nan"),
+        (lambda: ShuffledBits(5, 0.1).error_tail(1, 6), "truth=6"),
+        (lambda: ShuffledBits(5, 0.1).error_tail(1, bound="both"), "bound='both'"),
+        (lambda: ShuffledBits(5, 0.5).error_tail(1), r"flip=0\.5"),
+        (lambda: ShuffledBits(5, 0.1).error_quantile(1), "beta=1"),
+        (lambda: BinomialNoise(5, 0.1).error_tail(1, 3), "truth=3 must be None"),
+    ],
+)
+def test_bad_input(call, named):
+    with pytest.raises(ValueError, match=named):
+        call()
