@@ -13,6 +13,7 @@ KERNELS = (
     "_blocks",
     "_bits",
     "_tradeoff",
+    "_losses",
 )
 
 

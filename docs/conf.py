@@ -41,9 +41,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {
-    name: [] for name in ("index", "tour", "choose", "concepts", "numerics", "cli", "personalized", "errata", "figures")
-}
+# the pages of the guide have no section of their own to list beside them
+html_sidebars = {page.stem: [] for page in Path(__file__).parent.glob("*.md")}
 html_show_sourcelink = False
 
 

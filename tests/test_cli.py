@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shufflebounds import shuffle
+from shufflebounds import mechanisms, shuffle
 from shufflebounds.cli import MECHANISMS, main
 
 ROOT = Path(__file__).parents[1]
@@ -200,6 +200,50 @@ def test_a_reader_that_leaves_early_is_no_error():
     words = f"{sys.executable} -m shufflebounds deployments {file} | true"
     done = subprocess.run(words, shell=True, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "profile"),
+    [
+        (["randomized-response", "--budget", "2"], mechanisms.RandomizedResponse(2.0)),
+        (["laplace", "--scale", "0.5"], mechanisms.LaplaceMechanism(0.5)),
+        (["gaussian", "--sigma", "1.5", "--sensitivity", "2"], mechanisms.GaussianMechanism(1.5, 2.0)),
+        (["geometric", "--budget", "2"], mechanisms.GeometricMechanism(2.0)),
+        (["geometric", "--budget", "2", "--bound", "9"], mechanisms.GeometricMechanism(2.0, bound=9)),
+        (["discrete-gaussian", "--sigma", "2"], mechanisms.DiscreteGaussianMechanism(2.0)),
+        (["rappor", "--f", "0.5", "--p", "0.75", "--q", "0.5"], mechanisms.Rappor(0.5, 0.75, 0.5)),
+    ],
+)
+def test_building_blocks(capsys, words, profile):
+    code, out, _ = run(capsys, "delta", *words, "--eps", "0.5", "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert answer["delta"] == {"upper": profile.delta(0.5), "lower": profile.delta(0.5, bound="lower")}
+    assert answer["parameters"]["eps"] == 0.5
+    assert answer["parameters"].get("budget") == getattr(profile, "eps", None)
+    code, out, _ = run(capsys, "epsilon", *words, "--delta", "1e-6")
+    assert code == 0
+    assert float(out.split()[2]) == profile.epsilon(1e-6)
+    assert "None" not in out
+
+
+def test_calibrated_building_blocks(capsys):
+    _, out, _ = run(capsys, "calibrate", "gaussian", "--eps", "8", "--delta", "1e-5", "--json")
+    answer = json.loads(out)
+    assert answer["parameters"]["sigma"] == pytest.approx(0.6002290721989516, rel=1e-11)
+    assert answer["delta"]["upper"] <= 1e-5
+    _, out, _ = run(capsys, "calibrate", "geometric", "--eps", "0.5", "--delta", "5e-7", "--json")
+    assert json.loads(out)["parameters"] == {
+        "budget": 0.5, "sensitivity": 1, "bound": 29, "target_eps": 0.5, "target_delta": 5e-7,
+    }
+    _, out, _ = run(capsys, "calibrate", "laplace", "--eps", "0.5", "--delta", "0", "--sensitivity", "3", "--json")
+    assert json.loads(out)["parameters"]["scale"] == 6.0
+
+
+def test_the_complaint_names_the_option(capsys):
+    code, _, err = run(capsys, "delta", "randomized-response", "--budget", "800", "--eps", "1")
+    assert code == 2
+    assert "--budget: budget=800 must be in (0, 700]" in err
 
 
 def test_every_mechanism_says_what_it_proves():

@@ -1,20 +1,32 @@
-"""Knots of a trade-off function: two laws in the order of their likelihood ratio, cumulated from both ends.
+"""Trade-off functions of two laws: knots in the order of the likelihood ratio, hockey sticks, lower hulls.
 
-Layer: kernels ``noexcept nogil`` (declared in _tradeoff.pxd), two functions on arrays.
+Layer: kernels ``noexcept nogil`` (declared in _tradeoff.pxd), functions on arrays.
 
 Definition. For atoms ordered by falling Q/P, the most powerful tests reject the first i of them:
     log_alpha[i] = log sum_(j < i) P(j),   log_beta[i] = log sum_(j >= i) Q(j),   i = 0..n.
-Method. Each end is summed on its own, so nothing is ever 1 - x: terms e^(x - top) with an integer top that follows the
-sum (so that differences of tops are exact), compensated; log = top + log(sum).
+    H(eps) = sum max(0, X - e^eps Y). The hull is the greatest convex, non-increasing function at or below given points.
+Method. Each end is summed on its own, so nothing is ever 1 - x, and so are 1 - alpha and 1 - beta: terms e^(x - top) with an
+integer top that follows the sum (so that differences of tops are exact), compensated; log = top + log(sum).
           The order, where the ratio is not monotone as given, is a radix sort of the ratios' bits, eleven at a time.
+          H at falling eps in one sweep, O(atoms + eps): as the threshold falls from e to e', the atoms already counted gain
+          Y(counted) (e^e - e^e') and each new one begins with X (1 - e^(e' - log X/Y)). All terms are positive; prefix sums of
+          X and of Y would cancel.
+          The hull by one scan that drops a point when the next step down is steeper. A step between two points is the
+          difference of the levels or of their complements, whichever are smaller, as top + log(-expm1(low - top)).
 Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); against python-flint at 200 bits:
-              atoms of random size, e^-50 .. e^-10          2.0e5 knots    peak 0.60    rms 0.22
-              normal laws on lattices, to log = -1e5        2.5e5 knots    peak 1.6     rms 0.35
-Cost      1e6 atoms: the knots 23 ms, to see that the order holds 1 ms, the sort where it does not 33 ms
-Source    J. Neyman, E. S. Pearson 1933; A. Neumaier 1974 for the compensated sum
+              knots, atoms of random size, e^-50 .. e^-10   2.0e5 knots    peak 0.60    rms 0.22
+              knots, normal laws on lattices, to -1e5       2.5e5 knots    peak 1.6     rms 0.35
+              H, atoms of random size, e^-50 .. e^-10       4.5e3 values   peak 2.1     rms 0.31
+              H, the same, to log = -1e5                    3.0e3 values   peak 0.48    rms 0.05
+          For H where every counted ratio exceeds e^eps by a tenth or more; nearer, an ulp of the ratio counts in full.
+          Vertices of the hull are given points. One that is dropped lies below the new chord by a few units of the logarithms
+          of the steps at most, relative to these: the hull is never too low, and too high by that.
+Cost      1e6 atoms: four sums 34 ms, to see that the order holds 1 ms, the sort where it does not 24 ms, hull 17 ms, H at
+          1000 eps 6 ms, at 1e6 eps 32 ms
+Source    J. Neyman, E. S. Pearson 1933; A. Neumaier 1974 for the compensated sum; A. M. Andrew 1979 for the hull
 """
 
-from libc.math cimport INFINITY, ceil, exp, log
+from libc.math cimport INFINITY, ceil, exp, expm1, log
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
@@ -33,30 +45,109 @@ cdef extern from *:
 cdef double E_2 = 7.38905609893065
 cdef double PER_E = 0.36787944117144233
 
+cdef struct Sum:
+    # top + log(total + rest), top an integer
+    double top
+    double total
+    double rest
 
-cdef void c_log_cumulate(const double *x, Py_ssize_t n, Py_ssize_t step, double *out) noexcept nogil:
-    """out[0] = -inf, out[step (i + 1)] = log sum_(j <= i) e^(x[step j]). Checked by the caller: x is not NaN, x <= 1."""
-    cdef double top = 0, total = 0, rest = 0, term, old, v, scale
+
+cdef inline void add(Sum *s, double v, double factor) noexcept nogil:
+    """Add factor e^v, factor >= 0."""
+    cdef double term, old, scale
+    if v > s.top + 1 or (s.total == 0 and v > -INFINITY):
+        # the first term, or one that outgrows the sum's unit
+        term = ceil(v)
+        scale = exp(s.top - term) if s.total > 0 else 0
+        s.total *= scale
+        s.rest *= scale
+        s.top = term
+    elif s.total > E_2:
+        s.total *= PER_E
+        s.rest *= PER_E
+        s.top += 1
+    term = factor * exp(v - s.top)
+    old = s.total
+    s.total = old + term
+    s.rest += (old - s.total) + term if old >= term else (term - s.total) + old
+
+
+cdef inline double log_sum(const Sum *s) noexcept nogil:
+    return s.top + log(s.total + s.rest) if s.total > 0 else -INFINITY
+
+
+cdef void c_log_cumulate(const double *x, Py_ssize_t n, Py_ssize_t step, double start, double *out) noexcept nogil:
+    """out[step i] = log(e^start + sum_(j < i) e^(x[step j])), i <= n. Checked by the caller: x and start not NaN, <= 1."""
+    cdef Sum s = Sum(0, 0, 0)
     cdef Py_ssize_t i
-    out[0] = -INFINITY
+    add(&s, start, 1)
+    out[0] = start
     for i in range(n):
-        v = x[step * i]
-        if v > top + 1 or (total == 0 and v > -INFINITY):
-            # the first term, or one that outgrows the sum's unit
-            term = ceil(v)
-            scale = exp(top - term) if total > 0 else 0
-            total *= scale
-            rest *= scale
-            top = term
-        elif total > E_2:
-            total *= PER_E
-            rest *= PER_E
-            top += 1
-        term = exp(v - top)
-        old = total
-        total = old + term
-        rest += (old - total) + term if old >= term else (term - total) + old
-        out[step * (i + 1)] = top + log(total + rest) if total > 0 else -INFINITY
+        add(&s, x[step * i], 1)
+        out[step * (i + 1)] = log_sum(&s)
+
+
+cdef void c_log_hockey_stick(const double *x, const double *y, Py_ssize_t n, const double *eps, Py_ssize_t m,
+                             double *out) noexcept nogil:
+    """out[k] = log sum max(0, e^x - e^(eps[k] + y)). Checked by the caller: x, y finite, x - y falls, eps finite and falls."""
+    cdef Sum excess = Sum(0, 0, 0), light = Sum(0, 0, 0)
+    cdef Py_ssize_t k, at = 0
+    cdef double e, loss, last = 0
+    for k in range(m):
+        e = eps[k]
+        # what the atoms already counted gain as the threshold falls from last to e: a positive term
+        if light.total > 0 and e < last:
+            add(&excess, last + log_sum(&light), -expm1(e - last))
+        while at < n:
+            loss = x[at] - y[at]
+            if not loss > e:
+                break
+            add(&excess, x[at], -expm1(e - loss))
+            add(&light, y[at], 1)
+            at += 1
+        last = e
+        out[k] = log_sum(&excess)
+
+
+cdef inline double log_gap(const double *u, const double *c, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+    """log(e^u[j] - e^u[i]), u[i] <= u[j], c = log(1 - e^u): from whichever of the two has the smaller numbers."""
+    cdef double top, low
+    if u[j] <= c[i]:
+        top, low = u[j], u[i]
+    else:
+        top, low = c[i], c[j]
+    return top + log(-expm1(low - top)) if low < top else -INFINITY
+
+
+cdef inline bint lower(const double *u, const double *c, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+    """Whether u[j] lies below u[i], told by whichever of u and c has the smaller numbers."""
+    return u[j] < u[i] if u[i] <= c[j] else c[j] > c[i]
+
+
+cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b, const double *bc, Py_ssize_t n,
+                             Py_ssize_t *kept, double *across, double *down) noexcept nogil:
+    """Keep the vertices of the lower hull of points with e^a rising, below which and right of which all is allowed.
+
+    across[k], down[k] are the logarithms of the steps from vertex k - 1 to vertex k. Returns how many are kept.
+    Checked by the caller: not NaN, n >= 1; ac, bc the logarithms of 1 - e^a, 1 - e^b (or inf, where e^a has no such meaning).
+    """
+    cdef Py_ssize_t i, size = 1
+    cdef double da, db
+    kept[0] = 0
+    across[0] = down[0] = -INFINITY
+    for i in range(1, n):
+        if not lower(b, bc, kept[size - 1], i):
+            continue
+        da = log_gap(a, ac, kept[size - 1], i)
+        db = log_gap(b, bc, i, kept[size - 1])
+        # steeper than the step before: the point between lies above the chord
+        while size > 1 and db - da >= down[size - 1] - across[size - 1]:
+            size -= 1
+            da = log_gap(a, ac, kept[size - 1], i)
+            db = log_gap(b, bc, i, kept[size - 1])
+        kept[size], across[size], down[size] = i, da, db
+        size += 1
+    return size
 
 
 cdef int c_ratio_order(const double *log_p, const double *log_q, Py_ssize_t n) noexcept nogil:
@@ -145,15 +236,50 @@ def ratio_order(const double[::1] log_p not None, const double[::1] log_q not No
     return order
 
 
-def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not None):
-    """Return (log_alpha, log_beta), each of n + 1 knots, for atoms in the order of falling Q/P; of equal length, no NaN."""
+def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not None, double lost_p=-INFINITY,
+                   double lost_q=-INFINITY):
+    """Return log alpha, log(1 - alpha), log beta, log(1 - beta), each of n + 1 knots, for atoms in the order of falling Q/P.
+
+    lost_p, lost_q: logarithms of the masses beyond the atoms, which 1 - alpha and 1 - beta contain. Of equal length, no NaN.
+    """
     cdef Py_ssize_t n = log_p.shape[0]
-    alpha, beta = np.empty(n + 1), np.empty(n + 1)
-    cdef double[::1] a = alpha, b = beta
+    knots = np.empty((4, n + 1))
+    cdef double[:, ::1] k = knots
+    cdef double nothing = 0
+    cdef const double *p = &log_p[0] if n else &nothing
+    cdef const double *q = &log_q[0] if n else &nothing
     with nogil:
-        if n:
-            c_log_cumulate(&log_p[0], n, 1, &a[0])
-            c_log_cumulate(&log_q[n - 1], n, -1, &b[n])
-        else:
-            a[0] = b[0] = -INFINITY
-    return alpha, beta
+        c_log_cumulate(p, n, 1, -INFINITY, &k[0, 0])
+        c_log_cumulate(p + n - 1, n, -1, lost_p, &k[1, n])
+        c_log_cumulate(q + n - 1, n, -1, -INFINITY, &k[2, n])
+        c_log_cumulate(q, n, 1, lost_q, &k[3, 0])
+    return knots
+
+
+def log_hockey_stick(const double[::1] log_x not None, const double[::1] log_y not None, const double[::1] eps not None):
+    """Return log sum max(0, X - e^eps Y) for atoms in the order of falling X/Y, all finite, of equal length; eps falls."""
+    cdef Py_ssize_t n = log_x.shape[0], m = eps.shape[0]
+    value = np.empty(m)
+    cdef double[::1] out = value
+    cdef double nothing = 0
+    cdef const double *x = &log_x[0] if n else &nothing
+    cdef const double *y = &log_y[0] if n else &nothing
+    if m:
+        with nogil:
+            c_log_hockey_stick(x, y, n, &eps[0], m, &out[0])
+    return value
+
+
+def lower_hull(const double[::1] a not None, const double[::1] a_rest not None, const double[::1] b not None,
+               const double[::1] b_rest not None):
+    """Return (kept, across, down): the vertices of the lower hull and the logarithms of the steps between them.
+
+    Of equal length >= 1, a rising, no NaN; a_rest, b_rest the logarithms of 1 - e^a, 1 - e^b.
+    """
+    cdef Py_ssize_t n = a.shape[0], size
+    places, steps = np.empty(n, dtype=np.intp), np.empty((2, n))
+    cdef Py_ssize_t[::1] kept = places
+    cdef double[:, ::1] s = steps
+    with nogil:
+        size = c_lower_hull(&a[0], &a_rest[0], &b[0], &b_rest[0], n, &kept[0], &s[0, 0], &s[1, 0])
+    return places[:size].copy(), steps[0, 1:size].copy(), steps[1, 1:size].copy()

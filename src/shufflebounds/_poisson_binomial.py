@@ -23,6 +23,10 @@ DIRECT_DEPTH = 600.0    # -log of the smallest product that may appear in it: no
 MAX_TRIALS = 2.0**53
 
 
+class WideWindowError(ValueError):
+    """A window would hold more values than its caller can use."""
+
+
 def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> Floats | float:
     r"""Logarithm of the Poisson-binomial probability mass function.
 
@@ -516,7 +520,7 @@ def bits_window(
         table, start = _trim(table, below, above, log_tail)
         first, width = shift + first + start, table.size
     if width > most:
-        raise ValueError(
+        raise WideWindowError(
             f"the window of log_tail={log_tail:g} would hold about {width:.3g} values, more than {most}: raise log_tail or "
             "take fewer users"
         )

@@ -97,6 +97,42 @@ def real_array(
     return array
 
 
+def orders(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Return value as a non-empty array of Renyi orders in [1, inf], or raise ValueError."""
+    array = floats(name, value, "a number >= 1, or inf", copy=True)
+    unlimited = array == math.inf
+    real_array(name, np.where(unlimited, 1.0, array), 1)
+    return array
+
+
+def log_values(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Return value as a non-empty float array of logarithms of probabilities, <= 0 or -inf, or raise ValueError."""
+    given = _array(name, value, "a number <= 0")
+    if given.dtype.kind != "f":
+        return real_array(name, value, -math.inf, 0)
+    # -inf is welcome, which the check of finite numbers would refuse
+    return np.where(given == -np.inf, -np.inf, real_array(name, np.where(given == -np.inf, -1.0, given), -math.inf, 0))
+
+
+def log_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the logarithms of the knots of a trade-off function, alpha rising and beta falling, or raise ValueError."""
+    alpha, beta = log_values("log_alpha", log_alpha), log_values("log_beta", log_beta)
+    if alpha.ndim != 1 or beta.shape != alpha.shape:
+        raise ValueError(f"log_beta has shape {beta.shape}, log_alpha {alpha.shape}: both must be 1-D and agree")
+    for name, array, back, word in (("log_alpha", alpha, alpha[1:] < alpha[:-1], "falls"),
+                                    ("log_beta", beta, beta[1:] > beta[:-1], "rises")):
+        if back.any():
+            at = int(np.argmax(back))
+            raise ValueError(f"{name} {word} from {shown(float(array[at]))} to {shown(float(array[at + 1]))} at entry {at + 1}: "
+                             f"it must be {'non-decreasing' if word == 'falls' else 'non-increasing'}")
+    above = np.exp(alpha) + np.exp(beta) > 1 + 1e-9
+    if above.any():
+        at = int(np.argmax(above))
+        raise ValueError(f"log_beta holds {shown(float(beta[at]))} where log_alpha is {shown(float(alpha[at]))}: "
+                         "alpha + beta must be <= 1")
+    return alpha, beta
+
+
 def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     """Return value as an int in low..high (whole floats such as 1e6 are welcome), or raise ValueError."""
     text = f"an integer in {low}..{'2**53' if high == MAX_COUNT else high}"
@@ -112,6 +148,15 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     if not exact or not low <= whole <= high or isinstance(number, str):
         raise ValueError(f"{name}={value!r} must be {text}")
     return whole
+
+
+def whole_array(name: str, value: ArrayLike, low: int = -MAX_COUNT, high: int = MAX_COUNT) -> NDArray[np.int64]:
+    """Return value as a non-empty array of whole numbers in low..high (floats such as 1e6 are welcome), or raise ValueError."""
+    array = real_array(name, value, low, high)
+    odd = array[array != np.floor(array)]
+    if odd.size:
+        raise ValueError(f"{name} holds {shown(float(odd.flat[0]))}: every entry must be a whole number")
+    return array.astype(np.int64)
 
 
 def zeros_and_ones(name: str, value: ArrayLike, shape: tuple[int, ...], text: str) -> NDArray[np.float64]:

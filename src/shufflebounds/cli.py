@@ -12,13 +12,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from shufflebounds import _budgets_command, _published_command, shuffle
+from shufflebounds import _budgets_command, _curve_command, _published_command, mechanisms, shuffle
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.profile import Bound, PrivacyProfile
 
@@ -35,6 +35,18 @@ class Mechanism:
     options: dict[str, str]
     defaults: dict[str, Any]
     calibrate: Callable[..., PrivacyProfile] | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
+    """The constructor's names of options that are called otherwise, as `--eps` is the question."""
+
+    def make(self, given: dict[str, Any]) -> PrivacyProfile:
+        """Return the profile with the given options."""
+        try:
+            return self.build(**{self.renamed.get(name, name): value for name, value in given.items()})
+        except ValueError as problem:
+            for option, name in self.renamed.items():
+                if str(problem).startswith(f"{name}="):
+                    raise ValueError(str(problem).replace(name, option, 1)) from None
+            raise
 
     def required(self, name: str) -> bool:
         """Return whether the option must be given."""
@@ -65,6 +77,51 @@ MECHANISMS: dict[str, Mechanism] = {
         {"users": "number of users", "flip": "probability of flipping a bit", "ones": "how many others hold 1, or worst"},
         {"ones": "worst"},
         shuffle.ShuffledBits.calibrate,
+    ),
+    "randomized-response": Mechanism(
+        mechanisms.RandomizedResponse,
+        {"budget": "the mechanism's own eps, in nats", "upper": "largest value"},
+        {"upper": 1.0},
+        renamed={"budget": "eps"},
+    ),
+    "laplace": Mechanism(
+        mechanisms.LaplaceMechanism,
+        {"scale": "scale of the noise", "sensitivity": "the most by which neighbouring values differ"},
+        {"sensitivity": 1.0},
+        mechanisms.LaplaceMechanism.from_eps,
+    ),
+    "gaussian": Mechanism(
+        mechanisms.GaussianMechanism,
+        {"sigma": "standard deviation of the noise", "sensitivity": "the most by which neighbouring values differ"},
+        {"sensitivity": 1.0},
+        mechanisms.GaussianMechanism.from_dp,
+    ),
+    "geometric": Mechanism(
+        mechanisms.GeometricMechanism,
+        {
+            "budget": "the noise's own eps without truncation, in nats",
+            "sensitivity": "the most by which neighbouring whole numbers differ",
+            "bound": "largest size of the noise",
+        },
+        {"sensitivity": 1, "bound": None},
+        mechanisms.GeometricMechanism.from_dp,
+        renamed={"budget": "eps"},
+    ),
+    "discrete-gaussian": Mechanism(
+        mechanisms.DiscreteGaussianMechanism,
+        {"sigma": "parameter of the noise", "sensitivity": "the most by which neighbouring whole numbers differ"},
+        {"sensitivity": 1},
+    ),
+    "rappor": Mechanism(
+        mechanisms.Rappor,
+        {
+            "f": "share of permanent noise",
+            "p": "chance of a one where the permanent bit is 1",
+            "q": "chance of a one where it is 0",
+            "hashes": "bits that a value sets",
+            "bits": "bits of the filter",
+        },
+        {"p": 1.0, "q": 0.0, "hashes": 1, "bits": None},
     ),
     "real-sum": Mechanism(
         shuffle.RealSum,
@@ -123,8 +180,9 @@ def _parse(option: str, text: str) -> int | float | str:
 
 def _add_mechanisms(
     command: argparse.ArgumentParser, names: Iterable[str], extra: dict[str, str], *, parameters: bool
-) -> None:
+) -> list[argparse.ArgumentParser]:
     """Give the command one sub-command a mechanism, with the mechanism's options and the extra ones."""
+    subs: list[argparse.ArgumentParser] = []
     choices = command.add_subparsers(dest="mechanism", required=True, metavar="MECHANISM", parser_class=_Parser)
     for name in names:
         mechanism = MECHANISMS[name]
@@ -143,6 +201,8 @@ def _add_mechanisms(
             )
         sub.add_argument("--json", action="store_true", help="print JSON for tools")
         sub.add_argument("--explain", action="store_true", help="print the theorem and the neighbour relation")
+        subs.append(sub)
+    return subs
 
 
 def _calibration_options(mechanism: Mechanism) -> dict[str, str]:
@@ -167,6 +227,10 @@ def _parser() -> argparse.ArgumentParser:
     ready = [name for name, mechanism in MECHANISMS.items() if mechanism.calibrate is not None]
     _add_mechanisms(calibrate_command, ready, eps | delta, parameters=False)
 
+    curve_command = commands.add_parser("curve", help="the trade-off function or delta(eps), as a picture or a table")
+    for sub in _add_mechanisms(curve_command, MECHANISMS, {}, parameters=True):
+        _curve_command.add_arguments(sub, partial(_parse, ""))
+
     text = "eps of users who each have a local budget of their own"
     _budgets_command.add_arguments(commands.add_parser("personalized", help=text, description=text), partial(_parse, ""))
 
@@ -184,8 +248,13 @@ def _both(answer: Callable[[Bound], float]) -> dict[str, float]:
     return {side: answer(side) for side in SIDES}
 
 
-def _parameters(profile: PrivacyProfile) -> dict[str, Any]:
-    return {f.name: getattr(profile, f.name) for f in fields(profile) if f.init}  # type: ignore[arg-type]
+def _parameters(profile: PrivacyProfile, mechanism: Mechanism | None = None) -> dict[str, Any]:
+    names = {old: new for new, old in mechanism.renamed.items()} if mechanism else {}
+    return {
+        names.get(f.name, f.name): getattr(profile, f.name)
+        for f in fields(profile)  # type: ignore[arg-type]
+        if f.init
+    }
 
 
 def _accuracy(profile: Any) -> dict[str, dict[str, float]]:
@@ -207,7 +276,7 @@ def _report(
     """Return everything that is known of one answer, in the order in which it is printed."""
     return {
         "mechanism": name,
-        "parameters": {**(_parameters(profile) if parameters is None else parameters), **asked},
+        "parameters": {**(_parameters(profile, MECHANISMS[name]) if parameters is None else parameters), **asked},
         **answers,
         "theorem": profile.theorem,
         "neighbours": profile.neighbours,
@@ -254,7 +323,7 @@ def _print(report: dict[str, Any], arguments: argparse.Namespace) -> None:
             sides = report[key]
             print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")
     rows = [("mechanism", report["mechanism"])]
-    rows += [(name.replace("_", "-"), _shown(value)) for name, value in report["parameters"].items()]
+    rows += [(name.replace("_", "-"), _shown(value)) for name, value in report["parameters"].items() if value is not None]
     rows += [(name.replace("_", "-"), f"{value:.6g}") for name, value in report.get("accuracy", {}).items()]
     print(_table(rows))
     if arguments.explain:
@@ -280,7 +349,7 @@ def _answer(arguments: argparse.Namespace) -> None:
         }
         asked = {f"target_{name}": value for name, value in asked.items()}
     else:
-        profile = mechanism.build(**given)
+        profile = mechanism.make(given)
         if arguments.command == "epsilon":
             asked = {"delta": arguments.delta}
             answers = {"epsilon": _both(lambda side: profile.epsilon(arguments.delta, bound=side))}
@@ -291,6 +360,21 @@ def _answer(arguments: argparse.Namespace) -> None:
                 "log_delta": _both(lambda side: profile.log_delta(arguments.eps, bound=side)),
             }
     _print(_report(arguments.mechanism, profile, asked, answers), arguments)
+
+
+def _curve(arguments: argparse.Namespace) -> None:
+    """Write one mechanism's curve into a file."""
+    _curve_command.check_out(arguments.out, arguments.points)
+    mechanism = MECHANISMS[arguments.mechanism]
+    profile = mechanism.build(**{name: getattr(arguments, name) for name in mechanism.options})
+    report = _report(arguments.mechanism, profile, {}, {})
+    _curve_command.write(profile, arguments, report, _json)
+    if arguments.json:
+        print(_json({**report, "out": arguments.out}))
+        return
+    print(f"wrote {arguments.out}")
+    if arguments.explain:
+        print(_table([("theorem", report["theorem"]), ("neighbours", report["neighbours"])]))
 
 
 def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
@@ -313,7 +397,7 @@ def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
             raise ValueError(f"{place}: {option} is missing, which {name} needs")
     delta = given.pop("delta")
     try:
-        profile = mechanism.build(**given)
+        profile = mechanism.make(given)
         answers = {"epsilon": _both(lambda side: profile.epsilon(delta, bound=side))}
     except ValueError as problem:
         raise ValueError(f"{place}: {problem}") from None
@@ -341,7 +425,7 @@ def _deployments(arguments: argparse.Namespace) -> None:
         return
     rows = [("name", "mechanism", "parameters", "eps (upper)", "eps (lower)")]
     for report in reports:
-        parameters = ", ".join(f"{key}={_shown(value)}" for key, value in report["parameters"].items())
+        parameters = ", ".join(f"{key}={_shown(value)}" for key, value in report["parameters"].items() if value is not None)
         sides = [_outward(report["epsilon"][side], side) for side in SIDES]
         rows.append((report["name"], report["mechanism"], parameters, *sides))
     print(_table(rows))
@@ -381,6 +465,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "deployments":
             _deployments(arguments)
+        elif arguments.command == "curve":
+            _curve(arguments)
         elif arguments.command == "published":
             _published(arguments)
         elif arguments.command == "personalized":

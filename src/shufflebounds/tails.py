@@ -2,9 +2,11 @@
 
 ``binom_logpmf``, ``binom_logcdf`` and ``binom_logsf`` are NumPy ufuncs over compiled kernels: they broadcast, take
 ``out=`` and ``where=``, and follow scipy.special in that they answer NaN outside the domain. The other functions validate
-their arguments once and raise ValueError. ``sf`` is Pr[X > k] throughout.
+their arguments once and raise ValueError. ``sf`` is Pr[X > k] in the exact laws; the two closed bounds, ``chernoff_logsf`` and
+``bounded_difference_logsf``, are of Pr[S >= k].
 """
 
+from shufflebounds._chernoff import bounded_difference_logsf, chernoff_logsf
 from shufflebounds._compound_binomial import compound_binom_logcdf, compound_binom_logpmf, compound_binom_logsf
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._poisson_binomial import (
@@ -18,6 +20,8 @@ __all__ = [
     "binom_logcdf",
     "binom_logpmf",
     "binom_logsf",
+    "bounded_difference_logsf",
+    "chernoff_logsf",
     "compound_binom_logcdf",
     "compound_binom_logpmf",
     "compound_binom_logsf",

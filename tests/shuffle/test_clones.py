@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from fractions import Fraction
+from itertools import pairwise, product
 
 import mpmath
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shufflebounds.shuffle import Clones, StrongerClones
+from shufflebounds.shuffle import Clones, PersonalizedClones, StrongerClones
 from tests.errors import distance, log_of, reference, to_decimal
 
 KINDS = {"clones": Clones, "stronger": StrongerClones}
@@ -278,3 +279,50 @@ def test_bad_parameters(kind, field, value):
     good = {"users": 10, "local_eps": 1.0}
     with pytest.raises(ValueError, match=rf"^{field}\b.*(integer|number|in \(0, 700\])"):
         kind(**(good | {field: value}))
+
+
+def law_of_closer_values(d_eps0, eps0, eps):
+    """Return the two-sided step of the sum that bounds delta for values a distance d apart: (value, chance), exactly."""
+    v, tau = mpmath.exp(-mpmath.mpf(d_eps0)), mpmath.tanh(mpmath.mpf(eps) / 2)
+    chance = mpmath.exp(-mpmath.mpf(eps0)) / (1 + v)
+    return [((1 - v) - tau * (1 + v), chance), (-(1 - v) - tau * (1 + v), chance), (mpmath.mpf(0), 1 - 2 * chance)]
+
+
+@pytest.mark.parametrize("eps0", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.9])
+def test_values_closer_than_the_range_rise_in_the_convex_order(eps0, share):
+    """The step that the docstring of StrongerClones argues with: same mean, E(Y - c)+ rising with the distance."""
+    eps = share * eps0
+    grid = [law_of_closer_values(d * eps0, eps0, eps) for d in (0.05, 0.3, 0.6, 0.95, 1.0) if d > share]
+    means = [sum(y * chance for y, chance in law) for law in grid]
+    assert max(means) - min(means) < mpmath.mpf(10) ** -13
+    for c in (-2, -1, -0.4, -0.1, -0.01, 0, 0.01, 0.1, 0.4, 1):
+        values = [sum(max(y - c, mpmath.mpf(0)) * chance for y, chance in law) for law in grid]
+        assert all(near <= far + mpmath.mpf(10) ** -13 for near, far in pairwise(values))
+
+
+@pytest.mark.parametrize("users", [1, 2, 3, 7, 50, 1000])
+@pytest.mark.parametrize("eps0", [0.5, 2.0])
+def test_laplace_values_closer_than_the_range(users, eps0):
+    """Values a distance d apart: fewer clones but closer laws; the bound at distance 1 covers them."""
+    for share in (0.02, 0.3, 0.7, 0.95):
+        eps = share * eps0
+        whole = StrongerClones(users, eps0).log_delta(eps)
+        for d in (0.1, 0.5, 0.9, 0.999):
+            rate = math.exp(-eps0) / (1 + math.exp(-d * eps0))
+            closer = PersonalizedClones(1 / (math.exp(d * eps0) + 1), [rate], counts=[users - 1])
+            assert closer.log_delta(eps, bound="lower") <= whole
+
+
+@pytest.mark.parametrize("users", [1, 2, 4])
+@pytest.mark.parametrize(("d", "eps0", "eps"), [(0.5, 1.0, 0.25), (1.0, 2.0, 0.5), (0.25, 2.0, 0.25)])
+def test_sum_of_steps_is_the_bound(users, d, eps0, eps):
+    law = law_of_closer_values(d * eps0, eps0, eps)
+    mean = mpmath.mpf(0)
+    for steps in product(law, repeat=users):
+        total = sum(y for y, _ in steps)
+        mean += max(total, mpmath.mpf(0)) * mpmath.fprod(chance for _, chance in steps)
+    exact = (1 + mpmath.exp(eps)) * mpmath.exp(eps0) / (2 * users) * mean
+    rate = math.exp(-eps0) / (1 + math.exp(-d * eps0))
+    bound = PersonalizedClones(1 / (math.exp(d * eps0) + 1), [rate] if users > 1 else [0.0], counts=[max(users - 1, 1)])
+    assert abs(bound.log_delta(eps) - mpmath.log(exact)) < 1e-11

@@ -1,10 +1,20 @@
 from libc.stdint cimport uint64_t
 
-# Knots of a trade-off function. Errors: the header of _tradeoff.pyx.
+# Trade-off functions of two laws. Errors: the header of _tradeoff.pyx.
 
-# out[0] = -inf, out[step (i + 1)] = log sum_(j <= i) e^(x[step j]), i < n; step -1 walks x and out downwards from where
-# they point. The caller has checked: no NaN, x <= 1.
-cdef void c_log_cumulate(const double *x, Py_ssize_t n, Py_ssize_t step, double *out) noexcept nogil
+# out[step i] = log(e^start + sum_(j < i) e^(x[step j])), i <= n; step -1 walks x and out downwards from where they point.
+# The caller has checked: x and start are not NaN and <= 1.
+cdef void c_log_cumulate(const double *x, Py_ssize_t n, Py_ssize_t step, double start, double *out) noexcept nogil
+
+# out[k] = log sum max(0, e^x - e^(eps[k] + y)). The caller has checked: x, y finite, x - y falls, eps finite and falls.
+cdef void c_log_hockey_stick(const double *x, const double *y, Py_ssize_t n, const double *eps, Py_ssize_t m,
+                             double *out) noexcept nogil
+
+# The vertices of the lower hull of the points (e^a, e^b), of which there are as many as is returned, and the logarithms of the
+# steps that lead to them; ac, bc are the logarithms of 1 - e^a, 1 - e^b. The caller has checked: a rises, n >= 1, no NaN; kept,
+# across and down have room for n.
+cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b, const double *bc, Py_ssize_t n,
+                             Py_ssize_t *kept, double *across, double *down) noexcept nogil
 
 # 1 where Q/P never rises along the atoms, -1 where it never falls, 0 otherwise. The caller has checked: no NaN, no atom with
 # both logarithms -inf.

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal, overload
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds.profile._roots import solve
+from shufflebounds.losses import Composer, Listed, Release
+from shufflebounds.profile._dual import curve, gdp_mu
+from shufflebounds.profile._least import least
+from shufflebounds.profile._numbers import EXP_SLACK, SIDES, Bound, FloatArray, Numbers
+from shufflebounds.profile._outputs import Outputs
+from shufflebounds.profile._renyi import renyi
+from shufflebounds.profile._samples import Samples
+from shufflebounds.tradeoff import Tradeoff
 
 if TYPE_CHECKING:
     from shufflebounds.profile._pair import DominatingPair
 
-__all__ = ["Bound", "FloatArray", "PrivacyProfile"]
-
-Bound = Literal["upper", "lower"]
-FloatArray = NDArray[np.float64]
-
-_SIDES = ("lower", "upper")
-_EXP_SLACK = 4 * np.finfo(float).eps
+__all__ = ["Bound", "Composition", "FloatArray", "PrivacyProfile"]
 
 
-class PrivacyProfile(ABC):
+class PrivacyProfile(Numbers, Outputs):
     r"""A privacy profile, the function :math:`\delta(\varepsilon)` of a mechanism, enclosed on both sides.
 
     .. math:: \delta(\varepsilon) = \max_{(P, Q)} \sum_y \max(0, P(y) - e^\varepsilon Q(y))
@@ -43,141 +45,11 @@ class PrivacyProfile(ABC):
     theorem: ClassVar[str]
     neighbours: ClassVar[str]
 
-    @abstractmethod
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
+    _convex: ClassVar[bool] = True
+    """Whether the documented delta is convex, rather than a minimum of several."""
 
-    def _pure_epsilon(self) -> float:
-        """Return the least eps with delta(eps) = 0, or inf; at or above its exact value."""
-        return math.inf
-
-    @overload
-    def log_delta(self, eps: float, *, bound: Bound = ...) -> float: ...
-    @overload
-    def log_delta(self, eps: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
-    def log_delta(self, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""Natural logarithm of :math:`\delta(\varepsilon)`, relatively accurate where delta itself underflows.
-
-        Parameters
-        ----------
-        eps : float or array_like
-            Privacy loss in nats, finite and >= 0.
-        bound : {"upper", "lower"}
-            "upper" is never below the exact value of the quantity that the class documents, "lower" never above.
-
-        Returns
-        -------
-        float or ndarray
-            The chosen bound of log delta, of the shape of `eps`; -inf where delta is 0.
-
-        Raises
-        ------
-        ValueError
-            If `eps` is negative, not finite or empty, or `bound` is neither word.
-        """
-        side = _SIDES.index(_validate.choice("bound", bound, _SIDES))
-        array = _validate.real_array("eps", eps, 0)
-        value = np.minimum(self._log_delta(array.ravel())[side], 0.0).reshape(array.shape)
-        return value if array.ndim else float(value)
-
-    @overload
-    def delta(self, eps: float, *, bound: Bound = ...) -> float: ...
-    @overload
-    def delta(self, eps: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
-    def delta(self, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""The least :math:`\delta` for which the mechanism is (eps, delta)-differentially private.
-
-        Parameters
-        ----------
-        eps : float or array_like
-            Privacy loss in nats, finite and >= 0.
-        bound : {"upper", "lower"}
-            The side of the exact value on which the answer lies.
-
-        Returns
-        -------
-        float or ndarray
-            The chosen bound of delta in [0, 1], of the shape of `eps`. Where delta is positive but below the smallest double
-            the upper bound is that double, never 0; use :meth:`log_delta` there.
-
-        Raises
-        ------
-        ValueError
-            If `eps` is negative, not finite or empty, or `bound` is neither word.
-        """
-        value = np.asarray(self.log_delta(eps, bound=bound))
-        if bound == "upper":
-            out = np.where(value == -np.inf, 0.0, np.nextafter(np.exp(value) * (1 + _EXP_SLACK), np.inf))
-        else:
-            out = np.nextafter(np.exp(value) * (1 - _EXP_SLACK), -np.inf)
-        out = np.clip(out, 0.0, 1.0)
-        return out if out.ndim else float(out)
-
-    @overload
-    def epsilon(self, delta: float, *, bound: Bound = ...) -> float: ...
-    @overload
-    def epsilon(self, delta: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
-    def epsilon(self, delta: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""The least :math:`\varepsilon` for which the mechanism is (eps, delta)-differentially private.
-
-        Parameters
-        ----------
-        delta : float or array_like
-            Failure probability in [0, 1]; 0 asks for pure differential privacy.
-        bound : {"upper", "lower"}
-            "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`, so the mechanism has
-            (eps, delta) whatever the rounding of the search. "lower": an eps at which the lower bound of delta still
-            reaches `delta`, so the mechanism has no smaller one.
-
-        Returns
-        -------
-        float or ndarray
-            The chosen bound in nats, of the shape of `delta`; inf where no finite eps serves (delta = 0 without pure
-            differential privacy).
-
-        Raises
-        ------
-        ValueError
-            If `delta` lies outside [0, 1] or is empty, or `bound` is neither word.
-
-        Notes
-        -----
-        Brent's method on the square root of -log delta, which is nearly linear in eps, then outward steps until the
-        evaluated bound is on its side.
-        """
-        _validate.choice("bound", bound, _SIDES)
-        array = _validate.real_array("delta", delta, 0, 1)
-        out = np.array([self._epsilon(float(d), bound) for d in array.ravel()]).reshape(array.shape)
-        return out if out.ndim else float(out)
-
-    def _epsilon(self, delta: float, bound: Bound) -> float:
-        """Return eps(delta) for one delta in [0, 1]."""
-        pure = self._pure_epsilon()
-        if delta == 0:
-            return pure if bound == "upper" else self._last_positive(pure)
-        # past delta by what delta() adds on the way back from the logarithm, so that delta(epsilon(d)) <= d holds exactly
-        outward = -1 if bound == "upper" else 1
-        reach = delta * (1 + outward * 4 * _EXP_SLACK) + outward * 1e-323
-        target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0
-        if delta == 1:
-            target = 0.0
-        side = _SIDES.index(bound)
-
-        def log_delta(eps: float) -> float:
-            return min(0.0, float(self._log_delta(np.array([eps]))[side][0]))
-
-        return solve(log_delta, target, pure, upper=bound == "upper")
-
-    def _last_positive(self, pure: float) -> float:
-        """Return an eps with positive delta as near below the pure value as the kernels can tell."""
-        if not math.isfinite(pure):
-            return pure
-        eps = pure
-        step = np.finfo(float).eps
-        while eps > 0 and self._log_delta(np.array([eps]))[0][0] == -math.inf:
-            eps = max(0.0, eps - pure * step)
-            step *= 2
-        return float(eps)
+    _one_pair: ClassVar[bool] = False
+    """Whether delta is the hockey stick of one pair of laws, the same in both orders."""
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the ordered pairs (P, Q) whose hockey sticks have `delta` as their maximum.
@@ -193,3 +65,381 @@ class PrivacyProfile(ABC):
             If the guarantee is not a maximum over listed pairs.
         """
         raise TypeError(f"{type(self).__name__} is not given by a list of pairs")
+
+    def _listed_pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the pairs, or none where there is no list of them."""
+        try:
+            return self.pairs()
+        except TypeError:
+            return ()
+
+    @property
+    def _sampling(self) -> float:
+        """How far apart delta is sampled for a curve, in normal quantiles: the dearer delta, the further."""
+        return 0.01
+
+    def _effort(self, rtol: float, most: int) -> tuple[float, int]:
+        """Return how far apart the sides of mu and of a Renyi divergence may stay, relatively, and the most evaluations."""
+        return (rtol, most) if self._sampling < 0.1 else (0.01 * self._sampling, 2**8)
+
+    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
+        """Return samples of H(Q||P) and of H(P||Q), where the guarantee is that of a pair (P, Q)."""
+        step = max(self._sampling, least_step)
+        both = Samples(self._log_delta, self._pure_epsilon(), step, convex=self._convex)
+        return both, both
+
+    def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
+        r"""Return a curve beside the trade-off function of the mechanism.
+
+        .. math:: f(\alpha) = \inf_{(P, Q)} T(P, Q)(\alpha),
+
+        the least error of the second kind that a test of level alpha has on any pair of neighbours. Where the pairs are not
+        listed (:meth:`pairs`), f is the curve that belongs to delta,
+        :math:`\sup_{\varepsilon \ge 0} \max\{1 - \delta - e^\varepsilon \alpha,\; e^{-\varepsilon}(1 - \delta - \alpha)\}`.
+
+        Parameters
+        ----------
+        bound : {"lower", "upper"}
+            "lower", the guarantee: nowhere above f. "upper": nowhere below f.
+
+        Returns
+        -------
+        Tradeoff
+            "lower" has the delta of the mechanism, at least, at every eps, and may be composed. An infimum of several curves
+            need not be convex: "lower" is then its convex hull, and "upper" the infimum itself.
+
+        Raises
+        ------
+        ValueError
+            If `bound` is neither word.
+
+        Notes
+        -----
+        Lines of the upper delta at some hundred eps enclose f from below; from above its convexity does, with the lines through
+        neighbouring values. Where no class says otherwise, the deltas of the two sides are about
+        :math:`10^{-4} |\log\delta|` apart, relatively, or as far as those of :meth:`delta` itself; beyond
+        :math:`\alpha = e^{-50}` the sides part further, and f(0) is met where there is pure privacy only.
+
+        References
+        ----------
+        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 2.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> clones = shuffle.StrongerClones(users=10**6, local_eps=4.0)
+        >>> below, above = clones.tradeoff(), clones.tradeoff(bound="upper")
+        >>> print(f"{below.beta(0.05):.7f}", bool(below.beta(0.05) <= above.beta(0.05)))
+        0.9489427 True
+        """
+        upper = _validate.choice("bound", bound, SIDES) == "upper"
+        return self._tradeoff(upper)
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        """Return a curve nowhere below the exact one, or nowhere above it."""
+        pairs = self._listed_pairs()
+        if pairs:
+            return least([pair._tradeoff(upper) for pair in pairs], upper=upper)
+        return curve(*self._samples(), upper=upper)
+
+    def gdp_mu(self, *, bound: Bound = "upper") -> float:
+        r"""Return the least :math:`\mu` for which the mechanism is :math:`\mu`-Gaussian differentially private.
+
+        .. math:: \mu = \sup_\alpha\; \Phi^{-1}(1 - \alpha) - \Phi^{-1}(f(\alpha))
+
+        Parameters
+        ----------
+        bound : {"upper", "lower"}
+            The side of the exact value on which the answer lies.
+
+        Returns
+        -------
+        float
+            inf where the supports of a pair differ: no Gaussian curve lies below then. The upper bound is inf, too, where nothing
+            finite can be proven, as without pure privacy.
+
+        Raises
+        ------
+        ValueError
+            If `bound` is neither word.
+
+        Notes
+        -----
+        A Gaussian curve is convex, so the corners of a piecewise linear curve decide. The two curves of :meth:`tradeoff` are
+        refined where they leave mu open, until the sides are 1e-7 apart, relatively, where delta is that well known.
+
+        References
+        ----------
+        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 2.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> print(f"{shuffle.ShuffledBits(users=100, flip=0.29).gdp_mu():.9f}")
+        0.111388484
+        >>> shuffle.BinomialNoise(trials=100, prob=0.5).gdp_mu()
+        inf
+        """
+        upper = _validate.choice("bound", bound, SIDES) == "upper"
+        return self._gdp_mu(upper)
+
+    def _gdp_mu(self, upper: bool) -> float:
+        """Return mu, from above or below."""
+        pairs = self._listed_pairs()
+        if pairs:
+            return max(pair._gdp_mu(upper) for pair in pairs)
+        return gdp_mu(*self._samples(0.05), upper, *self._effort(1e-7, 1500))
+
+    @overload
+    def rdp(self, order: float, *, bound: Bound = ...) -> float: ...
+    @overload
+    def rdp(self, order: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
+    def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
+        r"""Return the Renyi divergence of the worst pair, both orders of a pair counted.
+
+        .. math:: D_a(P \| Q) = \frac{1}{a-1} \log \sum_y P(y)^a Q(y)^{1-a}
+
+        Parameters
+        ----------
+        order : float or array_like
+            a >= 1: 1 asks for the Kullback-Leibler divergence, inf for the maximal one (pure differential privacy).
+        bound : {"upper", "lower"}
+            The side of the exact value on which the answer lies. Where the pairs are not listed the value is that of one pair with
+            the whole of delta as its profile, which is at least that of any pair of the mechanism.
+
+        Returns
+        -------
+        float or ndarray
+            In nats, of the shape of `order`; inf where the supports of a pair differ, and as an upper bound where nothing finite
+            can be proven.
+
+        Raises
+        ------
+        ValueError
+            If `order` is below 1, NaN or empty, or `bound` is neither word.
+
+        Notes
+        -----
+        :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`, with delta enclosed by straight
+        lines in :math:`e^t` between adaptively chosen t: all terms are positive. The sides are 1e-6 apart, relatively, or as far
+        as those of delta.
+
+        References
+        ----------
+        Sason, I., Verdu, S. f-divergence inequalities, 2016 (the integral).
+
+        Mironov, I. Renyi differential privacy, 2017.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> bits = shuffle.ShuffledBits(users=100, flip=0.25, ones=0)
+        >>> [f"{v:.5f}" for v in bits.rdp([1, 2, 8])]
+        ['0.00674', '0.01361', '0.05768']
+        """
+        upper = _validate.choice("bound", bound, SIDES) == "upper"
+        array = _validate.orders("order", order)
+        value = self._rdp(array.ravel(), upper).reshape(array.shape)
+        return value if array.ndim else float(value)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        """Return the largest divergences, from above or below; orders in [1, inf]."""
+        pairs = self._listed_pairs()
+        if pairs:
+            return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))
+        reverse, own = self._samples(0.05)
+        pure = self._pure_epsilon()
+        largest = pure if upper else self._last_positive(pure)
+        rtol, most = self._effort(1e-6, 2**13)
+        return np.array([renyi(own, reverse, float(a), upper, rtol, most) if a < math.inf else largest for a in orders])
+
+    def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
+        """Return the profile of this mechanism and the others, all released.
+
+        Parameters
+        ----------
+        *others : PrivacyProfile
+            Mechanisms with fresh randomness of their own; each may be chosen in view of the releases before it.
+        rtol : float
+            The grid of losses is refined until the two sides of eps are so close, relatively, or it holds some 2**20 points;
+            in [1e-12, 0.1].
+
+        Returns
+        -------
+        Composition
+            Enclosed on both sides.
+
+        Raises
+        ------
+        TypeError
+            If one of the others is not a profile.
+        ValueError
+            If `rtol` lies outside its range. From the questions asked of the result: if no transform within 2**22 points would
+            do, with its size.
+
+        Examples
+        --------
+        >>> from shufflebounds.shuffle import BinomialNoise
+        >>> both = BinomialNoise(10**4, 0.5).compose(BinomialNoise(10**6, 0.5))
+        >>> print(f"{both.epsilon(1e-6):.4f} {both.epsilon(1e-6, bound='lower'):.4f}")
+        0.0714 0.0714
+        """
+        return Composition(((self, 1), *((other, 1) for other in others)), rtol)
+
+    def self_compose(self, times: int, *, rtol: float = 1e-5) -> Composition:
+        """Return the profile of that many releases of this mechanism.
+
+        Parameters
+        ----------
+        times : int
+            Number of releases, 1 to 2**53.
+        rtol : float
+            As for :meth:`compose`.
+
+        Returns
+        -------
+        Composition
+            Enclosed on both sides.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range.
+
+        Examples
+        --------
+        >>> from shufflebounds.shuffle import BinomialNoise
+        >>> many = BinomialNoise(10**4, 0.5).self_compose(100)
+        >>> print(f"{many.epsilon(1e-6):.5f} {many.epsilon(1e-6, bound='lower'):.5f}")
+        0.83412 0.83412
+        """
+        return Composition(((self, times),), rtol)
+
+    def _listed(self) -> Listed | None:
+        """Return the outcomes of the one pair that this profile stands for, where they can be listed."""
+        return None
+
+    def _lattice(self) -> tuple[float, float] | None:
+        """Return anchor and spacing of a lattice near which the heaviest losses lie."""
+        return None
+
+    def _release(self) -> Release:
+        """Return what composition needs: on the whole line of eps the larger of the two directions."""
+        stick = self._log_delta
+        return Release(stick, stick, self._pure_epsilon(), self._listed(), self._lattice())
+
+
+def _single_pairs(profile: PrivacyProfile) -> tuple[PrivacyProfile, ...]:
+    """Return profiles of single pairs that neighbours realise: what composes from below."""
+    if profile._one_pair:
+        return (profile,)
+    try:
+        return profile.pairs()
+    except TypeError:
+        return ()
+
+
+@dataclass(frozen=True)
+class Composition(PrivacyProfile):
+    r"""Several mechanisms released on the same data, each with fresh randomness, enclosed on both sides.
+
+    .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\Bigl(\bigotimes_j P_j^{\otimes r_j} \Big\|
+        \bigotimes_j Q_j^{\otimes r_j}\Bigr)
+
+    Made by :meth:`PrivacyProfile.compose` and :meth:`PrivacyProfile.self_compose`.
+
+    Parameters
+    ----------
+    factors : sequence of (PrivacyProfile, int)
+        The mechanisms, each with its number of releases; compositions among them are taken apart and equal mechanisms
+        counted together.
+    rtol : float
+        The grid is refined until the sides of eps are so close, relatively, or it holds some 2**20 points; in [1e-12, 0.1].
+
+    Notes
+    -----
+    Directions. A :class:`DominatingPair` stands for itself: pairs compose in the order given, one-sided. Any other profile is
+    a maximum over both orders of its neighbours. From above every release takes, at each eps of the whole line, the larger
+    one, so the bound holds for adaptive choice of mechanisms and data; nothing is lost where the two orders agree. From below
+    all releases take the same entry of their ``pairs()``, the best one. A profile that lists no pairs bounds the
+    composition from below by what a single release leaks.
+
+    Method. See :doc:`/composition`: losses on a grid, by connecting the dots above and merging outcomes below, tilted to eps
+    and raised to their powers by FFT. Errors are relative to delta at any depth. Losses that share a lattice, such as those of
+    randomized response, are exact on it.
+
+    References
+    ----------
+    Doroshenko, V. et al. Connect the Dots: Tighter Discrete Approximations of Privacy Loss Distributions. PoPETs 2022.
+
+    Koskela, A., Jälkö, J., Honkela, A. Computing Tight Differential Privacy Guarantees Using FFT. AISTATS 2020.
+
+    Examples
+    --------
+    >>> from shufflebounds.shuffle import BinomialNoise
+    >>> BinomialNoise(10**4, 0.5).self_compose(3).compose(BinomialNoise(10**4, 0.5))
+    Composition(factors=((BinomialNoise(trials=10000, prob=0.5), 4),), rtol=1e-05)
+    """
+
+    factors: tuple[tuple[PrivacyProfile, int], ...]
+    rtol: float = 1e-5
+
+    theorem: ClassVar[str] = "composition: hockey stick of the product of the factors' dominating pairs"
+    neighbours: ClassVar[str] = "those of the factors, all on the same data"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rtol", _validate.real("rtol", self.rtol, 1e-12, 0.1))
+        flat: list[tuple[PrivacyProfile, int]] = []
+        for profile, times in self.factors:
+            count = _validate.integer("times", times, 1)
+            if not isinstance(profile, PrivacyProfile):
+                raise TypeError(f"{profile!r} must be a PrivacyProfile to be composed")
+            parts = profile.factors if isinstance(profile, Composition) else ((profile, 1),)
+            for part, number in parts:
+                same = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), None)
+                before = 0 if same is None else flat[same][1]
+                total = _validate.integer("times", before + number * count, 1)
+                if same is None:
+                    flat.append((part, total))
+                else:
+                    flat[same] = (part, total)
+        if not flat:
+            raise ValueError("factors must not be empty: give at least one mechanism")
+        object.__setattr__(self, "factors", tuple(flat))
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        # the laws already composed stay behind
+        return type(self), (self.factors, self.rtol)
+
+    @cached_property
+    def _composer(self) -> Composer:
+        above = [(profile._release(), times) for profile, times in self.factors]
+        singles = [_single_pairs(profile) for profile, _ in self.factors]
+        matched = {len(pairs) for pairs in singles}
+        count = 0 if 0 in matched else min(matched - {1}, default=1)
+        below = []
+        for i in range(count):
+            side = []
+            for (profile, times), (release, _), pairs in zip(self.factors, above, singles):
+                pair = pairs[i] if len(pairs) > 1 else pairs[0]
+                # the same object, so that both sides ask for its values once
+                side.append((release if pair is profile else pair._release(), times))
+            below.append(side)
+        return Composer(above, below, self.rtol)
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if len(self.factors) == 1 and self.factors[0][1] == 1:
+            return self.factors[0][0]._log_delta(eps)
+        pure = self._pure_epsilon()
+        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+        for i, e in enumerate(eps):
+            if e < pure:
+                lower[i], upper[i] = self._composer.bounds(float(e))
+        # no release takes away what another leaked
+        for profile, _ in self.factors:
+            lower = np.maximum(lower, profile._log_delta(eps)[0])
+        return np.minimum(lower, upper), upper
+
+    def _pure_epsilon(self) -> float:
+        total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
+        return math.nextafter(total * (1 + EXP_SLACK), math.inf) if total > 0 else 0.0

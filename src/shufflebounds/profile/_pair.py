@@ -11,10 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds.profile._base import FloatArray, PrivacyProfile
-from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.losses import Listed, Release
+from shufflebounds.profile._base import Bound, FloatArray, PrivacyProfile
+from shufflebounds.profile._dual import curve
+from shufflebounds.profile._samples import Samples
+from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
 __all__ = ["DominatingPair"]
+
+_LISTED_ERROR = 1e-12
+"""Of mu and of Renyi divergences of listed laws: the entries themselves are rounded logarithms."""
 
 
 class DominatingPair(PrivacyProfile):
@@ -33,6 +39,9 @@ class DominatingPair(PrivacyProfile):
             The pair (Q, P).
         """
 
+    def _opposite(self) -> DominatingPair:
+        return self.reverse()
+
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return this pair alone.
 
@@ -43,12 +52,30 @@ class DominatingPair(PrivacyProfile):
         """
         return (self,)
 
-    @abstractmethod
-    def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
-        r"""Return a curve at or below the trade-off function :math:`T(P, Q)`, which rejects P.
+    @property
+    def _disjoint(self) -> bool:
+        """Whether some outcome is possible under one law only."""
+        return False
+
+    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
+        reverse, step = self.reverse(), max(self._sampling, least_step)
+        pure, back = self._pure_epsilon(), reverse._pure_epsilon()
+        return Samples(reverse._log_delta, back, step), Samples(self._log_delta, pure, step)
+
+    def _listed_pairs(self) -> tuple[DominatingPair, ...]:
+        # its own answers, not those of a list
+        return ()
+
+    def _release(self) -> Release:
+        return Release(self._log_delta, self.reverse()._log_delta, self._pure_epsilon(), self._listed(), self._lattice())
+
+    def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
+        r"""Return a curve beside the trade-off function :math:`T(P, Q)`, which rejects P.
 
         Parameters
         ----------
+        bound : {"lower", "upper"}
+            "lower": nowhere above T(P, Q); "upper": nowhere below.
         log_tail : float
             Natural logarithm of the mass that may be left out on each side of a window, in [-1e6, -1]. Listed laws are taken
             whole, whatever it is.
@@ -56,14 +83,15 @@ class DominatingPair(PrivacyProfile):
         Returns
         -------
         Tradeoff
-            Exact but for what is left out: every atom stands in it with at most its mass under P and at most its mass under
-            Q. No test becomes harder by that, so the curve lies nowhere above the true one. For a sum of bits the masses are
-            lowered by their error bound, some 1e-12, relatively.
+            Up to 2**17 atoms exact but for what is left out: every atom stands in it with at most ("upper": at least) its mass
+            under P and at most its mass under Q. No test becomes harder by that, so the curve lies nowhere above the true one.
+            For a sum of bits the masses are lowered by their error bound, some 1e-12, relatively. Beyond, corners are chosen:
+            the deltas of the two sides are about :math:`10^{-4} |\log\delta|` apart, relatively, at any number of atoms.
 
         Raises
         ------
         ValueError
-            If `log_tail` lies outside its range, or the window would hold more than 2**24 atoms.
+            If `bound` is neither word, or `log_tail` lies outside its range.
 
         Examples
         --------
@@ -72,6 +100,22 @@ class DominatingPair(PrivacyProfile):
         >>> print(f"{curve.beta(0.05):.9f}")
         0.940223229
         """
+        upper = _validate.choice("bound", bound, ("lower", "upper")) == "upper"
+        return self._tradeoff(upper, _validate.real("log_tail", log_tail, -1e6, -1))
+
+    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
+        exact = self._exact_curve(upper, log_tail)
+        return exact if exact is not None else curve(*self._samples(), upper=upper)
+
+    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
+        """Return the curve of the listed atoms, or None where they are too many."""
+        return None
+
+    def _gdp_mu(self, upper: bool) -> float:
+        return math.inf if self._disjoint else super()._gdp_mu(upper)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        return np.full(orders.size, math.inf) if self._disjoint else super()._rdp(orders, upper)
 
     @staticmethod
     def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> DominatingPair:
@@ -116,9 +160,29 @@ class _ListedPair(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.log_q, self.log_p)
 
-    def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
-        _validate.real("log_tail", log_tail, -1e6, -1)
+    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff:
         return Tradeoff.from_pmfs(self.log_p, self.log_q)
+
+    def _gdp_mu(self, upper: bool) -> float:
+        if self._missing() or self.reverse()._missing():
+            return super()._gdp_mu(upper)
+        mu = Tradeoff.from_pmfs(self.log_p, self.log_q).gdp_mu()
+        return mu if upper or mu == math.inf else max(0.0, mu * (1 - _LISTED_ERROR) - _LISTED_ERROR)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if self._missing() or self.reverse()._missing():
+            return super()._rdp(orders, upper)
+        value = np.asarray(renyi_divergence(self.log_p, self.log_q, orders))
+        if upper:
+            return np.minimum(value + _LISTED_ERROR * (1 + value), self._pure_epsilon())
+        with np.errstate(invalid="ignore"):
+            return np.where(value < np.inf, np.maximum(value - _LISTED_ERROR * (1 + value), 0.0), np.inf)
+
+    def _listed(self) -> Listed:
+        missing = self._missing()
+        return Listed.of(
+            np.array(self.log_p), np.array(self.log_q), log_lost=math.log(missing) if missing else -math.inf
+        )
 
     def _losses(self) -> tuple[FloatArray, FloatArray]:
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 _ROOT_RTOL = 1e-13
 
 
-def solve(log_delta: Callable[[float], float], target: float, pure: float, *, upper: bool) -> float:
-    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing."""
+def solve(log_delta: Callable[[float], float], target: float, pure: float, *, upper: bool, cap: float = 1e6) -> float:
+    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing, inf where that is above cap."""
     # scipy.optimize takes half a second to import: only who asks for eps pays
     from scipy.optimize import brentq
 
@@ -30,7 +30,7 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
         step = -1.1 * at_high / slope if slope > 0 else math.inf
         low, at_low = high, at_high
         high = min(pure, high + min(max(step, 0.01 * high), 3 * high))
-        if high > 1e6:
+        if high > cap:
             return math.inf
         at_high = excess(high)
     eps = float(brentq(excess, low, high, xtol=1e-300, rtol=_ROOT_RTOL)) if at_high > 0 else high

@@ -33,6 +33,25 @@ from shufflebounds.published.personalized import (
     liu2024_weight_laplace,
     liu2024_weight_rr,
 )
+from shufflebounds.published.survey import (
+    das2022_above_threshold_eps,
+    das2022_gaussian_sigma,
+    das2022_hoeffding,
+    das2022_numeric_sparse_accuracy,
+    das2022_numeric_sparse_answer,
+    das2022_numeric_sparse_eps,
+    das2022_numeric_sparse_scale,
+    das2022_point_rounding,
+    das2022_triangle_delta,
+)
+from shufflebounds.published.survey_histograms import (
+    das2022_laplace_max_square,
+    das2022_point_sum_tradeoff,
+    das2022_sparse_gaussian_eps,
+    das2022_sparse_moment,
+    das2022_sum_error,
+    das2022_synthetic_rho,
+)
 from shufflebounds.published.zhilyaev import zhilyaev_deviation, zhilyaev_flip, zhilyaev_flip_root, zhilyaev_flip_zeros
 from shufflebounds.published.zhilyaev_reports import (
     zhilyaev_fakes_per_bin,
@@ -62,6 +81,21 @@ __all__ = [
     "cheu2019_fixed_set",
     "clones_apple",
     "clones_closed_form",
+    "das2022_above_threshold_eps",
+    "das2022_gaussian_sigma",
+    "das2022_hoeffding",
+    "das2022_laplace_max_square",
+    "das2022_numeric_sparse_accuracy",
+    "das2022_numeric_sparse_answer",
+    "das2022_numeric_sparse_eps",
+    "das2022_numeric_sparse_scale",
+    "das2022_point_rounding",
+    "das2022_point_sum_tradeoff",
+    "das2022_sparse_gaussian_eps",
+    "das2022_sparse_moment",
+    "das2022_sum_error",
+    "das2022_synthetic_rho",
+    "das2022_triangle_delta",
     "liu2024_delta",
     "liu2024_gaussian_rate",
     "liu2024_laplace_rate",

@@ -270,9 +270,16 @@ class _Guarantee(PrivacyProfile):
     parameters: dict[str, Any]
     target: int | None
 
+    # a minimum of convex bounds is not convex
+    _convex: ClassVar[bool] = False
+
     neighbours: ClassVar[str] = (
         "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
     )
+
+    @property
+    def _sampling(self) -> float:
+        return 0.1
 
     @property
     def users(self) -> int:
@@ -361,6 +368,10 @@ class OfEveryUser(_Guarantee):
     )
 
     _seen: list[int] = field(default_factory=list, init=False)
+
+    @property
+    def _sampling(self) -> float:
+        return 0.3
 
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))

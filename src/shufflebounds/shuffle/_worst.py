@@ -21,15 +21,17 @@ BATCH = 8
 
 
 def maximum(
-    enclose: Callable[[NDArray[np.int64], NDArray[np.int64]], tuple[FloatArray, FloatArray]], count: int
+    enclose: Callable[[NDArray[np.int64], NDArray[np.int64]], tuple[FloatArray, FloatArray]], count: int, loose: float = 0.0
 ) -> tuple[float, float]:
     """Return a lower and an upper bound of max over m = 0..count-1 of f(m) (logarithms).
 
     ``enclose(m, removed)`` bounds from both sides the value at m with so many users removed, and
     f(m + j) <= value(m, removed=B) for 0 <= j <= B: one evaluation bounds a whole interval m..m+B from above. Best-first:
-    split the interval with the largest bound until that bound is within a tolerance of the best single value found.
+    split the interval with the largest bound until that bound is within a tolerance of the best single value found, `loose` times
+    the logarithm more than usual.
     """
-    rtol = RTOL if count > SMALL else SMALL_RTOL
+    least = RTOL if count > SMALL else SMALL_RTOL
+    rtol = least
     best_low = best_high = -np.inf
     heap: list[tuple[float, int, int]] = [(-np.inf, 0, count - 1)]
     while heap and -heap[0][0] > best_high + rtol:
@@ -48,6 +50,7 @@ def maximum(
         single = len(split)
         best_low = max(best_low, float(lows[single:].max()))
         best_high = max(best_high, float(highs[single:].max()))
+        rtol = least + loose * (1 - best_high) if best_high > -np.inf else least
         for (first, last), bound in zip(split, highs[:single]):
             if last > first:
                 heapq.heappush(heap, (-float(bound), first, last))

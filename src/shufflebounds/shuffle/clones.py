@@ -10,13 +10,18 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._core import _compound
+from shufflebounds._core import _binomial, _compound, _tradeoff
 from shufflebounds.profile import FloatArray, PrivacyProfile
+from shufflebounds.profile._least import rounded
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Clones", "StrongerClones"]
 
 MAX_LOCAL_EPS = 700.0
 """Beyond it e^eps leaves the range of a double; the local guarantee is void long before."""
+
+MOST_LISTED = 512
+"""Up to so many users all outcomes of the clone pair are listed for a curve."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class _UniformClones(PrivacyProfile):
     local_eps: float
 
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
+    _one_pair: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
@@ -55,6 +61,35 @@ class _UniformClones(PrivacyProfile):
     def _pure_epsilon(self) -> float:
         return self.local_eps
 
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        if self.users > MOST_LISTED:
+            return super()._tradeoff(upper)
+        laws = self._listed_laws()
+        error = 1e-13 - 64 * np.finfo(float).eps * np.where(laws > -np.inf, laws, 0.0)
+        if not upper:
+            return Tradeoff._of(*(laws - error))
+        place = np.argsort(laws[0] - laws[1], kind="stable")
+        knots = _tradeoff.tradeoff_knots(*(law[place] for law in np.minimum(laws + error, 0.0)))
+        return rounded(knots[0], knots[2], upper=True)
+
+    def _listed_laws(self) -> FloatArray:
+        """Return the logarithms of both laws of (number of clones, ones among the messages), for all outcomes."""
+        clones = np.arange(self.users, dtype=np.float64)
+        outcomes = np.arange(2, self.users + 2)
+        counts = np.repeat(clones, outcomes)
+        ones = np.arange(counts.size) - np.repeat(np.cumsum(outcomes) - outcomes, outcomes)
+        log_count = _binomial.binom_logpmf(clones, float(self.users - 1), self._rate())[counts.astype(np.int64)]
+        stay, step = (_binomial.binom_logpmf(k, counts, 0.5) for k in (ones, ones - 1))
+        keep = -math.log1p(math.exp(-self.local_eps))
+        return np.array([log_count + np.logaddexp(zero + stay, one + step)
+                         for zero, one in ((keep - self.local_eps, keep), (keep, keep - self.local_eps))])
+
+    @property
+    def _sampling(self) -> float:
+        # a value of delta costs some 20 sqrt(n rate) steps of 5 ns
+        clones = self.users * self._rate()
+        return 0.01 if clones < 1e7 else 0.03 if clones < 1e9 else 0.2 if clones < 1e11 else 0.5
+
 
 @dataclass(frozen=True)
 class Clones(_UniformClones):
@@ -80,6 +115,10 @@ class Clones(_UniformClones):
     of the formula above, which is an upper bound of the privacy loss of any pure eps0-LDP randomizer that all users share.
     The sum runs over the clones that matter, about 20 sqrt(n e^-eps0) of them, each in a few nanoseconds; the two sides
     are a few 1e-12 apart, relatively, or some ulp of the logarithm where that is coarser; their middle is good to 1e-13.
+
+    Up to 512 users a trade-off curve has all vertices of the pair, to 1e-12. Beyond, its sides are enclosed by delta, a relative
+    1e-3 apart in delta = 1e-6 up to 1e7 clones, 1e-2 up to 1e9; further out, where each value of delta takes long, the gap grows
+    to 0.1 (1e12 users).
 
     References
     ----------
@@ -117,10 +156,16 @@ class StrongerClones(_UniformClones):
     Notes
     -----
     Proven where every output law satisfies :math:`R_x \ge (R_0 + R_1)/(e^{\varepsilon_0}+1)` pointwise, :math:`R_0, R_1`
-    being the target's two laws: binary and k-ary randomized response and the Laplace mechanism on [0, 1], among others.
-    For an arbitrary eps0-LDP randomizer it is **conjectural**: the paper's second version carries an erratum (the proof of
-    Lemma 3.5 fails), no counterexample is known, and :class:`Clones` is the proven fallback. Binary randomized response
-    attains it for suitable data.
+    being the target's two laws: binary and k-ary randomized response, among others, and the Laplace mechanism on [0, 1] for the
+    values 0 and 1 of the target. Of two values a distance d < 1 apart fewer clones are split off,
+    :math:`R_x \ge e^{-\varepsilon_0} (R_a + R_b)/(1 + v)`, :math:`v = e^{-d\varepsilon_0}`, but the bound that follows is never
+    larger. It is :math:`\tfrac{1 + e^\varepsilon}{2n} e^{\varepsilon_0}\, \mathrm{E}(\sum_{i \le n} Y_i)_+` of independent
+    :math:`Y_i = (1-v) X_i - \tanh(\varepsilon/2) (1+v) |X_i|` with :math:`X_i = \pm 1` of chance
+    :math:`e^{-\varepsilon_0}/(1+v)` each and 0 otherwise, and 0 from :math:`\varepsilon = d\varepsilon_0` on. Below, as v
+    falls, the mean of :math:`Y_i` stays and :math:`\mathrm{E}(Y_i - c)_+` rises for every c, so :math:`Y_i` and with it the sum
+    rises in the convex order. For an arbitrary eps0-LDP randomizer it is **conjectural**: the paper's second version carries an
+    erratum (the proof of Lemma 3.5 fails), no counterexample is known, and :class:`Clones` is the proven fallback. Binary
+    randomized response attains it for suitable data.
 
     Neighbours, sides and cost are those of :class:`Clones`.
 

@@ -32,15 +32,35 @@ class _ShiftedBinomial(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
-    def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
+    @property
+    def _disjoint(self) -> bool:
+        return True
+
+    @property
+    def _sampling(self) -> float:
+        return 0.005
+
+    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
         # B + 1 against B is B' against B' + 1 for the number B' of zeros; a flip of chance 0 adds nothing to one, 1 to the other
         one, zero = (1 - self.prob, self.prob) if self.shifted_first else (self.prob, 1 - self.prob)
         held = np.full(1 if self.trials else 0, float(self.trials))
-        return curve_of_sum(held * 0 + one, held * 0 + zero, held, -math.inf, 0.0, log_tail)
+        return curve_of_sum(held * 0 + one, held * 0 + zero, held, -math.inf, 0.0, log_tail, upper=upper)
+
+    def _lattice(self) -> tuple[float, float] | None:
+        anchor, spacing = _middle_losses(self.trials, self.prob)
+        return ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))
         return value - error, value + error
+
+
+def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
+    """Loss of the likeliest outcome of (B, B + 1) and its distance from the next."""
+    trials = max(trials, 1)
+    k = min(max(1, math.floor((trials + 1) * prob)), trials)
+    loss = math.log((trials - k + 1) / k * (prob / (1 - prob)))
+    return loss, math.log1p(1 / k) - math.log1p(-1 / (trials - k + 1)) if k < trials else math.log1p(1 / k)
 
 
 @dataclass(frozen=True)
@@ -110,6 +130,13 @@ class BinomialNoise(PrivacyProfile, ErrorLaw):
         sides = [pair._log_delta(eps) for pair in self.pairs()]
         return np.maximum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
 
+    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+        # fair bits are symmetric: one pair, the same in both orders
+        return (self,) if self.prob == 0.5 else self.pairs()
+
+    def _lattice(self) -> tuple[float, float] | None:
+        return _middle_losses(self.trials, self.prob) if self.trials else None
+
     @classmethod
     def calibrate(cls, eps: float, delta: float, prob: float = 0.5) -> Self:
         """Return the mechanism with the fewest trials whose upper delta at `eps` is at most `delta`.
@@ -178,12 +205,9 @@ class BinomialNoise(PrivacyProfile, ErrorLaw):
         ValueError
             If `values` is empty or holds anything but whole numbers, or `rng` is no generator.
         """
-        counts = _validate.real_array("values", values, -_validate.MAX_COUNT, _validate.MAX_COUNT)
-        if (counts != np.floor(counts)).any():
-            odd = counts[counts != np.floor(counts)].flat[0]
-            raise ValueError(f"values holds {_validate.shown(odd)}: every entry must be a whole number")
+        counts = _validate.whole_array("values", values)
         noise = _validate.generator(rng).binomial(self.trials, self.prob, size=counts.shape)
-        return counts.astype(np.int64) + noise
+        return counts + noise
 
     def estimate(self, messages: ArrayLike) -> float | FloatArray:
         """Return the unbiased estimates of the counts behind released ones: minus the mean noise.

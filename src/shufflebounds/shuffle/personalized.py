@@ -121,6 +121,10 @@ class PersonalizedClones(PrivacyProfile):
         shift = math.log(self.scale)
         return sides[:, 0] + shift - slack, sides[:, 1] + shift + slack
 
+    @property
+    def _sampling(self) -> float:
+        return 0.05
+
     def _local_eps(self) -> float:
         return math.log1p(-self.weight) - math.log(self.weight)
 
@@ -215,6 +219,12 @@ class PersonalizedClones(PrivacyProfile):
 
         Notes
         -----
+        The rates are those for the values 0 and 1 of the target. For two values a distance d apart they are
+        :math:`(1+e^{-\varepsilon_1})/(1+e^{-d\varepsilon_1})` times as large, and the weight is
+        :math:`1/(e^{d\varepsilon_1}+1)`: the bound that follows is smaller at any number of users where all budgets agree
+        (proof: :class:`StrongerClones`) and, by its exponent, for many users; for few users of different budgets that is
+        checked, not proven.
+
         The user with the largest budget is rarely the worst: far out, narrow noise reaches nowhere, so a user with a small
         budget is hidden by the users near it only. T is found by a search; every T gives a proven bound.
 

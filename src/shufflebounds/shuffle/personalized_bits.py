@@ -76,10 +76,10 @@ class _PersonalPair(DominatingPair):
         sides = [self.law.sides(self.budget, float(e)) for e in eps]
         return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
 
-    def tradeoff(self, *, log_tail: float = -100.0) -> Tradeoff:
+    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
         log_keep = -math.log1p(math.exp(-self.budget))
         # the law of the reversed pair has the names 0 and 1 exchanged, and with them the order of the sums
-        return curve_of_sum(*self.law.arrays, log_keep - self.budget, log_keep, log_tail)
+        return curve_of_sum(*self.law.arrays, log_keep - self.budget, log_keep, log_tail, upper=upper)
 
     def _pure_epsilon(self) -> float:
         return math.nextafter(self.budget, math.inf)
@@ -232,6 +232,25 @@ class PersonalizedBits(PrivacyProfile):
             return np.maximum(first[0], second[0]), np.maximum(first[1], second[1])
         sides = [_everyone(self.local_eps, self.bits, float(e)) for e in eps]
         return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+
+    def _side(self, upper: bool) -> PrivacyProfile:
+        """Return what stands above or below the privacy loss over all data."""
+        below, above = self._enclosing
+        return above if upper else below
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        # more privacy loss is a lower curve
+        return super()._tradeoff(upper) if self.bits is not None else self._side(not upper)._tradeoff(upper)
+
+    def _gdp_mu(self, upper: bool) -> float:
+        return super()._gdp_mu(upper) if self.bits is not None else self._side(upper)._gdp_mu(upper)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        return super()._rdp(orders, upper) if self.bits is not None else self._side(upper)._rdp(orders, upper)
+
+    @property
+    def _sampling(self) -> float:
+        return 0.3
 
     def _pure_epsilon(self) -> float:
         budget = self.local_eps.max() if self.target is None else self.local_eps[self.target]

@@ -1,36 +1,35 @@
-"""The trade-off function of two listed laws, piecewise linear between knots in logarithms."""
+"""The trade-off function, and the ways to make one: from lists, knots, delta, or by a formula."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._core import _tradeoff
+from shufflebounds.tradeoff._answers import Answers
+from shufflebounds.tradeoff._closed import Gaussian, Laplace
+from shufflebounds.tradeoff._dual import envelope
+from shufflebounds.tradeoff._form import FloatArray
+from shufflebounds.tradeoff._piecewise import Piecewise
 
 __all__ = ["Tradeoff"]
 
-FloatArray = NDArray[np.float64]
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Tradeoff:
-    r"""The trade-off function of two laws, piecewise linear between knots in logarithms.
+@dataclass(frozen=True, repr=False)
+class Tradeoff(Answers):
+    r"""The trade-off function of two laws: the least error of the second kind at a given one of the first.
 
     .. math:: f(\alpha) = T(P, Q)(\alpha) = \min \{ 1 - \mathrm{E}_Q[\phi] : 0 \le \phi \le 1,\; \mathrm{E}_P[\phi] \le \alpha \}
 
-    over the tests :math:`\phi` that reject P in favour of Q. The best tests reject the atoms with the largest
-    :math:`Q/P`; the straight lines between the knots are randomised tests. Made by :meth:`from_pmfs` or
-    :meth:`~shufflebounds.DominatingPair.tradeoff`.
+    over the tests :math:`\phi` that reject P in favour of Q. The best tests reject the outcomes with the largest
+    :math:`Q/P`; for listed laws the curve is piecewise linear, and the straight lines between its knots are randomised tests.
 
-    Attributes
-    ----------
-    knots : tuple of two ndarrays, shape (knots,), read-only
-        Natural logarithms of :math:`\alpha_i`, non-decreasing from -inf, and of :math:`\beta_i = f(\alpha_i)`, non-increasing
-        to -inf. Beyond the last :math:`\alpha_i` f is 0.
+    Made by :meth:`from_pmfs`, :meth:`from_knots` and :meth:`from_log_delta` (piecewise linear), by :meth:`gaussian`,
+    :meth:`laplace`, :meth:`approximate` and :meth:`randomized_response`, or by
+    :meth:`~shufflebounds.DominatingPair.tradeoff`. Two curves are equal when their knots or their parameters are.
 
     See Also
     --------
@@ -51,15 +50,8 @@ class Tradeoff:
     [1.0, 0.25, 0.166666666667, 0.0]
     """
 
-    knots: tuple[FloatArray, FloatArray]
-    _atoms: tuple[FloatArray, FloatArray]
-    _lost: tuple[float, float]
-
-    def __repr__(self) -> str:
-        return f"Tradeoff(<{self.knots[0].size} knots>)"
-
-    @classmethod
-    def from_pmfs(cls, log_p: ArrayLike, log_q: ArrayLike) -> Self:
+    @staticmethod
+    def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> Tradeoff:
         r"""Return :math:`T(P, Q)` of two listed laws on the same atoms.
 
         Parameters
@@ -90,159 +82,257 @@ class Tradeoff:
         >>> f.beta(0.0), f.beta(0.25), f.beta(0.5)
         (1.0, 0.25, 0.0)
         """
-        return cls._of(*_validate.log_pmfs(log_p, log_q))
+        return Tradeoff._of(*_validate.log_pmfs(log_p, log_q))
 
-    @classmethod
-    def _of(cls, log_p: FloatArray, log_q: FloatArray) -> Self:
+    @staticmethod
+    def _of(log_p: FloatArray, log_q: FloatArray) -> Tradeoff:
         """Return the curve of two checked lists, either of which may lack mass."""
-        shared = (log_p > -np.inf) & (log_q > -np.inf)
-        lost = (_left_out(log_p, ~shared), _left_out(log_q, ~shared))
-        if not shared.all():
-            log_p, log_q = log_p[shared], log_q[shared]
-        # copies: the caller's arrays may change
-        atoms = (np.array(log_p, order="C"), np.array(log_q, order="C"))
-        order = _tradeoff.ratio_order(*atoms)
-        if order == -1:
-            atoms = (atoms[0][::-1].copy(), atoms[1][::-1].copy())
-        elif order == 0:
-            place = _tradeoff.ratio_argsort(*atoms)
-            atoms = (atoms[0][place], atoms[1][place])
-        log_alpha, log_beta = (np.minimum(knots, 0.0, out=knots) for knots in _tradeoff.tradeoff_knots(*atoms))
-        return cls._frozen((log_alpha, log_beta), atoms, lost)
+        return Tradeoff(Piecewise.of(log_p, log_q))
 
-    @classmethod
-    def _frozen(
-        cls, knots: tuple[FloatArray, FloatArray], atoms: tuple[FloatArray, FloatArray], lost: tuple[float, float]
-    ) -> Self:
-        for array in (*knots, *atoms):
-            array.setflags(write=False)
-        return cls(knots, atoms, lost)
-
-    @overload
-    def log_beta(self, log_alpha: float) -> float: ...
-    @overload
-    def log_beta(self, log_alpha: ArrayLike) -> float | FloatArray: ...
-    def log_beta(self, log_alpha: ArrayLike) -> float | FloatArray:
-        r"""Natural logarithm of :math:`f(\alpha)` at :math:`\alpha = e^{\text{log\_alpha}}`.
+    @staticmethod
+    def from_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> Tradeoff:
+        r"""Return the curve of straight lines through given knots, convex or not.
 
         Parameters
         ----------
-        log_alpha : float or array_like
-            Natural logarithm of the error of the first kind, <= 0; -inf asks for f(0).
-
-        Returns
-        -------
-        float or ndarray
-            Of the shape of `log_alpha`; -inf where f is 0.
-
-        Raises
-        ------
-        ValueError
-            If `log_alpha` is positive, NaN or empty.
-
-        Notes
-        -----
-        Between knots :math:`f = (1 - t) \beta_i + t \beta_{i+1}` with both weights formed directly, by ``expm1`` of differences of
-        logarithms, and added as logarithms.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from shufflebounds.tradeoff import Tradeoff
-        >>> f = Tradeoff.from_pmfs([-1e5, 0.0], [0.0, -1e5])
-        >>> f.log_beta(-1e5 - np.log(2)), f.log_beta(-1e5), f.log_beta(-1.0)
-        (-0.6931471805615919, -100000.0, -100000.45867514539)
-        """
-        given = np.asarray(log_alpha)
-        if given.dtype.kind == "f":
-            # -inf is welcome, which the check of finite numbers would refuse
-            array = _validate.real_array("log_alpha", np.where(given == -np.inf, -1.0, given), -np.inf, 0)
-            array = np.where(given == -np.inf, -np.inf, array)
-        else:
-            array = _validate.real_array("log_alpha", log_alpha, -np.inf, 0)
-        value = self._interpolate(array.ravel()).reshape(array.shape)
-        return value if value.ndim else float(value)
-
-    def _interpolate(self, x: FloatArray) -> FloatArray:
-        log_alpha, log_beta = self.knots
-        left = np.searchsorted(log_alpha, x, side="right") - 1
-        right = np.minimum(left + 1, log_alpha.size - 1)
-        on_first, beyond = x == -np.inf, left == right
-        inside = ~(on_first | beyond)
-        out = np.where(on_first, log_beta[left], -np.inf)
-        x, left, right = x[inside], left[inside], right[inside]
-        # (alpha_right - alpha) and (alpha - alpha_left), both over alpha_right
-        to_right = -np.expm1(x - log_alpha[right])
-        from_left = np.exp(x - log_alpha[right]) * -np.expm1(log_alpha[left] - x)
-        with np.errstate(divide="ignore"):
-            value = np.logaddexp(np.log(to_right) + log_beta[left], np.log(from_left) + log_beta[right])
-        # rounding leaves the segment by an ulp at most
-        out[inside] = np.clip(value - np.log(to_right + from_left), log_beta[right], log_beta[left])
-        return out
-
-    @overload
-    def beta(self, alpha: float) -> float: ...
-    @overload
-    def beta(self, alpha: ArrayLike) -> float | FloatArray: ...
-    def beta(self, alpha: ArrayLike) -> float | FloatArray:
-        r"""The least error of the second kind, :math:`f(\alpha)`.
-
-        Parameters
-        ----------
-        alpha : float or array_like
-            Error of the first kind, in [0, 1].
-
-        Returns
-        -------
-        float or ndarray
-            In [0, 1], of the shape of `alpha`. Below 1e-300 use :meth:`log_beta`.
-
-        Raises
-        ------
-        ValueError
-            If `alpha` lies outside [0, 1] or is empty.
-        """
-        array = _validate.real_array("alpha", alpha, 0, 1)
-        with np.errstate(divide="ignore"):
-            value = np.exp(self._interpolate(np.log(array.ravel()))).reshape(array.shape)
-        return value if value.ndim else float(value)
-
-    def advantage(self) -> float:
-        r"""The most a test gains over guessing, :math:`\max_\alpha 1 - \alpha - f(\alpha)`: the total variation distance.
-
-        Returns
-        -------
-        float
-            In [0, 1]; :math:`\sum_y \max(0, Q(y) - P(y))`, a sum of positive terms. Mass that the curve left out counts in full.
-        """
-        log_p, log_q = self._atoms
-        gains = log_q > log_p
-        total = float((np.exp(log_q[gains]) * -np.expm1(log_p[gains] - log_q[gains])).sum())
-        return min(1.0, self._lost[1] + total)
-
-    def inverse(self) -> Self:
-        r"""Return the trade-off function of the pair in the other order, :math:`T(Q, P)`: the inverse function of f.
+        log_alpha : array_like, shape (knots,)
+            Natural logarithms of the errors of the first kind, non-decreasing, <= 0; -inf is :math:`\alpha = 0`.
+        log_beta : array_like, shape (knots,)
+            Natural logarithms of the errors of the second kind, non-increasing, <= 0; no knot lies above
+            :math:`\beta = 1 - \alpha` by more than 1e-9.
 
         Returns
         -------
         Tradeoff
-            The same knots with alpha and beta exchanged.
+            Level left of the first knot, 0 from the last on, and the lower value where two knots share their alpha: at or below
+            any trade-off function that lies at or above the lines between the knots. Give both ends, (0, f(0)) and (f = 0), to
+            set them otherwise.
+
+        Raises
+        ------
+        ValueError
+            If the shapes differ, an entry is NaN or positive, the order is wrong, or a knot lies above the diagonal.
+
+        Notes
+        -----
+        A curve that is not convex, such as the least of several, is a valid pointwise bound; `delta`, `epsilon` and
+        `advantage` are those of its convex hull, which has the same.
 
         Examples
         --------
         >>> import numpy as np
         >>> from shufflebounds.tradeoff import Tradeoff
-        >>> f = Tradeoff.from_pmfs(np.log([0.9, 0.1]), np.log([0.25, 0.75]))
-        >>> round(f.beta(0.1), 12), round(f.inverse().beta(0.25), 12)
-        (0.25, 0.1)
+        >>> f = Tradeoff.from_knots(np.log([0.1, 0.5]), np.log([0.5, 0.1]))
+        >>> f.beta([0.05, 0.3, 0.6]).round(12).tolist()
+        [0.5, 0.3, 0.0]
         """
-        (log_alpha, log_beta), (log_p, log_q) = self.knots, self._atoms
-        return self._frozen(
-            (log_beta[::-1].copy(), log_alpha[::-1].copy()), (log_q[::-1].copy(), log_p[::-1].copy()), self._lost[::-1]
-        )
+        return Tradeoff(Piecewise.through(*_validate.log_knots(log_alpha, log_beta)))
+
+    @staticmethod
+    def from_log_delta(eps: ArrayLike, log_delta: ArrayLike, log_delta_reverse: ArrayLike | None = None) -> Tradeoff:
+        r"""Return the curve that delta at a grid of eps encloses from below.
+
+        .. math:: f(\alpha) = \max_i\, \{ 0, 1 - \delta_i - e^{\varepsilon_i} \alpha, e^{-\varepsilon_i} (1 - \delta'_i - \alpha) \}
+
+        Parameters
+        ----------
+        eps : array_like, shape (grid,)
+            Privacy losses in nats, finite and >= 0, in any order.
+        log_delta : array_like, shape (grid,)
+            Natural logarithm of :math:`\delta_i`, an upper bound of :math:`H_{e^{\varepsilon_i}}(Q \| P)`; -inf where that is 0.
+        log_delta_reverse : array_like, shape (grid,), optional
+            The same for :math:`\delta'_i`, of the pair in the other order. Left out it is `log_delta`: the profile of a mechanism
+            covers both orders.
+
+        Returns
+        -------
+        Tradeoff
+            Nowhere above :math:`T(P, Q)` for any pair with such profiles, and nowhere above the maximum of the lines.
+
+        Raises
+        ------
+        ValueError
+            If the shapes differ, an entry is NaN or outside its range, or the arrays are empty.
+
+        Notes
+        -----
+        The knots are where neighbouring lines of the envelope meet. Each is rounded down onto both its lines, by a few units of
+        roundoff of the logarithms, so the straight lines between them lie below the envelope whatever the position of a knot.
+        :math:`1 - \beta` is relatively accurate on the steep half and :math:`1 - \alpha` on the flat one, as sums of positive
+        terms; a tiny :math:`\beta` on the steep half is accurate as far as log delta tells delta from 1.
+
+        Unless delta is 0 at the largest eps, f(0) < 1, and no Gaussian curve lies below.
+
+        References
+        ----------
+        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, proposition 2.5.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> f = Tradeoff.from_log_delta([1.0], [-np.inf])
+        >>> round(f.beta(0.1) / Tradeoff.randomized_response(1.0).beta(0.1), 12)
+        1.0
+        """
+        grid = _validate.real_array("eps", eps, 0)
+        sides = [_validate.log_values("log_delta", log_delta)]
+        sides.append(sides[0] if log_delta_reverse is None else _validate.log_values("log_delta_reverse", log_delta_reverse))
+        for name, side in zip(("log_delta", "log_delta_reverse"), sides):
+            if grid.ndim != 1 or side.shape != grid.shape:
+                raise ValueError(f"{name} has shape {side.shape}, eps {grid.shape}: both must be 1-D and agree")
+        order = [np.lexsort((side, grid)) for side in sides]
+        return Tradeoff(envelope(*(x[o] for o, side in zip(order, sides) for x in (grid, side))))
+
+    @staticmethod
+    def gaussian(mu: float) -> Tradeoff:
+        r"""Return the Gaussian curve :math:`G_\mu(\alpha) = \Phi(\Phi^{-1}(1 - \alpha) - \mu)`, of N(0, 1) against N(mu, 1).
+
+        Parameters
+        ----------
+        mu : float
+            Distance of the means in standard deviations, in [0, 1e6].
+
+        Returns
+        -------
+        Tradeoff
+            Exact to rounding, with relative accuracy at any depth.
+
+        Raises
+        ------
+        ValueError
+            If `mu` lies outside its range.
+
+        Notes
+        -----
+        With :math:`x = \varepsilon/\mu - \mu/2`, :math:`y = x + \mu` and Mills' ratio m,
+        :math:`\delta = \Phi(-x) (1 - m(y)/m(x))`; for small mu the last factor is an integral of a positive function.
+
+        References
+        ----------
+        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, corollary 2.13.
+
+        Examples
+        --------
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> f = Tradeoff.gaussian(1.0)
+        >>> print(f"{f.delta(1.0):.9f} {f.log_delta(1e3):.6g} {Tradeoff.gaussian(500.0).log_beta(-1e5):.9g}")
+        0.126936738 -499515 -1398.91706
+        """
+        return Tradeoff(Gaussian(_validate.real("mu", mu, 0, 1e6)))
+
+    @staticmethod
+    def laplace(eps: float) -> Tradeoff:
+        r"""Return the curve of Laplace noise, that of a law with density :math:`e^{-|x|}/2` against its shift by eps.
+
+        .. math::
+
+            f(\alpha) = 1 - e^{\varepsilon} \alpha \;\; (\alpha < e^{-\varepsilon}/2), \qquad
+            e^{-\varepsilon}/(4 \alpha) \;\; (\alpha \le 1/2), \qquad e^{-\varepsilon} (1 - \alpha)
+
+        Parameters
+        ----------
+        eps : float
+            Sensitivity over scale, the pure privacy loss in nats, finite and >= 0.
+
+        Returns
+        -------
+        Tradeoff
+            Exact to rounding.
+
+        Raises
+        ------
+        ValueError
+            If `eps` is negative or not finite.
+
+        Examples
+        --------
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> f = Tradeoff.laplace(2.0)
+        >>> round(f.delta(1.0), 12), round(f.beta(0.25), 12)
+        (0.393469340287, 0.135335283237)
+        """
+        return Tradeoff(Laplace(_validate.real("eps", eps, 0)))
+
+    @staticmethod
+    def approximate(eps: float, delta: float) -> Tradeoff:
+        r"""Return the least curve of an (eps, delta)-differentially private mechanism.
+
+        .. math:: f(\alpha) = \max \{ 0,\; 1 - \delta - e^{\varepsilon} \alpha,\; e^{-\varepsilon} (1 - \delta - \alpha) \}
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, finite and >= 0.
+        delta : float
+            Failure probability in [0, 1].
+
+        Returns
+        -------
+        Tradeoff
+            Piecewise linear; exact to rounding.
+
+        Raises
+        ------
+        ValueError
+            If `eps` or `delta` lies outside its range.
+
+        References
+        ----------
+        Wasserman, L., Zhou, S. A statistical framework for differential privacy, 2010.
+
+        Examples
+        --------
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> f = Tradeoff.approximate(1.0, 1e-5)
+        >>> f, round(f.beta(0.0), 12)
+        (Tradeoff.approximate(1.0, 1e-05), 0.99999)
+        """
+        eps, delta = _validate.real("eps", eps, 0), _validate.real("delta", delta, 0, 1)
+        kept = math.log1p(-delta) if delta < 1 else -math.inf
+        lost = math.log(delta) if delta else -math.inf
+        return Tradeoff(_three_lines(eps, kept, lost, f"approximate({eps}, {delta})"))
+
+    @staticmethod
+    def randomized_response(eps: float) -> Tradeoff:
+        r"""Return the least curve of an eps-differentially private mechanism, that of binary randomized response.
+
+        .. math:: f(\alpha) = \max \{ 1 - e^{\varepsilon} \alpha,\; e^{-\varepsilon} (1 - \alpha) \}
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, finite and >= 0.
+
+        Returns
+        -------
+        Tradeoff
+            Piecewise linear; exact to rounding.
+
+        Raises
+        ------
+        ValueError
+            If `eps` is negative or not finite.
+
+        Examples
+        --------
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> round(Tradeoff.randomized_response(1.0).advantage(), 12)
+        0.46211715726
+        """
+        eps = _validate.real("eps", eps, 0)
+        return Tradeoff(_three_lines(eps, 0.0, -math.inf, f"randomized_response({eps})"))
 
 
-def _left_out(law: FloatArray, dropped: NDArray[np.bool_]) -> float:
-    """Return the mass of the dropped atoms and what the law lacks of 1, where rounding does not explain it."""
-    missing = 1 - float(np.exp(law).sum())
-    return float(np.exp(law[dropped]).sum()) + (missing if missing > 1e-15 * law.size else 0.0)
+def _three_lines(eps: float, log_kept: float, log_lost: float, label: str) -> Piecewise:
+    """Return the curve of randomized response with mass e^log_lost apart for either law."""
+    if log_kept == -math.inf:
+        points, atoms = np.array([[-np.inf], [0.0], [-np.inf], [0.0]]), (np.empty(0), np.empty(0))
+    else:
+        big, small = log_kept - math.log1p(math.exp(-eps)), log_kept - eps - math.log1p(math.exp(-eps))
+        rest = float(np.logaddexp(log_lost, big))
+        points = np.array([
+            [-np.inf, small, log_kept], [0.0, rest, log_lost], [log_kept, small, -np.inf], [log_lost, rest, 0.0],
+        ])  # fmt: skip
+        atoms = (np.array([small, big]), np.array([big, small]))
+    return Piecewise(points, atoms, label)

@@ -284,7 +284,7 @@ def test_deep_levels():
 def test_knots_are_relatively_accurate(spread):
     rng = np.random.default_rng(int(spread))
     a, b = -spread * rng.random(400), -spread * rng.random(400)
-    alpha, beta = _tradeoff.tradeoff_knots(a, b)
+    alpha, _, beta, _ = _tradeoff.tradeoff_knots(a, b)
     with mpmath.workdps(40):
         for i in range(1, 400, 7):
             for value, part in ((alpha[i], a[:i]), (beta[i], b[i:])):
@@ -343,7 +343,6 @@ def test_the_curve_keeps_its_own_arrays():
         (lambda f: f.log_beta("x"), "log_alpha='x'"),
         (lambda f: ShuffledBits(10, 0.1).pair(0).tradeoff(log_tail=0.0), "log_tail=0"),
         (lambda f: DominatingPair.from_pmfs([0.0], [0.0]).tradeoff(log_tail=-math.inf), "log_tail=-inf"),
-        (lambda f: ShuffledBits(2**53, 0.25).pair(0).tradeoff(), "more than 16777216"),
     ],
 )
 def test_bad_input_is_named(call, message):

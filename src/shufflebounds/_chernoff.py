@@ -1,0 +1,161 @@
+"""Closed bounds of the tails of sums: Chernoff, Hoeffding, bounded differences."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._core._special import deviance
+
+__all__ = ["bounded_difference_logsf", "chernoff_logsf"]
+
+Floats = NDArray[np.float64]
+
+_INWARD = 1 - 2.0**-48      # the exponents are good to a few units of roundoff
+
+
+def chernoff_logsf(
+    k: ArrayLike, n: ArrayLike, mean: ArrayLike, *, method: Literal["kl", "hoeffding", "multiplicative"] = "kl"
+) -> float | Floats:
+    r"""Upper bound of :math:`\ln \Pr[S \ge k]`, S a sum of n independent variables in [0, 1] with average expectation `mean`.
+
+    .. math:: -n\,\mathrm{KL}(k/n \,\|\, \mu) \;\text{(kl)}, \qquad -2n(k/n-\mu)^2 \;\text{(hoeffding)}, \qquad
+        -\frac{n\mu e^2}{2+e},\; e = \frac{k}{n\mu} - 1 \;\text{(multiplicative)}
+
+    Mind the convention: this is the chance of k **or more**; the functions ``*_logsf`` of exact laws answer for more than k.
+
+    Parameters
+    ----------
+    k : array_like of float
+        Value of the sum, any real number.
+    n : array_like of float
+        Number of variables, 1 to 2**53.
+    mean : array_like of float
+        Average :math:`\mu` of the expectations, in [0, 1].
+    method : {"kl", "hoeffding", "multiplicative"}
+        "kl" is the smallest of the three.
+
+    Returns
+    -------
+    float or ndarray
+        Upper bounds of the natural logarithm, of the broadcast shape; 0 where k <= n mean, -inf where k > n. The lower tail
+        :math:`\Pr[S \le k]` is the call at (n - k, n, 1 - mean).
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Notes
+    -----
+    Exact tails, where the law is known, are smaller by a factor of about :math:`\sqrt{2\pi n}` and cost little more:
+    :func:`binom_logsf`, :func:`poisson_binom_logsf`. Rounding is outward: k is taken smaller, and the exponent smaller in size.
+
+    References
+    ----------
+    .. [1] W. Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 58 (1963), Theorem 1.
+    .. [2] M. Mitzenmacher, E. Upfal, "Probability and computing", 2005, Theorem 4.4,
+       from which the multiplicative form follows.
+
+    Examples
+    --------
+    >>> from shufflebounds import tails
+    >>> for method in ("kl", "hoeffding", "multiplicative"):
+    ...     print(method, round(tails.chernoff_logsf(60, 10**6, 1e-5, method=method), 6))
+    kl -57.506818
+    hoeffding -0.005
+    multiplicative -35.714286
+    >>> print("exact", round(float(tails.binom_logsf(59, 10**6, 1e-5)), 6))
+    exact -60.295861
+    """
+    _validate.choice("method", method, ("kl", "hoeffding", "multiplicative"))
+    values = _validate.real_array("k", k)
+    trials = _validate.real_array("n", n, 1, _validate.MAX_COUNT)
+    if (trials % 1 != 0).any():
+        raise ValueError(f"n holds {_validate.shown(float(trials[trials % 1 != 0].flat[0]))}: every entry must be an integer")
+    mu = _validate.real_array("mean", mean, 0, 1)
+    try:
+        values, trials, mu = np.broadcast_arrays(values, trials, mu)
+    except ValueError:
+        raise ValueError(f"k, n and mean have shapes {np.shape(k)}, {np.shape(n)}, {np.shape(mean)}: they must broadcast") from None
+    expected = trials * mu
+    # a smaller k bounds a larger event, and covers the rounding of n mean
+    # at k = n nothing but ln(mean) is left
+    whole = (values == trials) & (method == "kl")
+    safe = np.where(whole, values, values - np.abs(values) * 2.0**-51)
+    beyond = (safe > expected) & (values <= trials)
+    x, count, m = safe[beyond], trials[beyond], expected[beyond]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if method == "hoeffding":
+            exponent = 2 * (x - m) ** 2 / count
+        elif method == "multiplicative":
+            exponent = (x - m) ** 2 / (x + m)
+        else:
+            apart = _deviance(x, m) + _deviance(count - x, count - m)
+            exponent = np.where(whole[beyond], -count * np.log(mu[beyond]), apart)
+    out = np.where(values > trials, -np.inf, 0.0)
+    out[beyond] = -exponent * _INWARD
+    return out if out.ndim else float(out)
+
+
+def _deviance(x: Floats, m: Floats) -> Floats:
+    """Return x ln(x/m) - x + m at x, m >= 0."""
+    inside = m > 0
+    return np.where(inside, deviance(x, np.where(inside, m, 1.0)), np.where(x > 0, np.inf, 0.0))
+
+
+def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | Floats:
+    r"""Upper bound of :math:`\ln \Pr[f - \mathbb{E} f \ge t]` for a function of independent variables with bounded differences.
+
+    .. math:: -\frac{2 t^2}{\sum_i w_i^2}
+
+    for sums of independent variables, each in an interval of length :math:`w_i` (Hoeffding); for any function that changes by at
+    most :math:`w_i` with its i-th argument (McDiarmid); for martingales whose i-th step lies in an interval of length
+    :math:`w_i`, given the past (Azuma). A privacy loss in [-eps, eps] has width 2 eps.
+
+    Parameters
+    ----------
+    t : array_like of float
+        Deviation, >= 0; the chance is that of t **or more**.
+    widths : array_like of float, shape (n,)
+        The lengths w, each >= 0.
+
+    Returns
+    -------
+    float or ndarray
+        Upper bounds of the natural logarithm, of the shape of t; -inf where all widths are 0 and t > 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    .. [1] C. McDiarmid, "On the method of bounded differences", Surveys in Combinatorics, 1989, Lemma 1.2 and Theorem 6.7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds import tails
+    >>> round(tails.bounded_difference_logsf(100.0, np.ones(1000)), 9)
+    -20.0
+    """
+    array = _validate.real_array("t", t, 0)
+    lengths = np.atleast_1d(_validate.real_array("widths", widths, 0))
+    if lengths.ndim != 1:
+        raise ValueError(f"widths has shape {lengths.shape}: it must be one-dimensional")
+    top = float(lengths.max())
+    if top == 0:
+        out = np.where(array > 0, -np.inf, 0.0)
+    else:
+        # in units of the largest width, so that no square overflows
+        with np.errstate(over="ignore"):
+            scaled = array / top
+            out = -2 * scaled * scaled / float(((lengths / top) ** 2).sum()) * _INWARD
+        # the exponent is finite: an overflow must not promise more than it
+        out = np.maximum(out, -np.finfo(float).max)
+    return out if out.ndim else float(out)

@@ -1,0 +1,17 @@
+# Privacy losses on a grid. Definitions and errors: the header of _losses.pyx.
+
+# Indices of the lower convex hull of the points (e^x, e^y), and their number; place has room for n. The caller has checked:
+# x rises, y does not, no NaN.
+cdef Py_ssize_t c_lower_hull(const double *x, const double *y, Py_ssize_t n, Py_ssize_t *place) noexcept nogil
+
+# log of the hockey stick at each of n rising losses; log_rest is the mass of infinite loss. The caller has checked: no NaN.
+cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil
+
+# Tilted tails of Q, e^((theta + 1) l) Q(loss >= l), and hockey sticks, e^(theta l) H(l), of masses g a step apart. The caller
+# has checked: theta >= 0, step > 0.
+cdef void c_tilted_stick(const double *g, Py_ssize_t n, double theta, double step, double *tail, double *stick) noexcept nogil
+
+# Outcomes of rising losses merged onto anchor + step (first + 0, 1, ...); out is -inf and reaches beyond the last loss.
+cdef void c_merge(
+    const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, double *out
+) noexcept nogil

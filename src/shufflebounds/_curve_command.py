@@ -1,0 +1,101 @@
+"""The command ``shufflebounds curve``: a trade-off function or delta(eps), as a picture or as numbers, in a file."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shufflebounds.profile import FloatArray, PrivacyProfile, _pictures
+
+__all__ = ["KINDS", "add_arguments", "check_out", "write"]
+
+KINDS = ("tradeoff", "profile")
+SUFFIXES = (".png", ".csv", ".json")
+MAX_POINTS = 100_000
+
+
+def add_arguments(command: argparse.ArgumentParser, number: Any) -> None:
+    """Give a mechanism's sub-command the arguments of the curve."""
+    command.add_argument("--kind", choices=KINDS, default="tradeoff",
+                         help="tradeoff: beta against alpha; profile: delta against eps (default tradeoff)")
+    command.add_argument("--points", type=number, default=101, help="rows of a table (default 101)")
+    command.add_argument("--out", required=True, metavar="FILE", help="file to write: .png, .csv or .json")
+
+
+def check_out(out: str, points: Any) -> None:
+    """Raise ValueError where the file's name or the number of rows will not do: before any work."""
+    suffix = Path(out).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ValueError(f"out={out!r} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    if not isinstance(points, int) or not 10 <= points <= MAX_POINTS:
+        raise ValueError(f"points={points!r} must be an integer in 10..{MAX_POINTS}")
+
+
+def _columns(profile: PrivacyProfile, kind: str, points: int) -> dict[str, FloatArray]:
+    """Return the named columns of the curve, both sides of every number."""
+    if kind == "tradeoff":
+        # as many small levels as even ones: a tester's alpha is seldom near 1
+        small = np.geomspace(1e-6, 0.1, points // 2)
+        alpha = np.unique(np.concatenate([[0.0], small, np.linspace(0.1, 1, points - points // 2)[1:]]))
+        lower, upper = (np.asarray(profile.tradeoff(bound=side).beta(alpha)) for side in ("lower", "upper"))
+        return {"alpha": alpha, "beta_lower": lower, "beta_upper": upper}
+    eps = _pictures.losses_shown((profile,), points=points)
+    out = {"eps": eps}
+    for name, answer in (("delta", profile.delta), ("log_delta", profile.log_delta)):
+        for side in ("lower", "upper"):
+            out[f"{name}_{side}"] = np.asarray(answer(eps, bound=side))
+    return out
+
+
+def _csv(table: dict[str, FloatArray]) -> str:
+    """Return the table as CSV, every number in full."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(table)
+    writer.writerows(zip(*(column.tolist() for column in table.values())))
+    return stream.getvalue()
+
+
+def _picture(profile: PrivacyProfile, kind: str, out: str) -> None:
+    """Draw the curve into the file."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ValueError(f"out={out!r} needs matplotlib: pip install 'shufflebounds[plot]'") from None
+    with matplotlib.rc_context({"savefig.dpi": 150}):
+        # a figure of its own, without pyplot: a command has no display
+        figure = Figure(figsize=(6.0, 4.5), layout="constrained")
+        ax = figure.add_subplot()
+        if kind == "tradeoff":
+            profile.tradeoff().plot(ax)
+            ax.set_title(f"Trade-off function\n{_pictures.name_of(profile)}", fontsize="medium")
+        else:
+            profile.plot(ax)
+        try:
+            figure.savefig(out, metadata={"Software": None})
+        except OSError as problem:
+            raise ValueError(f"out={out!r} cannot be written: {problem}") from None
+
+
+def write(profile: PrivacyProfile, arguments: argparse.Namespace, report: dict[str, Any], to_json: Callable[[Any], str]) -> None:
+    """Write the curve of the profile, in the form that the file's name asks for."""
+    suffix = Path(arguments.out).suffix.lower()
+    if suffix == ".png":
+        _picture(profile, arguments.kind, arguments.out)
+    else:
+        table = _columns(profile, arguments.kind, arguments.points)
+        text = _csv(table)
+        if suffix == ".json":
+            curve = {"kind": arguments.kind, "columns": {name: column.tolist() for name, column in table.items()}}
+            text = to_json({**report, **curve}) + "\n"
+        try:
+            Path(arguments.out).write_text(text, encoding="utf-8")
+        except OSError as problem:
+            raise ValueError(f"out={arguments.out!r} cannot be written: {problem}") from None

@@ -1,0 +1,120 @@
+"""One batch of a sweep, where it runs: rows in, columns out, and how it ended."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Array", "Columns", "Reply", "run_batch"]
+
+Array = NDArray[Any]
+Columns = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answers of a batch, as columns, and how it ended."""
+
+    rows: int
+    columns: Columns
+    seconds: float
+    interrupted: bool = False
+    failure: Exception | None = None
+
+
+def run_batch(
+    function: Callable[..., Any], names: tuple[str, ...], columns: list[Array], home: int, stop: threading.Event | None
+) -> Reply:
+    """Call the function on every row; what was answered before a failure or an interrupt is kept."""
+    started = time.perf_counter()
+    answers: list[Any] = []
+    failure: Exception | None = None
+    interrupted = False
+    try:
+        for values in zip(*(column.tolist() for column in columns)):
+            if stop is not None and stop.is_set():
+                interrupted = True
+                break
+            answers.append(function(**dict(zip(names, values))))
+    except KeyboardInterrupt:
+        interrupted = True
+    except Exception as problem:
+        failure = _portable(problem, home)
+    answered, rows = _as_columns(answers)
+    if rows < len(answers) and failure is None:
+        failure = TypeError(
+            f"function returned {answers[rows]!r}: it must return a number, or a tuple or mapping of numbers, "
+            "the same fields in every row"
+        )
+    return Reply(rows, answered, time.perf_counter() - started, interrupted, failure)
+
+
+def _portable(problem: Exception, home: int) -> Exception:
+    """Return the exception, or one that survives pickling, with its traceback as a note where it has to leave the process."""
+    if os.getpid() == home:
+        return problem
+    problem.add_note("".join(traceback.format_exception(problem)))
+    try:
+        pickle.loads(pickle.dumps(problem))
+    except Exception:
+        return RuntimeError("".join(traceback.format_exception(problem)))
+    return problem
+
+
+def _fields(answer: Any) -> tuple[str, ...]:
+    """Return the names of an answer's fields."""
+    if isinstance(answer, Mapping):
+        return tuple(answer)
+    if isinstance(answer, tuple):
+        return tuple(getattr(answer, "_fields", (f"value{i}" for i in range(len(answer)))))
+    return ("value",)
+
+
+def _values(answer: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
+    """Return an answer's values in the order of the names, None where its fields are others."""
+    found = _fields(answer)
+    if isinstance(answer, Mapping):
+        return tuple(answer[name] for name in names) if set(found) == set(names) else None
+    if found != names:
+        return None
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
+def _numbers(values: Sequence[Any]) -> Array | None:
+    """Return the values as numbers, None where one of them is no number."""
+    try:
+        array = np.array(values)
+        if array.dtype.kind == "O" and all(isinstance(value, int | float) for value in values):
+            # integers beyond 64 bits
+            array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return array if array.ndim == 1 and array.dtype.kind in "biuf" else None
+
+
+def _as_columns(answers: list[Any]) -> tuple[Columns, int]:
+    """Return the answers as columns, up to the first that is no number or has other fields than the first."""
+    if not answers:
+        return {}, 0
+    names = _fields(answers[0])
+    if not isinstance(answers[0], Mapping | tuple):
+        whole = _numbers(answers)
+        if whole is not None:
+            return {"value": whole}, len(answers)
+    rows = [_values(answer, names) for answer in answers]
+    good = next((i for i, row in enumerate(rows) if row is None), len(rows))
+    columns = [_numbers(column) for column in zip(*rows[:good])]
+    if any(column is None for column in columns):
+        good = next((i for i, row in enumerate(rows[:good]) if any(_numbers([value]) is None for value in row or ())), 0)
+        columns = [_numbers(column) for column in zip(*rows[:good])]
+    found = {name: column for name, column in zip(names, columns) if isinstance(name, str) and column is not None}
+    return (found, good) if found and len(found) == len(names) else ({}, 0)

@@ -1,0 +1,14 @@
+"""Privacy losses on a grid: discretised from above and below, tilted, composed. Arrays in, arrays out.
+
+One release is a law of losses. From above, the values of its hockey stick at the grid points are connected by straight lines
+(listed outcomes are split over two points, which is the same thing); from below, shares of neighbouring outcomes are merged
+until their loss is a grid point. Both are of second order in the grid. The laws are tilted so that the composed mean lies at
+eps, folded on a window and raised to their powers by FFT; what rounding, the window and the unlisted tails may do is added
+above and taken off below.
+"""
+
+from shufflebounds.losses._composer import Composer, Release
+from shufflebounds.losses._law import Law, Listed
+from shufflebounds.losses._product import Product
+
+__all__ = ["Composer", "Law", "Listed", "Product", "Release"]

@@ -1,0 +1,284 @@
+"""The product of laws of losses: tilted to eps, folded on a window, raised to its power by FFT, every error counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.fft
+
+from shufflebounds._core import _losses
+from shufflebounds.losses._law import UNIT, FloatArray, Law
+
+__all__ = ["MOST_POINTS", "Product", "TooLongError"]
+
+MOST_POINTS = 2**22
+"""No transform is longer."""
+
+BYTES_A_POINT = 72
+"""Of a transform: values, the spectrum and its products, and logarithms of their sizes."""
+
+NEAR = 1.5
+"""A transform serves eps within so many standard deviations of the one it was tilted to."""
+
+OUTSIDE = -45.0
+"""Logarithm of the tilted mass that a window may leave out."""
+
+KEPT = 6
+"""Transforms kept by a product."""
+
+
+class TooLongError(ValueError):
+    """The transform would not fit in MOST_POINTS; the message has its size."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Tilted tails and hockey sticks about a center; the masses they sum are within error, but for those beyond the window."""
+
+    serves: tuple[float, float]
+    theta: float
+    cumulant: float
+    origin: float
+    tail: FloatArray
+    stick: FloatArray
+    error: float
+    above: float
+    outside: float
+
+
+class Product:
+    """The composition of laws on one step, each so many times, from above or from below."""
+
+    def __init__(self, laws: Sequence[Law], times: Sequence[int], *, upper: bool) -> None:
+        self.upper = upper
+        self.step = laws[0].step
+        self.times = times
+        self._logs: list[FloatArray] = []
+        self._index: list[FloatArray] = []
+        self.slack = self.blur = self.origin = 0.0
+        rests = []
+        for law, r in zip(laws, times):
+            held = np.flatnonzero(law.log_p > -np.inf)
+            logs = law.log_p[held]
+            # counted from the heaviest point, so that a tilt does not move the total far
+            middle = int(held[np.argmax(logs)]) if held.size else 0
+            self._logs.append(logs)
+            self._index.append((held - middle).astype(np.float64))
+            self.origin += r * (law.anchor + self.step * (law.first + middle))
+            total = float(np.logaddexp.reduce(np.append(logs, law.log_rest)))
+            self.slack += r * (law.slack + abs(total) + 16 * UNIT)
+            self.blur += r * law.blur + 4 * UNIT * abs(self.origin)
+            rests.append((r, law.log_rest))
+        self.log_rest = _any_endless(rests, upper)
+        self._blocks: list[_Block] = []
+
+    def moments(self, theta: float) -> tuple[float, float, float]:
+        """Return log of the moment generating function at theta, about the origin, with the tilted mean and variance."""
+        cumulant = mean = var = 0.0
+        for logs, index, r in zip(self._logs, self._index, self.times):
+            x = self.step * index
+            weight = logs + theta * x
+            top = float(weight.max())
+            weight = np.exp(weight - top)
+            total = float(weight.sum())
+            m = float(weight @ x) / total
+            cumulant += r * (top + math.log(total))
+            mean += r * m
+            var += r * float(weight @ (x - m) ** 2) / total
+        return cumulant, self.origin + mean, var
+
+    def tilt(self, eps: float) -> float:
+        """Return theta >= 0 at which the mean is near eps, or the end of its range."""
+        low, high = 0.0, 60 / self.step
+        _, mean, var = self.moments(0.0)
+        if mean >= eps:
+            return 0.0
+        theta = min((eps - mean) / var, high) if var > 0 else high
+        for _ in range(60):
+            _, mean, var = self.moments(theta)
+            if abs(mean - eps) <= 0.02 * math.sqrt(var):
+                break
+            low, high = (theta, high) if mean < eps else (low, theta)
+            theta = theta + (eps - mean) / var if var > 0 else math.inf
+            if not low < theta < high:
+                theta = (low + high) / 2
+            if high - low <= 1e-3 * high:
+                break
+        return theta
+
+    def log_delta(self, eps: float) -> tuple[float, float]:
+        """Return the bound of the log hockey stick at eps, on this product's side, and how fast it falls there."""
+        if any(logs.size == 0 for logs in self._logs):
+            return self.log_rest, 0.0
+        outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
+        at = eps + outward
+        block = next((b for b in reversed(self._blocks) if b.serves[0] <= at <= b.serves[1]), None)
+        if block is None:
+            block = self._transform(at)
+            self._blocks = [*self._blocks[1 - KEPT :], block]
+        return self._read(block, at)
+
+    def _read(self, block: _Block, eps: float) -> tuple[float, float]:
+        theta, size = block.theta, block.stick.size
+        place = max(0, math.floor((eps - block.origin) / self.step) + 1)
+        x = block.origin + self.step * place - eps
+        if x <= 0:
+            # the rounding of the quotient
+            place, x = place + 1, x + self.step
+        # beyond the window only its bound is left
+        tail, stick = (float(block.tail[place]), float(block.stick[place])) if place < size else (0.0, 0.0)
+        fade, part = math.exp(-theta * x), -math.expm1(-x)
+        total = fade * (stick + part * tail)
+        # the largest share of a mass, and the sum of all shares against one integral
+        largest = 1.0 if theta == 0 else math.exp(theta * math.log1p(-1 / (1 + theta))) / (1 + theta)
+        shares = largest * max(size - place, 0)
+        if theta > 0:
+            shares = min(shares, largest + 1 / (self.step * theta * (1 + theta)))
+        reached = size - place if theta == 0 else min(size - place, 60 / (theta * self.step))
+        error = block.error * shares + UNIT * (80 + 4 * reached) * (total + 2 * block.error * shares)
+        if self.upper:
+            # what fades by more than e^-60 is summed with an error of its own
+            total += error + block.above + (4 * UNIT * size * math.exp(-60.0) if reached < size - place else 0.0)
+        else:
+            total -= error + block.outside * largest
+        if not total > 0:
+            return self.log_rest, 0.0
+        raw = block.cumulant - theta * (eps - self.origin)
+        slack = self.slack + 8 * UNIT * (abs(block.cumulant) + abs(theta * (eps - self.origin)) + abs(raw))
+        outward = slack if self.upper else -slack
+        value = float(np.logaddexp(raw + math.log(total) + outward, self.log_rest + outward))
+        return value, max(0.0, fade * (1 - part) * tail / total)
+
+    def _transform(self, eps: float) -> _Block:
+        theta = self.tilt(eps)
+        step = self.step
+        cumulant = mean = var = rough = lost = 0.0
+        tilted = []
+        support = 1
+        for logs, index, r in zip(self._logs, self._index, self.times):
+            weight = logs + theta * step * index
+            top = float(weight.max())
+            weight -= top
+            kept = weight > -110
+            rough += r * UNIT * float((np.abs(logs[kept]) + np.abs(theta * step * index[kept])).max() + 120)
+            lost += r * math.exp(-110.0) * (index.size - np.count_nonzero(kept))
+            place = index[kept]
+            weight = np.exp(weight[kept])
+            total = float(weight.sum())
+            weight /= total
+            m = float(weight @ place)
+            cumulant += r * (top + math.log(total))
+            mean += r * m
+            var += r * float(weight @ (place - m) ** 2)
+            support += r * int(place[-1] - place[0])
+            tilted.append((weight, place))
+        deviation = math.sqrt(var)
+        center = (eps - self.origin) / step if theta > 0 else mean
+        # beyond the last points the tilt stops short of eps
+        center = min(max(center, mean - deviation), mean + deviation)
+        size, above, outside = self._window(tilted, center, deviation, support)
+        lowest = math.floor(center) - size // 2
+        if size >= support:
+            lowest = sum(r * int(place[0]) for (_, place), r in zip(tilted, self.times))
+        values, error = self._power(tilted, size)
+        tail, stick = _losses.tilted_stick(np.roll(values, -(lowest % size)), theta, step)
+        at, far = self.origin + step * center, NEAR * step * max(deviation, 0.5)
+        return _Block(
+            (at - far if theta > 0 else -math.inf, at + far),
+            theta,
+            cumulant + (rough if self.upper else -rough),
+            self.origin + step * lowest,
+            tail,
+            stick,
+            error,
+            above + lost,
+            outside,
+        )
+
+    def _window(
+        self, tilted: list[tuple[FloatArray, FloatArray]], center: float, deviation: float, support: int
+    ) -> tuple[int, float, float]:
+        """Length of the window about center, and bounds of the tilted mass above it and outside it."""
+        width = 19.5 * deviation + 64
+        while True:
+            size = scipy.fft.next_fast_len(min(support, math.ceil(width)), real=True)
+            if size > MOST_POINTS:
+                raise TooLongError(
+                    f"the composition needs a transform of {size} points, about {size * BYTES_A_POINT / 2**20:.0f} MiB, more than "
+                    f"{MOST_POINTS}: compose fewer releases at once"
+                )
+            if size >= support:
+                return size, 0.0, 0.0
+            half = size // 2 - 2
+            above, below = (self._chernoff(tilted, sign, center + sign * half, half, deviation) for sign in (1, -1))
+            if max(above, below) <= OUTSIDE or 1.4 * width > MOST_POINTS:
+                return size, math.exp(above), math.exp(above) + math.exp(below)
+            width *= 1.4
+
+    def _chernoff(
+        self, tilted: list[tuple[FloatArray, FloatArray]], sign: int, edge: float, half: float, deviation: float
+    ) -> float:
+        """Bound of the log tilted mass beyond the edge."""
+        best = 0.0
+        for s in (half / deviation**2, 0.5 * half / deviation**2, 6 / deviation):
+            bound = -sign * s * edge
+            for (weight, place), r in zip(tilted, self.times):
+                power = sign * s * place
+                top = float(power.max())
+                bound += r * (top + math.log(float(weight @ np.exp(power - top))))
+            best = min(best, bound + 1e-9 * abs(s * edge))
+        return best
+
+    def _power(self, tilted: list[tuple[FloatArray, FloatArray]], size: int) -> tuple[FloatArray, float]:
+        """The circular convolution power and a bound of its error.
+
+        Every transform is a sum of log2(size) rounded butterflies of its inputs: each output is within
+        4 unit log2(size) of the sum of their sizes.
+        """
+        stage = 4 * UNIT * (math.log2(size) + 2)
+        spectra = []
+        for weight, place in tilted:
+            folded = np.bincount(np.mod(place, size).astype(np.intp), weights=weight, minlength=size)
+            spectra.append(scipy.fft.rfft(folded))
+        sizes = np.zeros(spectra[0].size)
+        for spectrum, r in zip(spectra, self.times):
+            sizes += r * np.log(np.abs(spectrum) + stage)
+        kept = sizes > OUTSIDE - 15
+        dropped = float(np.exp(sizes[~kept]).sum())
+        sizes = sizes[kept]
+        growth = np.zeros(sizes.size)
+        product = np.ones(sizes.size, dtype=np.complex128)
+        for spectrum, r in zip(spectra, self.times):
+            part = spectrum[kept]
+            with np.errstate(divide="ignore"):
+                growth += r * np.log1p(stage / np.abs(part))
+            product *= _whole_power(part, r)
+        size_sum = float(np.exp(sizes).sum())
+        error = float((np.exp(sizes) * -np.expm1(-growth)).sum()) + dropped
+        error += size_sum * (4 * UNIT * (sum(self.times) + len(spectra)) + stage)
+        full = np.zeros(spectra[0].size, dtype=np.complex128)
+        full[kept] = product
+        return scipy.fft.irfft(full, size), 2 * error / size
+
+
+def _whole_power(base: np.ndarray, times: int) -> np.ndarray:
+    """base**times by squaring: relative error below 4 units of 2.2e-16 times the exponent."""
+    out = base.copy() if times & 1 else np.ones_like(base)
+    while times := times >> 1:
+        base = base * base
+        if times & 1:
+            out *= base
+    return out
+
+
+def _any_endless(rests: list[tuple[int, float]], upper: bool) -> float:
+    """Log of the chance that some release has infinite loss."""
+    total = float(np.logaddexp.reduce([math.log(r) + rest for r, rest in rests]))
+    if total < -20:
+        # the sum less half its square at most
+        return total if upper else total - math.exp(total)
+    none = sum(r * math.log1p(-math.exp(rest)) if rest < 0 else -math.inf for r, rest in rests)
+    return math.log(-math.expm1(none)) if none < 0 else -math.inf

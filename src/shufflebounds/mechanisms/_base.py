@@ -1,0 +1,257 @@
+"""What the mechanisms share: noise added to values, its errors, and the clone bound of a local randomizer."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds.profile import FloatArray, PrivacyProfile
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
+from shufflebounds.tradeoff import Tradeoff
+
+__all__ = ["UNIT", "AdditiveNoise", "LocalRandomizer", "beside", "listed_curve", "outward", "phi", "product", "ratio"]
+
+UNIT = float(np.finfo(float).eps)
+
+
+def ratio(name: str, over: str, numerator: float, denominator: float, high: float = 1e6) -> tuple[float, float]:
+    """Return numerator/denominator as a double-double, or raise ValueError where it leaves [1e-12, high]."""
+    value = numerator / denominator
+    if not 1e-12 <= value <= high:
+        raise ValueError(f"{over}={denominator:g} with {name}={numerator:g}: {name}/{over} must be in [1e-12, {high:g}]")
+    top, top_power = math.frexp(numerator)
+    low, low_power = math.frexp(denominator)
+    head = top / low
+    # integers of 53 bits, so that the remainder of the division is exact
+    first, second = int(math.ldexp(top, 53)), int(math.ldexp(low, 53))
+    part, power = head.as_integer_ratio()
+    rest = (first * power - part * second) / (second * power)
+    return math.ldexp(head, top_power - low_power), math.ldexp(rest, top_power - low_power)
+
+
+def product(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return a * b as a double-double (Dekker): no overflow below 1e150."""
+    p = a * b
+    split = 134217729.0
+    a_high = a * split - (a * split - a)
+    b_high = b * split - (b * split - b)
+    a_low, b_low = a - a_high, b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def outward(value: FloatArray, error: float, upper: bool) -> FloatArray:
+    """Return non-negative values moved by their relative error to the named side."""
+    return np.asarray(value * (1 + error if upper else 1 - error))
+
+
+def beside(value: float, upper: bool) -> float:
+    """Return the parameter of a closed curve that lies above or below: more of it lowers the curve."""
+    return math.nextafter(value, 0.0 if upper else math.inf)
+
+
+def listed_curve(log_p: FloatArray, log_q: FloatArray, upper: bool) -> Tradeoff:
+    """Return the curve of the noise against its shift, both listed, with their masses rounded to the named side."""
+    side = 1 if upper else -1
+    laws = (np.minimum(law + side * UNIT * (16 + 4 * np.where(law > -np.inf, np.abs(law), 0.0)), 0.0) for law in (log_p, log_q))
+    return Tradeoff.from_pmfs(*laws)
+
+
+def phi(x: FloatArray) -> FloatArray:
+    """(e^x - 1 - x)/x^2, relatively accurate at every x."""
+    small = np.abs(x) < 0.5
+    y = np.where(small, x, 0.0)
+    series = np.full(np.shape(y), 0.5)
+    term = series.copy()
+    for n in range(3, 18):
+        term = term * y / n
+        series = series + term
+    z = np.where(small | ~np.isfinite(x), 1.0, x)
+    direct = np.where(x == -np.inf, 0.0, (np.expm1(z) - z) / (z * z))
+    return np.asarray(np.where(small, series, direct))
+
+
+class LocalRandomizer(PrivacyProfile):
+    """A mechanism that every user may run on the own value before a shuffle."""
+
+    # what composition asks: delta is the hockey stick of one pair of laws, the same in both orders
+    _one_pair: ClassVar[bool] = True
+
+    def _lattice(self) -> tuple[float, float] | None:
+        """Return anchor and spacing of a lattice on which losses lie, or None."""
+        return None
+
+    def shuffled(self, users: int) -> Clones | StrongerClones:
+        """Return the clone bound of the shuffled messages of users who each run this mechanism.
+
+        Parameters
+        ----------
+        users : int
+            Number of users, 1 to 2**53, the target included.
+
+        Returns
+        -------
+        StrongerClones or Clones
+            The stronger bound where it is proven for this randomizer, the bound for every pure randomizer otherwise; its
+            `theorem` says what is proven.
+
+        Raises
+        ------
+        ValueError
+            If `users` lies outside its range, or the local budget is above 700.
+        TypeError
+            If the mechanism has no pure local budget: no clone bound is proven for it then.
+        """
+        return Clones(users, self._local_budget())
+
+    def _local_budget(self) -> float:
+        local_eps = self._pure_epsilon()
+        if local_eps == math.inf:
+            raise TypeError(
+                f"{self!r} has no pure local budget, and the clone bounds are proven for pure local randomizers only"
+            )
+        if local_eps > MAX_LOCAL_EPS:
+            raise ValueError(f"{self!r} has the local budget {local_eps:g}: clone bounds need at most {MAX_LOCAL_EPS:g}")
+        return local_eps
+
+
+class AdditiveNoise(LocalRandomizer):
+    """A value plus symmetric noise of mean zero."""
+
+    whole: ClassVar[bool] = False
+
+    @abstractmethod
+    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return fresh noise of that shape."""
+
+    @abstractmethod
+    def _log_tail(self, t: float) -> float:
+        """Return log Pr[|noise| > t] for one t >= 0, a whole number where the noise is."""
+
+    @abstractmethod
+    def _near_quantile(self, log_prob: float) -> float:
+        """Return t with _log_tail(t) near log_prob, roughly."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """Variance of the noise, which is that of :meth:`estimate`."""
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[Any]:
+        """Return the values with fresh noise added to each.
+
+        Parameters
+        ----------
+        values : array_like
+            Values to release, any shape; whole numbers where the noise is whole.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of `values`.
+
+        Raises
+        ------
+        ValueError
+            If `values` is empty, not finite or, where the noise is whole, not whole, or `rng` is no generator.
+        """
+        if self.whole:
+            whole = _validate.whole_array("values", values)
+            return np.asarray(whole + self._noise(_validate.generator(rng), whole.shape))
+        array = _validate.real_array("values", values)
+        return np.asarray(array + self._noise(_validate.generator(rng), array.shape))
+
+    def estimate(self, messages: ArrayLike) -> float | FloatArray:
+        """Return the unbiased estimates of the values behind released ones: themselves, as the noise has mean zero.
+
+        Parameters
+        ----------
+        messages : array_like
+            Released values, any shape.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `messages`.
+
+        Raises
+        ------
+        ValueError
+            If `messages` is empty or not finite.
+        """
+        released = _validate.real_array("messages", messages)
+        return released if released.ndim else float(released)
+
+    def error_tail(self, t: float, k: int = 1) -> float:
+        r"""Chance that the largest of k errors exceeds t, :math:`1 - (1 - \Pr[|Y| > t])^k`.
+
+        Parameters
+        ----------
+        t : float
+            Size of the error, >= 0.
+        k : int
+            Number of values released with independent noise.
+
+        Returns
+        -------
+        float
+            Relatively accurate to some 1e-13 while it is above 1e-300.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range.
+        """
+        t = _validate.real("t", t, 0)
+        k = _validate.integer("k", k, 1)
+        return self._error_tail(math.floor(t) if self.whole else t, k)
+
+    def _error_tail(self, t: float, k: int) -> float:
+        each = math.exp(min(0.0, self._log_tail(t)))
+        return 1.0 if each == 1 else abs(math.expm1(k * math.log1p(-each)))
+
+    def error_quantile(self, beta: float, k: int = 1) -> float:
+        r"""The least t such that all of k errors are at most t with probability 1 - beta.
+
+        .. math:: \Pr[|Y| > t] = 1 - (1 - \beta)^{1/k}
+
+        Parameters
+        ----------
+        beta : float
+            Chance that some error is larger, in (0, 1).
+        k : int
+            Number of values released with independent noise.
+
+        Returns
+        -------
+        float
+            At or a few ulp above the exact quantile; :meth:`error_tail` there is at most `beta`. A whole number where the
+            noise is whole.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range.
+        """
+        beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+        k = _validate.integer("k", k, 1)
+        near = max(0.0, self._near_quantile(math.log(-math.expm1(math.log1p(-beta) / k))))
+        if self.whole:
+            t = max(0, round(near) - 1)
+            while t > 0 and self._error_tail(t - 1, k) <= beta:
+                t -= 1
+            while self._error_tail(t, k) > beta:
+                t += 1
+            return float(t)
+        # outward by the ulps that the inverse is off, until the tail agrees
+        step, reach = math.ulp(near), near
+        while self._error_tail(reach, k) > beta:
+            reach += step
+            step *= 2
+        return reach

@@ -1,0 +1,268 @@
+"""Randomized response: one bit that is true with chance e^eps/(1 + e^eps)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, beside, outward
+from shufflebounds.profile import FloatArray
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, StrongerClones
+from shufflebounds.tradeoff import Tradeoff
+
+__all__ = ["RandomizedResponse"]
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(LocalRandomizer):
+    r"""One bit about a value in [0, upper], and the least private of all pure eps-DP mechanisms.
+
+    .. math::
+        \Pr[Y = 1 \mid x] = \frac{1}{e^{\varepsilon}+1} + \frac{x}{m} \tanh\frac{\varepsilon}{2}, \qquad
+        \delta(\varepsilon') = \frac{(e^{\varepsilon} - e^{\varepsilon'})_+}{1 + e^{\varepsilon}}
+
+    Parameters
+    ----------
+    eps : float
+        Budget in nats, in (0, 700].
+    upper : float
+        The largest value m > 0; 1 for a bit.
+
+    Notes
+    -----
+    Neighbours: the value is replaced by any other in [0, upper]. With values 0 and 1 this is randomized response, with
+    eps = ln 3 Warner's survey question, with values in between the one-bit mean of Ding et al.
+
+    The pair of output laws at 0 and `upper` dominates every pair of neighbouring output laws of **any** eps-DP mechanism
+    (Kairouz, Oh and Viswanath 2015). Its delta, Renyi divergence, trade-off function and composition are therefore the best
+    bounds that hold for all of them: use this class where only the budget is known.
+
+    Renyi divergences are exact: :math:`\frac{1}{a-1} \ln \frac{\cosh((a - 1/2)\,\varepsilon)}{\cosh(\varepsilon/2)}`.
+
+    :meth:`shuffled` gives :class:`~shufflebounds.shuffle.StrongerClones`, proven here since each of the two outputs has chance
+    at least 1/(e^eps + 1). For bits :class:`~shufflebounds.shuffle.ShuffledBits` of flip 1/(e^eps + 1) is exact.
+
+    References
+    ----------
+    Warner, S. L. Randomized response: a survey technique for eliminating evasive answer bias, 1965.
+
+    Ding, B., Kulkarni, J., Yekhanin, S. Collecting telemetry data privately, 2017, section 3.
+
+    Kairouz, P., Oh, S., Viswanath, P. The composition theorem for differential privacy, 2015, Theorem 3.3.
+
+    Examples
+    --------
+    >>> from shufflebounds.mechanisms import RandomizedResponse
+    >>> warner = RandomizedResponse(eps=1.0986122886681098)
+    >>> round(warner.prob(1.0), 12), round(warner.prob(0.0), 12)
+    (0.75, 0.25)
+    >>> round(warner.delta(0.0), 12), round(warner.rdp(2.0), 12)
+    (0.5, 0.847297860387)
+    >>> RandomizedResponse(4.0).shuffled(10**6)
+    StrongerClones(users=1000000, local_eps=4.0)
+    """
+
+    eps: float
+    upper: float = 1.0
+
+    theorem: ClassVar[str] = "exact for randomized response; upper bound for every eps-DP mechanism (Kairouz, Oh, Viswanath 2015)"
+    neighbours: ClassVar[str] = "replace the user's value; the analyst sees the one bit"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", _validate.real("eps", self.eps, 0, MAX_LOCAL_EPS, open_low=True))
+        object.__setattr__(self, "upper", _validate.real("upper", self.upper, 0, open_low=True))
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        below = eps < self.eps
+        value = np.log(-np.expm1(np.where(below, eps, 0.0) - self.eps)) - math.log1p(math.exp(-self.eps))
+        error = 4 * UNIT * (1 + np.abs(value))
+        return np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf)
+
+    def _pure_epsilon(self) -> float:
+        return self.eps
+
+    def _lattice(self) -> tuple[float, float]:
+        return self.eps, 2 * self.eps
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        step = orders - 1
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            # as log1p of what does not cancel as the order tends to 1 or eps to 0
+            rate = -np.expm1(-orders * self.eps) / (1 + math.exp(-self.eps))
+            grown = step * self.eps
+            near = np.log1p(np.expm1(np.minimum(grown, 600.0)) * rate) / step
+            far = self.eps + np.log(rate) / step
+            value = np.where(step == 0, self.eps * rate, np.where(grown < 600, near, far))
+        return outward(value, 32 * UNIT, upper)
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        return Tradeoff.randomized_response(beside(self.eps, upper))
+
+    def prob(self, values: ArrayLike) -> float | FloatArray:
+        """Chance of a one for each value.
+
+        Parameters
+        ----------
+        values : float or array_like
+            In [0, upper], any shape.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `values`.
+
+        Raises
+        ------
+        ValueError
+            If `values` is empty or leaves [0, upper].
+        """
+        share = _validate.real_array("values", values, 0, self.upper) / self.upper
+        # both weights positive: no cancellation at either end
+        out = (share + (1 - share) * math.exp(-self.eps)) / (1 + math.exp(-self.eps))
+        return out if out.ndim else float(out)
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
+        """Return one bit for each value.
+
+        Parameters
+        ----------
+        values : array_like
+            In [0, upper], any shape.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of int64
+            Zeros and ones, of the shape of `values`.
+
+        Raises
+        ------
+        ValueError
+            If `values` is empty or leaves [0, upper], or `rng` is no generator.
+
+        Notes
+        -----
+        The bit compares the chance with a uniform multiple of 2**-53, so beyond eps of about 30 the flips are rarer than the
+        generator can draw.
+        """
+        chance = np.asarray(self.prob(values))
+        return (_validate.generator(rng).random(chance.shape) < chance).astype(np.int64)
+
+    def estimate(self, ones: ArrayLike, n: int) -> float | FloatArray:
+        r"""Return the unbiased estimate of the mean of n values behind their bits.
+
+        .. math:: \frac{m}{n} \, \frac{Y (e^\varepsilon + 1) - n}{e^\varepsilon - 1}
+
+        Parameters
+        ----------
+        ones : float or array_like
+            Number Y of ones among the n bits, 0 to n.
+        n : int
+            Number of users.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `ones`; it may lie outside [0, upper].
+
+        Raises
+        ------
+        ValueError
+            If `n` is no positive integer or `ones` lies outside 0..n.
+        """
+        n = _validate.integer("n", n, 1)
+        share = _validate.real_array("ones", ones, 0, n) / n
+        out = self.upper * (0.5 + (share - 0.5) / math.tanh(self.eps / 2))
+        return out if out.ndim else float(out)
+
+    @property
+    def variance(self) -> float:
+        r"""Variance :math:`m^2/(4 \sinh^2(\varepsilon/2))` of one user's estimate, for a value 0 or `upper`.
+
+        That of the mean of n such users is 1/n of it.
+        """
+        # e^-eps instead of 1/sinh^2, which overflows nowhere
+        return self.upper**2 * math.exp(-self.eps) / math.expm1(-self.eps) ** 2
+
+    def estimator_variance(self, values: ArrayLike) -> float:
+        r"""Variance of :meth:`estimate` given the values of all users.
+
+        .. math:: \frac{1}{n^2} \sum_i \Bigl(\frac{m^2}{4 \sinh^2(\varepsilon/2)} + x_i (m - x_i)\Bigr)
+
+        Parameters
+        ----------
+        values : array_like, shape (n,)
+            The users' values, in [0, upper].
+
+        Returns
+        -------
+        float
+            At most :math:`m^2 \coth^2(\varepsilon/2)/(4n)`.
+
+        Raises
+        ------
+        ValueError
+            If `values` is empty, not 1-D, or leaves [0, upper].
+        """
+        array = _validate.real_array("values", values, 0, self.upper)
+        if array.ndim != 1:
+            raise ValueError(f"values must be 1-D, one entry a user, got shape {array.shape}")
+        return float((self.variance + array * (self.upper - array)).sum()) / array.size**2
+
+    def error_bound(self, n: int, beta: float) -> float:
+        r"""Bound of the error of :meth:`estimate` that holds with probability 1 - beta (Hoeffding).
+
+        .. math:: m \coth(\varepsilon/2) \sqrt{\ln(2/\beta) / (2n)}
+
+        Parameters
+        ----------
+        n : int
+            Number of users.
+        beta : float
+            Chance of a larger error, in (0, 1].
+
+        Returns
+        -------
+        float
+            In the units of the values, whatever they are.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range.
+
+        Examples
+        --------
+        >>> from shufflebounds.mechanisms import RandomizedResponse
+        >>> round(RandomizedResponse(1.0, upper=10.0).error_bound(1000, 0.05), 9)
+        0.929351792
+        """
+        n = _validate.integer("n", n, 1)
+        beta = _validate.real("beta", beta, 0, 1, open_low=True)
+        return self.upper / math.tanh(self.eps / 2) * math.sqrt((math.log(2) - math.log(beta)) / (2 * n))
+
+    def shuffled(self, users: int) -> StrongerClones:
+        r"""Return the stronger clone bound: each output has chance at least 1/(e^eps + 1), so the condition holds.
+
+        Parameters
+        ----------
+        users : int
+            Number of users, 1 to 2**53, the target included.
+
+        Returns
+        -------
+        StrongerClones
+            Proven here: :math:`R_x(y) \ge 1/(e^\varepsilon+1) = (R_0(y) + R_m(y))/(e^\varepsilon+1)`.
+
+        Raises
+        ------
+        ValueError
+            If `users` lies outside its range.
+        """
+        return StrongerClones(users, self._local_budget())

@@ -1,0 +1,236 @@
+"""RAPPOR: the bits of a Bloom filter, flipped for good and once more for every report."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, listed_curve, outward
+from shufflebounds.profile import FloatArray
+from shufflebounds.tradeoff import Tradeoff, renyi_divergence
+
+__all__ = ["Rappor"]
+
+
+@dataclass(frozen=True)
+class Rappor(LocalRandomizer):
+    r"""One report of a value that sets `hashes` distinct bits of a Bloom filter.
+
+    Each bit is first replaced, for good, by 1 with chance f/2 and by 0 with chance f/2; each report then shows a one with chance
+    p where that permanent bit is 1, and q where it is 0. So a report shows a one with chance
+
+    .. math:: p^* = p - f (p - q)/2 \text{ (bit set)}, \qquad q^* = q + f (p - q)/2 \text{ (bit not set)}.
+
+    Parameters
+    ----------
+    f : float
+        Share of permanent noise, in [0, 1); 0 needs 0 < q and p < 1.
+    p, q : float
+        Chances of a one in a report where the permanent bit is 1 or 0, 0 <= q < p <= 1; by default the permanent bits are shown.
+    hashes : int
+        Bits h that a value sets, 1 to 512.
+    bits : int, optional
+        Bits k of the filter, above `hashes`; with k < 2h two values differ in at most 2 (k - h) bits. By default k >= 2h.
+
+    Notes
+    -----
+    Neighbours: the value is replaced. The profile is that of **one report**, exact: two values that differ in 2d bits,
+    d = min(h, k - h), give
+
+    .. math:: \text{loss} = (Z - d) \ln \frac{p^* (1 - q^*)}{q^* (1 - p^*)}, \qquad
+        Z \sim \mathrm{Bin}(d, p^*) + \mathrm{Bin}(d, 1 - q^*),
+
+    and its pure budget is :attr:`eps_instantaneous`. Any number of reports of one value tells no more than its permanent bits:
+    that is the profile of ``Rappor(f, hashes=h)``, with the budget :attr:`eps_permanent`. The two steps can be drawn apart, as
+    ``Rappor(0, p, q).randomize(Rappor(f).randomize(bits))``, with the inner bits kept.
+
+    :meth:`shuffled` gives :class:`~shufflebounds.shuffle.Clones`: bit vectors flipped bit by bit lack the condition of the stronger
+    bound.
+
+    References
+    ----------
+    Erlingsson, U., Pihur, V., Korolova, A. RAPPOR: randomized aggregatable privacy-preserving ordinal response, 2014, Theorems 1
+    and 2 (where p and q are exchanged).
+
+    Examples
+    --------
+    >>> from shufflebounds.mechanisms import Rappor
+    >>> report = Rappor(f=0.5, p=0.75, q=0.5, hashes=2)
+    >>> print(f"{report.eps_permanent:.9f} {report.eps_instantaneous:.9f}")
+    4.394449155 1.074285864
+    >>> print(f"{report.delta(0.5):.9f}")
+    0.051006483
+    """
+
+    f: float
+    p: float = 1.0
+    q: float = 0.0
+    hashes: int = 1
+    bits: int | None = None
+
+    theorem: ClassVar[str] = "exact for one RAPPOR report (Erlingsson, Pihur, Korolova 2014, section 3, evaluated in full)"
+    neighbours: ClassVar[str] = "replace the user's value; the analyst sees one report"
+
+    def __post_init__(self) -> None:
+        f = _validate.real("f", self.f, 0, 1, open_high=True)
+        p = _validate.real("p", self.p, 0, 1, open_low=True)
+        q = _validate.real("q", self.q, 0, p, open_high=True)
+        hashes = _validate.integer("hashes", self.hashes, 1, 512)
+        if f == 0 and (p == 1 or q == 0):
+            raise ValueError(f"f=0 needs 0 < q and p < 1, got q={q:g}, p={p:g}: a sure bit tells everything")
+        for name, value in {"f": f, "p": p, "q": q, "hashes": hashes}.items():
+            object.__setattr__(self, name, value)
+        if self.bits is not None:
+            object.__setattr__(self, "bits", _validate.integer("bits", self.bits, hashes + 1))
+
+    @property
+    def _differ(self) -> int:
+        """Half the number of bits in which two values may differ."""
+        return self.hashes if self.bits is None else min(self.hashes, self.bits - self.hashes)
+
+    def _chances(self) -> tuple[float, float, float, float]:
+        """Return p*, 1 - p*, q*, 1 - q*, sums of positive terms."""
+        half, f, p, q = self.f / 2, self.f, self.p, self.q
+        kept = (1 - f) + half
+        return p * kept + q * half, (1 - p) * kept + (1 - q) * half, q * kept + p * half, (1 - q) * kept + (1 - p) * half
+
+    def _unit(self) -> float:
+        """Return the loss of one bit in each direction, ln(p* (1 - q*)/(q* (1 - p*)))."""
+        one, lost, other, rest = self._chances()
+        gap = (1 - self.f) * (self.p - self.q)
+        return math.log1p(gap / other) + math.log1p(gap / lost) if min(other, lost) > gap else math.log(one / other * (rest / lost))
+
+    @property
+    def eps_instantaneous(self) -> float:
+        r"""Budget of one report, :math:`d \ln\frac{p^*(1-q^*)}{q^*(1-p^*)}`, rounded up."""
+        return self._differ * self._unit() * (1 + 16 * UNIT)
+
+    @property
+    def eps_permanent(self) -> float:
+        r"""Budget of any number of reports, :math:`2 d \ln\frac{1 - f/2}{f/2}`, rounded up; inf at f = 0."""
+        if self.f == 0:
+            return math.inf
+        return 2 * self._differ * math.log1p(2 * (1 - self.f) / self.f) * (1 + 16 * UNIT)
+
+    def _pure_epsilon(self) -> float:
+        return self.eps_instantaneous
+
+    def _classes(self) -> tuple[FloatArray, FloatArray]:
+        """Return the log masses of Z = 0..2d under a value and under its neighbour."""
+        one, _, _, rest = self._chances()
+        d = self._differ
+        k = np.arange(d + 1.0)
+        first, second = binom_logpmf(k, d, one), binom_logpmf(k, d, rest)
+        # sums of positive terms
+        log_p = np.array([np.logaddexp.reduce(first[max(0, z - d) : z + 1] + second[max(0, z - d) : z + 1][::-1])
+                          for z in range(2 * d + 1)])
+        return log_p, log_p[::-1]
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        d, unit = self._differ, self._unit()
+        steps = np.arange(1.0, d + 1)
+        log_mass = self._classes()[0][d + 1 :]
+        # the chances are off by a few units, d times over
+        error = UNIT * (64 * d + 8 * np.abs(log_mass))
+        sides = []
+        for side in (-1, 1):
+            gap = steps * unit * (1 + side * 16 * UNIT) - eps[:, None]
+            with np.errstate(divide="ignore"):
+                terms = log_mass + side * error + np.log(-np.expm1(-np.maximum(gap, 0.0)))
+            value = np.logaddexp.reduce(terms, axis=1)
+            sides.append(value + side * UNIT * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
+        return sides[0], sides[1]
+
+    def _lattice(self) -> tuple[float, float]:
+        return 0.0, self._unit()
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        return outward(np.asarray(renyi_divergence(*self._classes(), orders)), 1e-12, upper)
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        return listed_curve(*self._classes(), upper)
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
+        """Return one report of each bit.
+
+        Parameters
+        ----------
+        values : array_like
+            Bits of the filters, 0 and 1, any shape.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of int64
+            Zeros and ones, of the shape of `values`.
+
+        Raises
+        ------
+        ValueError
+            If `values` is empty or holds anything but 0 and 1, or `rng` is no generator.
+        """
+        held = _validate.whole_array("values", values, 0, 1)
+        one, _, other, _ = self._chances()
+        return (_validate.generator(rng).random(held.shape) < np.where(held == 1, one, other)).astype(np.int64)
+
+    def estimate(self, counts: ArrayLike, n: int) -> float | FloatArray:
+        r"""Return the unbiased estimates of how many of n users have each bit set.
+
+        .. math:: t = \frac{c - q^* n}{(1 - f)(p - q)}
+
+        Parameters
+        ----------
+        counts : float or array_like
+            Number c of reports that show a one, for each bit, 0 to n.
+        n : int
+            Number of reports.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `counts`; it may lie outside [0, n].
+
+        Raises
+        ------
+        ValueError
+            If `n` is no positive integer or `counts` leaves 0..n.
+        """
+        n = _validate.integer("n", n, 1)
+        seen = _validate.real_array("counts", counts, 0, n)
+        out = (seen - self._chances()[2] * n) / ((1 - self.f) * (self.p - self.q))
+        return out if out.ndim else float(out)
+
+    def variance(self, t: ArrayLike, n: int) -> float | FloatArray:
+        r"""Variance of :meth:`estimate` where t of the n users have the bit set.
+
+        .. math:: \frac{t\, p^* (1 - p^*) + (n - t)\, q^* (1 - q^*)}{((1 - f)(p - q))^2}
+
+        Parameters
+        ----------
+        t : float or array_like
+            Number of users with the bit set, 0 to n.
+        n : int
+            Number of reports.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `t`.
+
+        Raises
+        ------
+        ValueError
+            If `n` is no positive integer or `t` leaves 0..n.
+        """
+        n = _validate.integer("n", n, 1)
+        held = _validate.real_array("t", t, 0, n)
+        one, lost, other, rest = self._chances()
+        out = (held * one * lost + (n - held) * other * rest) / ((1 - self.f) * (self.p - self.q)) ** 2
+        return out if out.ndim else float(out)

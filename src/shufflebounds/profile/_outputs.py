@@ -1,0 +1,143 @@
+"""What a profile gives to others: distributions for other libraries, pictures, a table for notebooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from numpy.typing import ArrayLike
+
+from shufflebounds.profile import _export, _pictures
+
+__all__ = ["Outputs"]
+
+
+class Outputs:
+    """The part of a profile that faces other libraries and readers; every number in it comes from the profile's answers."""
+
+    theorem: ClassVar[str]
+    neighbours: ClassVar[str]
+    if TYPE_CHECKING:
+        delta: Any
+        log_delta: Any
+        epsilon: Any
+        tradeoff: Any
+
+    def _opposite(self) -> Outputs:
+        """Return the guarantee with the two data sets exchanged; a mechanism's own holds both ways."""
+        return self
+
+    def to_dp_accounting(self, interval: float = 1e-4, *, log_tail: float = -50.0) -> Any:
+        r"""Return a privacy loss distribution of dp-accounting whose delta is nowhere below the exact one.
+
+        Parameters
+        ----------
+        interval : float
+            Spacing of the losses, in (0, 10]; that of the distributions to compose it with.
+        log_tail : float
+            Losses are resolved up to the eps at which log delta falls below it, in [-700, -1]; the mass beyond counts as
+            infinite loss.
+
+        Returns
+        -------
+        dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+            At each multiple of `interval` its delta is :meth:`delta`, the upper bound (to about 1e-13, upwards); in between it
+            runs along a chord, above. A mechanism's distribution is symmetric: every pair of neighbours is covered in either
+            order, and so are compositions in which the order differs from release to release. A
+            :class:`~shufflebounds.DominatingPair` gives its own two directions, which composes more tightly where all
+            releases move the same way.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range, or the grid would need more than 2**20 points.
+        ImportError
+            If dp-accounting is not installed (extra ``interop``).
+
+        Notes
+        -----
+        Connect the Dots: the pair whose hockey stick is piecewise linear in :math:`e^\varepsilon` between the grid points, with
+        masses formed from differences of slopes rather than of delta. dp-accounting holds probabilities, not logarithms: below
+        1e-300 :meth:`log_delta` stays the only answer.
+
+        References
+        ----------
+        Doroshenko, V., Ghazi, B., Kamath, P., Kumar, R., Manurangsi, P. Connect the Dots: tighter discrete approximations of
+        privacy loss distributions. PoPETs 2022, Algorithm 1.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> noise = shuffle.BinomialNoise(trials=10**4, prob=0.5)
+        >>> pld = noise.to_dp_accounting(interval=1e-3)
+        >>> print(f"{noise.delta(0.05):.9e} {pld.get_delta_for_epsilon(0.05):.9e}")
+        4.114890085e-05 4.114890085e-05
+        """
+        return _export.privacy_loss_distribution(self, self._opposite(), interval, log_tail)
+
+    def to_opendp(self) -> Any:
+        """Return the upper bound of delta as a privacy profile of OpenDP.
+
+        Returns
+        -------
+        opendp.PrivacyProfile
+            Its ``delta(epsilon)`` is :meth:`delta`, its ``epsilon(delta)`` found by OpenDP from that.
+
+        Raises
+        ------
+        ImportError
+            If opendp is not installed (extra ``interop``).
+        OpenDPException
+            If its features ``contrib`` and ``honest-but-curious`` are not enabled.
+
+        Examples
+        --------
+        >>> import opendp.prelude as dp
+        >>> dp.enable_features("contrib", "honest-but-curious")
+        >>> from shufflebounds import shuffle
+        >>> noise = shuffle.BinomialNoise(trials=10**4, prob=0.5)
+        >>> noise.to_opendp().delta(epsilon=0.05) == noise.delta(0.05)
+        True
+        """
+        return _export.opendp_profile(self)
+
+    def plot(self, ax: Any = None, *, eps: ArrayLike | None = None, label: str | None = None) -> Any:
+        r"""Draw :math:`\delta(\varepsilon)` on a logarithmic axis: both sides, and what lies between them shaded.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        eps : array_like, optional
+            Privacy losses in nats, finite and >= 0; by default from 0 to where delta falls below 1e-15 or stays constant.
+        label : str, optional
+            Words for the legend; by default the profile's `repr`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            It is drawn, not shown. Its y values are log10 of delta (the ticks read as delta), so they have no smallest one.
+
+        Raises
+        ------
+        ValueError
+            If `eps` lies outside its range.
+        ImportError
+            If matplotlib is not installed (extra ``plot``).
+
+        See Also
+        --------
+        shufflebounds.compare : several profiles on one picture.
+        shufflebounds.Tradeoff.plot : the trade-off function, as in ``profile.tradeoff().plot()``.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> ax = shuffle.BinomialNoise(trials=1000, prob=0.5).plot()
+        >>> ax.get_xlabel()
+        'privacy loss $\\varepsilon$ (nats)'
+        """
+        return _pictures.plot_profile(self, ax, eps, label)
+
+    def _repr_html_(self) -> str:
+        # a table only: a picture would cost more than the reader asked for
+        return _pictures.table(self)

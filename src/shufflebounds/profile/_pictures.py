@@ -1,0 +1,150 @@
+"""Profiles as pictures: each asks for its values and hands arrays to the plotting module."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate, plotting
+
+if TYPE_CHECKING:
+    from shufflebounds.profile._outputs import Outputs
+
+__all__ = ["compare", "losses_shown", "name_of", "parameters", "plot_profile", "table"]
+
+FloatArray = NDArray[np.float64]
+
+_POINTS = 241
+_LEAST_DELTA = 1e-15
+_TABLE_EPS = (0.1, 0.5, 1.0, 2.0)
+
+
+def parameters(profile: Any) -> dict[str, Any]:
+    """Return the parameters of a profile by name; none where it has no fields."""
+    if not is_dataclass(profile):
+        return {}
+    return {f.name: getattr(profile, f.name) for f in fields(profile) if f.init and f.repr}
+
+
+def name_of(profile: Any) -> str:
+    text = repr(profile)
+    return text if len(text) <= 64 else type(profile).__name__
+
+
+def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points: int = _POINTS) -> FloatArray:
+    """Return the eps to draw: those given, or from 0 to where delta is negligible or no longer falls."""
+    if eps is not None:
+        return np.unique(_validate.real_array("eps", eps, 0))
+    ends = []
+    for profile in profiles:
+        top = profile.epsilon(_LEAST_DELTA)
+        if top == math.inf:
+            top = 1.25 * profile.epsilon(min(1.0, 1.01 * profile.delta(700.0)))
+        ends.append(top)
+    return np.linspace(0, max(*ends, 1e-6), points)
+
+
+def _draw(ax: Any, profile: Any, eps: FloatArray, label: str, place: int = 0) -> None:
+    lower, upper = (np.asarray(profile.log_delta(eps, bound=side), dtype=np.float64) for side in ("lower", "upper"))
+    plotting.draw_log_delta(ax, eps, lower, upper, label=label, place=place)
+
+
+def plot_profile(profile: Outputs, ax: Any, eps: ArrayLike | None, label: str | None) -> Any:
+    """Draw delta(eps) of one profile and return the Axes."""
+    losses = losses_shown((profile,), eps)
+    ax = plotting.axes(ax)
+    _draw(ax, profile, losses, name_of(profile) if label is None else label)
+    plotting.log_delta_frame(ax, "Privacy profile, upper and lower bound", _LEAST_DELTA if eps is None else None)
+    plotting.legend(ax)
+    return ax
+
+
+def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None, labels: list[str] | None = None,
+            ax: Any = None) -> Any:
+    r"""Draw several profiles on one Axes, as trade-off functions or as :math:`\delta(\varepsilon)`.
+
+    Parameters
+    ----------
+    *profiles : PrivacyProfile
+        One or more.
+    kind : {"tradeoff", "profile"}
+        "tradeoff": the guaranteed trade-off functions (``tradeoff()``, nowhere above the exact ones) with the diagonal of
+        perfect privacy and each one's advantage. "profile": delta on a logarithmic axis, both sides, what lies between shaded.
+    eps : array_like, optional
+        Privacy losses in nats to draw for ``kind="profile"``, finite and >= 0; by default up to where the largest delta falls
+        below 1e-15.
+    labels : list of str, optional
+        One for each profile; by default the parameters in which they differ.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        It is drawn, not shown.
+
+    Raises
+    ------
+    ValueError
+        If there is no profile, `kind` is neither word, `labels` has another length, or `eps` lies outside its range.
+    ImportError
+        If matplotlib is not installed (extra ``plot``).
+
+    Examples
+    --------
+    >>> from shufflebounds import compare, shuffle
+    >>> ax = compare(*(shuffle.StrongerClones(n, 4.0) for n in (10**4, 10**5, 10**6)), kind="profile")
+    >>> [text.get_text().replace("\u2009", " ") for text in ax.get_legend().get_texts()]
+    ['users = 10 000', 'users = 100 000', 'users = 1 000 000']
+    """
+    if not profiles:
+        raise ValueError("profiles=() must hold at least one profile")
+    _validate.choice("kind", kind, ("tradeoff", "profile"))
+    names = [type(profile).__name__.lstrip("_") for profile in profiles]
+    if labels is None:
+        labels = plotting.labels([parameters(profile) for profile in profiles], names)
+    if len(labels) != len(profiles):
+        raise ValueError(f"labels={labels!r} must hold {len(profiles)} words, one for each profile")
+    losses = losses_shown(profiles, eps) if kind == "profile" else None
+    wide = len(profiles) > 4 or (kind == "tradeoff" and max(map(len, labels)) > 24)
+    ax = plotting.axes(ax, wide=wide)
+    title = names[0] if len(set(names)) == 1 else "comparison"
+    if losses is None:
+        plotting.tradeoff_frame(ax, f"Trade-off functions: {title}")
+        for place, (profile, label) in enumerate(zip(profiles, labels)):
+            profile.tradeoff()._draw(ax, label, place)
+    else:
+        for place, (profile, label) in enumerate(zip(profiles, labels)):
+            _draw(ax, profile, losses, label, place)
+        plotting.log_delta_frame(ax, f"Privacy profiles: {title}", _LEAST_DELTA if eps is None else None)
+    plotting.legend(ax, outside=wide)
+    return ax
+
+
+def table(profile: Outputs) -> str:
+    """Return a small HTML table: what the profile is, what is proven, and delta at a few eps."""
+    eps = np.array(_TABLE_EPS)
+    rows = [(name, html.escape(plotting.number(value))) for name, value in parameters(profile).items()]
+    rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]
+    lower, upper = (np.asarray(profile.log_delta(eps, bound=side)) for side in ("lower", "upper"))
+    for e, low, high in zip(_TABLE_EPS, lower.tolist(), upper.tolist()):
+        rows.append((f"&delta;({e:g})", f"{_power(low)} &le; &delta; &le; {_power(high)}"))
+    head = f'<tr><th colspan="2" style="text-align:left">{html.escape(type(profile).__name__.lstrip("_"))}</th></tr>'
+    body = "".join(
+        f'<tr><td style="text-align:left">{name}</td><td style="text-align:left">{value}</td></tr>' for name, value in rows
+    )
+    return f"<table>{head}{body}</table>"
+
+
+def _power(log_value: float) -> str:
+    """Return e^log_value in short, however small."""
+    if log_value == -math.inf:
+        return "0"
+    exponent = math.floor(log_value / math.log(10))
+    mantissa = math.exp(log_value - exponent * math.log(10))
+    return f"{mantissa:.6f}e{exponent}"

@@ -1,0 +1,147 @@
+"""delta(eps) at chosen eps, enclosed, and what its convexity says between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Samples"]
+
+Floats = NDArray[np.float64]
+Sides = Callable[[Floats], tuple[Floats, Floats]]
+
+DEPTH = 45.0
+"""Without pure privacy the samples end at delta = e^(-DEPTH**2/2)."""
+
+FULL_DETAIL = 10.0
+"""Down to delta = e^(-FULL_DETAIL**2/2) the samples are equally dense on the scale of normal quantiles."""
+
+_UNIT = float(np.finfo(float).eps)
+
+
+class Samples:
+    r"""Bounds of log delta of one direction at increasing eps, the first 0, the last the pure budget where there is one.
+
+    With E = e^eps, delta is convex and non-increasing in E: `high` joined by straight lines lies above it, and the lines through
+    the neighbours of an interval lie below it inside (:meth:`below`).
+    """
+
+    def __init__(self, sides: Sides, pure: float, step: float, *, convex: bool = True) -> None:
+        self.sides, self.pure, self.convex = sides, pure, convex
+        self.eps, self.low, self.high = np.empty(0), np.empty(0), np.empty(0)
+        self.evaluations = 0
+        if pure == 0:
+            self.eps, self.low, self.high = np.zeros(1), np.full(1, -np.inf), np.full(1, -np.inf)
+            return
+        self.add(np.zeros(1))
+        self._spread(step)
+
+    def add(self, eps: Floats) -> None:
+        """Evaluate delta at these eps too."""
+        fresh = np.setdiff1d(eps, self.eps)
+        fresh = fresh[fresh < self.pure]
+        if fresh.size == 0:
+            return
+        self.evaluations += fresh.size
+        low, high = self.sides(fresh)
+        if not self.eps.size and self.pure < math.inf:
+            fresh, low, high = np.append(fresh, self.pure), np.append(low, -np.inf), np.append(high, -np.inf)
+        order = np.argsort(np.append(self.eps, fresh), kind="stable")
+        self.eps = np.append(self.eps, fresh)[order]
+        # delta never rises, so a bound serves its neighbours as well
+        self.low = np.maximum.accumulate(np.minimum(np.append(self.low, low), 0.0)[order][::-1])[::-1]
+        self.high = np.minimum.accumulate(np.minimum(np.append(self.high, high), 0.0)[order])
+
+    def _spread(self, step: float) -> None:
+        """Place the samples `step` apart in sqrt(-2 log delta), which is nearly linear in eps; wider apart deep down."""
+        top = self.high[0]
+        scale = min(0.05, self.pure / 2)
+        while (value := self._at(scale)) < top - 20 and scale > 1e-300:
+            scale /= 4
+        while value > top - 0.5 and scale < min(self.pure / 2, 150.0):
+            scale = min(4 * scale, self.pure / 2)
+            value = self._at(scale)
+        end = self.pure if self.pure < math.inf else scale
+        while self.pure == math.inf and self._at(end) > -0.5 * DEPTH**2 and end < 600:
+            end = min(1.5 * end, 600.0)
+        octaves = max(4, math.ceil(math.log2(end / scale)) + 4)
+        rough = end * 2.0 ** -np.arange(0, octaves + 0.5, 0.5 if step < 0.3 else 1.0)
+        self.add(np.append(rough, end * np.array([0.85, 0.95, 0.999])))
+        seen = self.high > -np.inf
+        depth, eps = np.sqrt(-2 * self.high[seen]), self.eps[seen]
+        levels, at = [depth[0]], depth[0]
+        while at < depth[-1] and len(levels) < 10**5:
+            at += min(max(step, step * (at / FULL_DETAIL) ** 2), max(0.1 * at, step))
+            levels.append(at)
+        # np.interp wants increasing abscissae
+        keep = np.append(True, np.diff(np.maximum.accumulate(depth)) > 0)
+        self.add(np.interp(levels, depth[keep], eps[keep]))
+
+    def _at(self, eps: float) -> float:
+        self.add(np.array([eps]))
+        return float(self.high[np.searchsorted(self.eps, eps)])
+
+    def below(self, other: Samples) -> tuple[Floats, Floats]:
+        """Return (eps, log) of a polyline in E, from 0 on, that lies nowhere above delta and ends with delta = 0.
+
+        On [E_i, E_(i+1)] the lines through (E_(i-1), high) and (E_i, low) and through (E_(i+1), low) and (E_(i+2), high) lie
+        below delta, and so does their upper envelope, a V: entry 2 i is E_i, entry 2 i + 1 the vertex. Left of E = 1 delta
+        goes on as 1 - E + E delta'(1/E), delta' that of `other`, the other direction.
+        """
+        count = int((self.low > -np.inf).sum())
+        if count == 0:
+            return np.zeros(1), np.full(1, -np.inf)
+        if not self.convex:
+            return self._stairs(count)
+        eps, low = self.eps[:count], self.low[:count]
+        high, width = self.high[: count + 1], np.diff(self.eps[: count + 1])
+        if high.size == count:
+            # no sample lies beyond: the last line falls as it will
+            high, width = np.append(high, -np.inf), np.append(width, 1.0)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            # all in units of delta_i, over the interval taken as [0, 1]: the fall of the left line, and of the right one
+            reach = np.exp(np.append(0.0, eps[1:] - eps[:-1])) * np.expm1(width)
+            left = np.append(np.inf, np.expm1(high[: count - 1] - low[1:])) * reach / np.append(1.0, np.expm1(width[: count - 1]))
+            left[0] = self._slope_at_one(other) * math.expm1(min(width[0], 700.0)) / math.exp(low[0]) if low[0] > -700 else math.inf
+            left *= 1 + 8 * _UNIT
+            end = np.exp(np.append(low[1:], -np.inf) - low)
+            fall = end - np.exp(np.append(high[2:], [-np.inf] * 2)[:count] - low)
+            right = np.append(fall[:-1] / (np.exp(width[:-1]) * np.expm1(width[1:])) * np.expm1(width[:-1]), 0.0)
+            right = np.nan_to_num(np.maximum(right, 0.0)) * (1 - 8 * _UNIT)
+            gain, turn = 1 - end - right, left - right
+            at = np.clip(np.where(turn > 0, gain / turn, np.where(gain >= 0, 1.0, 0.0)), 0.0, None)
+            # the last line goes down to 0, at the pure budget at the latest
+            at[:-1] = np.minimum(at[:-1], 1.0)
+            if self.pure < math.inf:
+                at[-1] = min(at[-1], 1.0)
+            value = np.maximum(np.fmin(1 - left * at, end + right * (1 - at)), 0.0)
+            vertex = eps + np.log1p(at * np.expm1(width))
+            log_value = low + np.log(value)
+            steep = np.where(end > 0, low - np.append(low[1:], -np.inf), 700.0)
+            log_value -= 4 * _UNIT * (2 + np.abs(log_value)) + 4 * _UNIT * np.minimum(steep, 700.0) * vertex / width
+        # the right line is nowhere below its end, which may underflow in units of delta_i
+        log_value = np.fmax(np.where(value > 0, log_value, -np.inf), np.append(low[1:], -np.inf))
+        log_value[-1] = -np.inf
+        return _alternate(eps, vertex), _alternate(low, log_value)
+
+    def _slope_at_one(self, other: Samples) -> float:
+        """Return how fast delta falls in E at 1, at most, by the first sample of the other direction."""
+        if other.eps.size < 2:
+            return 1.0
+        span = math.expm1(min(other.eps[1], 700.0))
+        drop = (span + 1) * math.exp(self.low[0]) - math.exp(other.high[1])
+        return min(1.0, max(0.0, 1 - drop / span) + 4 * _UNIT * (1 + math.exp(self.low[0]) / span))
+
+    def _stairs(self, count: int) -> tuple[Floats, Floats]:
+        """Return the same by monotonicity alone: the value to the right of an interval serves all of it."""
+        after = np.append(self.low[1:count], -np.inf)
+        return _alternate(self.eps[:count], self.eps[:count]), _alternate(self.low[:count], after)
+
+
+def _alternate(first: Floats, second: Floats) -> Floats:
+    out = np.empty(first.size + second.size)
+    out[::2], out[1::2] = first, second
+    return out

@@ -1,0 +1,228 @@
+"""Formulas of the survey of Das 2022 that differ from the truth: histograms and sparse vector with Renyi privacy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from shufflebounds import _validate
+from shufflebounds.published._printed import Counterexample, printed
+from shufflebounds.published.survey import _SURVEY, _chance, _positive
+
+__all__ = [
+    "das2022_laplace_max_square",
+    "das2022_point_sum_tradeoff",
+    "das2022_sparse_gaussian_eps",
+    "das2022_sparse_moment",
+    "das2022_sum_error",
+    "das2022_synthetic_rho",
+]
+
+
+def _tradeoff_counterexample() -> Counterexample:
+    # max(0, q_i + noise) with double geometric noise is 20-private; its errors, largest at q = 0, in closed form
+    eps, k = 20.0, 0.2
+    cells, q = math.floor(math.exp(eps)), math.exp(-eps)
+    point = math.sqrt(2 * q) / (1 - q)
+    total = math.sqrt(cells * point**2 + (cells * q / (1 - q * q)) ** 2)
+    return Counterexample(
+        das2022_point_sum_tradeoff(cells, k, point, total), math.exp(2 * eps * (2 * point + k)),
+        "eps = 20, d = floor(e^20), k = 0.2, geometric noise: the claimed lower bound of e^(2 eps (2C + k)), and that number",
+    )
+
+
+@printed(
+    verdict="false",
+    reason="the proof moves 2C + k records, which must be a whole number; for all k > 0 it is not true",
+    reference=f"{_SURVEY}, Theorem 9.3, item 1",
+    counterexample=_tradeoff_counterexample,
+)
+def das2022_point_sum_tradeoff(cells: int, k: float, point_rmse: float, sum_rmse: float) -> float:
+    r"""Printed lower bound of :math:`e^{2\varepsilon(2C+k)}` for all k > 0: :math:`k(d-1)/(16C+8D+4k)`.
+
+    Parameters
+    ----------
+    cells : int
+        Number d of cells, 2 or more.
+    k : float
+        Any positive number, as printed.
+    point_rmse, sum_rmse : float
+        Root mean squared errors C and D, >= 0.
+
+    Returns
+    -------
+    float
+        The printed lower bound. The corrected form is ``histograms.point_error_lower_bound``.
+    """
+    d, k = _validate.integer("cells", cells, 2), _positive("k", k)
+    c, s = _validate.real("point_rmse", point_rmse, 0), _validate.real("sum_rmse", sum_rmse, 0)
+    return k * (d - 1) / (16 * c + 8 * s + 4 * k)
+
+
+def _max_square_counterexample() -> Counterexample:
+    d = 100
+    harmonic, squares = math.fsum(1 / i for i in range(1, d + 1)), math.fsum(1 / i**2 for i in range(1, d + 1))
+    return Counterexample(das2022_laplace_max_square(d, 1.0), harmonic**2 + squares, "d = 100, eps = 1: H_d^2 + H_d^(2), exactly")
+
+
+@printed(
+    verdict="false",
+    reason="a misprint: ln(d) + 2 ln(d) + 2 should be ln(d)^2 + 2 ln(d) + 2; false from d = 6 on",
+    reference=f"{_SURVEY}, Lemma 9.4",
+    counterexample=_max_square_counterexample,
+)
+def das2022_laplace_max_square(d: int, eps: float) -> float:
+    r"""Printed bound of the mean of the largest of d squared Laplace variables: :math:`(\ln d + 2\ln d + 2)/\varepsilon^2`.
+
+    Parameters
+    ----------
+    d : int
+        How many, 1 or more.
+    eps : float
+        Their scale is 1/eps, > 0.
+
+    Returns
+    -------
+    float
+        The printed bound.
+    """
+    return (3 * math.log(_validate.integer("d", d, 1)) + 2) / _positive("eps", eps) ** 2
+
+
+def _synthetic_counterexample() -> Counterexample:
+    case = "q = 1 against 0: the answer 0 has chance 0 against more than 1/2, so every divergence is infinite"
+    return Counterexample(das2022_synthetic_rho(0.5), math.inf, case)
+
+
+@printed(
+    verdict="false",
+    reason="a = q + max(0, noise) never lies below q; max(0, q + noise) is meant",
+    reference=f"{_SURVEY}, Theorem 9.6, proof of item 2",
+    counterexample=_synthetic_counterexample,
+)
+def das2022_synthetic_rho(rho: float) -> float:
+    r"""Printed concentrated privacy of the answers :math:`q_i + \max(0, \text{noise})`: rho.
+
+    Parameters
+    ----------
+    rho : float
+        The noise is discrete Gaussian with parameter 1/(2 rho), > 0.
+
+    Returns
+    -------
+    float
+        The printed parameter.
+    """
+    return _positive("rho", rho)
+
+
+def _sum_error_counterexample() -> Counterexample:
+    return Counterexample(das2022_sum_error(1.0), 4.0, "eps = 1, q = 0: E max(0, Laplace(2))^2 = 4, and 8 for large q")
+
+
+@printed(
+    verdict="false",
+    reason="Laplace noise of scale 2/eps has variance 8/eps^2; even at q = 0, where half of it is cut off, 4/eps^2 is left",
+    reference=f"{_SURVEY}, Theorem 9.6, proof of item 3",
+    counterexample=_sum_error_counterexample,
+)
+def das2022_sum_error(eps: float) -> float:
+    r"""Printed mean squared error of the sum :math:`\max(0, q_* + \mathrm{Lap}(2/\varepsilon))`: :math:`2/\varepsilon^2`.
+
+    Parameters
+    ----------
+    eps : float
+        Budget in nats, > 0.
+
+    Returns
+    -------
+    float
+        The printed error.
+    """
+    return 2 / _positive("eps", eps) ** 2
+
+
+def _moment_counterexample() -> Counterexample:
+    # z ~ N(0, 1), queries' noise N(0, 3): E Pr[N(0, 3) >= z]^-2
+    edges = np.arange(-12.0, 60.0)
+    x, w = np.polynomial.legendre.leggauss(40)
+    z = (edges[:, None] + (x + 1) / 2).ravel()
+    density = -z * z / 2 - math.log(2 * math.pi) / 2
+    truth = float((np.tile(w / 2, edges.size) * np.exp(density - 2 * log_ndtr(-z / math.sqrt(3)))).sum())
+    return Counterexample(das2022_sparse_moment(0.0, 1.0, 2.0), truth, "T = 0, sigma_1 = 1, sigma_2 = sqrt(3), gamma = 2")
+
+
+@printed(
+    verdict="false",
+    reason="too small for small thresholds, at sigma_2 = sqrt(3) sigma_1 for all T < 0.355 sigma_1",
+    reference=f"{_SURVEY}, Theorem 9.11, with c_gamma = sqrt(2 pi)",
+    counterexample=_moment_counterexample,
+)
+def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> float:
+    r"""Printed bound of :math:`\mathbb{E}[\mathbb{E}[K \mid \rho]^\gamma]`, K the length of Gaussian sparse vector.
+
+    .. math:: 1 + 2\pi \max\Bigl\{\frac{T(1+\gamma)}{\sigma_1}, 1\Bigr\}^{\gamma} \sqrt{1+\gamma}\; e^{\gamma T^2/(2\sigma_1^2)}
+
+    Parameters
+    ----------
+    threshold : float
+        T, >= 0.
+    sigma : float
+        Deviation of the threshold's noise, > 0; that of the queries is more than sqrt(1 + gamma) times as large.
+    moment : float
+        gamma, > 1.
+
+    Returns
+    -------
+    float
+        The printed bound.
+    """
+    t = _validate.real("threshold", threshold, 0, 30) / _positive("sigma", sigma)
+    g = _validate.real("moment", moment, 1, 100, open_low=True)
+    return float(1 + 2 * math.pi * max(t * (1 + g), 1.0) ** g * math.sqrt(1 + g) * math.exp(g * t * t / 2))
+
+
+def _sparse_eps_counterexample() -> Counterexample:
+    # what the two theorems yield: A + 2 sqrt(A (ln(1/delta) + ln N))
+    sigma1, sigma2, cutoff, queries, delta = 20.0, 40.0, 1, 100, 1e-6
+    a = 1 / (2 * sigma1**2) + 2 * cutoff / sigma2**2
+    depth = math.log(1 / delta) + math.log(1 + queries)
+    return Counterexample(
+        das2022_sparse_gaussian_eps(sigma1, sigma2, cutoff, queries, delta), a + 2 * math.sqrt(a * depth),
+        "sigma 20 and 40, one answer, 100 queries, delta = 1e-6: not an attack, but what Theorems 9.12 and 8.8 yield",
+    )
+
+
+@printed(
+    verdict="unproven",
+    reason="sqrt(2 A L) does not follow from Theorems 9.12 and 8.8, which give 2 sqrt(A L) with ln N for ln(c C(k, c))",
+    reference=f"{_SURVEY}, the display after Theorem 9.12",
+    counterexample=_sparse_eps_counterexample,
+)
+def das2022_sparse_gaussian_eps(sigma_threshold: float, sigma_query: float, cutoff: int, max_queries: int, delta: float) -> float:
+    r"""Printed epsilon of Gaussian sparse vector of sensitivity 1.
+
+    .. math:: A + \sqrt{2A\Bigl(\ln\frac1\delta + \ln c\binom{k}{c}\Bigr)}, \qquad
+        A = \frac{1}{2\sigma_1^2} + \frac{2c}{\sigma_2^2}
+
+    Parameters
+    ----------
+    sigma_threshold, sigma_query : float
+        Deviations of the noise, > 0.
+    cutoff, max_queries : int
+        Numbers c of answers above and k of queries, c <= k.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        The printed epsilon. What is proven: ``selection.svt_rdp`` with ``composition.rdp_to_dp``.
+    """
+    c = _validate.integer("cutoff", cutoff, 1)
+    k = _validate.integer("max_queries", max_queries, c)
+    a = 1 / (2 * _positive("sigma_threshold", sigma_threshold) ** 2) + 2 * c / _positive("sigma_query", sigma_query) ** 2
+    log_choices = math.log(c) + math.lgamma(k + 1) - math.lgamma(c + 1) - math.lgamma(k - c + 1)
+    return a + math.sqrt(2 * a * (math.log(1 / _chance("delta", delta)) + log_choices))

@@ -1,0 +1,197 @@
+"""Selection by noisy scores, and the sparse vector technique.
+
+Which candidate comes out, with what chance, and how far from the best it can be; which noise finds the queries above a threshold,
+how far its answers may be off, and what it costs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._noisy_max import log_flip_and_permute, log_noisy_max
+from shufflebounds._sparse_vector import SVTScales, svt_accuracy, svt_rdp, svt_scales
+
+__all__ = [
+    "SVTScales",
+    "selection_error",
+    "selection_log_probs",
+    "selection_probs",
+    "svt_accuracy",
+    "svt_rdp",
+    "svt_scales",
+]
+
+Floats = NDArray[np.float64]
+Noise = Literal["gumbel", "laplace", "exponential"]
+
+_NOISES = ("gumbel", "laplace", "exponential")
+MAX_GAP = 1e8
+
+
+def selection_probs(
+    scores: ArrayLike, eps: float, *, sensitivity: float = 1.0, monotone: bool = False, noise: Noise = "gumbel"
+) -> Floats:
+    r"""The chance of each candidate to be the arg-max of the noisy scores, for an eps-private choice.
+
+    .. math:: \Pr[\arg\max_j (c_j + Z_j) = i], \qquad Z_j \text{ independent with scale } b = 2\Delta/\varepsilon
+        \quad (\Delta/\varepsilon \text{ if monotone})
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (k,)
+        Score c_i of each candidate, larger is better; any number of candidates, quick up to thousands.
+    eps : float
+        Budget of the choice in nats, in (0, 700].
+    sensitivity : float
+        Most :math:`\Delta` by which one person can change any score, > 0.
+    monotone : bool
+        Whether one person can only change all scores in the same direction, as counts under add-or-remove neighbours do.
+        Half the noise then serves; where it does not hold, half the noise costs up to twice the budget.
+    noise : {"gumbel", "laplace", "exponential"}
+        "gumbel" is the exponential mechanism, "laplace" report noisy max, "exponential" (one-sided) permute-and-flip, which
+        errs less than either.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+        The probabilities, each with relative accuracy; they sum to 1 up to that. Neither bound nor estimate: the law itself.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or the scores are further apart than 1e8 times b.
+
+    Notes
+    -----
+    gumbel: a softmax. exponential: the integral of :math:`s_i \prod_{j \ne i} (1 - s_j t)` over t in [0, 1], with
+    :math:`s_j = e^{-(\max c - c_j)/b}`. laplace: the integral of density times distribution functions, which is of the same form
+    above the largest score and piecewise analytic below. Both by Gauss-Legendre quadrature on panels whose number does not grow
+    with k; all terms are positive. Relative error below 1e-13 (measured against 70-digit quadrature and all permutations), plus the
+    roundoff of the logarithm for candidates far behind.
+
+    References
+    ----------
+    .. [1] F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS 2007.
+    .. [2] C. Dwork, A. Roth, "The algorithmic foundations of differential privacy", 2014, Claim 3.9: Laplace noise of scale
+       1/eps for counts, that is, for monotone scores only.
+    .. [3] R. McKenna, D. Sheldon, "Permute-and-flip: a new mechanism for differentially private selection", NeurIPS 2020.
+    .. [4] Z. Ding et al., "The permute-and-flip mechanism is identical to report-noisy-max with exponential noise", 2021.
+
+    Examples
+    --------
+    >>> from shufflebounds.selection import selection_probs
+    >>> for noise in ("gumbel", "laplace", "exponential"):
+    ...     print(selection_probs([0, 1, 5], 2.0, noise=noise).round(6).tolist())
+    [0.006573, 0.017868, 0.975559]
+    [0.009063, 0.025897, 0.965039]
+    [0.003348, 0.009137, 0.987514]
+    """
+    return np.exp(selection_log_probs(scores, eps, sensitivity=sensitivity, monotone=monotone, noise=noise))
+
+
+def selection_log_probs(
+    scores: ArrayLike, eps: float, *, sensitivity: float = 1.0, monotone: bool = False, noise: Noise = "gumbel"
+) -> Floats:
+    """Natural logarithms of :func:`selection_probs`, for candidates so far behind that their chance underflows.
+
+    Parameters
+    ----------
+    scores, eps, sensitivity, monotone, noise
+        As in :func:`selection_probs`.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+        Natural logarithms of the probabilities.
+
+    Raises
+    ------
+    ValueError
+        As :func:`selection_probs`.
+
+    Examples
+    --------
+    Two candidates 1000 apart; with Laplace noise the lesser one wins with chance e^-t (1 + t/2)/2:
+
+    >>> from shufflebounds.selection import selection_log_probs
+    >>> selection_log_probs([0, 1000], 2.0, noise="laplace").round(9).tolist()
+    [-994.476541079, 0.0]
+    """
+    eps = _validate.real("eps", eps, 0, 700, open_low=True)
+    sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
+    _validate.choice("noise", noise, _NOISES)
+    array = _validate.real_array("scores", scores)
+    if array.ndim != 1:
+        raise ValueError(f"scores has shape {array.shape}: it must be one-dimensional")
+    rate = eps / (sensitivity * (1 if monotone else 2))
+    # in units of the noise, falling from 0; scores that rounding makes equal are equal from here on
+    levels, where, counts = np.unique((array.max() - array) * rate, return_inverse=True, return_counts=True)
+    y = 0.0 - levels
+    if not y[-1] >= -MAX_GAP:
+        raise ValueError(f"scores are {-y[-1]:g} times the noise scale apart: they must be within {MAX_GAP:g}")
+    weights = counts.astype(np.float64)
+    if noise == "gumbel":
+        log_probs = y - math.log(math.fsum((weights * np.exp(y)).tolist()))
+    elif noise == "laplace":
+        log_probs = _one_level(weights) if y.size == 1 else log_noisy_max(y, weights)
+    else:
+        log_probs = _one_level(weights) if y.size == 1 else y + log_flip_and_permute(y, weights)
+    return np.asarray(np.minimum(log_probs, 0.0)[where])
+
+
+def _one_level(counts: Floats) -> Floats:
+    """Equal scores: an equal chance for all."""
+    return -np.log(counts)
+
+
+def selection_error(candidates: float, eps: float, beta: float, *, optimal: float = 1, sensitivity: float = 1.0) -> float:
+    r"""How far the score that the exponential mechanism picks may lie below the best one.
+
+    .. math:: \Pr\Bigl[\max_j c_j - c_I \ge \frac{2\Delta}{\varepsilon}\Bigl(\ln\frac{k}{k^*} + \ln\frac1\beta\Bigr)\Bigr] \le \beta
+
+    Parameters
+    ----------
+    candidates : int or float
+        Number k of candidates, >= 1; a float may be as large as 1e300 (for SmallDB they are counted in powers).
+    eps : float
+        Budget of the choice in nats, in (0, 700].
+    beta : float
+        Chance that the error exceeds the answer, in (0, 1).
+    optimal : int or float
+        Number k* of candidates that share the best score, in 1..`candidates`.
+    sensitivity : float
+        As in :func:`selection_probs`, > 0.
+
+    Returns
+    -------
+    float
+        Upper bound of the (1 - beta)-quantile of the error, in units of the score. For monotone scores half of it holds, as eps
+        may be doubled. With permute-and-flip in place of the exponential mechanism it holds too.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    .. [1] C. Dwork, A. Roth, "The algorithmic foundations of differential privacy", 2014, Theorem 3.11.
+    .. [2] R. McKenna, D. Sheldon, "Permute-and-flip", NeurIPS 2020, Theorem 2: never more errors than the exponential mechanism.
+
+    Examples
+    --------
+    >>> from shufflebounds.selection import selection_error
+    >>> round(selection_error(1000, 1.0, 0.05), 6)
+    19.806975
+    """
+    k = _validate.real("candidates", candidates, 1)
+    eps = _validate.real("eps", eps, 0, 700, open_low=True)
+    beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+    best = _validate.real("optimal", optimal, 1, k)
+    sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
+    return 2 * sensitivity / eps * (math.log(k / best) - math.log(beta)) * (1 + 1e-15)

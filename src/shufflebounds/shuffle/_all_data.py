@@ -1,0 +1,115 @@
+"""Flipped bits over all data of few users: every curve T(P0, P1) of m ones among the others, m = 0..users - 1, listed.
+
+The other direction with m ones is the first with users - 1 - m, so these are all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from shufflebounds._core import _binomial
+from shufflebounds._core._special import log1mexp
+from shufflebounds.profile import FloatArray
+from shufflebounds.profile._least import least, rounded
+from shufflebounds.tradeoff import Tradeoff, renyi_divergence
+from shufflebounds.tradeoff._form import log_quantile
+
+__all__ = ["MOST_USERS", "curve_of_all", "mu_of_all", "renyi_of_all"]
+
+MOST_USERS = 1024
+"""Up to so many users the data are tried one by one."""
+
+_SMALL = 1e-290
+"""Products below it may have underflowed; what is lost is far below."""
+
+
+def _error(users: int) -> float:
+    """Return a bound of the relative error of the masses and of their sums: two convolved laws, and a sum, of positive terms."""
+    return 6e-14 + 8 * users * float(np.finfo(float).eps)
+
+
+def _laws(users: int, flip: float) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the laws of the sum with the target at 0 and at 1, for every number of ones among the others."""
+    others = users - 1
+    for ones in range(users):
+        parts = []
+        for count, chance in ((ones, 1 - flip), (others - ones, flip)):
+            parts.append(np.exp(_binomial.binom_logpmf(np.arange(count + 1.0), float(count), chance)))
+        law = np.convolve(*parts)
+        stay, step = np.append(law, 0.0), np.append(0.0, law)
+        yield (1 - flip) * stay + flip * step, flip * stay + (1 - flip) * step
+
+
+def _tails(law: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return Pr[S > k] and Pr[S <= k] for k = -1..users."""
+    return np.append(np.cumsum(law[::-1])[::-1], 0.0), np.append(0.0, np.cumsum(law))
+
+
+def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
+    """Return the least curve over all data, never below it, or its convex hull, never above it."""
+    error = _error(users)
+    curves = []
+    for zero, one in _laws(users, flip):
+        # k falling: alpha = Pr_P0[S > k] rises
+        alpha, beta = _tails(zero)[0][::-1], _tails(one)[1][::-1]
+        with np.errstate(divide="ignore"):
+            if upper:
+                # what underflowed counts as an error of both kinds
+                alpha, beta = (np.minimum(x * (1 + error) + _SMALL, 1.0) for x in (alpha, beta))
+                log_alpha, log_beta = np.r_[-np.inf, np.log(alpha), 0.0], np.r_[0.0, np.log(beta), -np.inf]
+            else:
+                alpha, beta = (np.minimum(x * (1 - error), 1 - error) for x in (alpha, beta))
+                log_alpha, log_beta = np.log(alpha), np.log(beta)
+        curves.append(rounded(log_alpha, log_beta, upper=upper))
+    return least(curves, upper=upper)
+
+
+def mu_of_all(users: int, flip: float, upper: bool) -> float:
+    """Return the largest Gaussian mu over all data, from above or below."""
+    error, best = _error(users), 0.0
+    for zero, one in _laws(users, flip):
+        above, below = zip(_tails(zero), _tails(one))
+        # Phi^-1(1 - alpha) - Phi^-1(beta), each from its smaller tail
+        inside = (above[0] > _SMALL) & (below[1] > _SMALL) & (below[0] > _SMALL) & (above[1] > _SMALL)
+        if not inside.any():
+            continue
+        with np.errstate(divide="ignore"):
+            # each from the smaller of a tail and its complement; d Phi^-1/d log tail is sqrt(pi/2) at most
+            quantiles = [
+                log_quantile(*(np.log(np.minimum(tail[inside], 1.0)) for tail in tails))
+                for tails in ((above[0], below[0]), (below[1], above[1]))
+            ]
+        mu = -(quantiles[0] + quantiles[1])
+        slack = 2 * 1.26 * error + 1e-14 * (np.abs(quantiles[0]) + np.abs(quantiles[1]))
+        best = max(best, float((mu + (slack if upper else -slack)).max()))
+    if upper and flip > 0:
+        # beyond the listed tails 1 - f(alpha) <= alpha (1 - flip)/flip, worst at their end
+        log_end = math.log(users * _SMALL * 2)
+        far = min(log_end + math.log1p(-flip) - math.log(flip), -1e-300)
+        ends = np.array([far, log_end])
+        far, near = log_quantile(ends, log1mexp(ends))
+        best = max(best, float(far - near))
+    return best
+
+
+def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> FloatArray:
+    """Return the largest Renyi divergences of finite orders over all data, from above or below; flip > 0."""
+    error = _error(users)
+    best = np.zeros(orders.size)
+    for zero, one in _laws(users, flip):
+        seen = (zero > _SMALL) & (one > _SMALL)
+        value = np.asarray(renyi_divergence(np.log(zero[seen]), np.log(one[seen]), orders))
+        best = np.maximum(best, value)
+    # the ratio of the laws is off by at most 2 error, and D is about a/2 times its mean square
+    slack = 4 * error * (np.sqrt(2 * orders * best) + orders * error + best)
+    if not upper:
+        return np.maximum(best - slack, 0.0)
+    local = math.log1p(-flip) - math.log(flip)
+    # the outcomes that underflowed
+    with np.errstate(over="ignore"):
+        lost = np.exp(math.log(users * _SMALL) + np.minimum(orders * local - (orders - 1) * best, 1e3))
+    out: FloatArray = np.minimum(best + slack + lost / np.maximum(orders - 1, 1e-3), local * (1 + 1e-15))
+    return out

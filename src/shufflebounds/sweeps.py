@@ -1,0 +1,411 @@
+"""One function over a grid of parameters: in threads, or on any executor, interruptible, into a structured array."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds import _validate
+from shufflebounds._sweep_batch import Array, Columns, Reply, run_batch
+
+__all__ = ["SweepError", "SweepInterrupted", "sweep"]
+
+_BATCH_SECONDS = 0.2
+"""Aim for one batch: at least 0.1 s, so that the 11 ms which a round trip costs on a cluster do not count."""
+_GROWTH = 16
+"""A batch is at most this much longer than the one measured before it, whose first rows may have paid for an import."""
+_MAX_ROWS = 2**18
+_UNKNOWN_WORKERS = 32
+_GRACE_SECONDS = 2.0
+"""How long batches that already run are waited for after an interrupt; each was sized to a tenth of it."""
+
+
+class _Stopped:
+    """What a sweep that ended early leaves behind."""
+
+    partial: Array
+    done: NDArray[np.bool_]
+    remaining: Array
+
+    def _keep(self, partial: Array, done: NDArray[np.bool_], remaining: Array) -> None:
+        self.partial, self.done, self.remaining = partial, done, remaining
+
+
+class SweepInterrupted(_Stopped, KeyboardInterrupt):
+    """A sweep that was interrupted, with every answer that was finished.
+
+    Attributes
+    ----------
+    partial : ndarray, structured, shape (finished rows,)
+        The finished rows, in the order of the grid; the result's fields are absent where no row was finished.
+    done : ndarray of bool, shape (rows,)
+        Which rows of the grid these are.
+    remaining : ndarray, structured, shape (unfinished rows,)
+        The parameters of the others: a grid with which :func:`sweep` goes on.
+    """
+
+
+class SweepError(_Stopped, RuntimeError):
+    """A sweep that failed in one row, in the progress callback or in the executor; ``__cause__`` is the first failure.
+
+    Attributes
+    ----------
+    row : int or None
+        The row of the grid that failed, None where it was no row.
+    partial : ndarray, structured, shape (finished rows,)
+        The finished rows, in the order of the grid.
+    done : ndarray of bool, shape (rows,)
+        Which rows of the grid these are.
+    remaining : ndarray, structured, shape (unfinished rows,)
+        The parameters of the others.
+    """
+
+    row: int | None = None
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Named columns: as long as each other, or the axes of a product of which the last runs fastest."""
+
+    columns: Columns
+    product: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        sizes = tuple(column.size for column in self.columns.values())
+        return sizes if self.product else sizes[:1]
+
+    @property
+    def rows(self) -> int:
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    def take(self, rows: Array) -> list[Array]:
+        """Return the columns of these rows, never more of the grid than that."""
+        if not self.product:
+            return [column[rows] for column in self.columns.values()]
+        places = np.unravel_index(rows, self.shape)
+        return [column[place] for column, place in zip(self.columns.values(), places)]
+
+
+class _Here(Executor):
+    """Run a batch where it is submitted: the sweep without workers."""
+
+    _max_workers = 1
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+class _Results:
+    """Columns of answers as long as the grid, and which rows are in."""
+
+    def __init__(self, grid: _Grid) -> None:
+        self.grid = grid
+        self.done = np.zeros(grid.rows, dtype=np.bool_)
+        self.columns: Columns | None = None
+
+    def add(self, start: int, reply: Reply) -> None:
+        """Put the answers of one batch in their place."""
+        if not reply.rows:
+            return
+        if self.columns is None:
+            taken = sorted(set(reply.columns) & set(self.grid.columns))
+            if taken:
+                raise ValueError(f"function returns {taken[0]!r}, which is a parameter of the grid: its fields need other names")
+            self.columns = {name: np.zeros(self.grid.rows, column.dtype) for name, column in reply.columns.items()}
+        if list(reply.columns) != list(self.columns):
+            raise TypeError(f"function returned the fields {list(reply.columns)}, {list(self.columns)} in another row")
+        rows = slice(start, start + reply.rows)
+        for name, column in reply.columns.items():
+            kind = np.result_type(self.columns[name], column)
+            if kind != self.columns[name].dtype:
+                self.columns[name] = self.columns[name].astype(kind)
+            self.columns[name][rows] = column
+        self.done[rows] = True
+
+    def rows(self, wanted: NDArray[np.bool_], *, answers: bool = True) -> Array:
+        """Return the wanted rows, parameters first."""
+        places = np.flatnonzero(wanted)
+        kinds = [(name, column.dtype) for name, column in self.grid.columns.items()]
+        found = self.columns if answers and self.columns is not None else {}
+        out = np.empty(places.size, dtype=kinds + [(name, column.dtype) for name, column in found.items()])
+        for name, column in zip(self.grid.columns, self.grid.take(places)):
+            out[name] = column
+        for name, column in found.items():
+            out[name] = column[places]
+        return out
+
+
+def _column(name: str, values: Any) -> Array:
+    """Return one parameter's values as a 1-D array, without turning numbers into words."""
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray | range):
+        raise ValueError(f"grid[{name!r}]={values!r} must be a sequence of values")
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    mixed = array.dtype.kind in "US" and not all(isinstance(value, str | bytes) for value in values)
+    if mixed or array.ndim != 1 or array.dtype.kind == "O":
+        if isinstance(values, np.ndarray) and array.ndim != 1:
+            raise ValueError(f"grid[{name!r}] has shape {array.shape}: it must be 1-D")
+        array = np.empty(len(values), dtype=object)
+        array[:] = list(values)
+    if array.size == 0:
+        raise ValueError(f"grid[{name!r}] must not be empty: give at least one value")
+    return array
+
+
+def _grid(grid: Any) -> _Grid:
+    """Return the checked grid."""
+    if isinstance(grid, np.ndarray) and grid.dtype.names:
+        if grid.ndim != 1 or grid.size == 0:
+            raise ValueError(f"grid has shape {grid.shape}: a structured array must be 1-D and not empty")
+        return _Grid({name: _column(name, np.asarray(grid[name])) for name in grid.dtype.names}, product=False)
+    if isinstance(grid, Mapping):
+        if not grid:
+            raise ValueError("grid={} must name at least one parameter")
+        _names(grid)
+        return _Grid({name: _column(name, values) for name, values in grid.items()}, product=True)
+    if not isinstance(grid, Sequence) or isinstance(grid, str | bytes) or not grid or not isinstance(grid[0], Mapping):
+        raise ValueError(
+            f"grid={grid!r} must be a mapping of names to sequences, a structured array, or a non-empty sequence of mappings"
+        )
+    names = list(grid[0])
+    _names(grid[0])
+    for i, row in enumerate(grid):
+        if not isinstance(row, Mapping) or set(row) != set(names):
+            raise ValueError(f"grid[{i}]={row!r} must be a mapping with the names {', '.join(map(str, names))}, as in grid[0]")
+    return _Grid({name: _column(name, [row[name] for row in grid]) for name in names}, product=False)
+
+
+def _names(row: Mapping[Any, Any]) -> None:
+    for name in row:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"grid has the name {name!r}: every name must be one that function can take as a keyword")
+    if not row:
+        raise ValueError("grid[0]={} must name at least one parameter")
+
+
+@contextmanager
+def _shown(progress: Any, total: int) -> Iterator[Callable[[int, int], Any]]:
+    """Give a callback of done and total."""
+    if progress is None or progress is False:
+        yield lambda done, total: None
+    elif progress is True:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError as problem:
+            raise ImportError("progress=True needs tqdm: pip install 'shufflebounds[progress]'") from problem
+        with tqdm(total=total, unit="row") as bar:
+            yield lambda done, total: bar.update(done - bar.n)
+    elif callable(progress):
+        yield progress
+    else:
+        raise ValueError(f"progress={progress!r} must be None, True, or a function of done and total")
+
+
+def sweep(
+    function: Callable[..., Any],
+    grid: Mapping[str, Any] | Sequence[Mapping[str, Any]] | Array,
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    progress: bool | Callable[[int, int], Any] | None = None,
+) -> Array:
+    r"""Call a function on every row of a grid of parameters and return one structured array.
+
+    Parameters
+    ----------
+    function : callable
+        Called as ``function(**row)`` with plain Python values. It returns a number, a tuple or named tuple of numbers, or a
+        mapping of names to numbers, the same fields in every row. For an executor in other processes it must be picklable:
+        a function of a module, or ``functools.partial`` of one.
+    grid : mapping, structured array or sequence of mappings
+        A mapping of names to 1-D sequences stands for all their combinations, the last name running fastest (the result
+        can be reshaped to the sequences' lengths). A structured (or record) array, or a sequence of mappings with the same
+        names, gives the rows themselves.
+    workers : int, optional
+        Run in this many threads of the process, 1 or more. The kernels release the interpreter lock; Python code does not.
+    executor : concurrent.futures.Executor, optional
+        Run there instead: ``ProcessPoolExecutor``, ``loky``, ``client.get_executor(pure=False)`` of dask.distributed,
+        ``MPIPoolExecutor``. It is left open. Without `workers` and `executor` the rows run one after the other, here.
+    progress : None, True or callable
+        True shows a bar (tqdm, extra ``progress``); a callable is given the number of finished rows and of all rows, in the
+        calling thread, after each batch.
+
+    Returns
+    -------
+    ndarray, structured, shape (rows,)
+        In the order of the grid: a field for every parameter, then those of the result, ``value`` for a number, ``value0``,
+        ``value1``, ... for a tuple, the names of a named tuple or mapping otherwise.
+
+    Raises
+    ------
+    ValueError
+        If the grid is empty or no grid, both `workers` and `executor` are given, either is none, or a field of the result
+        bears the name of a parameter.
+    SweepError
+        If a row failed (the message names the row and its parameters), the result of a row is no number, `progress` raised,
+        or the executor lost a batch. What was finished stands in its ``partial``, the rest in its ``remaining``.
+    SweepInterrupted
+        On a keyboard interrupt, or one raised by `function` or `progress`: a ``KeyboardInterrupt`` with the same attributes.
+
+    Notes
+    -----
+    Rows travel in batches that are measured and grown until one lasts 0.2 s, at most 2\ :sup:`18` rows, and only a few a worker are
+    under way at a time, so the memory taken is little more than the result's. After an interrupt or a failure, batches
+    that have not begun are cancelled and those that run are given two seconds to end; threads stop at their next row and
+    keep the rows before it.
+
+    Examples
+    --------
+    >>> from shufflebounds import shuffle, sweep
+    >>> def budget(users, local_eps):
+    ...     return {"eps": shuffle.Clones(users, local_eps).epsilon(1e-8)}
+    >>> table = sweep(budget, {"users": [10**4, 10**6], "local_eps": [1.0, 4.0]}, workers=2)
+    >>> table.dtype.names
+    ('users', 'local_eps', 'eps')
+    >>> table["eps"].reshape(2, 2).round(4).tolist()
+    [[0.0689, 0.7546], [0.0061, 0.0642]]
+    """
+    if not callable(function):
+        raise ValueError(f"function={function!r} must be callable")
+    if workers is not None and executor is not None:
+        raise ValueError(f"workers={workers!r} and executor={executor!r} exclude each other: give one of them")
+    checked = _grid(grid)
+    if executor is not None:
+        if not isinstance(executor, Executor):
+            raise ValueError(f"executor={executor!r} must be a concurrent.futures.Executor")
+        with _shown(progress, checked.rows) as show:
+            return _run(function, checked, executor, show, None)
+    if workers is None:
+        with _shown(progress, checked.rows) as show:
+            return _run(function, checked, _Here(), show, None)
+    pool = ThreadPoolExecutor(_validate.integer("workers", workers, 1, 2**15))
+    try:
+        with _shown(progress, checked.rows) as show:
+            return _run(function, checked, pool, show, threading.Event())
+    finally:
+        # after an interrupt a thread may sit in a long row, which cannot be ended from outside
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _run(
+    function: Callable[..., Any], grid: _Grid, executor: Executor, show: Callable[[int, int], Any], stop: threading.Event | None
+) -> Array:
+    """Keep the executor busy until all rows are in, or one fails."""
+    results = _Results(grid)
+    pending: dict[Future[Reply], int] = {}
+    error: SweepError | SweepInterrupted | None = None
+    try:
+        error = _keep_busy(function, grid, executor, show, stop, results, pending)
+    except KeyboardInterrupt as problem:
+        error = SweepInterrupted("the sweep was interrupted")
+        error.__cause__ = problem
+    except ValueError:
+        for future in pending:
+            future.cancel()
+        raise
+    if error is None:
+        return results.rows(results.done)
+    if stop is not None:
+        stop.set()
+    try:
+        _drain(pending, results)
+    except KeyboardInterrupt as problem:
+        # asked twice: what is in is kept, the rest is not waited for
+        error.__cause__ = error.__cause__ or problem
+    error._keep(results.rows(results.done), results.done, results.rows(~results.done, answers=False))
+    raise error
+
+
+def _keep_busy(
+    function: Callable[..., Any],
+    grid: _Grid,
+    executor: Executor,
+    show: Callable[[int, int], Any],
+    stop: threading.Event | None,
+    results: _Results,
+    pending: dict[Future[Reply], int],
+) -> SweepError | SweepInterrupted | None:
+    names = tuple(grid.columns)
+    workers = getattr(executor, "_max_workers", None) or _UNKNOWN_WORKERS
+    total, begun, finished, size = grid.rows, 0, 0, 1
+    measured = False
+    while begun < total or pending:
+        # two batches a worker, so that none waits for us; one while their size is still unknown
+        limit = workers if not measured or isinstance(executor, _Here) else 2 * workers
+        while begun < total and len(pending) < limit:
+            columns = grid.take(np.arange(begun, min(begun + size, total)))
+            try:
+                future = executor.submit(run_batch, function, names, columns, os.getpid(), stop)
+            except RuntimeError as problem:
+                return _failed(f"the executor takes no work: {problem}", problem)
+            pending[future] = begun
+            begun += columns[0].size
+        for future in wait(pending, return_when=FIRST_COMPLETED).done:
+            start = pending[future]
+            try:
+                reply = future.result()
+            except (Exception, CancelledError) as problem:
+                text = f"the executor lost the batch from row {start} on: {type(problem).__name__}: {problem}"
+                return _failed(text + " (functions for other processes must be picklable)", problem)
+            try:
+                results.add(start, reply)
+            except TypeError as problem:
+                return _failed(f"rows {start} to {start + reply.rows - 1}: {problem}", problem)
+            del pending[future]
+            finished += reply.rows
+            if reply.failure is not None:
+                row = start + reply.rows
+                return _failed(f"row {row} ({_spelled(grid, row)}): {type(reply.failure).__name__}: {reply.failure}",
+                               reply.failure, row)
+            if reply.interrupted:
+                return SweepInterrupted("the sweep was interrupted in a row")
+            measured = measured or reply.seconds > _BATCH_SECONDS / 4
+            wanted = reply.rows * _BATCH_SECONDS / max(reply.seconds, 1e-6)
+            size = int(max(1, min(wanted, size * _GROWTH, _MAX_ROWS)))
+        try:
+            show(finished, total)
+        except Exception as problem:
+            return _failed(f"progress raised {type(problem).__name__}: {problem}", problem)
+    return None
+
+
+def _failed(text: str, cause: BaseException, row: int | None = None) -> SweepError:
+    error = SweepError(text)
+    error.row, error.__cause__ = row, cause
+    return error
+
+
+def _spelled(grid: _Grid, row: int) -> str:
+    values = grid.take(np.array([row]))
+    return ", ".join(f"{name}={value.tolist()[0]!r}" for name, value in zip(grid.columns, values))
+
+
+def _drain(pending: dict[Future[Reply], int], results: _Results) -> None:
+    """Cancel what has not begun, and wait a little for what has."""
+    running = [future for future in pending if future.running() or future.done()]
+    # some executors (dask) never call a batch running: there, all of the few that are under way are waited for
+    if running:
+        for future in pending:
+            future.cancel()
+    for future in wait(running or pending, timeout=_GRACE_SECONDS).done:
+        # what ends badly now is beside the point: the sweep has failed already
+        with suppress(Exception, CancelledError):
+            results.add(pending[future], future.result())
+    for future in pending:
+        future.cancel()

@@ -1,0 +1,349 @@
+"""What every trade-off function answers, whatever it is given by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds import _validate, plotting
+from shufflebounds.tradeoff._form import FloatArray, Form
+
+__all__ = ["Answers"]
+
+
+@dataclass(frozen=True, repr=False)
+class Answers:
+    """The questions to a trade-off function, checked and passed on to what it is given by."""
+
+    _form: Form
+
+    def __repr__(self) -> str:
+        text = repr(self._form)
+        return f"Tradeoff({text})" if text.startswith("<") else f"Tradeoff.{text}"
+
+    @property
+    def knots(self) -> tuple[FloatArray, FloatArray]:
+        r"""Natural logarithms of :math:`\alpha_i`, non-decreasing from -inf, and of :math:`\beta_i = f(\alpha_i)`, to -inf.
+
+        Two read-only arrays of shape (knots,). Beyond the last :math:`\alpha_i` f is 0. A curve by a formula, as Gaussian and
+        Laplace curves are, has none: AttributeError.
+        """
+        return self._form.knots()
+
+    @overload
+    def log_beta(self, log_alpha: float) -> float: ...
+    @overload
+    def log_beta(self, log_alpha: ArrayLike) -> float | FloatArray: ...
+    def log_beta(self, log_alpha: ArrayLike) -> float | FloatArray:
+        r"""Natural logarithm of :math:`f(\alpha)` at :math:`\alpha = e^{\text{log\_alpha}}`.
+
+        Parameters
+        ----------
+        log_alpha : float or array_like
+            Natural logarithm of the error of the first kind, <= 0; -inf asks for f(0).
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `log_alpha`; -inf where f is 0.
+
+        Raises
+        ------
+        ValueError
+            If `log_alpha` is positive, NaN or empty.
+
+        Notes
+        -----
+        Between knots :math:`f = (1 - t) \beta_i + t \beta_{i+1}` with both weights formed directly, by ``expm1`` of differences of
+        logarithms of :math:`\alpha` or, above 1/2, of :math:`1 - \alpha`, and added as logarithms.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> f = Tradeoff.from_pmfs([-1e5, 0.0], [0.0, -1e5])
+        >>> f.log_beta(-1e5 - np.log(2)), f.log_beta(-1e5), f.log_beta(-1.0)
+        (-0.6931471805615919, -100000.0, -100000.45867514539)
+        """
+        array = _validate.log_values("log_alpha", log_alpha)
+        value = self._form.log_beta(array.ravel()).reshape(array.shape)
+        return value if value.ndim else float(value)
+
+    @overload
+    def beta(self, alpha: float) -> float: ...
+    @overload
+    def beta(self, alpha: ArrayLike) -> float | FloatArray: ...
+    def beta(self, alpha: ArrayLike) -> float | FloatArray:
+        r"""The least error of the second kind, :math:`f(\alpha)`.
+
+        Parameters
+        ----------
+        alpha : float or array_like
+            Error of the first kind, in [0, 1].
+
+        Returns
+        -------
+        float or ndarray
+            In [0, 1], of the shape of `alpha`. Below 1e-300 use :meth:`log_beta`.
+
+        Raises
+        ------
+        ValueError
+            If `alpha` lies outside [0, 1] or is empty.
+        """
+        array = _validate.real_array("alpha", alpha, 0, 1)
+        with np.errstate(divide="ignore"):
+            value = np.exp(self._form.log_beta(np.log(array.ravel()))).reshape(array.shape)
+        return value if value.ndim else float(value)
+
+    @overload
+    def log_delta(self, eps: float) -> float: ...
+    @overload
+    def log_delta(self, eps: ArrayLike) -> float | FloatArray: ...
+    def log_delta(self, eps: ArrayLike) -> float | FloatArray:
+        r"""Natural logarithm of the delta that belongs to the curve, :math:`\sup_\alpha 1 - f(\alpha) - e^\varepsilon \alpha`.
+
+        Parameters
+        ----------
+        eps : float or array_like
+            Privacy loss in nats, finite, of either sign.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `eps`; -inf where delta is 0. For :math:`f = T(P, Q)` it is
+            :math:`\sum_y \max(0, Q(y) - e^\varepsilon P(y))`, an upper bound where f is a lower one.
+
+        Raises
+        ------
+        ValueError
+            If `eps` is not finite or empty.
+
+        Notes
+        -----
+        Exact to rounding. A sum of positive terms :math:`\Delta\beta (1 - e^{\varepsilon - l})` over the segments of slope
+        :math:`-e^l` with l > eps, in one sweep over segments and eps together. The error of log delta is some units of roundoff of
+        the logarithms, divided by the gain :math:`1 - e^{\varepsilon - l}` of the segments that count.
+
+        Examples
+        --------
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> f = Tradeoff.from_pmfs([-1e5, 0.0], [0.0, -1e5])
+        >>> f.log_delta(1e5 - 2**-10)
+        -6.931960047113024
+        """
+        array = _validate.real_array("eps", eps)
+        value = self._form.log_delta(array.ravel()).reshape(array.shape)
+        return value if value.ndim else float(value)
+
+    @overload
+    def delta(self, eps: float) -> float: ...
+    @overload
+    def delta(self, eps: ArrayLike) -> float | FloatArray: ...
+    def delta(self, eps: ArrayLike) -> float | FloatArray:
+        r"""The delta that belongs to the curve, :math:`\sup_\alpha 1 - f(\alpha) - e^\varepsilon \alpha`.
+
+        Parameters
+        ----------
+        eps : float or array_like
+            Privacy loss in nats, finite, of either sign.
+
+        Returns
+        -------
+        float or ndarray
+            In [0, 1], of the shape of `eps`; exact to rounding. Below 1e-300 use :meth:`log_delta`.
+
+        Raises
+        ------
+        ValueError
+            If `eps` is not finite or empty.
+        """
+        value = np.exp(np.asarray(self.log_delta(eps)))
+        return value if value.ndim else float(value)
+
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> float | FloatArray: ...
+    def epsilon(self, delta: ArrayLike) -> float | FloatArray:
+        r"""The least :math:`\varepsilon \ge 0` with :math:`\delta(\varepsilon)` at most the given delta.
+
+        Parameters
+        ----------
+        delta : float or array_like
+            Failure probability in [0, 1].
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `delta`, rounded up: an eps at which :meth:`log_delta` was evaluated and is at most log delta. inf
+            where no finite eps serves.
+
+        Raises
+        ------
+        ValueError
+            If `delta` lies outside [0, 1] or is empty.
+
+        Examples
+        --------
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> f = Tradeoff.randomized_response(1.0)
+        >>> round(f.epsilon(0.0), 12), round(f.epsilon(0.1), 12), f.epsilon(0.5)
+        (1.0, 0.852905101364, 0.0)
+        """
+        array = _validate.real_array("delta", delta, 0, 1)
+        value = self._form.epsilon(array.ravel()).reshape(array.shape)
+        return value if value.ndim else float(value)
+
+    def gdp_mu(self) -> float:
+        r"""The smallest :math:`\mu` whose Gaussian curve lies below, :math:`G_\mu \le f`.
+
+        .. math:: \mu = \max_i \Phi^{-1}(1 - \alpha_i) - \Phi^{-1}(\beta_i)
+
+        Returns
+        -------
+        float
+            Rounded up, by some 1e-15 of the quantiles. **inf** where the supports of the laws differ, that is, where f(0) < 1 or f
+            is 0 before :math:`\alpha = 1`: every Gaussian curve is 1 at 0 and positive before 1.
+
+        Notes
+        -----
+        The knots suffice, as Gaussian curves are convex and f is straight between knots. Both quantiles are formed from the
+        smaller of a probability and its complement, each a sum of its own.
+
+        References
+        ----------
+        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, definition 2.6.
+
+        Examples
+        --------
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> print(f"{Tradeoff.randomized_response(1.0).gdp_mu():.9f}", Tradeoff.approximate(1.0, 1e-9).gdp_mu())
+        1.232035385 inf
+        """
+        return self._form.gdp_mu()
+
+    def advantage(self) -> float:
+        r"""The most a test gains over guessing, :math:`\max_\alpha 1 - \alpha - f(\alpha)`: the total variation distance.
+
+        Returns
+        -------
+        float
+            In [0, 1]; delta at eps = 0. Mass that the curve left out counts in full.
+        """
+        return self.delta(0.0)
+
+    def inverse(self) -> Self:
+        r"""Return the trade-off function of the pair in the other order, :math:`T(Q, P)`: the inverse function of f.
+
+        Returns
+        -------
+        Tradeoff
+            The same knots with alpha and beta exchanged; a Gaussian or a Laplace curve is its own inverse.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> f = Tradeoff.from_pmfs(np.log([0.9, 0.1]), np.log([0.25, 0.75]))
+        >>> round(f.beta(0.1), 12), round(f.inverse().beta(0.25), 12)
+        (0.25, 0.1)
+        """
+        return type(self)(self._form.inverse())
+
+    def symmetrized(self) -> Self:
+        r"""Return the greatest convex function below f and its inverse, :math:`\min(f, f^{-1})^{**}`.
+
+        Returns
+        -------
+        Tradeoff
+            Symmetric and convex: what is known when both orders of the pair must be expected. Its delta is the larger of the two
+            orders'.
+
+        References
+        ----------
+        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 4 and appendix F. Where the slope of f is
+        -1 below the diagonal only, the paper's Symm is this curve; otherwise it takes the maximum of f and its inverse.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> f = Tradeoff.from_pmfs(np.log([0.9, 0.1]), np.log([0.25, 0.75])).symmetrized()
+        >>> round(f.beta(0.1), 12), round(f.beta(0.25), 12)
+        (0.25, 0.1)
+        """
+        return type(self)(self._form.symmetrized())
+
+    def convex_hull(self) -> Self:
+        r"""Return the greatest convex function at or below f.
+
+        Returns
+        -------
+        Tradeoff
+            Itself where f is known to be convex. Its knots are knots of f; it lies above the exact hull by roundoff at most.
+
+        Notes
+        -----
+        One pass. Slopes are compared as differences of logarithms, each step between knots formed from the smaller of the
+        probabilities and their complements, so both ends are resolved.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shufflebounds.tradeoff import Tradeoff
+        >>> f = Tradeoff.from_knots(np.log([1e-300, 0.2, 0.4, 1.0]), np.append(np.log([1.0, 0.7, 0.2]), -np.inf))
+        >>> round(f.beta(0.2), 12), round(f.convex_hull().beta(0.2), 12)
+        (0.7, 0.6)
+        """
+        return type(self)(self._form.convex_hull())
+
+    def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
+        r"""Draw the curve with the diagonal of perfect privacy and the advantage, the longest way down from it.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        label : str, optional
+            Words for the legend.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            It is drawn, not shown.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed (extra ``plot``).
+
+        See Also
+        --------
+        shufflebounds.compare : several on one picture.
+
+        Examples
+        --------
+        >>> from shufflebounds import Tradeoff
+        >>> ax = Tradeoff.gaussian(1.0).plot(label="Gaussian, mu = 1")
+        >>> [text.get_text().partition("\n")[0] for text in ax.get_legend().get_texts()]
+        ['perfect privacy, $1-\\alpha$', 'Gaussian, mu = 1']
+        """
+        ax = plotting.axes(ax)
+        plotting.tradeoff_frame(ax, "Trade-off function")
+        self._draw(ax, r"$f(\alpha)$" if label is None else label, shade=True)
+        plotting.legend(ax)
+        return ax
+
+    def _draw(self, ax: Any, label: str, place: int = 0, *, shade: bool = False) -> None:
+        """Draw the curve alone, with its advantage."""
+        try:
+            knots = self.knots[0]
+        except AttributeError:
+            knots = None
+        alpha = plotting.alphas(knots)
+        plotting.draw_tradeoff(ax, alpha, np.asarray(self.beta(alpha)), label=label, place=place, advantage=self.advantage(),
+                               shade=shade)

@@ -1,0 +1,99 @@
+"""Curves by a formula: of normal and of Laplace noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erfcx, exprel, log_ndtr, ndtri_exp
+
+from shufflebounds.tradeoff._form import UNIT, FloatArray, Form, log1mexp, log_quantile
+
+__all__ = ["Gaussian", "Laplace"]
+
+ROOT_2 = math.sqrt(2)
+# nodes of the double exponential rule on (0, inf), s = exp(pi/2 sinh(t)), for integrands that decay
+_T = np.linspace(-3.6, 1.75, 102)
+_S = np.exp(math.pi / 2 * np.sinh(_T))
+_W = math.pi / 2 * np.cosh(_T) * _S * (_T[1] - _T[0])
+
+
+@dataclass(frozen=True, repr=False)
+class Gaussian(Form):
+    """N(0, 1) against N(mu, 1)."""
+
+    mu: float
+
+    def __repr__(self) -> str:
+        return f"gaussian({self.mu})"
+
+    def log_beta(self, x: FloatArray) -> FloatArray:
+        rest = log1mexp(x)
+        with np.errstate(invalid="ignore"):
+            value = log_ndtr(-log_quantile(x, rest) - self.mu)
+        return np.minimum(value, rest)
+
+    def log_delta(self, eps: FloatArray) -> FloatArray:
+        mu = self.mu
+        if mu == 0:
+            return log1mexp(np.minimum(eps, 0.0))
+        with np.errstate(over="ignore"):
+            x, y = eps / mu - mu / 2, eps / mu + mu / 2
+        tail = log_ndtr(-x)
+        log_gap = np.empty_like(x)
+        # 1 - m(y)/m(x), m Mills' ratio
+        close = (mu < 0.5) & (x > -2) & (tail > -np.inf)
+        log_gap[close] = _log_mills_gap(x[close], mu)
+        far = ~close
+        xf, yf = x[far], y[far]
+        with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
+            ratio = np.where(xf > -30, erfcx(yf / ROOT_2) / erfcx(np.maximum(xf, -30.0) / ROOT_2),
+                             np.exp(eps[far] + log_ndtr(-yf) - tail[far]))
+            log_gap[far] = np.where(tail[far] > -np.inf, np.log1p(-ratio), 0.0)
+        value: FloatArray = np.minimum(tail + log_gap, 0.0)
+        return value
+
+    def gdp_mu(self) -> float:
+        return self.mu
+
+
+def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
+    """Return log(1 - m(x + mu)/m(x)), the integral of e^(-s^2/2 - x s) (1 - e^(-mu s)) over m(x): positive terms."""
+    scale = 1 / np.maximum(1.0, x)
+    s = _S * scale[:, None]
+    with np.errstate(under="ignore"):
+        # over mu, which may be the smallest double
+        gap = (np.exp(-s * (s / 2 + x[:, None])) * s * exprel(-mu * s)) @ _W * scale
+    out: FloatArray = np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / ROOT_2))) + math.log(mu)
+    return out
+
+
+@dataclass(frozen=True, repr=False)
+class Laplace(Form):
+    """Laplace noise of scale 1 against its shift by eps."""
+
+    eps: float
+
+    def __repr__(self) -> str:
+        return f"laplace({self.eps})"
+
+    def log_beta(self, x: FloatArray) -> FloatArray:
+        e = self.eps
+        low, high = x < -e - math.log(2), x > -math.log(2)
+        rest = log1mexp(x)
+        return np.minimum(np.where(low, log1mexp(np.minimum(x + e, 0.0)), np.where(high, rest - e, -e - x - math.log(4))), rest)
+
+    def log_delta(self, eps: FloatArray) -> FloatArray:
+        e = self.eps
+        return log1mexp(np.minimum(np.where(eps < -e, eps, (eps - e) / 2), 0.0))
+
+    def _epsilon(self, delta: float) -> float:
+        # delta = 1 - e^((eps - e)/2); outward by what the logarithm and the sum may lose
+        eps = self.eps + 2 * math.log1p(-delta) if delta < 1 else 0.0
+        return max(0.0, eps + (4 * UNIT * (self.eps - eps + self.eps) if delta else 0.0))
+
+    def gdp_mu(self) -> float:
+        # the two quantiles add up to most where alpha = beta = e^(-eps/2)/2
+        mu = -2 * float(ndtri_exp(-self.eps / 2 - math.log(2)))
+        return max(0.0, mu * (1 + 8 * UNIT)) if self.eps else 0.0

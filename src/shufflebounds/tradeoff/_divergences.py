@@ -1,0 +1,247 @@
+"""Divergences of two listed laws, in logarithms: hockey stick, maximal and Renyi."""
+
+from __future__ import annotations
+
+import math
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from shufflebounds import _validate
+from shufflebounds._core import _tradeoff
+from shufflebounds.tradeoff._piecewise import Piecewise, ordered
+
+__all__ = ["hockey_stick", "log_hockey_stick", "max_divergence", "renyi_divergence"]
+
+FloatArray = NDArray[np.float64]
+
+
+@overload
+def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: float) -> float: ...
+@overload
+def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray: ...
+def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
+    r"""Natural logarithm of the hockey-stick divergence, :math:`\log \sum_y \max(0, P(y) - e^\varepsilon Q(y))`.
+
+    Parameters
+    ----------
+    log_p, log_q : array_like, shape (atoms,)
+        Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9; what
+        P lacks counts in full.
+    eps : float or array_like
+        Privacy loss in nats, finite, of either sign.
+
+    Returns
+    -------
+    float or ndarray
+        Of the shape of `eps`; -inf where the divergence is 0. Exact to rounding.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `eps` is not finite.
+
+    Notes
+    -----
+    A sum of positive terms :math:`P(y) (1 - e^{\varepsilon - l(y)})`, l the privacy loss. One sort, then one sweep over atoms
+    and eps together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds.tradeoff import log_hockey_stick
+    >>> log_hockey_stick([0.0, -1e5], [-1e5, 0.0], 1e5 - 2**-10)
+    -6.931960047113024
+    """
+    p, q = _validate.log_pmfs(log_p, log_q)
+    array = _validate.real_array("eps", eps)
+    flat = array.ravel()
+    (light, heavy), _, lost = ordered(q, p)
+    order = np.argsort(-flat)
+    value = np.empty_like(flat)
+    value[order] = _tradeoff.log_hockey_stick(heavy, light, flat[order])
+    out = np.minimum(np.logaddexp(value, lost), 0.0).reshape(array.shape)
+    return out if out.ndim else float(out)
+
+
+@overload
+def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: float) -> float: ...
+@overload
+def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray: ...
+def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
+    r"""The hockey-stick divergence of two listed laws, :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`.
+
+    Parameters
+    ----------
+    log_p, log_q : array_like, shape (atoms,)
+        Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9; what
+        P lacks counts in full.
+    eps : float or array_like
+        Privacy loss in nats, finite, of either sign; 0 asks for the total variation distance.
+
+    Returns
+    -------
+    float or ndarray
+        In [0, 1], of the shape of `eps`; exact to rounding. Below 1e-300 use :func:`log_hockey_stick`.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `eps` is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds.tradeoff import hockey_stick
+    >>> p, q = np.log([0.75, 0.25]), np.log([0.25, 0.75])
+    >>> hockey_stick(p, q, [0.0, np.log(2)]).round(12).tolist()
+    [0.5, 0.25]
+    """
+    value = np.exp(np.asarray(log_hockey_stick(log_p, log_q, eps)))
+    return value if value.ndim else float(value)
+
+
+@overload
+def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: float = ...) -> float: ...
+@overload
+def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = ...) -> float | FloatArray: ...
+def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -> float | FloatArray:
+    r"""The delta-approximate max divergence, the least :math:`\varepsilon \ge 0` with a hockey stick of at most delta.
+
+    .. math:: D_\infty^\delta(P \| Q) = \max\{0,\; \max_{S:\,P(S) > \delta} \log \frac{P(S) - \delta}{Q(S)}\}
+
+    Parameters
+    ----------
+    log_p, log_q : array_like, shape (atoms,)
+        Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9.
+    delta : float or array_like
+        Failure probability in [0, 1].
+
+    Returns
+    -------
+    float or ndarray
+        In nats, of the shape of `delta`, rounded up: an eps at which the hockey stick was evaluated and is at most delta. inf
+        where P has more than delta of its mass where Q has none.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `delta` lies outside [0, 1].
+
+    Notes
+    -----
+    The maximum is over sets of the largest likelihood ratios. Over the sets with :math:`P(S) \ge \delta` but with
+    :math:`Q(S)` in both places, as it is sometimes printed, it would not be the inverse of the hockey stick.
+
+    References
+    ----------
+    Dwork, C., Roth, A. The algorithmic foundations of differential privacy, 2014, definition 3.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds.tradeoff import max_divergence
+    >>> p, q = np.log([0.75, 0.25]), np.log([0.25, 0.75])
+    >>> np.exp(max_divergence(p, q, [0.0, 0.25])).round(12).tolist()
+    [3.0, 2.0]
+    """
+    p, q = _validate.log_pmfs(log_p, log_q)
+    array = _validate.real_array("delta", delta, 0, 1)
+    value = Piecewise.of(q, p).epsilon(array.ravel()).reshape(array.shape)
+    return value if value.ndim else float(value)
+
+
+@overload
+def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: float) -> float: ...
+@overload
+def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> float | FloatArray: ...
+def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> float | FloatArray:
+    r"""The Renyi divergence of two listed laws, of any order.
+
+    .. math:: D_a(P \| Q) = \frac{1}{a - 1} \log \sum_y P(y)^a Q(y)^{1-a}
+
+    Parameters
+    ----------
+    log_p, log_q : array_like, shape (atoms,)
+        Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9, and is
+        read as if it summed to 1.
+    order : float or array_like
+        The order a > 0; 1 asks for the Kullback-Leibler divergence, inf for the largest privacy loss.
+
+    Returns
+    -------
+    float or ndarray
+        In nats, of the shape of `order`; inf where P has mass that Q has not and a >= 1, or the two share no atom.
+        Exact to rounding.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `order` is not positive.
+
+    Notes
+    -----
+    Where the sum is near 1 its distance from 1 is formed as a sum of terms of one sign,
+    :math:`P^a Q^{1-a} - a P - (1-a) Q`, so that close laws keep their relative accuracy; elsewhere by log-sum-exp. Orders below
+    1/2 by the skew symmetry :math:`D_a(P \| Q) = \frac{a}{1-a} D_{1-a}(Q \| P)`.
+
+    References
+    ----------
+    van Erven, T., Harremoes, P. Renyi divergence and Kullback-Leibler divergence, 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds.tradeoff import renyi_divergence
+    >>> p, q = np.log([0.75, 0.25]), np.log([0.25, 0.75])
+    >>> renyi_divergence(p, q, [1, 2, np.inf]).round(12).tolist()
+    [0.549306144334, 0.847297860387, 1.098612288668]
+    """
+    p, q = _validate.log_pmfs(log_p, log_q)
+    given = np.asarray(order)
+    endless = given == np.inf if given.dtype.kind == "f" else np.zeros(given.shape, bool)
+    array = _validate.real_array("order", np.where(endless, 1.0, given) if endless.any() else order, 0, open_low=True)
+    flat = np.where(endless, np.inf, array).ravel()
+    shared = (p > -np.inf) & (q > -np.inf)
+    sides = [np.exp(law[~shared]).sum() for law in (p, q)]
+    p, q = p[shared], q[shared]
+    value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()]).reshape(array.shape)
+    return value if value.ndim else float(value)
+
+
+def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: float, b: float) -> float:
+    """Return one divergence from the shared atoms and what lies beyond them; b is order - 1, exactly where order is near 1."""
+    if p.size == 0 or (order >= 1 and lost_p > 0):
+        return math.inf
+    if order == math.inf:
+        return max(0.0, float((p - q).max()))
+    if order < 0.5:
+        return order / (1 - order) * _renyi(q, p, lost_q, lost_p, -b, -order)
+    far = float(logsumexp(p + b * (p - q)))
+    if abs(far) > 0.5:
+        return max(0.0, far / b)
+    excess = float(_excess(p, q, b).sum()) + lost_q + (order * lost_p / -b if b else 0.0)
+    return max(0.0, math.log1p(b * excess) / b if b else excess)
+
+
+def _excess(p: FloatArray, q: FloatArray, b: float) -> FloatArray:
+    """Return ((e^p)^(1+b) (e^q)^-b - (1+b) e^p + b e^q)/b >= 0 at each atom, b = 0 as a limit."""
+    loss = p - q
+    out = np.empty_like(p)
+    small = np.abs(loss) * max(1.0, abs(b)) < 0.25
+    x = loss[small]
+    # sum of x^k/k! (b^(k-1) + (-1)^k), k >= 2
+    term, total = x, np.zeros_like(x)
+    for k in range(2, 18):
+        term = term * x / k
+        total += term * (b ** (k - 1) + (-1) ** k)
+    out[small] = np.exp(p[small]) * total
+    p, q, loss = p[~small], q[~small], loss[~small]
+    rise = (np.exp(p + b * loss) - np.exp(p)) / b if b else np.exp(p) * loss
+    near = np.abs(b * loss) < 1
+    if b:
+        rise[near] = np.exp(p[near]) * np.expm1(b * loss[near]) / b
+    out[~small] = rise + np.exp(q) - np.exp(p)
+    return out

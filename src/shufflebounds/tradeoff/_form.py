@@ -1,0 +1,96 @@
+"""What a curve is given by: the questions that `Tradeoff` passes on, and the normal quantile they share."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfcx, log_ndtr, ndtri_exp
+
+__all__ = ["FloatArray", "Form", "log1mexp", "log_quantile", "upward"]
+
+FloatArray = NDArray[np.float64]
+UNIT = float(np.finfo(float).eps)
+
+
+class Form(ABC):
+    """A trade-off function by its formula or its knots. Arguments are checked 1-D float arrays."""
+
+    @abstractmethod
+    def log_beta(self, x: FloatArray) -> FloatArray:
+        """Return log f(e^x), x <= 0 or -inf."""
+
+    @abstractmethod
+    def log_delta(self, eps: FloatArray) -> FloatArray:
+        """Return log sup 1 - f(alpha) - e^eps alpha, eps finite, of either sign."""
+
+    @abstractmethod
+    def gdp_mu(self) -> float:
+        """Return the smallest mu with G_mu <= f, or a little more; inf where there is none."""
+
+    def epsilon(self, delta: FloatArray) -> FloatArray:
+        """Return an eps >= 0 at which delta(eps), as evaluated, is at most delta in [0, 1]; inf where there is none."""
+        return np.array([self._epsilon(d) for d in delta.tolist()])
+
+    def _epsilon(self, delta: float) -> float:
+        """Return the same for one delta, by bracketing and Brent's method on the square root of -log delta."""
+        from scipy.optimize import brentq
+
+        if delta == 0:
+            return math.inf
+        target = math.log(delta) * (1 + 4 * UNIT) - 32 * UNIT if delta < 1 else 0.0
+
+        def gap(eps: float) -> float:
+            return math.sqrt(-min(float(self.log_delta(np.array([eps]))[0]), 0.0)) - math.sqrt(-target)
+
+        if gap(0.0) >= 0:
+            return 0.0
+        high = 1.0
+        while gap(high) < 0:
+            high *= 2
+        eps = brentq(gap, 0.0, high, xtol=1e-300, rtol=4 * UNIT)
+        return upward(self, eps, math.log(delta))
+
+    def inverse(self) -> Form:
+        """Return T(Q, P); a symmetric curve is its own."""
+        return self
+
+    def symmetrized(self) -> Form:
+        """Return the convex hull of the lesser of f and its inverse."""
+        return self
+
+    def convex_hull(self) -> Form:
+        """Return the greatest convex function at or below f."""
+        return self
+
+    def knots(self) -> tuple[FloatArray, FloatArray]:
+        """Return the logarithms of the knots."""
+        raise AttributeError(f"{self!r} is not piecewise linear: it has no knots")
+
+
+def upward(form: Form, eps: float, log_delta: float) -> float:
+    """Return the first of eps and growing steps above it at which delta(eps), as evaluated, is at most that asked for."""
+    step = UNIT * max(eps, 1e-290)
+    while form.log_delta(np.array([eps]))[0] > log_delta:
+        eps += step
+        step *= 2
+    return eps
+
+
+def log1mexp(x: FloatArray) -> FloatArray:
+    """Return log(1 - e^x), x <= 0."""
+    with np.errstate(divide="ignore"):
+        return np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+
+
+def log_quantile(x: FloatArray, rest: FloatArray) -> FloatArray:
+    """Return the normal quantile of e^x, where e^x + e^rest = 1, from the smaller; error below 1e-15 max(1, its size)."""
+    small = np.minimum(x, rest)
+    z = np.asarray(ndtri_exp(small))
+    deep = (small < -700) & (small > -1e300)
+    if deep.any():
+        # scipy stops at 5e-13 there; one step of Newton's, by Mills' ratio
+        z[deep] -= (log_ndtr(z[deep]) - small[deep]) * math.sqrt(math.pi / 2) * erfcx(-z[deep] / math.sqrt(2))
+    return np.where(x <= rest, z, -z)

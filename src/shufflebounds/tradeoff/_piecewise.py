@@ -1,0 +1,213 @@
+"""Curves of straight lines between knots, each knot held by the logarithms of alpha, 1 - alpha, beta and 1 - beta."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._core import _tradeoff
+from shufflebounds.tradeoff._form import UNIT, FloatArray, Form, log1mexp, log_quantile, upward
+
+__all__ = ["Piecewise", "ordered", "prune"]
+
+LOG_HALF = -math.log(2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Piecewise(Form):
+    """Knots, in the order of alpha; the segments between them where these are known to grow flatter, else None.
+
+    points has the rows log alpha, log(1 - alpha), log beta, log(1 - beta), from alpha = 0 to beta = 0. The last row begins
+    with the mass of Q where P has none, the second ends with that of P where Q has none.
+    """
+
+    points: FloatArray
+    atoms: tuple[FloatArray, FloatArray] | None
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        for array in (self.points, *(self.atoms or ())):
+            array.setflags(write=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Piecewise) and np.array_equal(self.points, other.points)
+
+    def __hash__(self) -> int:
+        return hash(self.points.tobytes())
+
+    def __repr__(self) -> str:
+        return self.label or f"<{self.points.shape[1]} knots>"
+
+    @classmethod
+    def of(cls, log_p: FloatArray, log_q: FloatArray, label: str = "") -> Piecewise:
+        """Return the curve T(P, Q) of two checked lists, either of which may lack mass."""
+        atoms, lost_p, lost_q = ordered(log_p, log_q)
+        return cls(np.minimum(_tradeoff.tradeoff_knots(*atoms, lost_p, lost_q), 0.0), atoms, label)
+
+    @classmethod
+    def through(cls, log_alpha: FloatArray, log_beta: FloatArray) -> Piecewise:
+        """Return the curve through checked points: level left of the first, 0 right of the last."""
+        if log_alpha[0] > -np.inf:
+            log_alpha, log_beta = np.append(-np.inf, log_alpha), np.append(log_beta[0], log_beta)
+        if log_beta[-1] > -np.inf:
+            log_alpha, log_beta = np.append(log_alpha, log_alpha[-1]), np.append(log_beta, -np.inf)
+        return cls(np.array([log_alpha, log1mexp(log_alpha), log_beta, log1mexp(log_beta)]), None)
+
+    def knots(self) -> tuple[FloatArray, FloatArray]:
+        return self.points[0], self.points[2]
+
+    def log_beta(self, x: FloatArray) -> FloatArray:
+        out = np.empty_like(x)
+        high = x > LOG_HALF
+        for chart, at in ((False, ~high), (True, high)):
+            if at.any():
+                out[at] = self._interpolate(x[at], chart)
+        return out
+
+    def _interpolate(self, x: FloatArray, by_rest: bool) -> FloatArray:
+        """Return log beta, the position on the segment told by alpha or, near 1, by 1 - alpha."""
+        log_beta = self.points[2]
+        size = log_beta.size
+        if by_rest:
+            x, grid = log1mexp(x), self.points[1]
+            # descending: the last knot with grid >= x
+            left = size - 1 - np.searchsorted(grid[::-1], x, side="left")
+        else:
+            grid = self.points[0]
+            left = np.searchsorted(grid, x, side="right") - 1
+        left = np.maximum(left, 0)
+        right = np.minimum(left + 1, size - 1)
+        on_first, beyond = np.zeros(x.shape, bool) if by_rest else x == -np.inf, left == right
+        inside = ~(on_first | beyond)
+        out = np.where(on_first, log_beta[left], -np.inf)
+        x, left, right = x[inside], left[inside], right[inside]
+        # the distances to both knots, over the larger of the numbers
+        first, last = grid[left], grid[right]
+        if by_rest:
+            to_right, from_left = np.exp(x - first) * -np.expm1(last - x), -np.expm1(np.minimum(x - first, 0.0))
+        else:
+            to_right, from_left = -np.expm1(x - last), np.exp(x - last) * -np.expm1(first - x)
+        with np.errstate(divide="ignore"):
+            to_right, from_left, whole = np.log(to_right), np.log(from_left), np.log(to_right + from_left)
+        value = np.logaddexp(to_right + log_beta[left], from_left + log_beta[right]) - whole
+        # near 1, beta is what its complement leaves
+        rest = self.points[3]
+        near = rest[right] < LOG_HALF
+        r = np.logaddexp(to_right[near] + rest[left[near]], from_left[near] + rest[right[near]]) - whole[near]
+        value[near] = log1mexp(np.minimum(r, rest[right[near]]))
+        # rounding leaves the segment by an ulp at most
+        out[inside] = np.clip(value, log_beta[right], log_beta[left])
+        return out
+
+    @cached_property
+    def hull(self) -> Piecewise:
+        if self.atoms is not None:
+            return self
+        return prune(self.points)
+
+    def log_delta(self, eps: FloatArray) -> FloatArray:
+        hull = self.hull
+        assert hull.atoms is not None
+        order = np.argsort(-eps)
+        out = np.empty_like(eps)
+        out[order] = _tradeoff.log_hockey_stick(hull.atoms[1], hull.atoms[0], eps[order])
+        value: FloatArray = np.minimum(np.logaddexp(out, hull.points[3, 0]), 0.0)
+        return value
+
+    def epsilon(self, delta: FloatArray) -> FloatArray:
+        hull = self.hull
+        assert hull.atoms is not None
+        log_p, log_q = hull.atoms
+        loss = log_q - log_p
+        # the vertices of delta(eps) at eps >= 0
+        loss = np.append(loss[loss > 0], 0.0)
+        height = self.log_delta(loss)
+        steep = hull.points[0, : loss.size]
+        with np.errstate(divide="ignore"):
+            log_delta = np.log(delta)
+        return np.array([self._solve(d, loss, height, steep) for d in log_delta.tolist()])
+
+    def _solve(self, log_delta: float, loss: FloatArray, height: FloatArray, steep: FloatArray) -> float:
+        """Return eps(delta) on the piece where the height, at falling losses, first exceeds delta; outward."""
+        if log_delta == 0 or height[-1] <= log_delta:
+            return 0.0
+        target = log_delta * (1 + 4 * UNIT) - 32 * UNIT
+        k = int(np.searchsorted(height, target, side="right"))
+        if k == height.size:
+            return upward(self, 0.0, log_delta)
+        if k == 0:
+            return math.inf if steep[0] == -np.inf and self._floor() > log_delta else upward(self, float(loss[0]), log_delta)
+        # delta(eps) = height_k - e^steep_k (e^eps - e^loss_k) between loss_k and loss_(k-1)
+        rise = height[k] + math.log(-math.expm1(target - height[k])) - steep[k] if target > -math.inf else height[k] - steep[k]
+        eps = min(float(np.logaddexp(loss[k], rise)), float(loss[k - 1]))
+        return upward(self, eps * (1 + 4 * UNIT), log_delta)
+
+    def _floor(self) -> float:
+        """Return the logarithm of the limit of delta(eps) for large eps."""
+        return float(self.hull.points[3, 0])
+
+    def gdp_mu(self) -> float:
+        alpha, alpha_rest, beta, beta_rest = self.points
+        if beta_rest[0] > -np.inf or alpha_rest[-1] > -np.inf:
+            return math.inf
+        inside = (alpha > -np.inf) & (beta > -np.inf)
+        if not inside.any():
+            return 0.0
+        z = log_quantile(alpha[inside], alpha_rest[inside]), log_quantile(beta[inside], beta_rest[inside])
+        mu = -(z[0] + z[1])
+        best = int(np.argmax(mu))
+        blur = 4 * UNIT * (2 + abs(z[0][best]) + abs(z[1][best]))
+        return max(0.0, float(mu[best] + blur))
+
+    def inverse(self) -> Piecewise:
+        points = self.points[[2, 3, 0, 1], ::-1].copy()
+        atoms = (self.atoms[1][::-1].copy(), self.atoms[0][::-1].copy()) if self.atoms is not None else None
+        return Piecewise(points, atoms, self.label)
+
+    def symmetrized(self) -> Piecewise:
+        points = np.concatenate([self.points, self.inverse().points], axis=1)
+        return prune(points[:, np.lexsort((points[2], -points[1], points[0]))])
+
+    def convex_hull(self) -> Piecewise:
+        return self.hull
+
+
+def prune(points: FloatArray) -> Piecewise:
+    """Return the lower hull of points in the order of alpha."""
+    points = np.ascontiguousarray(points)
+    kept, across, down = _tradeoff.lower_hull(*points)
+    if across.size and across[0] == -np.inf:
+        # a drop at alpha = 0
+        kept, across, down = kept[1:], across[1:], down[1:]
+    return Piecewise(points[:, kept], (across, down))
+
+
+def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], float, float]:
+    """Return the shared atoms by falling Q/P, and the logarithms of the masses of P and of Q that lie beyond them."""
+    shared = (log_p > -np.inf) & (log_q > -np.inf)
+    whole = bool(shared.all())
+    lost_p, lost_q = (_left_out(law, None if whole else ~shared) for law in (log_p, log_q))
+    if not whole:
+        log_p, log_q = log_p[shared], log_q[shared]
+    # copies: the caller's arrays may change
+    atoms = (np.array(log_p, order="C"), np.array(log_q, order="C"))
+    order = _tradeoff.ratio_order(*atoms)
+    if order == -1:
+        atoms = (atoms[0][::-1].copy(), atoms[1][::-1].copy())
+    elif order == 0:
+        place = _tradeoff.ratio_argsort(*atoms)
+        atoms = (atoms[0][place], atoms[1][place])
+    return atoms, lost_p, lost_q
+
+
+def _left_out(law: FloatArray, dropped: NDArray[np.bool_] | None) -> float:
+    """Return the logarithm of the mass of the dropped atoms and of what the law lacks of 1, unless rounding explains it."""
+    missing = 1 - float(np.exp(law).sum())
+    rest = math.log(missing) if missing > 1e-15 * law.size else -math.inf
+    if dropped is None:
+        return rest
+    return float(np.logaddexp.reduce(np.append(law[dropped], rest)))

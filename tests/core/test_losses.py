@@ -1,0 +1,164 @@
+"""Kernels of the privacy losses: against mpmath, and the inequalities that make their answers bounds."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shufflebounds._core import _losses
+from shufflebounds.losses import Law, Listed, Product
+from shufflebounds.losses._law import connect, envelope
+from shufflebounds.shuffle import BinomialNoise
+
+mp = mpmath.mp.clone()
+mp.dps = 50
+
+
+def stick(log_p, loss, eps, rest=-math.inf):
+    """Exact hockey stick of a law of losses."""
+    total = mp.exp(mp.mpf(rest)) if rest > -math.inf else mp.mpf(0)
+    for a, x in zip(np.asarray(log_p).tolist(), np.asarray(loss).tolist()):
+        if a > -math.inf and x > eps:
+            total -= mp.exp(mp.mpf(a)) * mp.expm1(mp.mpf(eps) - mp.mpf(x))
+    return total
+
+
+@st.composite
+def outcomes(draw):
+    """Masses that sum to 1 and rising losses, some of them equal or on the grid of 1/16."""
+    size = draw(st.integers(1, 12))
+    loss = draw(st.lists(st.one_of(st.floats(-2, 2), st.integers(-32, 32).map(lambda k: k / 16)), min_size=size, max_size=size))
+    depth = draw(st.lists(st.floats(0, 40), min_size=size, max_size=size))
+    log_p = -np.array(depth)
+    return log_p - np.logaddexp.reduce(log_p), np.sort(np.array(loss))
+
+
+@given(outcomes(), st.sampled_from([1 / 16, 0.3, 0.011]), st.floats(-0.1, 0.1))
+def test_split_dominates_and_merge_is_dominated(law, step, anchor):
+    log_p, loss = law
+    first = math.floor((loss[0] - anchor) / step) - 1
+    size = math.ceil((loss[-1] - anchor) / step) + 2 - first
+    grid = anchor + step * (first + np.arange(size))
+    above = _losses.split(log_p, loss, anchor, step, first, size)
+    below = _losses.merge(log_p, loss, anchor, step, first, size)
+    for eps in (*np.linspace(-2.3, 2.3, 14), *loss[:3]):
+        exact = stick(log_p, loss, eps)
+        assert stick(above, grid, eps) >= exact * (1 - mp.mpf(10) ** -13) - mp.mpf(10) ** -60
+        # a merged loss is off by the rounding of its balance
+        assert stick(below, grid, eps) <= stick(log_p, loss, eps - 1e-13) * (1 + mp.mpf(10) ** -13)
+    # splitting keeps both laws' masses
+    assert abs(np.logaddexp.reduce(above)) < 1e-13
+    assert abs(np.logaddexp.reduce(above - grid) - np.logaddexp.reduce(log_p - loss)) < 1e-12
+    assert np.logaddexp.reduce(below) < 1e-13
+
+
+def test_merge_is_of_second_order():
+    loss = np.sort(np.random.default_rng(5).normal(0.02, 0.2, 20_000))
+    log_p = np.full(loss.size, -math.log(loss.size))
+    lost = []
+    for step in (0.02, 0.01):
+        first = math.floor(loss[0] / step)
+        size = math.ceil(loss[-1] / step) + 1 - first
+        below = np.exp(_losses.merge(log_p, loss, 0.0, step, first, size))
+        grid = step * (first + np.arange(size))
+        assert abs(below.sum() - 1) < 1e-12
+        # the mean of e^-loss is kept but for the last point
+        assert abs(below @ np.exp(-grid) - np.exp(-loss).mean()) < 1e-4 * step
+        lost.append(loss.var() - (below @ grid**2 - (below @ grid) ** 2))
+    assert 0 < lost[1] < lost[0] < 0.02**2
+    assert lost[1] < 0.45 * lost[0]
+
+
+@given(outcomes(), st.floats(-30, -1))
+def test_stick_of_a_law(law, rest):
+    log_p, loss = law
+    loss, place = np.unique(loss, return_index=True)
+    log_p = log_p[place]
+    for log_rest in (rest, -math.inf):
+        for value, eps in zip(_losses.law_stick(loss, log_p, log_rest), loss):
+            exact = stick(log_p, loss, eps, log_rest)
+            if exact == 0:
+                assert value == -math.inf
+            else:
+                assert abs(value - float(mp.log(exact))) < 4 * 2.3e-16 * max(1, abs(float(mp.log(exact)))) * 4
+
+
+def test_stick_of_a_deep_law():
+    loss = np.arange(-50, 51) / 16
+    log_p = -(np.arange(101) - 50.0) ** 2 * 2
+    for value, eps in zip(_losses.law_stick(loss, log_p, -math.inf), loss[:-1]):
+        exact = float(mp.log(stick(log_p, loss, eps)))
+        assert abs(value - exact) < 1e-15 * 8 * max(1, abs(exact))
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 3)), min_size=2, max_size=30))
+def test_hull_by_all_chords(steps):
+    x = np.cumsum([a for a, _ in steps])
+    y = -np.cumsum([b for _, b in steps])
+    kept = _losses.lower_hull(x, y)
+    assert kept[0] == 0
+    assert kept[-1] == x.size - 1
+    big_x, big_y = np.exp(x), np.exp(y)
+    assert (np.interp(big_x, big_x[kept], big_y[kept]) <= big_y * (1 + 1e-12)).all()
+    slopes = np.diff(big_y[kept]) / np.diff(big_x[kept])
+    assert (np.diff(slopes) >= -1e-12).all()
+
+
+def test_tilted_stick():
+    step, theta = 0.125, 3.0
+    loss = step * np.arange(-8, 9)
+    p = np.exp(-loss**2)
+    tail, sticks = _losses.tilted_stick(p * np.exp(theta * loss), theta, step)
+    for i, x in enumerate(loss):
+        assert tail[i] * math.exp(-(theta + 1) * x) == pytest.approx((p * np.exp(-loss))[i:].sum(), rel=1e-13)
+        exact = float(stick(np.log(p), loss, x))
+        assert sticks[i] * math.exp(-theta * x) == pytest.approx(exact, rel=1e-13, abs=1e-300)
+
+
+@pytest.mark.parametrize("trials", [6, 50])
+@pytest.mark.parametrize("step", [0.003, 0.05, 0.4])
+def test_known_by_delta_alone(trials, step):
+    # the hockey stick of the law above lies above, that of the outcomes below lies below; both reach the truth
+    for pair in BinomialNoise(trials, 0.25).pairs():
+        mass = [mp.binomial(trials, k) * mp.mpf(3) ** (trials - k) / mp.mpf(4) ** trials for k in range(trials + 1)]
+        p, q = ([*mass, mp.mpf(0)], [mp.mpf(0), *mass])
+        if pair.shifted_first:
+            p, q = q, p
+        reverse = pair.reverse()
+        index = np.arange(-math.ceil(8 / step), math.ceil(8 / step) + 1)
+        law = connect(index, 0.0, step, pair._log_delta, reverse._log_delta)
+        low = envelope(step * index, pair._log_delta, reverse._log_delta)
+        assert law.slack < 1e-11
+        assert low.slack < 1e-9
+        for eps in np.linspace(-4, 7, 45):
+            exact = mp.fsum(max(mp.mpf(0), a - mp.exp(mp.mpf(float(eps))) * b) for a, b in zip(p, q))
+            above = stick(law.log_p + law.slack, law.losses + law.blur, eps, law.log_rest + law.slack)
+            below = stick(low.log_p - low.slack, low.loss - low.blur, eps)
+            assert below <= exact <= above
+            if step < 0.01:
+                assert above - below < mp.mpf("1e-4")
+
+
+def test_product_of_listed_laws():
+    rng = np.random.default_rng(3)
+    laws = []
+    for _ in range(2):
+        p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
+        laws.append((p, q))
+    for times in ([1, 1], [2, 1], [3, 2]):
+        p, q = np.ones(1), np.ones(1)
+        for (a, b), r in zip(laws, times):
+            for _ in range(r):
+                p, q = np.outer(p, a).ravel(), np.outer(q, b).ravel()
+        for upper in (True, False):
+            shaped = [Listed.of(np.log(a), np.log(b)).law(0.0, 1e-3, upper=upper) for a, b in laws]
+            assert all(isinstance(law, Law) for law in shaped)
+            found = Product(shaped, times, upper=upper)
+            for eps in (0.0, 0.25, 0.5, 1.0):
+                exact = math.log(np.maximum(p - math.exp(eps) * q, 0).sum())
+                value, _ = found.log_delta(eps)
+                assert (value >= exact - 1e-13) if upper else (value <= exact + 1e-13)
+                assert abs(value - exact) < 0.02

@@ -1,0 +1,189 @@
+"""Double geometric noise, whole and truncated, against sums over all outcomes."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shufflebounds.mechanisms import GeometricMechanism, LaplaceMechanism
+from shufflebounds.shuffle import Clones
+from tests.errors import reference, relative
+from tests.mechanisms import exact
+
+
+def brute(eps, sensitivity, bound, asked):
+    """Return the largest hockey stick over all shifts, both directions, as a logarithm."""
+    law = exact.geometric(eps, sensitivity, bound)
+    e = exact.exponential(asked)
+    shifts = [exact.shifted(law, by) for by in range(1, sensitivity + 1)]
+    return exact.log(max(max(exact.stick(law, other, e), exact.stick(other, law, e)) for other in shifts))
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 4, 7, 12])
+@pytest.mark.parametrize("sensitivity", [1, 2, 3, 5])
+@pytest.mark.parametrize("eps", [0.01, 0.3, 1.0, 3.0, 20.0])
+def test_truncated_by_enumeration(eps, sensitivity, bound):
+    noise = GeometricMechanism(eps, sensitivity, bound)
+    for asked in (0.0, 0.1, eps / 2, eps / sensitivity, eps * 0.999, eps, 2 * eps, 2.5, 30.0):
+        value = brute(eps, sensitivity, bound, asked)
+        lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
+        # disjoint laws give 0 but for the rounding at 300 digits
+        assert lower <= value + mp.mpf(10) ** -290
+        assert value <= upper
+        assert upper - lower < 1e-13 + 32 * math.ulp(lower)
+
+
+@pytest.mark.parametrize(("eps", "sensitivity"), [(0.5, 1), (1.0, 1), (1.0, 2), (2.0, 3), (1.5, 4), (8.0, 7)])
+def test_whole_by_enumeration(eps, sensitivity):
+    # cut off so far out that the rest cannot be seen
+    bound = int(300 * sensitivity / eps)
+    law = exact.geometric(eps, sensitivity, bound)
+    rest = float(law[bound])
+    other = exact.shifted(law, sensitivity)
+    noise = GeometricMechanism(eps, sensitivity)
+    for asked in (0.0, eps / 7, eps / max(sensitivity, 2), eps / 1.5, eps * (1 - 2.0**-30), math.nextafter(eps, 0)):
+        value = exact.log(exact.stick(law, other, exact.exponential(asked)))
+        lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
+        blur = 4 * rest / mp.exp(value)
+        assert lower - blur <= value <= upper + blur
+        assert upper - lower < 1e-13 + 32 * math.ulp(lower)
+    assert noise.log_delta(eps) == -math.inf
+    assert noise.epsilon(0.0) == eps
+    for order in (1, 1.5, 2, 7, math.inf):
+        both = {y: law[y] for y in law if y in other}, {y: other[y] for y in law if y in other}
+        value = exact.renyi(*both, order) if order < math.inf else eps
+        assert noise.rdp(order, bound="lower") * (1 - 1e-14) <= value <= noise.rdp(order) * (1 + 1e-14)
+        assert noise.rdp(order) == pytest.approx(value, rel=1e-12)
+
+
+def test_the_closed_form_at_sensitivity_one():
+    for rate in (0.2, 0.5, 1.0, 3.0):
+        for bound in (2, 5, 20):
+            with mp.workdps(60):
+                q = mp.exp(-mp.mpf(rate))
+                value = (q**bound + max(mp.mpf(0), q**bound + q ** (bound - 1) - q ** (bound - 2))) / (1 + q)
+                noise = GeometricMechanism(rate, bound=bound)
+                assert noise.log_delta(rate, bound="lower") <= mp.log(value) <= noise.log_delta(rate)
+                assert value <= q ** (bound - 1)
+
+
+def test_reference():
+    values = {v["id"].split("/")[1]: v for v in reference("survey")}
+    delta = values["s4_tdgeo_delta"]
+    assert relative(GeometricMechanism(0.5, bound=20).delta(0.5), delta["value"]) < 1e-13
+    assert GeometricMechanism.from_dp(0.5, 5e-7).bound == int(values["s4_tdgeo_minB"]["value"])
+    for name in ("s4_dgeo_var_.1", "s4_dgeo_var_3"):
+        assert relative(GeometricMechanism(float(values[name]["params"]["eps"])).variance, values[name]["value"]) < 1e-14
+
+
+@pytest.mark.parametrize(("eps", "delta", "sensitivity"), [(0.5, 5e-7, 1), (1.0, 1e-12, 3), (0.01, 1e-3, 2), (3.0, 1.0, 1)])
+def test_from_dp_is_the_smallest_bound(eps, delta, sensitivity):
+    noise = GeometricMechanism.from_dp(eps, delta, sensitivity)
+    assert noise.delta(eps) <= delta
+    assert noise.bound == 1 or GeometricMechanism(eps, sensitivity, noise.bound - 1).delta(eps, bound="lower") > delta
+
+
+@pytest.mark.parametrize(("eps", "bound"), [(0.7, None), (0.7, 3), (0.7, 1), (2.0, 5), (1e-3, 40)])
+def test_variance_and_tail(eps, bound):
+    law = exact.geometric(eps, 1, bound or 200)
+    noise = GeometricMechanism(eps, bound=bound)
+    assert noise.variance == pytest.approx(float(sum(k * k * v for k, v in law.items())), rel=1e-13)
+    for t in (0, 1, 2.5, 7):
+        value = sum(v for k, v in law.items() if abs(k) > t)
+        assert noise.error_tail(t) == pytest.approx(float(value), rel=1e-13)
+        assert noise.error_tail(t, 9) == pytest.approx(float(1 - (1 - value) ** 9), rel=1e-12)
+    for beta in (0.9, 0.3, 0.01, 1e-9):
+        t = noise.error_quantile(beta, 2)
+        assert t == math.floor(t)
+        assert noise.error_tail(t, 2) <= beta
+        assert t == 0 or noise.error_tail(t - 1, 2) > beta
+
+
+@pytest.mark.parametrize("bound", [10**6 + 1, 10**7])
+def test_variance_of_a_far_bound(bound):
+    rate = 3.0 / bound
+    with mp.workdps(60):
+        q = mp.exp(-mp.mpf(rate))
+        # sum of (2k - 1) q^k by its closed form
+        first = q * (1 - (bound + 1) * q**bound + bound * q ** (bound + 1)) / (1 - q) ** 2
+        value = 2 / (1 + q) * (2 * first - q * (1 - q**bound) / (1 - q))
+    assert GeometricMechanism(rate, bound=bound).variance == pytest.approx(float(value), rel=1e-11)
+
+
+def test_large_sensitivity_is_laplace_in_the_limit():
+    fine = GeometricMechanism(1.0, sensitivity=2**20)
+    coarse = LaplaceMechanism(1.0)
+    for asked in (0.0, 0.25, 0.9):
+        assert fine.log_delta(asked) == pytest.approx(coarse.log_delta(asked), rel=1e-5)
+    assert fine.variance / 2.0**40 == pytest.approx(coarse.variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("bound", [None, 4])
+def test_randomize(bound):
+    noise = GeometricMechanism(0.6, bound=bound)
+    out = noise.randomize(np.full((3, 50000), 7), rng=11)
+    assert out.dtype == np.int64
+    assert out.shape == (3, 50000)
+    assert abs(noise.estimate(out).mean() - 7) < 4.5 * math.sqrt(noise.variance / out.size)
+    law = exact.geometric(0.6, 1, bound or 60)
+    for k in (-4, -1, 0, 2, 4):
+        chance = float(law[k])
+        assert abs((out - 7 == k).mean() - chance) < 4.5 * math.sqrt(chance / out.size)
+    assert bound is None or np.abs(out - 7).max() == bound
+
+
+def test_curve():
+    noise = GeometricMechanism(1.2, 2)
+    below, above = noise.tradeoff(), noise.tradeoff(bound="upper")
+    law = exact.geometric(1.2, 2, 200)
+    # the best tests reject k >= threshold
+    for threshold in range(-5, 8):
+        alpha = float(sum(v for k, v in law.items() if k >= threshold))
+        beta = float(sum(v for k, v in law.items() if k + 2 < threshold))
+        assert below.beta(alpha) * (1 - 1e-13) <= beta <= above.beta(alpha) * (1 + 1e-13)
+        assert below.beta(alpha) == pytest.approx(beta, rel=1e-12)
+    truncated = GeometricMechanism(1.2, 2, 6)
+    assert truncated.tradeoff().beta(0.3) <= truncated.tradeoff(bound="upper").beta(0.3)
+    assert truncated.rdp(2.0) == math.inf
+
+
+def test_shuffled():
+    assert GeometricMechanism(2.0).shuffled(1000) == Clones(1000, 2.0)
+    with pytest.raises(TypeError, match="no pure local budget"):
+        GeometricMechanism(2.0, bound=5).shuffled(1000)
+
+
+@given(
+    eps=st.floats(1e-3, 50), sensitivity=st.integers(1, 40), bound=st.one_of(st.none(), st.integers(1, 10**6)),
+    asked=st.floats(0, 60), more=st.floats(0, 3),
+)
+def test_sides_and_monotone(eps, sensitivity, bound, asked, more):
+    noise = GeometricMechanism(eps, sensitivity, bound)
+    lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
+    assert lower <= upper <= 0
+    assert noise.log_delta(asked + more, bound="lower") <= upper
+    if bound is not None:
+        # without the bound there is less to see than with it
+        assert GeometricMechanism(eps, sensitivity).log_delta(asked, bound="lower") <= upper + 1e-12 * abs(upper)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: GeometricMechanism(0.0), "eps=0"),
+        (lambda: GeometricMechanism(1.0, 0), "sensitivity=0"),
+        (lambda: GeometricMechanism(1.0, 1.5), "sensitivity=1.5"),
+        (lambda: GeometricMechanism(1.0, 1, 0), "bound=0"),
+        (lambda: GeometricMechanism(1e-13), "eps=1e-13 must be at least 1e-12 times"),
+        (lambda: GeometricMechanism.from_dp(1.0, 0.0), "delta=0"),
+        (lambda: GeometricMechanism(1.0).randomize([0.5]), "values holds 0.5: every entry must be a whole number"),
+    ],
+)
+def test_bad_input(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()
+
+

@@ -1,0 +1,157 @@
+"""RAPPOR against sums over all 2^k reports in fractions."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shufflebounds.mechanisms import RandomizedResponse, Rappor
+from shufflebounds.shuffle import Clones
+from tests.mechanisms import exact
+
+CASES = [
+    (0.5, 0.75, 0.5, 1, 2), (0.5, 0.75, 0.5, 2, 4), (0.25, 1.0, 0.0, 2, 6), (0.75, 0.875, 0.125, 3, 6),
+    (0.5, 0.75, 0.25, 3, 4), (0.5, 1.0, 0.5, 2, 3), (0.125, 0.5, 0.0, 2, 5), (0.0, 0.75, 0.25, 2, 4),
+]
+
+
+def reports(f, p, q, held):
+    """Return the law of a report of these bits, in fractions, by both steps."""
+    f, p, q = Fraction(f), Fraction(p), Fraction(q)
+    law = {}
+    for seen in itertools.product((0, 1), repeat=len(held)):
+        mass = Fraction(1)
+        for bit, y in zip(held, seen):
+            permanent = {bit: 1 - f + f / 2, 1 - bit: f / 2}
+            one = permanent[1] * p + permanent[0] * q
+            mass *= one if y else 1 - one
+        law[seen] = mass
+    return law
+
+
+def neighbours(hashes, bits):
+    """Return all values, as vectors of bits."""
+    return [tuple(int(i in held) for i in range(bits)) for held in itertools.combinations(range(bits), hashes)]
+
+
+def as_long(law):
+    with mp.workdps(exact.DIGITS):
+        return {y: mp.mpf(v.numerator) / v.denominator for y, v in law.items()}
+
+
+@pytest.mark.parametrize(("f", "p", "q", "hashes", "bits"), CASES)
+def test_every_report(f, p, q, hashes, bits):
+    report = Rappor(f, p, q, hashes, bits)
+    values = neighbours(hashes, bits)
+    # by symmetry one value may stay
+    first, *others = [as_long(reports(f, p, q, held)) for held in values]
+    worst = max(max(v / other[y] for y, v in first.items()) for other in others)
+    assert report.eps_instantaneous == pytest.approx(float(mp.log(worst)), rel=1e-14)
+    assert mp.log(worst) <= report.epsilon(0.0)
+    eps = report.eps_instantaneous
+    for asked in (0.0, eps / 5, eps / 2, eps * 0.9):
+        e = exact.exponential(asked)
+        value = exact.log(max(max(exact.stick(first, other, e), exact.stick(other, first, e)) for other in others))
+        lower, upper = report.log_delta(asked, bound="lower"), report.log_delta(asked)
+        assert lower <= value <= upper
+        assert upper - lower < 1e-12
+    assert report.log_delta(eps) == -math.inf
+    for order in (1, 1.5, 4):
+        value = max(exact.renyi(first, other, order) for other in others)
+        assert report.rdp(order, bound="lower") <= value <= report.rdp(order)
+
+
+@pytest.mark.parametrize(("f", "hashes", "bits"), [(0.5, 1, 3), (0.25, 2, 5), (0.75, 2, 3), (0.5, 3, 6)])
+def test_permanent_bits(f, hashes, bits):
+    first, *others = [reports(f, 1, 0, held) for held in neighbours(hashes, bits)]
+    worst = max(max(v / other[y] for y, v in first.items()) for other in others)
+    report = Rappor(f, 0.75, 0.5, hashes, bits)
+    assert report.eps_permanent == pytest.approx(math.log(worst), rel=1e-14)
+    assert Rappor(f, hashes=hashes, bits=bits).eps_instantaneous == pytest.approx(report.eps_permanent, rel=1e-14)
+    assert report.eps_instantaneous < report.eps_permanent
+
+
+def test_one_bit_is_randomized_response_twice():
+    # two values that set one bit each differ in two flipped bits
+    report = Rappor(f=0.5)
+    each = RandomizedResponse(math.log(3))
+    assert report.eps_permanent == pytest.approx(2 * each.eps, rel=1e-14)
+    assert report.rdp(3.0) == pytest.approx(2 * each.rdp(3.0), rel=1e-11)
+
+
+@pytest.mark.parametrize(("f", "p", "q"), [(0.5, 0.75, 0.5), (0.25, 1.0, 0.0), (0.875, 0.9, 0.2)])
+def test_estimate_is_unbiased_and_its_variance_exact(f, p, q):
+    report = Rappor(f, p, q)
+    one, _, other, _ = (Fraction(c) for c in report._chances())
+    n, t = 6, 2
+    mean = square = Fraction(0)
+    for seen in itertools.product((0, 1), repeat=n):
+        weight = math.prod((c if y else 1 - c) for y, c in zip(seen, [one] * t + [other] * (n - t)))
+        estimate = Fraction(report.estimate(sum(seen), n))
+        mean += weight * estimate
+        square += weight * estimate**2
+    assert float(mean) == pytest.approx(t, rel=1e-13)
+    assert float(square - mean**2) == pytest.approx(report.variance(t, n), rel=1e-12)
+
+
+def test_randomize_in_one_step_and_in_two():
+    report = Rappor(0.5, 0.75, 0.25, hashes=2)
+    held = np.tile([1, 0, 0, 1, 0], (60000, 1))
+    rng = np.random.default_rng(17)
+    twice = Rappor(0.0, 0.75, 0.25, hashes=2).randomize(Rappor(0.5, hashes=2).randomize(held, rng), rng)
+    for seen in (report.randomize(held, rng=17), twice):
+        assert seen.shape == held.shape
+        estimates = report.estimate(seen.sum(axis=0), 60000)
+        for t, found in zip(60000 * held[0], estimates):
+            assert abs(found - t) < 4.5 * math.sqrt(report.variance(t, 60000))
+
+
+def test_curve():
+    report = Rappor(0.5, 0.75, 0.25, hashes=2)
+    below, above = report.tradeoff(), report.tradeoff(bound="upper")
+    alpha = np.linspace(0.001, 0.999, 50)
+    assert (below.beta(alpha) <= above.beta(alpha) * (1 + 1e-13)).all()
+    assert below.beta(alpha) == pytest.approx(above.beta(alpha), rel=1e-12)
+    for eps in (0.0, 0.3, 1.0):
+        assert below.log_delta(eps) == pytest.approx(report.log_delta(eps), rel=1e-11)
+
+
+def test_shuffled():
+    report = Rappor(0.5, 0.75, 0.5, hashes=2)
+    assert report.shuffled(10**5) == Clones(10**5, report.eps_instantaneous)
+
+
+@given(f=st.floats(0, 0.999), p=st.floats(0.01, 1), share=st.floats(0, 0.999), hashes=st.integers(1, 30),
+       asked=st.floats(0, 50), more=st.floats(0, 3))
+def test_sides_and_monotone(f, p, share, hashes, asked, more):
+    if f < 1e-9 or p - p * share < 1e-12:
+        return
+    report = Rappor(f, p, p * share, hashes)
+    lower, upper = report.log_delta(asked, bound="lower"), report.log_delta(asked)
+    assert lower <= upper <= 0
+    assert report.log_delta(asked + more, bound="lower") <= upper
+    # more noise afterwards never hurts
+    assert report.eps_instantaneous <= report.eps_permanent * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: Rappor(1.0), "f=1"),
+        (lambda: Rappor(0.5, 0.25, 0.5), "q=0.5"),
+        (lambda: Rappor(0.0), "f=0 needs 0 < q and p < 1"),
+        (lambda: Rappor(0.5, hashes=0), "hashes=0"),
+        (lambda: Rappor(0.5, hashes=3, bits=3), "bits=3"),
+        (lambda: Rappor(0.5).randomize([2]), "values holds 2|values=2"),
+        (lambda: Rappor(0.5).estimate(5, 4), "counts=5"),
+        (lambda: Rappor(0.5).variance(5, 4), "t=5"),
+    ],
+)
+def test_bad_input(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()

@@ -1,0 +1,104 @@
+"""The command ``shufflebounds curve``: pictures and tables in files."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from shufflebounds import shuffle
+from shufflebounds.cli import main
+
+NOISE = ["binomial-noise", "--trials", "1000"]
+
+
+def run(capsys, *words):
+    try:
+        code = main(["curve", *words])
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("kind", ["tradeoff", "profile"])
+def test_picture(capsys, tmp_path, kind):
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "curve.PNG"
+    code, out, err = run(capsys, *NOISE, "--kind", kind, "--out", str(file))
+    assert (code, err) == (0, "")
+    assert out == f"wrote {file}\n"
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_csv_of_delta(capsys, tmp_path):
+    file = tmp_path / "curve.csv"
+    assert run(capsys, *NOISE, "--kind", "profile", "--out", str(file), "--points", "33")[0] == 0
+    rows = list(csv.DictReader(file.read_text().splitlines()))
+    assert len(rows) == 33
+    noise = shuffle.BinomialNoise(1000, 0.5)
+    for row in rows:
+        eps = float(row["eps"])
+        assert float(row["delta_upper"]) == noise.delta(eps)
+        assert float(row["log_delta_lower"]) == noise.log_delta(eps, bound="lower")
+        assert float(row["delta_lower"]) <= float(row["delta_upper"])
+
+
+def test_json_of_the_tradeoff(capsys, tmp_path):
+    file = tmp_path / "curve.json"
+    code, out, _ = run(capsys, "clones", "--users", "1e4", "--local-eps", "2", "--out", str(file), "--json")
+    assert code == 0
+    assert json.loads(out)["out"] == str(file)
+    report = json.loads(file.read_text())
+    assert report["mechanism"] == "clones"
+    assert report["parameters"] == {"users": 10**4, "local_eps": 2.0}
+    assert report["kind"] == "tradeoff"
+    alpha, lower, upper = (np.array(report["columns"][name]) for name in ("alpha", "beta_lower", "beta_upper"))
+    assert alpha[0] == 0
+    assert alpha[-1] == 1
+    assert (np.diff(alpha) > 0).all()
+    assert (lower <= upper + 1e-15).all()
+    assert (upper <= 1 - alpha + 1e-12).all()
+    protocol = shuffle.Clones(10**4, 2.0)
+    # the delta that belongs to the curve: every line of it lies below the upper side, and the lower side on or below every line
+    for eps in (0.0, 0.05, 0.1):
+        assert (upper >= 1 - protocol.delta(eps) - np.exp(eps) * alpha - 1e-12).all()
+        assert np.max(1 - lower - np.exp(eps) * alpha) <= protocol.delta(eps) * 1.01
+
+
+def test_explain(capsys, tmp_path):
+    _, out, _ = run(capsys, *NOISE, "--out", str(tmp_path / "c.csv"), "--explain")
+    assert "theorem" in out
+    assert "neighbours" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--out", "curve.pdf"], "argument --out: out='curve.pdf' must end in .png, .csv or .json"),
+        (["--out", "curve"], "argument --out"),
+        (["--out", "no/such/place.csv"], "argument --out: out='no/such/place.csv' cannot be written"),
+        (["--out", "no/such/place.png"], "argument --out: out='no/such/place.png' cannot be written"),
+        (["--out", "c.csv", "--points", "1"], "argument --points"),
+        (["--out", "c.csv", "--points", "1.5"], "argument --points"),
+        (["--out", "c.csv", "--kind", "pie"], "argument --kind"),
+        ([], "--out"),
+    ],
+)
+def test_bad_words(capsys, tmp_path, monkeypatch, words, named):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *NOISE, *words)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert named in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_matplotlib_names_the_extra(capsys, tmp_path, monkeypatch):
+    import sys
+
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    code, _, err = run(capsys, *NOISE, "--out", str(tmp_path / "c.png"))
+    assert code == 2
+    assert "shufflebounds[plot]" in err

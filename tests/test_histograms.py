@@ -1,0 +1,129 @@
+"""Projection against active sets; the lower bound against a scan and against mechanisms whose error is known."""
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shufflebounds.histograms import point_error_lower_bound, project_simplex
+
+
+def by_active_sets(r, total):
+    """Try every support: the solution is the feasible one nearest to r."""
+    best, answer = math.inf, None
+    for size in range(1, len(r) + 1):
+        for support in itertools.combinations(range(len(r)), size):
+            shift = (sum(r[i] for i in support) - total) / size
+            t = np.zeros(len(r))
+            t[list(support)] = [r[i] - shift for i in support]
+            if (t >= -1e-12).all():
+                distance = float(((t - r) ** 2).sum())
+                if distance < best - 1e-13:
+                    best, answer = distance, t
+    return answer
+
+
+@given(st.lists(st.floats(-20, 20), min_size=1, max_size=7), st.floats(0, 30))
+def test_projection_against_active_sets(r, total):
+    r = np.array(r)
+    got = project_simplex(r, total)
+    assert (got >= 0).all()
+    assert got.sum() == pytest.approx(total, abs=1e-12)
+    assert got == pytest.approx(by_active_sets(r, total), abs=1e-6)
+    # the shift is common to the support, and larger than r off it
+    held = got > 0
+    if held.any():
+        shift = (r - got)[held]
+        assert np.ptp(shift) < 1e-12
+        assert (r[~held] <= shift.max() + 1e-12).all()
+
+
+def test_projection_edges():
+    assert project_simplex([3.0, -2.0], 0.0).tolist() == [0.0, 0.0]
+    assert project_simplex([5.0], 2.0).tolist() == [2.0]
+    got = project_simplex(1e9 + np.array([0.25, 0.5, 0.0]), 1.0)
+    assert got.sum() == pytest.approx(1.0, abs=1e-9)
+    big = np.random.default_rng(0).laplace(size=10**5)
+    assert project_simplex(big, 100.0).sum() == pytest.approx(100.0, rel=1e-10)
+
+
+def scanned(d, eps, delta, rmse, last):
+    best = mp.mpf(0)
+    with mp.workdps(40):
+        e = mp.mpf(eps)
+        for t in range(1, last):
+            gain = (d - 1) * (mp.exp(-2 * e * t) / 4 - mp.mpf(delta) * -mp.expm1(-2 * e * t) / mp.expm1(e))
+            if gain > 0:
+                best = max(best, (t * (gain - 1) - 2 * mp.mpf(rmse)) / (2 * (1 + gain)))
+    return best
+
+
+@given(st.integers(2, 10**9), st.floats(0.02, 5), st.sampled_from([0.0, 1e-12, 1e-6, 1e-3, 0.3]), st.floats(0, 100))
+def test_maximum_over_integers(d, eps, delta, rmse):
+    exact = scanned(d, eps, delta, rmse, 3 + math.ceil(math.log(d) / (2 * eps)))
+    got = point_error_lower_bound(d, eps, delta, rmse)
+    assert got <= exact
+    assert got == pytest.approx(float(exact), rel=1e-9, abs=1e-9)
+
+
+def test_the_inequality_of_the_theorem():
+    # the returned C is the least that satisfies it at every integer t > 2 C
+    for d, eps, delta, rmse in ((10**6, 0.1, 0.0, 3.0), (500, 0.3, 1e-6, 0.0), (10**9, 1.0, 1e-9, 1.0)):
+        c = point_error_lower_bound(d, eps, delta, rmse)
+        assert c > 0
+
+        def holds(c, t, d=d, eps=eps, delta=delta, rmse=rmse):
+            k = t - 2 * c
+            left = k * (d - 1) / (4 * c + 2 * rmse + k)
+            slack = delta * -math.expm1(-2 * eps * t) / math.expm1(eps)
+            return left * (math.exp(-2 * eps * t) / 4 - slack) <= 1
+
+        integers = range(math.floor(2 * c) + 1, 400)
+        assert all(holds(c * (1 + 1e-9), t) for t in integers)
+        assert not all(holds(c * (1 - 1e-9), t) for t in integers)
+
+
+def test_mechanisms_obey_it():
+    # cells by Laplace noise 2/eps (one record changes one cell and the sum), projected onto the noisy sum
+    rng = np.random.default_rng(1)
+    d, eps = 2000, 1.0
+    truth = np.zeros(d)
+    truth[0] = math.ceil(math.log(d) / eps)
+    errors = []
+    for _ in range(200):
+        total = max(0.0, truth.sum() + rng.laplace(scale=2 / eps))
+        errors.append((project_simplex(truth + rng.laplace(scale=2 / eps, size=d), total) - truth) ** 2)
+    worst = math.sqrt(np.mean(errors, axis=0).max())
+    assert worst >= point_error_lower_bound(d, eps, 0.0, math.sqrt(8) / eps)
+
+
+def test_what_is_known_about_its_size():
+    # rises with the number of cells, falls with the budget and with the error allowed to the sum
+    base = point_error_lower_bound(10**6, 0.1, 0.0, 0.0)
+    assert point_error_lower_bound(10**8, 0.1, 0.0, 0.0) > base
+    assert point_error_lower_bound(10**6, 0.2, 0.0, 0.0) < base
+    assert point_error_lower_bound(10**6, 0.1, 0.0, 20.0) < base
+    assert point_error_lower_bound(10**6, 0.1, 1e-3, 0.0) < base
+    assert point_error_lower_bound(2, 1.0, 0.0, 0.0) == 0.0
+    assert point_error_lower_bound(100, 0.1, 1.0, 0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: project_simplex([], 1.0), "r must not be empty"),
+        (lambda: project_simplex([[1.0]], 1.0), "one-dimensional"),
+        (lambda: project_simplex([1.0], -1.0), "total=-1"),
+        (lambda: point_error_lower_bound(1, 1.0, 0.0, 0.0), "d=1"),
+        (lambda: point_error_lower_bound(5, 0.0, 0.0, 0.0), "eps=0"),
+        (lambda: point_error_lower_bound(5, 1.0, -0.1, 0.0), r"delta=-0\.1"),
+        (lambda: point_error_lower_bound(5, 1.0, 0.0, -1.0), "sum_rmse=-1"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

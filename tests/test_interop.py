@@ -1,0 +1,216 @@
+"""Exports to dp-accounting, riskcal and OpenDP, and imports from dp-accounting, with the packages themselves."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds import DominatingPair, interop, shuffle
+
+pld_module = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+
+PROFILES = {
+    "noise": shuffle.BinomialNoise(10**4, 0.5),
+    "a part of infinite loss": shuffle.BinomialNoise(10, 0.5),
+    "clones": shuffle.Clones(10**5, 3.0),
+    "pure": shuffle.StrongerClones(10**3, 2.0),
+    "worst data": shuffle.ShuffledBits(50, 0.1),
+    "pair": shuffle.ShuffledBits(1000, 0.05).pair(0),
+    "skewed pair": shuffle.BinomialNoise(500, 0.3).pairs()[0],
+    "listed": DominatingPair.from_pmfs(np.log([0.5, 0.2, 0.29999, 1e-5]), [-math.inf, *np.log([0.4, 0.35, 0.25])]),
+    "nothing": shuffle.ShuffledBits(10, 0.5),
+}
+
+
+def both(profile, eps, bound):
+    """Delta of the relation: in either order for a pair, whose distribution has two directions."""
+    value = profile.delta(eps, bound=bound)
+    return np.maximum(value, profile.reverse().delta(eps, bound=bound)) if isinstance(profile, DominatingPair) else value
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_export_is_exact_on_the_grid_and_never_below_anywhere(name):
+    profile, interval = PROFILES[name], 2e-3
+    pld = profile.to_dp_accounting(interval=interval)
+    rng = np.random.default_rng(5)
+    grid = interval * np.arange(0, 1500, 7)
+    eps = np.sort(np.concatenate([grid, rng.uniform(0, 3, 200), [5.0, 20.0]]))
+    exported = np.array([pld.get_delta_for_epsilon(e) for e in eps.tolist()])
+    assert (exported >= both(profile, eps, "lower")).all()
+    on_grid = np.array([pld.get_delta_for_epsilon(e) for e in grid.tolist()])
+    upper = both(profile, grid, "upper")
+    assert (on_grid <= upper * (1 + 1e-12) + 2e-22).all()
+    for direction in (pld._pmf_remove.to_dense_pmf(), pld._pmf_add.to_dense_pmf()):
+        assert (direction._probs >= 0).all()
+        assert direction._probs.sum() + direction._infinity_mass == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["noise", "clones", "pair", "listed"])
+def test_the_masses_are_those_of_connect_the_dots(name):
+    pld_pmf = pytest.importorskip("dp_accounting.pld.pld_pmf")
+    profile, interval = PROFILES[name], 1e-2
+    opposite = profile.reverse() if isinstance(profile, DominatingPair) else profile
+    ours = profile.to_dp_accounting(interval=interval)._pmf_remove.to_dense_pmf()
+    points = np.arange(ours._lower_loss, ours._lower_loss + ours.size)
+    eps = interval * points
+    forward = profile.delta(np.maximum(eps, 0))
+    mirrored = -np.expm1(np.minimum(eps, 0)) + np.exp(np.minimum(eps, 0)) * opposite.delta(np.maximum(-eps, 0))
+    theirs = pld_pmf.create_pmf_pessimistic_connect_dots(interval, points, np.where(points < 0, mirrored, forward)).to_dense_pmf()
+    # theirs forms differences of numbers near 1, divided by the interval
+    np.testing.assert_allclose(ours._probs, theirs._probs, rtol=1e-9, atol=1e-12)
+    assert ours._infinity_mass == pytest.approx(theirs._infinity_mass, rel=1e-12)
+
+
+def test_riskcal_reads_the_exact_advantage():
+    analysis = pytest.importorskip("riskcal.analysis")
+    for name, profile in PROFILES.items():
+        pld = profile.to_dp_accounting(interval=1e-2)
+        assert analysis.get_advantage_from_pld(pld) == pytest.approx(profile.delta(0.0), rel=1e-12, abs=1e-300), name
+    # from outside: n = 2, one fair coin; B against B + 1 differ by 1/2
+    pld = shuffle.BinomialNoise(2, 0.5).to_dp_accounting()
+    assert analysis.get_advantage_from_pld(pld) == pytest.approx(0.5, rel=1e-12)
+
+
+def test_composition_with_a_gaussian():
+    profile, interval = PROFILES["noise"], 1e-3
+    gaussian = pld_module.from_gaussian_mechanism(50.0, value_discretization_interval=interval)
+    composed = profile.to_dp_accounting(interval=interval).compose(gaussian)
+    # the count's noise is within 1 % of a Gaussian of deviation 50: the two together are one of deviation 50/sqrt(2)
+    near = pld_module.from_gaussian_mechanism(50 / math.sqrt(2), value_discretization_interval=interval)
+    for eps in (0.0, 0.02, 0.05, 0.1):
+        assert composed.get_delta_for_epsilon(eps) == pytest.approx(near.get_delta_for_epsilon(eps), rel=0.02)
+        # never less private than one release alone would say
+        assert composed.get_delta_for_epsilon(eps) >= profile.delta(eps, bound="lower")
+    with pytest.raises(ValueError, match="intervals are different"):
+        profile.to_dp_accounting(interval=1e-2).compose(gaussian)
+
+
+def test_composition_stays_above_brute_force():
+    pair = DominatingPair.from_pmfs(np.log([0.6, 0.3, 0.1]), np.log([0.2, 0.3, 0.5]))
+    p, q = np.exp(pair.log_p), np.exp(pair.log_q)
+    pld = pair.to_dp_accounting(interval=1e-3).self_compose(4)
+    p4, q4 = p, q
+    for _ in range(3):
+        p4, q4 = np.outer(p4, p).ravel(), np.outer(q4, q).ravel()
+    for eps in np.linspace(0, 4, 33).tolist():
+        exact = max(np.maximum(0, p4 - math.exp(eps) * q4).sum(), np.maximum(0, q4 - math.exp(eps) * p4).sum())
+        got = pld.get_delta_for_epsilon(eps)
+        assert exact * (1 - 1e-12) <= got <= exact + 1e-5
+
+
+def test_bad_exports():
+    noise = PROFILES["noise"]
+    for interval in (0, -1, 11, math.nan):
+        with pytest.raises(ValueError, match="interval"):
+            noise.to_dp_accounting(interval=interval)
+    with pytest.raises(ValueError, match="log_tail"):
+        noise.to_dp_accounting(log_tail=0)
+    with pytest.raises(ValueError, match=r"interval=1e-08 must be >= .* losses reach"):
+        noise.to_dp_accounting(interval=1e-8)
+
+
+def plds():
+    gaussian = pld_module.from_gaussian_mechanism(1.5, value_discretization_interval=1e-2)
+    return {
+        "gaussian": gaussian,
+        "subsampled, two directions": pld_module.from_gaussian_mechanism(
+            1.0, sampling_prob=0.1, value_discretization_interval=1e-2
+        ),
+        "laplace": pld_module.from_laplace_mechanism(1.0, value_discretization_interval=1e-2),
+        "composed": gaussian.self_compose(20),
+        "ours": PROFILES["a part of infinite loss"].to_dp_accounting(interval=1e-2),
+        "randomized response": pld_module.from_randomized_response(0.3, 4, value_discretization_interval=1e-2),
+    }
+
+
+@pytest.mark.parametrize("name", plds())
+def test_import_encloses_the_distribution(name):
+    pld = plds()[name]
+    profile = interop.from_dp_accounting(pld)
+    assert len(profile.pairs()) == (1 if pld._symmetric else 2)
+    for eps in (0.0, 0.013, 0.5, 0.99, 2.0, 5.0):
+        theirs = pld.get_delta_for_epsilon(eps)
+        # theirs is a sum rounded by itself; between 1e-300 and that of its rounding both sides agree with it
+        assert profile.delta(eps, bound="lower") <= theirs * (1 + 1e-13) + 1e-16
+        assert profile.delta(eps) >= theirs * (1 - 1e-13) - 1e-16
+        assert profile.delta(eps) - profile.delta(eps, bound="lower") <= 1e-9 * profile.delta(eps) + 1e-15
+    theirs = pld.get_epsilon_for_delta(1e-2)
+    assert profile.epsilon(1e-2) == pytest.approx(theirs, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", plds())
+def test_the_sweep_over_many_eps_encloses_the_sum_at_one(name):
+    eps = np.sort(np.concatenate([np.linspace(0, 6, 50), 1e-2 * np.arange(0, 300, 9)]))
+    for pair in interop.from_dp_accounting(plds()[name]).pairs():
+        for each in (pair, pair.reverse()):
+            lower, upper = each.log_delta(eps, bound="lower"), each.log_delta(eps)
+            for e, low, high in zip(eps.tolist(), lower, upper):
+                # one eps at a time, term by term
+                assert low <= each.log_delta(e)
+                assert high >= each.log_delta(e, bound="lower")
+            held = lower > -40
+            assert (upper[held] - lower[held] <= 1e-9).all()
+
+
+def test_a_large_import_goes_back_out():
+    pld = pld_module.from_gaussian_mechanism(1.0)
+    back = interop.from_dp_accounting(pld).to_dp_accounting(interval=1e-3)
+    for eps in (0.0, 0.5, 1.0, 4.0):
+        assert back.get_delta_for_epsilon(eps) == pytest.approx(pld.get_delta_for_epsilon(eps), rel=1e-9)
+
+
+def test_import_of_infinite_loss_and_of_nothing():
+    parameters = pytest.importorskip("dp_accounting.pld.common").DifferentialPrivacyParameters(1.0, 0.25)
+    profile = interop.from_dp_accounting(pld_module.from_privacy_parameters(parameters))
+    # delta = 1/4 + 3/4 (e - e^eps)/(1 + e) up to eps = 1
+    assert profile.epsilon(0.3) == pytest.approx(math.log(math.e - (1 + math.e) / 15), rel=1e-9)
+    assert profile.epsilon(0.2) == math.inf
+    assert profile.delta(50.0) == pytest.approx(0.25, rel=1e-12)
+    (pair,) = profile.pairs()
+    # the (eps, delta) pair is the same in both orders
+    assert pair.reverse().delta(0.5) == pytest.approx(pair.delta(0.5), rel=1e-9)
+    assert interop.from_dp_accounting(pld_module.identity()).delta(0.0) == 0.0
+    with pytest.raises(ValueError, match="pld=3"):
+        interop.from_dp_accounting(3)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.floats(1e-3, 1), st.floats(1e-3, 1)), min_size=2, max_size=8))
+def test_there_and_back(weights):
+    p, q = np.array(weights).T / np.array(weights).sum(axis=0)[:, None]
+    pair = DominatingPair.from_pmfs(np.log(p), np.log(q))
+    back = interop.from_dp_accounting(pair.to_dp_accounting(interval=5e-2))
+    for eps in (0.0, 0.05, 0.1, 0.33, 1.0, 2.5):
+        exact = [np.maximum(0, a - math.exp(eps) * b).sum() for a, b in ((p, q), (q, p))]
+        assert back.delta(eps) >= max(exact) * (1 - 1e-14)
+    # the same at every grid point, delta(0) among them
+    assert back.delta(0.0) == pytest.approx(np.abs(p - q).sum() / 2, rel=1e-11, abs=1e-15)
+
+
+def test_opendp():
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib", "honest-but-curious")
+    for name in ("noise", "clones", "pure", "a part of infinite loss"):
+        profile = PROFILES[name]
+        theirs = profile.to_opendp()
+        for eps in (0.0, 0.01, 0.3):
+            assert theirs.delta(epsilon=eps) == profile.delta(eps)
+        if profile.epsilon(1e-2) < math.inf:
+            assert theirs.epsilon(delta=1e-2) == pytest.approx(profile.epsilon(1e-2), rel=1e-6)
+    assert PROFILES["pure"].to_opendp().delta(epsilon=2.0) == 0.0
+    # far out, where e^eps is no double, delta is what it is at 700 or less
+    assert 0 < PROFILES["noise"].to_opendp().delta(epsilon=1e4) <= 1e-300
+
+
+def test_a_missing_package_names_the_extra(monkeypatch):
+    import sys
+
+    for module, call in (
+        ("dp_accounting.pld", PROFILES["noise"].to_dp_accounting),
+        ("opendp.measures", PROFILES["noise"].to_opendp),
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(ImportError, match=r"shufflebounds\[interop\]"):
+            call()

@@ -1,0 +1,167 @@
+"""Pictures: what stands on the Axes is what the profiles answer, with words and units; nothing is shown."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shufflebounds import Tradeoff, compare, plotting, profile, shuffle
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # noqa: E402
+
+NOISE = shuffle.BinomialNoise(1000, 0.5)
+PURE = shuffle.StrongerClones(1000, 2.0)
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def lines(ax):
+    return {line.get_label(): line for line in ax.get_lines() if not line.get_label().startswith("_")}
+
+
+def legend_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_profile(tmp_path):
+    ax = NOISE.plot()
+    line = lines(ax)[repr(NOISE)]
+    eps, shown = line.get_data()
+    np.testing.assert_allclose(shown * math.log(10), NOISE.log_delta(eps), rtol=1e-15)
+    other = next(item for item in ax.get_lines() if item.get_linestyle() == "--")
+    np.testing.assert_allclose(other.get_ydata() * math.log(10), NOISE.log_delta(eps, bound="lower"), rtol=1e-15)
+    assert eps[0] == 0
+    assert NOISE.delta(eps[-1]) == pytest.approx(1e-15, rel=1e-6)
+    assert len(ax.collections) == 1
+    assert "nats" in ax.get_xlabel()
+    assert r"\delta" in ax.get_ylabel()
+    assert "probability" in ax.get_ylabel()
+    assert ax.get_title()
+    assert ax.get_ylim()[1] < 1
+    ax.figure.savefig(tmp_path / "profile.png")
+    assert (tmp_path / "profile.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_deltas_far_below_the_doubles_have_their_place():
+    protocol = shuffle.StrongerClones(10**6, 4.0)
+    ax = protocol.plot(eps=[0.0, 1.0, 3.0, 4.0], label="deep")
+    shown = lines(ax)["deep"].get_ydata()
+    # ../reference: log delta at eps = 3 is -15485.896, 10**-6725.4; at eps = local eps it is 0 and the line ends
+    assert shown[2] == pytest.approx(-15485.895977 / math.log(10), abs=1e-6)
+    assert np.isnan(shown[3])
+    ax.figure.canvas.draw()
+    ticks = [text.get_text() for text in ax.get_yticklabels()]
+    assert any("10^{-6000}" in tick for tick in ticks)
+
+
+def test_range_where_delta_never_falls():
+    ax = shuffle.BinomialNoise(10, 0.5).plot()
+    eps, shown = next(iter(lines(ax).values())).get_data()
+    # the part of infinite loss: B = 0 against 1, 2**-10
+    assert shown[-1] == pytest.approx(-10 * math.log10(2), abs=0.01)
+    assert 0 < eps[-1] < 10
+
+
+@pytest.mark.parametrize("kind", ["tradeoff", "profile"])
+def test_compare(kind):
+    protocols = [shuffle.StrongerClones(n, 2.0) for n in (100, 1000, 10**4)]
+    ax = compare(*protocols, kind=kind)
+    words = [text for text in legend_of(ax) if "perfect" not in text]
+    assert [word.partition("\n")[0].replace("\u2009", "") for word in words] == ["users = 100", "users = 1000", "users = 10000"]
+    assert "StrongerClones" in ax.get_title()
+    drawn = list(lines(ax).values())
+    if kind == "tradeoff":
+        diagonal, *drawn = drawn
+        assert diagonal.get_label().startswith("perfect privacy")
+        assert np.add(*diagonal.get_data()).tolist() == [1, 1]
+    for line, protocol in zip(drawn, protocols):
+        x, y = line.get_data()
+        if kind == "tradeoff":
+            np.testing.assert_array_equal(y, protocol.tradeoff().beta(x))
+            assert f"advantage {protocol.tradeoff().advantage():.3g}" in line.get_label()
+        else:
+            pure = protocol.log_delta(x) == -np.inf
+            np.testing.assert_allclose(y[~pure] * math.log(10), np.asarray(protocol.log_delta(x))[~pure], rtol=1e-15)
+    assert len({line.get_color() for line in drawn}) == 3
+
+
+def test_tradeoff_with_its_advantage():
+    curve = Tradeoff.from_pmfs(np.log([0.75, 0.25]), np.log([0.25, 0.75]))
+    ax = curve.plot(label="flipped coin")
+    line = lines(ax)["flipped coin\nadvantage 0.5"]
+    alpha, beta = line.get_data()
+    np.testing.assert_array_equal(beta, curve.beta(alpha))
+    mark = next(item for item in ax.get_lines() if item.get_label().startswith("_"))
+    # the longest way down from the diagonal is at the corner (1/4, 1/4)
+    np.testing.assert_allclose(mark.get_data(), [[0.25, 0.25], [0.25, 0.75]], atol=1e-12)
+    assert ax.get_xlabel() == r"error of the first kind $\alpha$ (probability)"
+    assert "second kind" in ax.get_ylabel()
+    smooth = Tradeoff.gaussian(1.0).plot()
+    assert any("0.383" in text for text in legend_of(smooth))
+
+
+def test_axes_are_taken_and_returned():
+    _, ax = plt.subplots()
+    assert NOISE.plot(ax) is ax
+    assert compare(NOISE, PURE, ax=ax) is ax
+    assert NOISE.tradeoff().plot(ax=ax) is ax
+
+
+def test_labels():
+    unlike = compare(NOISE, PURE, kind="profile")
+    assert [word.partition(":")[0] for word in legend_of(unlike)] == ["BinomialNoise", "StrongerClones"]
+    assert legend_of(compare(NOISE, NOISE, kind="profile", labels=["a", "b"])) == ["a", "b"]
+    many = compare(*(shuffle.BinomialNoise(n, 0.5) for n in range(50, 60)), kind="profile")
+    looks = {(line.get_color(), line.get_linestyle()) for line in lines(many).values()}
+    assert len(looks) == 10
+    long = shuffle.PersonalizedBits([0.5 + i / 1000 for i in range(100)], bits=[0] * 100, target=0)
+    assert len(legend_of(long.plot(eps=[0.0, 0.1]))[0]) <= 64
+
+
+def test_colours_can_be_told_apart():
+    assert len(set(plotting.COLORS)) == 7
+    assert set(plotting.COLORS) <= {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000"}
+
+
+def test_bad_pictures():
+    with pytest.raises(ValueError, match="at least one profile"):
+        compare()
+    with pytest.raises(ValueError, match="kind='pie'"):
+        compare(NOISE, kind="pie")
+    with pytest.raises(ValueError, match="labels"):
+        compare(NOISE, PURE, labels=["one"])
+    with pytest.raises(ValueError, match="eps"):
+        NOISE.plot(eps=[-1.0])
+    assert plt.get_fignums() == []
+
+
+def test_a_missing_matplotlib_names_the_extra(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for call in (NOISE.plot, lambda: compare(NOISE), Tradeoff.gaussian(1.0).plot):
+        with pytest.raises(ImportError, match=r"shufflebounds\[plot\]"):
+            call()
+
+
+def test_table_for_notebooks():
+    text = NOISE._repr_html_()
+    assert text.startswith("<table>")
+    assert len(text) < 2000
+    assert "trials" in text
+    assert NOISE.neighbours in text
+    # log10 delta(0.1) = -5.79...: the digits of the mantissa
+    assert f"{NOISE.delta(0.1):.6e}".partition("e")[0] in text
+    deep = shuffle.StrongerClones(10**6, 4.0)._repr_html_()
+    exponent = int(shuffle.StrongerClones(10**6, 4.0).log_delta(1.0) // math.log(10))
+    assert f"e{exponent} &le;" in deep
+    assert "(R_0 + R_1)/(e^eps0 + 1)" in deep
+    assert "&gt;=" in deep
+    assert "<td style=\"text-align:left\">0 &le; &delta; &le; 0</td>" in shuffle.Clones(100, 1.5)._repr_html_()
+    assert "atoms" not in profile.DominatingPair.from_pmfs([0.0], [0.0])._repr_html_()

@@ -1,0 +1,362 @@
+"""Selection against all permutations, wide quadrature and simulation; sparse vector against its true failure law."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds import composition
+from shufflebounds.selection import (
+    SVTScales,
+    selection_error,
+    selection_log_probs,
+    selection_probs,
+    svt_accuracy,
+    svt_rdp,
+    svt_scales,
+)
+from tests.errors import reference
+
+SURVEY = {x["id"].removeprefix("survey/s4_"): x for x in reference("survey")}
+NOISES = ("gumbel", "laplace", "exponential")
+
+
+def value(key):
+    return float(SURVEY[key]["value"])
+
+
+def by_permutations(s):
+    """Permute-and-flip itself: walk a random order, take an item with chance s_i; exact for rational s with a 1 among them."""
+    out = [Fraction(0)] * len(s)
+    for order in itertools.permutations(range(len(s))):
+        left = Fraction(1)
+        for i in order:
+            out[i] += left * s[i]
+            left *= 1 - s[i]
+    return [x / math.factorial(len(s)) for x in out]
+
+
+def by_quadrature(y, digits=60):
+    """The chance of each y_i + Laplace(1) to be the largest, from the defining integral."""
+    with mp.workdps(digits):
+        y = [mp.mpf(float(a)) for a in y]
+        ends = sorted(set(y))
+        points = [-mp.inf, ends[0] - 20]
+        for a, b in itertools.pairwise([*ends, ends[-1] + 30]):
+            pieces = int((b - a) // 4) + 1
+            points += [a + (b - a) * i / pieces for i in range(pieces)]
+        points += [ends[-1] + 30, mp.inf]
+
+        def cdf(x):
+            return mp.exp(x) / 2 if x < 0 else 1 - mp.exp(-x) / 2
+
+        return [
+            mp.quad(lambda x, i=i: mp.exp(-abs(x - y[i])) / 2 * mp.fprod(cdf(x - b) for j, b in enumerate(y) if j != i), points)
+            for i in range(len(y))
+        ]
+
+
+@pytest.mark.parametrize(
+    "s",
+    [
+        [Fraction(1), Fraction(1, 2)],
+        [Fraction(1), Fraction(1), Fraction(1, 8), Fraction(1, 2)],
+        [Fraction(1), Fraction(3, 4), Fraction(3, 4), Fraction(1, 2), Fraction(1, 64), Fraction(1, 2)],
+        [Fraction(1)] * 7,
+        [Fraction(1), Fraction(1, 3), Fraction(1, 5), Fraction(1, 9), Fraction(7, 8), Fraction(15, 16), Fraction(1, 2**40)],
+    ],
+)
+def test_one_sided_noise_against_all_permutations(s):
+    scores = [math.log(x) for x in s]
+    got = selection_probs(scores, 2.0, noise="exponential")
+    for a, b in zip(got, by_permutations(s), strict=True):
+        assert a == pytest.approx(float(b), rel=2e-14)
+
+
+@pytest.mark.parametrize("y", [[0, -1], [0, 0], [0, -1, -2], [0, -0.5, -0.5, -7, -7.25], [0, -100, -100, -3], [0, -60, 0, -0.001]])
+def test_laplace_noise_against_quadrature(y):
+    got = selection_log_probs(y, 2.0, noise="laplace")
+    for a, b in zip(got, by_quadrature(y), strict=True):
+        assert a == pytest.approx(float(mp.log(b)), rel=1e-14, abs=2e-14)
+
+
+def test_reference():
+    probs = selection_probs([0, 1, 2], 2.0, noise="laplace")
+    assert probs[1] == pytest.approx(value("rnm_lap_012_1"), rel=1e-14)
+    assert probs[2] == pytest.approx(value("rnm_lap_012_2"), rel=1e-14)
+    for i in (0, 2):
+        got = selection_probs([0, 1, 2.5, 2], 1.4, noise="exponential")[i]
+        assert got == pytest.approx(value(f"onesided_{i}"), rel=1e-14)
+    assert selection_probs([0, 5], 2.0)[0] == pytest.approx(value("em_two_item"), rel=1e-14)
+    # counts, but not monotone: (1, 11) against (0, 12) at the scale of monotone scores
+    one, other = (selection_log_probs(s, 1.0, monotone=True, noise="laplace") for s in ([0.0, 12.0], [1.0, 11.0]))
+    assert max(abs(one - other)) == pytest.approx(value("rnm_loss_nonmono"), rel=1e-13)
+
+
+def test_two_candidates_in_closed_form():
+    for t in (1e-8, 0.3, 5.0, 700.0, 1e5):
+        laplace = -t + math.log1p(t / 2) - math.log(2)
+        assert selection_log_probs([0, t], 2.0, noise="laplace")[0] == pytest.approx(laplace, rel=1e-14)
+        assert selection_log_probs([0, t], 2.0, noise="exponential")[0] == pytest.approx(-t - math.log(2), rel=1e-14)
+        assert selection_log_probs([0, t], 2.0)[0] == pytest.approx(-t - math.log1p(math.exp(-t)), rel=1e-14)
+
+
+@given(
+    st.lists(st.one_of(st.integers(-5, 5), st.floats(-40, 40)), min_size=1, max_size=30),
+    st.floats(0.01, 20),
+    st.sampled_from(NOISES),
+)
+@settings(max_examples=120)
+def test_laws(scores, eps, noise):
+    probs = selection_probs(scores, eps, noise=noise)
+    assert math.fsum(probs) == pytest.approx(1, abs=1e-12)
+    assert (np.diff(probs[np.argsort(scores)]) >= -1e-13).all()
+    shifted = selection_probs(np.array(scores) * 2.0 + 8, eps / 2, noise=noise)
+    assert shifted == pytest.approx(probs, rel=1e-9, abs=1e-300)
+    doubled = selection_probs(scores, 2 * eps, sensitivity=4.0, monotone=True, noise=noise)
+    assert doubled == pytest.approx(probs, rel=1e-12)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=6), st.lists(st.floats(-1, 1), min_size=6, max_size=6), st.floats(0.1, 3))
+@settings(max_examples=100)
+def test_privacy(scores, moves, eps):
+    for noise in NOISES:
+        other = np.array(scores) + moves[: len(scores)]
+        loss = selection_log_probs(scores, eps, noise=noise) - selection_log_probs(other, eps, noise=noise)
+        assert abs(loss).max() <= eps * (1 + 1e-9)
+        # all scores rise, none by more than 1: half the noise
+        rise = np.array(scores) + np.abs(moves[: len(scores)])
+        before, after = (selection_log_probs(s, eps, noise=noise, monotone=True) for s in (scores, rise))
+        loss = before - after
+        assert abs(loss).max() <= eps * (1 + 1e-9)
+
+
+def test_thousands_of_candidates():
+    rng = np.random.default_rng(3)
+    scores = rng.exponential(3, 3000)
+    for noise in NOISES:
+        assert math.fsum(selection_probs(scores, 2.0, noise=noise)) == pytest.approx(1, abs=1e-12)
+        assert selection_probs(np.zeros(10**6), 2.0, noise=noise)[0] == pytest.approx(1e-6, rel=1e-12)
+        # a million equal candidates and one far below; one noise has a closed form for each
+        many = selection_log_probs(np.append(np.zeros(1000), -50.0), 2.0, noise=noise)
+        assert many[0] == pytest.approx(-math.log(1000), rel=1e-12)
+    # the lone candidate of chance s: s int (1-t)^1000 dt
+    assert many[-1] == pytest.approx(-50 - math.log(1001), rel=1e-14)
+    spread = selection_probs(np.arange(2000) * 0.01, 2.0, noise="laplace")
+    assert math.fsum(spread) == pytest.approx(1, abs=1e-12)
+
+
+def test_simulation():
+    rng = np.random.default_rng(5)
+    scores, eps, n = np.array([0.0, 1.0, 1.5]), 1.0, 400_000
+    for noise, draw in (("gumbel", rng.gumbel), ("laplace", rng.laplace), ("exponential", rng.exponential)):
+        picked = (scores + draw(scale=2 / eps, size=(n, 3))).argmax(axis=1)
+        share = np.bincount(picked, minlength=3) / n
+        assert abs(share - selection_probs(scores, eps, noise=noise)).max() < 5 * math.sqrt(0.25 / n)
+
+
+@given(st.lists(st.floats(0, 8), min_size=2, max_size=12), st.floats(0.2, 4), st.floats(0.01, 0.5))
+@settings(max_examples=60)
+def test_selection_error_holds(scores, eps, beta):
+    scores = np.array(scores)
+    margin = selection_error(len(scores), eps, beta, optimal=int((scores == scores.max()).sum()))
+    for noise in ("gumbel", "exponential"):
+        probs = selection_probs(scores, eps, noise=noise)
+        assert probs[scores <= scores.max() - margin].sum() <= beta * (1 + 1e-12)
+    # one-sided noise never errs more
+    ranked = np.argsort(scores)
+    gumbel, flip = (np.cumsum(selection_probs(scores, eps, noise=n)[ranked]) for n in ("gumbel", "exponential"))
+    assert (flip <= gumbel * (1 + 1e-12)).all()
+
+
+# sparse vector
+
+
+def failure_law(scales, k, alpha, digits=30):
+    """Pr[max |T| + max |V| > alpha, or some |A| > alpha] by adaptive quadrature."""
+    with mp.workdps(digits):
+        s, q, c = mp.mpf(scales.threshold), mp.mpf(scales.query), scales.cutoff
+        alpha = mp.mpf(alpha)
+
+        def integrand(u):
+            density = c / s * mp.exp(-u / s) * (1 - mp.exp(-u / s)) ** (c - 1)
+            return density * -mp.expm1(k * mp.log1p(-mp.exp(-(alpha - u) / q)))
+
+        points = [alpha * i / 24 for i in range(24)] + [alpha * (1 - mp.mpf(10) ** -12)]
+        out = mp.quad(integrand, points) + 1 - (1 - mp.exp(-alpha / s)) ** c
+        if scales.answer is not None:
+            out += (1 - out) * (1 - (1 - mp.exp(-alpha / mp.mpf(scales.answer))) ** c)
+        return out
+
+
+def test_sparse_vector_reference():
+    scales = svt_scales(1.0)
+    assert svt_accuracy(scales, 10, 0.05) == pytest.approx(value("at_alpha_tight_10"), rel=1e-11)
+    assert svt_accuracy(scales, 1000, 0.01) == pytest.approx(value("at_alpha_tight_1000"), rel=1e-11)
+    assert svt_accuracy(scales, 10, 0.05, method="union") == pytest.approx(value("at_alpha_10"), rel=1e-14)
+    union = {"method": "union"}
+    assert svt_accuracy(svt_scales(1.0, 0.0, 5), 1000, 0.05, **union) == pytest.approx(value("sparse_alpha_pure"), rel=1e-14)
+    closed = svt_scales(1.0, 1e-6, 5, method="advanced")
+    assert svt_accuracy(closed, 1000, 0.05, **union) == pytest.approx(value("sparse_alpha_delta"), rel=1e-14)
+    numeric = svt_scales(1.0, 0.0, 5, numeric=True)
+    assert svt_accuracy(numeric, 1000, 0.05, **union) == pytest.approx(value("numsparse_alpha_pure"), rel=1e-14)
+    numeric = svt_scales(1.0, 1e-6, 1, numeric=True, method="advanced")
+    assert svt_accuracy(numeric, 10, 0.05, **union) == pytest.approx(value("ns_alpha_fixed"), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("scales", "k", "beta"),
+    [
+        (SVTScales(2.0, 4.0, None, 1), 10, 0.05),
+        (SVTScales(2.0, 4.0, None, 1), 10**6, 1e-9),
+        (SVTScales(1.0, 1.0, None, 1), 3, 0.5),
+        (SVTScales(3.0, 1.0, None, 7), 50, 0.01),
+        (SVTScales(1.0, 2.0, 6.0, 4), 20, 0.01),
+    ],
+)
+def test_accuracy_is_the_root_of_the_failure_law(scales, k, beta):
+    alpha = svt_accuracy(scales, k, beta)
+    assert failure_law(scales, k, alpha) <= beta
+    assert failure_law(scales, k, alpha * (1 - 1e-10)) > beta * (1 - 1e-9)
+    assert failure_law(scales, k, alpha * (1 - 1e-10)) > failure_law(scales, k, alpha)
+    assert alpha <= svt_accuracy(scales, k, beta, method="union")
+
+
+def test_failure_law_by_simulation():
+    rng = np.random.default_rng(11)
+    scales, k, n = svt_scales(1.0, 0.0, 3, numeric=True), 20, 40_000
+    alpha = svt_accuracy(scales, k, 0.1)
+    threshold = abs(rng.laplace(scale=scales.threshold, size=(n, 3))).max(axis=1)
+    query = abs(rng.laplace(scale=scales.query, size=(n, k))).max(axis=1)
+    answer = abs(rng.laplace(scale=scales.answer, size=(n, 3))).max(axis=1)
+    failed = ((threshold + query > alpha) | (answer > alpha)).mean()
+    assert abs(failed - 0.1) < 5 * math.sqrt(0.09 / n)
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.integers(1, 10**6), st.integers(1, 50), st.floats(-600, -0.01))
+@settings(max_examples=60)
+def test_accuracy_of_any_scales(wide, narrow, k, c, log_beta):
+    beta = math.exp(log_beta)
+    alpha = svt_accuracy(SVTScales(wide, narrow, None, c), k, beta)
+    # at least each noise alone, at most the union bound
+    alone = max(wide * -math.log(-math.expm1(math.log1p(-beta) / c)), narrow * -math.log(-math.expm1(math.log1p(-beta) / k)))
+    assert alone * (1 - 1e-9) <= alpha <= svt_accuracy(SVTScales(wide, narrow, None, c), k, beta, method="union")
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+@pytest.mark.parametrize(("eps", "delta", "cutoff"), [(1.0, 1e-6, 50), (0.1, 1e-9, 1), (8.0, 1e-5, 200)])
+def test_optimal_scales_are_private_and_no_smaller_ones_are(eps, delta, cutoff, numeric):
+    scales = svt_scales(eps, delta, cutoff, numeric=numeric)
+    assert scales.query == 2 * scales.threshold
+
+    def total(factor, bound):
+        budgets = [2 / scales.threshold * factor] + ([1 / scales.answer * factor] if numeric else [])
+        return composition.composition_delta(budgets, 0.0, eps, k=[cutoff] * len(budgets), bound=bound)
+
+    assert total(1, "upper") <= delta * (1 + 1e-12)
+    assert total(1 + 1e-9, "lower") > delta * (1 - 1e-9)
+    if numeric:
+        assert scales.answer == 4 * scales.threshold
+    pure = svt_scales(eps, 0.0, cutoff, numeric=numeric)
+    assert scales.threshold < pure.threshold
+
+
+def test_pure_scales():
+    assert svt_scales(0.5, 0.0, 3) == (12.0, 24.0, None, 3)
+    got = svt_scales(1.0, 0.0, 2, numeric=True)
+    assert got[:3] == pytest.approx((4.5, 9.0, 18.0), rel=1e-15)
+    with pytest.raises(ValueError, match="does not confirm"):
+        svt_scales(120.0, 1e-5, 1000, method="advanced")
+
+
+def gaussian(sigma, sensitivity=1.0):
+    return lambda a: a * sensitivity**2 / (2 * sigma**2)
+
+
+def test_renyi_reference():
+    got = svt_rdp(8, gaussian(10), gaussian(20, 2), cutoff=5, max_queries=100)
+    assert got == pytest.approx(value("svt_g_rdp"), rel=1e-12)
+    # two queries, threshold noise 1, query noise 2, order 3: the divergence itself lies below
+    assert svt_rdp(3, gaussian(1), gaussian(2, 2), max_queries=2) > value("svt_gauss_D3")
+
+
+@pytest.mark.parametrize("cutoff", [1, 2])
+@pytest.mark.parametrize("order", [1.5, 3.0, 12.0])
+def test_renyi_bound_against_the_outputs(order, cutoff):
+    """Gaussian sparse vector on three queries without resampling: every output's chance by quadrature over the threshold."""
+    s1, s2, k = 0.8, 1.1, 3
+    x, w = np.polynomial.hermite_e.hermegauss(80)
+    normal = np.vectorize(lambda t: 0.5 * math.erfc(-t / math.sqrt(2)))
+
+    def chances(q):
+        out = []
+        for pattern in itertools.product((0, 1), repeat=k):
+            # cut after the last answer allowed; patterns that agree up to there are one output
+            stop = next((i + 1 for i in range(k) if sum(pattern[: i + 1]) == cutoff), k)
+            if any(pattern[stop:]):
+                continue
+            below = normal((x[:, None] * s1 - np.array(q[:stop])) / s2)
+            parts = np.where(np.array(pattern[:stop]) == 1, 1 - below, below)
+            out.append(float((w * parts.prod(axis=1)).sum() / w.sum()))
+        return np.array(out)
+
+    worst = 0.0
+    for q in itertools.product((-1.0, 0.0, 1.0), repeat=k):
+        for moves in itertools.product((-1.0, 1.0), repeat=k):
+            p, r = chances(q), chances(np.array(q) + moves)
+            assert p.sum() == pytest.approx(1, abs=1e-9)
+            worst = max(worst, math.log(float((p**order * r ** (1 - order)).sum())) / (order - 1))
+    bound = svt_rdp(order, gaussian(s1), gaussian(s2, 2), cutoff=cutoff, max_queries=k)
+    assert 0 < worst <= bound
+
+
+def test_renyi_forms():
+    def laplace(eps):
+        return lambda a: eps if a == math.inf else float(
+            np.logaddexp(math.log(a / (2 * a - 1)) + (a - 1) * eps, math.log((a - 1) / (2 * a - 1)) - a * eps) / (a - 1)
+        )
+
+    # the pure form, and the count of outputs where it is smaller
+    assert svt_rdp(2.0, gaussian(1), laplace(0.5)) == pytest.approx(1.0 + 0.5, rel=1e-12)
+    assert svt_rdp(2.0, gaussian(1), laplace(0.5), cutoff=3, resample=True) == pytest.approx(3 + 1.5, rel=1e-12)
+    counted = 0.25 + 50 * 4 / 162 + math.log(8) / 49
+    assert svt_rdp(50.0, gaussian(10), gaussian(9, 2), max_queries=7) == pytest.approx(counted, rel=1e-12)
+    # moments: at most as many as counted, and a higher moment costs more
+    base = svt_rdp(4.0, gaussian(3), gaussian(5, 2), log_moment=math.log(6))
+    assert base == pytest.approx(4 / 18 + 16 / 50 + math.log(6) / 3, rel=1e-12)
+    second = svt_rdp(4.0, gaussian(3), gaussian(5, 2), log_moment=2 * math.log(6), moment=2.0)
+    assert second == pytest.approx(7 / 18 + 16 / 50 + math.log(6) / 3, rel=1e-12)
+    printed = (4 - 1 + 0.5) / 3 * gaussian(3)(8.0) + 16 / 50 + math.log(6) / 3
+    assert second < printed
+    assert svt_rdp(2.0, gaussian(1), gaussian(1), cutoff=9, max_queries=5) <= 1 + 9 + 5 * math.log(2) + 1e-9
+    assert svt_rdp(2.0, gaussian(1), gaussian(1), cutoff=3000, max_queries=10**4) >= 3001 + math.log(math.comb(10**4, 3000))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: selection_probs([], 1.0), "scores must not be empty"),
+        (lambda: selection_probs([[1.0]], 1.0), "one-dimensional"),
+        (lambda: selection_probs([1.0], 0.0), "eps=0"),
+        (lambda: selection_probs([1.0, math.nan], 1.0), "scores holds nan"),
+        (lambda: selection_probs([1.0], 1.0, noise="cauchy"), "noise='cauchy'"),
+        (lambda: selection_probs([0.0, 1e12], 1.0, noise="laplace"), "times the noise scale apart"),
+        (lambda: selection_error(0.5, 1.0, 0.1), r"candidates=0\.5"),
+        (lambda: selection_error(5, 1.0, 0.1, optimal=6), "optimal=6"),
+        (lambda: svt_scales(1.0, 1.0), "delta=1"),
+        (lambda: svt_scales(1.0, cutoff=0), "cutoff=0"),
+        (lambda: svt_accuracy(SVTScales(0.0, 1.0, None, 1), 5, 0.1), r"scales\.threshold=0"),
+        (lambda: svt_accuracy(svt_scales(1.0), 0, 0.1), "n_queries=0"),
+        (lambda: svt_rdp(1.0, gaussian(1), gaussian(1), max_queries=3), "order=1"),
+        (lambda: svt_rdp(2.0, gaussian(1), gaussian(1), cutoff=2, log_moment=0.0), "cutoff=2"),
+        (lambda: svt_rdp(2.0, gaussian(1), gaussian(1)), "not finite"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
