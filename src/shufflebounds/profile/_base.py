@@ -343,7 +343,7 @@ def _single_pairs(profile: PrivacyProfile) -> tuple[PrivacyProfile, ...]:
 class Composition(PrivacyProfile):
     r"""Several mechanisms released on the same data, each with fresh randomness, enclosed on both sides.
 
-    .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\Bigl(\bigotimes_j P_j^{\otimes r_j} \Big\|
+    .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\Bigl(\bigotimes_j P_j^{\otimes r_j} \,\|\,
         \bigotimes_j Q_j^{\otimes r_j}\Bigr)
 
     Made by :meth:`PrivacyProfile.compose` and :meth:`PrivacyProfile.self_compose`.

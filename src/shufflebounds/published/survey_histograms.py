@@ -189,7 +189,7 @@ def _moment_counterexample() -> Counterexample:
 def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> float:
     r"""Printed bound of :math:`\mathbb{E}[\mathbb{E}[K \mid \rho]^\gamma]`, K the length of Gaussian sparse vector.
 
-    .. math:: 1 + 2\pi \max\Bigl\{\frac{T(1+\gamma)}{\sigma_1}, 1\Bigr\}^{\gamma} \sqrt{1+\gamma}\; e^{\gamma T^2/(2\sigma_1^2)}
+    .. math:: 1 + 2\pi \max\left\{\frac{T(1+\gamma)}{\sigma_1}, 1\right\}^{\gamma} \sqrt{1+\gamma}\; e^{\gamma T^2/(2\sigma_1^2)}
 
     Parameters
     ----------
