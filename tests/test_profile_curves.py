@@ -295,6 +295,10 @@ PROFILES = [
     PersonalizedBits(np.linspace(0.5, 2, 40), bits=np.arange(40) % 2, target=7),
     PersonalizedBits(np.linspace(0.5, 2, 40), target=7),
     PersonalizedBits([0.5, 1.0, 2.0], bits=[0, 1, 0]),
+    PersonalizedBits([0.0, 1.0, 0.0], bits=[0, 1, 0], target=0),
+    ShuffledBits(10, 1e-310),
+    Clones(10, 600.0),
+    StrongerClones(10**4, 1e-9),
     PersonalizedClones(0.1, np.linspace(0.05, 0.5, 100)),
     PersonalizedClones.laplace(np.linspace(0.5, 2, 30), target=3),
     PersonalizedClones.randomized_response(np.linspace(0.5, 2, 30), 3, target=3),
@@ -370,6 +374,18 @@ def test_different_supports():
     for profile in (BinomialNoise(10**6, 0.5), BinomialNoise(0, 0.1), ShuffledBits(9, 0.0), ShuffledBits(9, 0.0, ones=3)):
         assert profile.gdp_mu() == profile.gdp_mu(bound="lower") == math.inf
         assert profile.rdp([1.0, 2.0]).tolist() == profile.rdp([1.0, 2.0], bound="lower").tolist() == [math.inf] * 2
+
+
+def test_missing_mass_counts_on_both_sides():
+    # what is missing is an atom of its own, or one for each law
+    p, q = np.array([0.25, 0.75 - 5e-10]), np.array([0.75, 0.25 - 5e-10])
+    pair = DominatingPair.from_pmfs(np.log(p), np.log(q))
+    for rest in ([[5e-10], [5e-10]], [[5e-10, 0.0], [0.0, 5e-10]]):
+        with np.errstate(divide="ignore"):
+            exact = Tradeoff.from_pmfs(*(np.log(np.append(law, more)) for law, more in zip((p, q), rest)))
+        assert (pair.tradeoff().beta(GRID) <= exact.beta(GRID) + 1e-15).all()
+        assert (pair.tradeoff(bound="upper").beta(GRID) >= exact.beta(GRID) - 1e-15).all()
+    assert pair.gdp_mu() == math.inf
 
 
 def test_perfect_privacy():

@@ -76,9 +76,14 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
         c_phi_at(&phi, t, s, c, &log_abs, &phase, &effort)
         value = weight * exp(log_abs)
         phase += t * tilt.shift
-        re = value * cos(phase)
-        im = value * sin(phase)
         rounding = 6 + 4 * effort + 2 * fabs(phase)
+        if value > 0:
+            re = value * cos(phase)
+            im = value * sin(phase)
+        else:
+            # a fair coin at t = pi: no phase, and an error of its own size
+            re = im = 0
+            value, rounding = weight, 8
         here += re
         here_abs += value * rounding
         even += re * (1 - 2 * s * s)
@@ -94,7 +99,7 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
             strict += (re * (wr * dr + wi * di) - im * (wi * dr - wr * di)) / norm
             strict_abs += value * rounding * sqrt((wr * wr + wi * wi) / norm)
         else:
-            strict += value * (J - 1)
+            strict += re * (J - 1)
             strict_abs += value * (J - 1) * rounding
     if phi.small:
         free(phi.heap)

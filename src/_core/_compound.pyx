@@ -146,7 +146,7 @@ cdef double window_sum(double n, double rate, double lo, double hi, Line *line, 
     cdef int count, i
     while m >= lo:
         low = fmax(lo, m - BLOCK)
-        steepness = fmax(fabs(log(m * odds / (n - m + 1))), fabs(log(low * odds / (n - low + 1)))) if rate < 1 else RANGE
+        steepness = fmax(fabs(log(m / (n - m + 1)) + log(odds)), fabs(log(low / (n - low + 1)) + log(odds))) if rate < 1 else RANGE
         count = block_length(m - lo + 1, fmax(steepness, line.rate))
         scale = excess_block(m, count, line, out, error)
         log_weight = c_binom_logpmf(m, n, rate)
@@ -155,8 +155,9 @@ cdef double window_sum(double n, double rate, double lo, double hi, Line *line, 
         partial = 0
         for i in range(count):
             partial += weight * out[i]
-            weight *= m * odds / (n - m + 1)
             m -= 1
+            if i + 1 < count:
+                weight *= (m + 1) * odds / (n - m)
         total = c_log_add_exp(total, scale + log_weight + log(partial))
     error[0] = worst
     return total
@@ -174,7 +175,7 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
     cdef Line line = make_line(u, v)
     cdef double tilt, decay, shrink, mean, sigma, width = 9, lo, hi, inside, outside, bound, error, tilted
     # any tilt l > 0 gives a bound; 1/sqrt(n rate) stands in where u vanishes
-    tilt = atanh(u) if u <= 0.5 else 0.5 * log((1 + u) / v)
+    tilt = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v))
     decay = line.rate
     if tilt < 1 / sqrt(n * rate + 1):
         tilt = 1 / sqrt(n * rate + 1)

@@ -16,9 +16,10 @@ Method
                     term is formed by expm1. Where the outcomes lie closer than the grid, what is too much above g is left to
                     the next point; where they lie farther apart, it is balanced by a share of the point below, the cheaper
                     way. What cannot be balanced at the upper end is rounded down.
-Error     law_stick: below 4 units of 2.2e-16 max(1, |log|), against python-flint at 200 bits (tests/core/test_losses.py)
-          merge: the balance at a point is off by rounding only, an error of its loss below 1e-14
-Cost      hull 35 ns, law_stick 40 ns, split 60 ns, merge 60 ns an outcome
+Error     law_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1: 2.3e3 losses, peak 2.3,
+          rms 0.50
+          merge: the balance at a point is off by rounding only, an error of its loss below 1e-13
+Cost      hull, law_stick, split, merge 140 ns an outcome each (merge 11 ns where many share a point), tilted_stick 3 ns
 Source    the split is the connect-the-dots of Doroshenko et al. 2022, section 4; the merge is that of this library
 """
 

@@ -326,3 +326,8 @@ def test_sum_of_steps_is_the_bound(users, d, eps0, eps):
     rate = math.exp(-eps0) / (1 + math.exp(-d * eps0))
     bound = PersonalizedClones(1 / (math.exp(d * eps0) + 1), [rate] if users > 1 else [0.0], counts=[max(users - 1, 1)])
     assert abs(bound.log_delta(eps) - mpmath.log(exact)) < 1e-11
+
+
+@pytest.mark.filterwarnings("error")
+def test_extreme_budget_without_a_warning():
+    assert 0 < Clones(10, 700.0).epsilon(0.0, bound="lower") <= 700.0

@@ -380,3 +380,7 @@ def test_bad_input(call, word):
 
 def test_no_bound_for_arbitrary_families():
     assert not hasattr(PersonalizedClones, "generic")
+
+
+def test_far_beyond_every_budget():
+    assert PersonalizedClones.laplace([1.0, 2.0, 3.0]).delta(1e5) == 0.0

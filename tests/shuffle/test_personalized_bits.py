@@ -136,3 +136,11 @@ def test_questions_that_have_no_pair():
         mechanism.pair(0)
     with pytest.raises(ValueError, match="target=None"):
         mechanism.ascend(0.1)
+
+
+@pytest.mark.parametrize(("target", "exact"), [(1, math.log(math.tanh(0.5) / 2)), (2, math.log(0.5)), (None, math.log(0.5))])
+def test_a_fair_coin_among_certain_bits(target, exact):
+    """Total variation (p - q) max W; the characteristic function of W vanishes at pi."""
+    mechanism = PersonalizedBits([0.0, 1.0, 700.0], bits=[0, 1, 0], target=target)
+    assert mechanism.log_delta(0.0, bound="lower") <= exact <= mechanism.log_delta(0.0)
+    assert mechanism.log_delta(0.0) - mechanism.log_delta(0.0, bound="lower") < 1e-12

@@ -172,9 +172,10 @@ def _hull(x: FloatArray, y: FloatArray) -> Chain:
 def _joined(right: Chain, left: Chain) -> tuple[Chain, Chain]:
     """Lower convex hull of two chains that start at the join: where they bend the wrong way there, the join is lowered."""
     right, left = _hull(*right), _hull(*left)
-    for _ in range(64):
+    for _ in range(16):
         (x, y), (u, v) = right, left
-        if _at_join(right, left) >= 0 or min(x.size, u.size) < 2 or y[0] == -np.inf:
+        # what its rounding leaves goes to slack
+        if _at_join(right, left) >= -1e-12 or min(x.size, u.size) < 2 or y[0] == -np.inf:
             break
         # the chord from the left neighbour at e^-u[1] to the right one at e^x[1], read at the join
         whole = x[1] + u[1]

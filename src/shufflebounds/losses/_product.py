@@ -84,10 +84,10 @@ class Product:
             top = float(weight.max())
             weight = np.exp(weight - top)
             total = float(weight.sum())
-            m = float(weight @ x) / total
+            m = float((weight * x).sum()) / total
             cumulant += r * (top + math.log(total))
             mean += r * m
-            var += r * float(weight @ (x - m) ** 2) / total
+            var += r * float((weight * (x - m) ** 2).sum()) / total
         return cumulant, self.origin + mean, var
 
     def tilt(self, eps: float) -> float:
@@ -169,10 +169,10 @@ class Product:
             weight = np.exp(weight[kept])
             total = float(weight.sum())
             weight /= total
-            m = float(weight @ place)
+            m = float((weight * place).sum())
             cumulant += r * (top + math.log(total))
             mean += r * m
-            var += r * float(weight @ (place - m) ** 2)
+            var += r * float((weight * (place - m) ** 2).sum())
             support += r * int(place[-1] - place[0])
             tilted.append((weight, place))
         deviation = math.sqrt(var)
@@ -228,7 +228,7 @@ class Product:
             for (weight, place), r in zip(tilted, self.times):
                 power = sign * s * place
                 top = float(power.max())
-                bound += r * (top + math.log(float(weight @ np.exp(power - top))))
+                bound += r * (top + math.log(float((weight * np.exp(power - top)).sum())))
             best = min(best, bound + 1e-9 * abs(s * edge))
         return best
 

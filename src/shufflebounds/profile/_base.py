@@ -251,7 +251,8 @@ class PrivacyProfile(Numbers, Outputs):
         pure = self._pure_epsilon()
         largest = pure if upper else self._last_positive(pure)
         rtol, most = self._effort(1e-6, 2**13)
-        return np.array([renyi(own, reverse, float(a), upper, rtol, most) if a < math.inf else largest for a in orders])
+        value = np.array([renyi(own, reverse, float(a), upper, rtol, most) if a < math.inf else largest for a in orders])
+        return np.minimum(value, largest) if upper else value
 
     def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
         """Return the profile of this mechanism and the others, all released.
@@ -343,8 +344,7 @@ def _single_pairs(profile: PrivacyProfile) -> tuple[PrivacyProfile, ...]:
 class Composition(PrivacyProfile):
     r"""Several mechanisms released on the same data, each with fresh randomness, enclosed on both sides.
 
-    .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\Bigl(\bigotimes_j P_j^{\otimes r_j} \,\|\,
-        \bigotimes_j Q_j^{\otimes r_j}\Bigr)
+    .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\left( \prod_j P_j^{r_j} \,\|\, \prod_j Q_j^{r_j} \right)
 
     Made by :meth:`PrivacyProfile.compose` and :meth:`PrivacyProfile.self_compose`.
 

@@ -160,8 +160,10 @@ class _ListedPair(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.log_q, self.log_p)
 
-    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff:
-        return Tradeoff.from_pmfs(self.log_p, self.log_q)
+    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
+        # mass that is missing is left out of the listed curve, which is then a lower one only
+        missing = upper and (self._missing() or self.reverse()._missing())
+        return None if missing else Tradeoff.from_pmfs(self.log_p, self.log_q)
 
     def _gdp_mu(self, upper: bool) -> float:
         if self._missing() or self.reverse()._missing():

@@ -92,16 +92,17 @@ def renyi(own: Samples, reverse: Samples, order: float, upper: bool, rtol: float
         gaps = [gap for _, _, gap in parts]
         if own is reverse:
             gaps = [np.logaddexp(*gaps)]
-        for (samples, _), gap in zip(sides, gaps):
+        for (samples, power), gap in zip(sides, gaps):
             if samples.evaluations >= most:
                 continue
             allowed = max(low, high - 50) + math.log(rtol / 2 / share)
             width = np.diff(samples.eps)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
-            # where the sides of delta are as far apart as the interval falls, more samples say nothing
+            steepest = order if own is reverse else abs(power)
+            # where the sides of delta are as far apart as the interval falls, more samples say nothing of it
             with np.errstate(invalid="ignore"):
                 fall, blur = -np.diff(samples.high), samples.high - samples.low
-                open_ &= ~(fall < 4 * np.maximum(blur[:-1], blur[1:]))
+                open_ &= (steepest * width > STEEP) | ~(fall < 4 * np.maximum(blur[:-1], blur[1:]))
             before = samples.evaluations
             middle = 0.5 * (samples.eps[:-1] + samples.eps[1:])[open_]
             samples.add(middle)

@@ -19,6 +19,9 @@ DEPTH = 45.0
 FULL_DETAIL = 10.0
 """Down to delta = e^(-FULL_DETAIL**2/2) the samples are equally dense on the scale of normal quantiles."""
 
+LEAST_PURE = 1e-290
+"""Smaller pure budgets are not looked into."""
+
 _UNIT = float(np.finfo(float).eps)
 
 
@@ -33,10 +36,15 @@ class Samples:
         self.sides, self.pure, self.convex = sides, pure, convex
         self.eps, self.low, self.high = np.empty(0), np.empty(0), np.empty(0)
         self.evaluations = 0
-        if pure == 0:
-            self.eps, self.low, self.high = np.zeros(1), np.full(1, -np.inf), np.full(1, -np.inf)
+        if pure > LEAST_PURE:
+            self.add(np.zeros(1))
+        if not self.eps.size or self.high[0] == -np.inf:
+            # delta <= tanh(pure/2) where there is any
+            top = math.log(pure) if 0 < pure <= LEAST_PURE else -math.inf
+            self.eps, self.low, self.high = np.zeros(1), np.full(1, -np.inf), np.full(1, top)
+            if top > -math.inf:
+                self.eps, self.low, self.high = np.array([0.0, 2 * LEAST_PURE]), np.full(2, -np.inf), np.array([top, -np.inf])
             return
-        self.add(np.zeros(1))
         self._spread(step)
 
     def add(self, eps: Floats) -> None:
@@ -46,7 +54,10 @@ class Samples:
         if fresh.size == 0:
             return
         self.evaluations += fresh.size
-        low, high = self.sides(fresh)
+        with np.errstate(all="ignore"):
+            low, high = self.sides(fresh)
+        # a kernel that leaves its range says nothing
+        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), 0.0, high)
         if not self.eps.size and self.pure < math.inf:
             fresh, low, high = np.append(fresh, self.pure), np.append(low, -np.inf), np.append(high, -np.inf)
         order = np.argsort(np.append(self.eps, fresh), kind="stable")

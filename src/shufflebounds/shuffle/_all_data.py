@@ -98,9 +98,12 @@ def mu_of_all(users: int, flip: float, upper: bool) -> float:
 def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> FloatArray:
     """Return the largest Renyi divergences of finite orders over all data, from above or below; flip > 0."""
     error = _error(users)
-    best = np.zeros(orders.size)
+    best, hidden = np.zeros(orders.size), False
     for zero, one in _laws(users, flip):
         seen = (zero > _SMALL) & (one > _SMALL)
+        hidden |= not seen.any()
+        if not seen.any():
+            continue
         value = np.asarray(renyi_divergence(np.log(zero[seen]), np.log(one[seen]), orders))
         best = np.maximum(best, value)
     # the ratio of the laws is off by at most 2 error, and D is about a/2 times its mean square
@@ -108,6 +111,8 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
     if not upper:
         return np.maximum(best - slack, 0.0)
     local = math.log1p(-flip) - math.log(flip)
+    if hidden:
+        return np.full(orders.size, local * (1 + 1e-15))
     # the outcomes that underflowed
     with np.errstate(over="ignore"):
         lost = np.exp(math.log(users * _SMALL) + np.minimum(orders * local - (orders - 1) * best, 1e3))

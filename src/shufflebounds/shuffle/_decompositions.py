@@ -130,7 +130,7 @@ class Laplace(Family):
     def window(self, log_mass: float, low: float, high: float, eps: float) -> Terms:
         reach = (-log_mass - math.log(2)) / low
         left, right = 0.5 * math.exp(-high * reach), 0.5 * math.exp(-high * (1 + reach))
-        leak = -math.expm1(eps - high)
+        leak = -math.expm1(min(eps - high, 0.0))
         tail = -low * reach - math.log(2) + math.log(leak) + 1e-13 * (1 + low * reach) if leak > 0 else -math.inf
         return Terms(high, math.log1p(-left - right), tail, reach)
 
