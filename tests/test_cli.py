@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds.cli import MECHANISMS, main
+from shufflebounds._mechanism_options import MECHANISMS
+from shufflebounds.cli import main
 
 ROOT = Path(__file__).parents[1]
 

@@ -28,6 +28,11 @@ class ErrorLaw(ABC):
     ``_error(a, truth)`` bounds log Pr[|error| > a] from both sides, for the given truth or, where it is None, the worst.
     """
 
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """Variance of the estimate."""
+
     @abstractmethod
     def _error(self, a: Fraction, truth: Any) -> tuple[float, float]: ...
 

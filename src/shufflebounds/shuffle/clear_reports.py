@@ -66,6 +66,7 @@ class ClearReports(PrivacyProfile, ErrorLaw):
     bins: int
 
     theorem: ClassVar[str] = "exact for the protocol: a binomial mixture of shifted fair coins"
+    _one_pair: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the shuffled reports, real and fake alike"
 
     def __post_init__(self) -> None:

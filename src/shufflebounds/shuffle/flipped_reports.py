@@ -198,6 +198,11 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
 
         return _two_bins.maximum(enclose, others + 1, self.bins == 2, 20_000)
 
+    @property
+    def _sampling(self) -> float:
+        # sums search the data for every eps
+        return 0.6 if self.view == "sums" else 0.05
+
     def _pure_epsilon(self) -> float:
         return math.nextafter(2 * _local_epsilon(self.flip), math.inf) if self.flip < 0.5 else 0.0
 

@@ -70,6 +70,7 @@ class ShuffledHistogram(PrivacyProfile, ErrorLaw):
     gamma: float
 
     theorem: ClassVar[str] = "exact for the protocol: two shifted binomials, in opposite directions"
+    _one_pair: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the number of messages of each name"
 
     def __post_init__(self) -> None:
