@@ -41,8 +41,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# the pages of the guide have no section of their own to list beside them
-html_sidebars = {page.stem: [] for page in Path(__file__).parent.glob("*.md")}
+# pages at the top have no section of their own to list beside them
+html_sidebars = {name: [] for name in ("index", "tour", "choose", "mechanisms")}
 html_show_sourcelink = False
 
 

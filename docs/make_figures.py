@@ -1,6 +1,6 @@
-"""Draw the figures of docs/figures.md from the library: the papers' own plots with the exact curves in them.
+"""Draw the figures of docs/figures.md, the papers' own plots with the exact curves in them, and that of docs/comparison.md.
 
-    python docs/make_figures.py            all figures, less than a minute
+    python docs/make_figures.py            all figures, about a minute
     python docs/make_figures.py bits noise     some of them
 
 Needs matplotlib. Every curve is computed here; nothing is read from the papers' pictures.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from shufflebounds import _validate
-from shufflebounds.published._printed import Counterexample, printed
+from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.selection import SVTScales, svt_accuracy, svt_scales
 
 __all__ = [
@@ -65,6 +65,12 @@ def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
     -------
     float
         The printed bound; for independent variables it holds.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.das2022_hoeffding(4.5, [1.0] * 10), 6)
+    0.034845
     """
     lengths = _validate.real_array("widths", widths, 0, open_low=True)
     return 2 * math.exp(-2 * _positive("deviation", deviation) ** 2 / float((lengths**2).sum()))
@@ -93,6 +99,12 @@ def das2022_triangle_delta(first: float, second: float) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.das2022_triangle_delta(0.01, 0.01), 6)
+    0.02
     """
     return _validate.real("first", first, 0, 1) + _validate.real("second", second, 0, 1)
 
@@ -130,6 +142,12 @@ def das2022_gaussian_sigma(eps: float, delta: float) -> float:
     -------
     float
         The printed deviation.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.das2022_gaussian_sigma(2.0, 1e-6), 6)
+    2.649401
     """
     return math.sqrt(2 * math.log(1.25 / _chance("delta", delta))) / _positive("eps", eps)
 
@@ -167,6 +185,12 @@ def das2022_above_threshold_eps(eps: float) -> float:
     -------
     float
         The printed budget; right for the algorithm that halts.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.das2022_above_threshold_eps(1.0), 6)
+    1.0
     """
     return _positive("eps", eps)
 
@@ -196,6 +220,12 @@ def das2022_numeric_sparse_eps(eps: float) -> float:
     -------
     float
         The printed budget.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.das2022_numeric_sparse_eps(1.0), 6)
+    1.0
     """
     return _positive("eps", eps)
 
@@ -227,14 +257,28 @@ def das2022_numeric_sparse_answer(cutoff: int, delta: float) -> float:
     -------
     float
         The printed scale, the same for every eps.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.das2022_numeric_sparse_answer(1, 1e-6), 6)
+    238.115214
     """
     return das2022_numeric_sparse_scale(2 / math.sqrt(513), delta, cutoff)
+
+
+def _numeric_scale_comparison() -> Comparison:
+    printed_scale = das2022_numeric_sparse_scale(1.0, 1e-6, 50)
+    # of the largest budget that exact composition allows
+    needed = svt_scales(1.0, 1e-6, 50).threshold
+    return Comparison("eps = 1, delta = 1e-6, 50 answers", "scale of the threshold's noise", printed_scale, needed)
 
 
 @printed(
     verdict="unproven",
     reason="its parts are (eps_i, delta)-private, so the proof gives 2 delta: ln(2/delta) is meant, as in Theorems 6.6 and 6.8",
     reference=f"{_SURVEY}, Algorithm 7, line 6",
+    comparison=_numeric_scale_comparison,
 )
 def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float:
     r"""Printed scale of NumericSparse for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon`.
@@ -252,6 +296,12 @@ def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float
     -------
     float
         The printed scale. ``selection.svt_scales`` gives smaller ones, with a proof.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.das2022_numeric_sparse_scale(1.0, 1e-6, 50), 6)
+    148.676888
     """
     return math.sqrt(32 * _validate.integer("cutoff", cutoff, 1) * math.log(1 / _chance("delta", delta))) / _positive("eps", eps)
 
@@ -289,6 +339,12 @@ def das2022_numeric_sparse_accuracy(n_queries: int, beta: float, cutoff: int, ep
     -------
     float
         The printed error; too small.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.das2022_numeric_sparse_accuracy(10, 0.05, 1, 1.0, 1e-6), 6)
+    123.765023
     """
     k, c = _validate.integer("n_queries", n_queries, 1), _validate.integer("cutoff", cutoff, 1)
     spread = math.sqrt(c * math.log(2 / _chance("delta", delta)) * (math.sqrt(512) + 1))
@@ -307,6 +363,7 @@ def _point_rounding_counterexample() -> Counterexample:
     reason="unbiased with offsets {0..m-1} and >=, or {1..m} and >; with {1..m-1} and > it is biased",
     reference=f"{_SURVEY}, section 7.4.3 and Lemma 7.8",
     counterexample=_point_rounding_counterexample,
+    side="both",
 )
 def das2022_point_rounding(x: float, m: int) -> float:
     r"""Printed mean of alpha-point rounding of x in [0, m], x itself.
@@ -322,5 +379,11 @@ def das2022_point_rounding(x: float, m: int) -> float:
     -------
     float
         The printed mean.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> round(published.das2022_point_rounding(5, 10), 6)
+    5.0
     """
     return _validate.real("x", x, 0, _validate.integer("m", m, 1))
