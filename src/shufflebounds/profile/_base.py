@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -195,7 +195,7 @@ class PrivacyProfile(Numbers, Outputs):
     @overload
     def rdp(self, order: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
     def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""Return the Renyi divergence of the worst pair, both orders of a pair counted.
+        r"""Return the Renyi divergence of the worst pair, in both orders; a :class:`DominatingPair` answers in its own.
 
         .. math:: D_a(P \| Q) = \frac{1}{a-1} \log \sum_y P(y)^a Q(y)^{1-a}
 
@@ -441,7 +441,7 @@ class Composition(PrivacyProfile):
         return np.minimum(lower, upper), upper
 
     def _opposite(self) -> PrivacyProfile:
-        opposite = tuple((profile._opposite(), times) for profile, times in self.factors)
+        opposite: tuple[tuple[Any, int], ...] = tuple((profile._opposite(), times) for profile, times in self.factors)
         if all(there is here for (there, _), (here, _) in zip(opposite, self.factors)):
             return self
         return Composition(opposite, self.rtol)
@@ -470,13 +470,14 @@ class Composition(PrivacyProfile):
         parts = [(profile, times, times * profile._rdp(orders, upper)) for profile, times in self.factors]
         if upper:
             return np.asarray(np.sum([value for _, _, value in parts], axis=0) * (1 + EXP_SLACK))
-        # the two orders of a pair agree, or one mechanism alone is sure to take its better one every time
+        # pairs add in the order given; of mechanisms that go both ways one alone is sure to take its better one every time
         sure, single = np.zeros(orders.size), np.zeros(orders.size)
         for profile, times, value in parts:
-            if profile._one_pair:
+            singles = _single_pairs(profile)
+            if singles == (profile,):
                 sure = sure + value
             else:
-                single = np.maximum(single, value if _single_pairs(profile) else value / times)
+                single = np.maximum(single, value if singles else value / times)
         return np.asarray((sure + single) * (1 - EXP_SLACK))
 
     def _pure_epsilon(self) -> float:
