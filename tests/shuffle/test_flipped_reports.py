@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds.shuffle import ClearReports, FlippedReports
+from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _two_bins
 from tests.shuffle.laws import assert_encloses, coin, multiset, power, rational, references, stick, total
 
 
