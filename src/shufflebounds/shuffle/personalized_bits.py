@@ -16,6 +16,7 @@ from shufflebounds._core import _bits
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.shuffle._curve import curve_of_sum
 from shufflebounds.shuffle._worst import RTOL
+from shufflebounds.shuffle.bits import near_local
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tradeoff import Tradeoff
@@ -54,8 +55,8 @@ class _Law:
     def sides(self, budget: float, eps: float) -> tuple[float, float]:
         """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
         flip = math.exp(-budget) / (1 + math.exp(-budget))
-        value, error = _bits.bits_log_delta(*self.arrays, flip, eps)
-        return value - error, value + error
+        lower, upper = near_local(lambda at: _bits.bits_log_delta(*self.arrays, flip, float(at)), eps, budget)
+        return float(lower), float(upper)
 
 
 @dataclass(frozen=True, eq=False)
