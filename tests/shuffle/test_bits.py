@@ -242,3 +242,26 @@ def test_the_pure_budget_is_not_rounded_down(flip):
     with mpmath.workdps(40):
         local = mpmath.log((1 - mpmath.mpf(flip)) / mpmath.mpf(flip))
         assert mpmath.mpf(ShuffledBits(5, flip).epsilon(0.0)) >= local
+
+
+@pytest.mark.parametrize("flip", [2e-7, 1e-10, 0.3])
+def test_curve_over_all_data_of_small_flips(flip):
+    # a level halfway between the corners of the worst curve, and its value in fractions
+    mechanism, q = ShuffledBits(6, flip), Fraction(flip)
+    levels = [Fraction(x) for x in (flip, 2.5 * flip, 0.2)]
+    least = [Fraction(1)] * len(levels)
+    for ones in range(6):
+        law = [Fraction(1)]
+        for chance in [1 - q] * ones + [q] * (5 - ones):
+            law = convolve(law, chance)
+        zero, one = convolve(law, q), convolve(law, 1 - q)
+        for p0, p1 in ((zero[::-1], one[::-1]), (one, zero)):
+            for i, level in enumerate(levels):
+                rest, beta = level, Fraction(1)
+                for p, r in zip(p0, p1):
+                    taken = min(Fraction(1), rest / p)
+                    rest, beta = rest - taken * p, beta - taken * r
+                least[i] = min(least[i], beta)
+    for level, exact in zip(levels, least):
+        assert Fraction(mechanism.tradeoff(bound="upper").beta(float(level))) >= exact * (1 - Fraction(1, 10**15))
+        assert Fraction(mechanism.tradeoff().beta(float(level))) <= exact * (1 + Fraction(1, 10**15))

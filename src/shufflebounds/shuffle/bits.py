@@ -41,11 +41,15 @@ def near_local(kernel: Callable[[Any], tuple[Any, Any]], eps: FloatArray | float
 
     Where that leaves it nothing to say, delta is at most its value a little before, and at most local - eps.
     """
-    value, error = kernel(eps)
-    lower, upper = np.asarray(value - error), np.asarray(value + error)
+    # flips that hardly ever happen put weights beyond the range of a double, which count as infinite
+    with np.errstate(over="ignore", invalid="ignore"):
+        value, error = kernel(eps)
+        lower, upper = np.asarray(value - error), np.asarray(value + error)
+    lower = np.where(np.isnan(lower), -np.inf, lower)
     lost = ~np.isfinite(upper) & (eps < local)
     if lost.any():
-        value, error = kernel(np.minimum(eps, max(0.0, local - 256 * UNIT * (1 + local))))
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, error = kernel(np.minimum(eps, max(0.0, local - 256 * UNIT * (1 + local))))
         before = np.where(np.isfinite(value + error), value + error, 0.0)
         upper = np.where(lost, np.minimum(before, np.log(np.maximum(local - eps, 0.0) + 16 * UNIT * local)), upper)
     return lower, upper

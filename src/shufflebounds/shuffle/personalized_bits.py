@@ -26,6 +26,9 @@ __all__ = ["PersonalizedBits"]
 MOST_GROUPS = 2**14
 """Beyond so many distinct budgets the search over targets rounds the others' flips down to so many."""
 
+LEAST_BUDGET = 1e-290
+"""Smaller budgets, 0 among them, are taken for this one over unknown data."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Law:
@@ -209,7 +212,8 @@ class PersonalizedBits(PrivacyProfile):
         zeros = np.zeros(self.local_eps.size)
         return (
             type(self)(self.local_eps, bits=zeros, target=self.target),
-            PersonalizedClones.randomized_response(self.local_eps, 2, target=self.target),
+            # more budget is less privacy; the clones want some
+            PersonalizedClones.randomized_response(np.maximum(self.local_eps, LEAST_BUDGET), 2, target=self.target),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
