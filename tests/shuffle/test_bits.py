@@ -265,3 +265,10 @@ def test_curve_over_all_data_of_small_flips(flip):
     for level, exact in zip(levels, least):
         assert Fraction(mechanism.tradeoff(bound="upper").beta(float(level))) >= exact * (1 - Fraction(1, 10**15))
         assert Fraction(mechanism.tradeoff().beta(float(level))) <= exact * (1 + Fraction(1, 10**15))
+
+
+@pytest.mark.parametrize("eps", [1e5, 1e308])
+def test_calibration_beyond_the_local_budget_of_every_flip(eps):
+    mechanism = ShuffledBits.calibrate(1000, eps, 1e-3)
+    assert 0 < mechanism.flip < 1e-300
+    assert mechanism.delta(eps) <= 1e-3

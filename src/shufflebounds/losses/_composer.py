@@ -197,7 +197,7 @@ class Composer:
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
         step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
         # laws without spread, whose variance is rounding; those below may have more
-        sides = [*self._upper, *(pair for side in self._lower for pair in side)]
+        sides = self._upper if self._tight else [*self._upper, *(pair for side in self._lower for pair in side)]
         step = max(step, max(max(abs(s) for s in release.scale(FIRST_TAIL)[:2]) for release, _ in sides) / REFINED_POINTS)
         wide = [s for s in spacings if s >= step]
         return max(wide) / math.ceil(max(wide) / step) if wide else step
