@@ -313,3 +313,18 @@ def test_bad_input(make, text):
 def test_only_profiles_compose():
     with pytest.raises(TypeError, match="must be a PrivacyProfile"):
         Clones(10, 1.0).compose(3)
+
+
+@pytest.mark.parametrize(("trials", "prob", "times"), [(2, 0.7256558657658567, 2), (2, 0.11029901348918061, 3), (0, 0.4, 2)])
+def test_an_upper_side_without_spread_between_losses(trials, prob, times):
+    # over both orders delta is constant up to a large eps: infinite losses only, while the single orders have finite ones
+    noise = BinomialNoise(trials, prob)
+    composed, g = noise.self_compose(times), Fraction(prob)
+    law = [math.comb(trials, k) * g**k * (1 - g) ** (trials - k) for k in range(trials + 1)]
+    here, there = [*law, Fraction(0)], [Fraction(0), *law]
+    for p, q in ((here, there), (there, here)):
+        exact = sum(max(Fraction(0), math.prod(a) - math.prod(b)) for a, b in
+                    zip(itertools.product(p, repeat=times), itertools.product(q, repeat=times)))
+        assert exact <= Fraction(composed.delta(0.0))
+    assert Fraction(composed.delta(0.0, bound="lower")) <= exact
+    assert composed.delta(1.0, bound="lower") <= composed.delta(1.0)

@@ -319,3 +319,15 @@ def test_direct_convolution_is_exact_to_rounding():
     for size in (1, 2, 5, 12):
         exact = [float(x) for x in exact_law(p[:size])]
         np.testing.assert_allclose(convolve(p[:size]), exact, rtol=4e-16 * size)
+
+
+@pytest.mark.parametrize("p", [[0.5, 0.5000000000000001, 0.5, 0.16658457354994738], [0.25] * 4, [0.75, 0.75, 0.25], [0.5, 1e-9]])
+def test_fair_coins_of_which_the_characteristic_function_vanishes(p):
+    p = np.array(p)
+    law, exact = Lattice(p, np.ones(p.size), 1 - p), exact_law(p)
+    for k in range(1, p.size):
+        for upper in (False, True):
+            value, error = law.tail(float(k), upper)
+            assert abs(arb(value) - exact_log(sum(exact[k:] if upper else exact[: k + 1]))) <= error < 1e-13
+            _, value, error = law.point(float(k), upper)
+            assert abs(arb(value) - exact_log(exact[k])) <= error < 1e-13

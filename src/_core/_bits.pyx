@@ -77,13 +77,8 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
         value = weight * exp(log_abs)
         phase += t * tilt.shift
         rounding = 6 + 4 * effort + 2 * fabs(phase)
-        if value > 0:
-            re = value * cos(phase)
-            im = value * sin(phase)
-        else:
-            # a fair coin at t = pi: no phase, and an error of its own size
-            re = im = 0
-            value, rounding = weight, 8
+        re = value * cos(phase)
+        im = value * sin(phase)
         here += re
         here_abs += value * rounding
         even += re * (1 - 2 * s * s)
@@ -116,7 +111,7 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
 cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
                              double flip, double eps, double *error) noexcept nogil:
     cdef double keep = 1 - flip, local = log(keep / flip) if flip > 1e-300 else -log(flip)
-    cdef double gain, loss, gain_error, rho, k, value, rounding
+    cdef double gain, loss, gain_error, rho, k, value, rounding, blur
     cdef Law law
     cdef Tilt tilt
     cdef Local at
@@ -139,7 +134,7 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
                   lattice_shift(p, q, counts, groups, exp(0.5 * tilt.theta), exp(-0.5 * tilt.theta),
                                 2 * sinh(0.5 * tilt.theta), &tilt.var))
     k = min(max(floor(mean.hi + 0.5), 0), law.trials)
-    # Darroch: the mode lies within 1 of the mean; a tie misjudged by rounding moves H by a rounding
+    # Darroch: the mode lies within 1 of the mean
     for attempt in range(4):
         tilt.shift = (mean.hi - k) + mean.lo
         c_exponent(&law, tilt.theta, k, &tilt)
@@ -158,6 +153,10 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     value = gain * at.here - loss * at.strict
     rounding = (gain_error * at.here + gain * (at.error + 4 * UNIT * at.here)
                 + loss * (at.strict_error + 4 * UNIT * at.strict))
+    # a tie misjudged costs gain |W(j) - rho W(j - 1)|: rho times a rounding where the next k, j = k + 1, is better
+    blur = 2 * (at.error + 4 * UNIT * at.here) + at.here * (gain_error / gain + 8 * UNIT * (1 + fabs(tilt.theta)))
+    if at.above > at.here - blur or at.below > at.here - blur:
+        rounding += gain * blur * (max(rho, 1) if at.above > at.here - blur else 1)
     if value <= 2 * rounding:
         error[0] = INFINITY
         return tilt.exponent + log(gain * at.here)

@@ -288,7 +288,8 @@ cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs
                    double *effort) noexcept nogil:
     """log|phi(t)| and arg phi(t), centred at the mean, for s = sin(t/2), c = cos(t/2), 0 <= t <= pi.
 
-    One group, with delta = x - y and T = tan(t/2): log|phi| = log1p(-4xy s^2)/2;
+    One group, with delta = x - y and T = tan(t/2): log|phi| = log1p(-4xy s^2)/2, or log(c^2 + (delta s)^2)/2 where that
+    cancels, at a fair coin down to 0 (the error of delta is then that of |phi|: it stops at 3e-16, which effort counts);
     |delta| <= 1/2   arg = (atan(delta T) - delta T) - delta (atan(T) - T)
     otherwise        arg = (atan(r) - r) + u ((sin t - t) + 2 u s^2 t)/(1 - 2 u s^2),
                      r = u sin t/(1 - 2 u s^2), u = min(x, y)
@@ -337,8 +338,13 @@ cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs
         bend = atan_rest(tangent)
     for j in range(phi.middle):
         v = -4 * phi.x[j] * phi.y[j] * s2
-        total += 0.5 * phi.g[j] * (log1p(v) if v > -1 else -INFINITY)
         delta = phi.x[j] - phi.y[j]
+        if v > -0.5:
+            total += 0.5 * phi.g[j] * log1p(v)
+        else:
+            v = max(c * c + delta * delta * s2, 1e-31)
+            total += 0.5 * phi.g[j] * log(v)
+            spent += phi.g[j] / sqrt(v)
         if fabs(delta) <= 0.5:
             if c > 0.7:
                 part = atan_rest(delta * tangent) - delta * bend

@@ -86,3 +86,9 @@ def test_simulated_quantile():
 def test_bad_input(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+def test_quantiles_of_errors_below_the_normal_doubles():
+    noise = BinomialNoise(1, 5e-324)
+    assert noise.error_tail(noise.error_quantile(0.5)) <= 0.5
+    assert noise.error_quantile(0.5, bound="lower") <= noise.error_quantile(0.5)

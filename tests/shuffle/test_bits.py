@@ -208,3 +208,67 @@ def test_flips_that_hardly_ever_happen(flip):
     assert zeros.delta(local - 1) >= 1 - math.exp(-1)
     assert zeros.delta(650.0, bound="lower") >= 1 - math.exp(650 - local) - 1e-12
     assert pair.delta(local * (1 + 1e-12)) == 0.0
+
+
+@pytest.mark.parametrize("flip", [0.0164878136304006, 0.17955068485443584, 0.31120504405507154, 0.25])
+@pytest.mark.parametrize("nudge", [-1e-8, -1e-16, 0.0, 1e-16, 1e-12])
+def test_a_tie_of_two_thresholds(flip, nudge):
+    # e^eps at which both sums of the other bit are as good a threshold: tilted there, it is a fair coin
+    q, eps = Fraction(flip), math.log((flip + (1 - flip) ** 2 / flip) / (2 * (1 - flip))) * (1 + nudge)
+    pair, law = ShuffledBits(2, flip).pair(1), convolve([Fraction(1)], 1 - q)
+    exact = logarithm(hockey_stick(convolve(law, q), convolve(law, 1 - q), rational(eps)))
+    assert pair.log_delta(eps, bound="lower") <= exact <= pair.log_delta(eps)
+
+
+@pytest.mark.parametrize(("users", "flip"), [(8, 0.014173739232655677), (8, 0.12136998752879384), (8, 0.25), (300, 0.3)])
+def test_an_ulp_before_the_local_budget(users, flip):
+    with mpmath.workdps(60):
+        local = mpmath.log((1 - mpmath.mpf(flip)) / mpmath.mpf(flip))
+    mechanism, q = ShuffledBits(users, flip, ones=0), Fraction(flip)
+    for eps in (float(local) * (1 + k * 2.0**-53) for k in (-64, -8, -2, -1, 0, 1)):
+        law = [Fraction(1)]
+        for _ in range(users - 1 if users < 10 else 0):
+            law = convolve(law, q)
+        if users < 10 and eps < local:
+            exact = hockey_stick(convolve(law, q), convolve(law, 1 - q), rational(eps))
+            assert logarithm(exact) <= mechanism.log_delta(eps)
+        # more eps is no more delta, but for what the rounding of the local budget leaves open
+        assert mechanism.log_delta(eps) <= max(mechanism.log_delta(eps * (1 - 1e-12)) + 1e-9, -700)
+    assert mechanism.epsilon(0.0) >= local
+
+
+@pytest.mark.parametrize("flip", [0.06836894533060553, 0.39001121096147023, 0.4397536561156647])
+def test_the_pure_budget_is_not_rounded_down(flip):
+    with mpmath.workdps(40):
+        local = mpmath.log((1 - mpmath.mpf(flip)) / mpmath.mpf(flip))
+        assert mpmath.mpf(ShuffledBits(5, flip).epsilon(0.0)) >= local
+
+
+@pytest.mark.parametrize("flip", [2e-7, 1e-10, 0.3])
+def test_curve_over_all_data_of_small_flips(flip):
+    # a level halfway between the corners of the worst curve, and its value in fractions
+    mechanism, q = ShuffledBits(6, flip), Fraction(flip)
+    levels = [Fraction(x) for x in (flip, 2.5 * flip, 0.2)]
+    least = [Fraction(1)] * len(levels)
+    for ones in range(6):
+        law = [Fraction(1)]
+        for chance in [1 - q] * ones + [q] * (5 - ones):
+            law = convolve(law, chance)
+        zero, one = convolve(law, q), convolve(law, 1 - q)
+        for p0, p1 in ((zero[::-1], one[::-1]), (one, zero)):
+            for i, level in enumerate(levels):
+                rest, beta = level, Fraction(1)
+                for p, r in zip(p0, p1):
+                    taken = min(Fraction(1), rest / p)
+                    rest, beta = rest - taken * p, beta - taken * r
+                least[i] = min(least[i], beta)
+    for level, exact in zip(levels, least):
+        assert Fraction(mechanism.tradeoff(bound="upper").beta(float(level))) >= exact * (1 - Fraction(1, 10**15))
+        assert Fraction(mechanism.tradeoff().beta(float(level))) <= exact * (1 + Fraction(1, 10**15))
+
+
+@pytest.mark.parametrize("eps", [1e5, 1e308])
+def test_calibration_beyond_the_local_budget_of_every_flip(eps):
+    mechanism = ShuffledBits.calibrate(1000, eps, 1e-3)
+    assert 0 < mechanism.flip < 1e-300
+    assert mechanism.delta(eps) <= 1e-3

@@ -277,3 +277,20 @@ def test_sums_of_many_users_are_answered(users, flip, eps):
     one_bin = ShuffledBits(users, flip, ones=0).log_delta(eps, bound="lower")
     assert -math.inf < one_bin <= upper
     assert -math.inf < lower <= upper < -100
+
+
+def test_sums_too_wide_for_a_table():
+    # more noise is less delta: the wide case lies between one bin alone and two bins at half of eps
+    wide = FlippedReports(10**12, 2**53 - 10**12, 2, 1e-3, view="sums", fake="known")
+    one = ShuffledBits(2**53, 1e-3)
+    for eps in (0.0, 1e-6):
+        assert one.delta(eps, bound="lower") * (1 - 1e-12) <= wide.delta(eps, bound="lower") <= wide.delta(eps)
+        assert wide.delta(eps) <= 2 * one.delta(eps / 2) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("fake", ["known", "uniform"])
+@pytest.mark.parametrize("eps", [0.0, 1.0, 700.0])
+def test_flips_that_hardly_ever_happen_without_warnings(fake, eps):
+    mechanism = FlippedReports(1000, 1, 2**53, 1e-300, view="sums", fake=fake)
+    assert 0 <= mechanism.delta(eps, bound="lower") <= mechanism.delta(eps) <= 1
+    assert mechanism.delta(eps) > 1 - 1e-9

@@ -144,3 +144,12 @@ def test_a_fair_coin_among_certain_bits(target, exact):
     mechanism = PersonalizedBits([0.0, 1.0, 700.0], bits=[0, 1, 0], target=target)
     assert mechanism.log_delta(0.0, bound="lower") <= exact <= mechanism.log_delta(0.0)
     assert mechanism.log_delta(0.0) - mechanism.log_delta(0.0, bound="lower") < 1e-12
+
+
+def test_budgets_of_zero_over_unknown_data():
+    mechanism = PersonalizedBits([0.0, 1.0, 2.0])
+    assert 0 < mechanism.delta(0.5, bound="lower") <= mechanism.delta(0.5) < 1
+    assert mechanism.delta(0.5) <= PersonalizedBits([0.1, 1.0, 2.0]).delta(0.5) * (1 + 1e-2)
+    hidden = PersonalizedBits([0.0, 1.0, 2.0], target=0)
+    assert hidden.delta(0.0, bound="lower") == 0
+    assert hidden.delta(0.0) < 1e-280

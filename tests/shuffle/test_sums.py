@@ -202,3 +202,18 @@ def test_power_of_laws_is_their_sum():
 def test_bad_input(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+def test_a_fair_coin_among_the_tilted_bits_hides_no_data():
+    # the characteristic function vanishes where a tilt makes a fair coin of every bit: the worst data must not drop out
+    mechanism = RealSum(2, 1.0, 2)
+    assert_encloses(mechanism, 0.0, worst_total(2, 2, 0.25, Fraction(1)), apart=2e-9)
+    columns = RealSum(2, 1.0, 2, view="columns")
+    assert logarithm(columns_worst(2, 2, 0.25, Fraction(1))) <= columns.log_delta(0.0)
+
+
+def test_one_bit_a_user_is_shuffled_bits():
+    one, bits_ = RealSum(20, 12.0, 1), ShuffledBits(20, 0.3)
+    assert one.gdp_mu() == bits_.gdp_mu()
+    assert one.rdp([1, 3]).tolist() == bits_.rdp([1, 3]).tolist()
+    assert one.tradeoff(bound="upper").beta(0.3) == bits_.tradeoff(bound="upper").beta(0.3)

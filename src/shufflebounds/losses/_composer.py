@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds.losses._law import FloatArray, Law, Listed, Stick, _grid, connect, envelope, reach
-from shufflebounds.losses._product import Product, TooLongError
+from shufflebounds.losses._law import FloatArray, Law, Listed, Stick, TooLongError, _grid, connect, envelope, reach
+from shufflebounds.losses._product import Product
 
 __all__ = ["Composer", "Release"]
 
@@ -121,7 +121,12 @@ class Release:
         growth = stride * np.cumsum(np.maximum(1, np.round(1.01 ** np.arange(3000.0))))
         up, down = runs[0][-1] + growth, runs[0][0] - growth
         runs = [down[down > first][::-1], *runs, up[up < last]]
-        return np.unique(np.concatenate([[first], *runs, [last]])).astype(np.int64)
+        index = np.unique(np.concatenate([[first], *runs, [last]])).astype(np.int64)
+        join = round(-anchor / step)
+        if min(np.count_nonzero(index > join), np.count_nonzero(index < join)) < 2:
+            # the two directions join at eps = 0, and each needs two points
+            index = np.union1d(index, join + np.arange(-2, 3))
+        return index
 
     def law(self, anchor: float, step: float, log_tail: float, *, upper: bool) -> Law:
         """Return the law on the grid, from above or from below."""
@@ -191,8 +196,9 @@ class Composer:
             # between the kinks of a lattice errors do not average out; short transforms cost nothing
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
         step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
-        # laws without spread, whose variance is rounding
-        step = max(step, max(max(abs(s) for s in release.scale(FIRST_TAIL)[:2]) for release, _ in self._upper) / REFINED_POINTS)
+        # laws without spread, whose variance is rounding; those below may have more
+        sides = self._upper if self._tight else [*self._upper, *(pair for side in self._lower for pair in side)]
+        step = max(step, max(max(abs(s) for s in release.scale(FIRST_TAIL)[:2]) for release, _ in sides) / REFINED_POINTS)
         wide = [s for s in spacings if s >= step]
         return max(wide) / math.ceil(max(wide) / step) if wide else step
 

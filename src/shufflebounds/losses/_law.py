@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._core import _losses
 
-__all__ = ["FloatArray", "Law", "Listed", "Stick", "connect", "envelope", "reach"]
+__all__ = ["FloatArray", "Law", "Listed", "Stick", "TooLongError", "connect", "envelope", "reach"]
 
 FloatArray = NDArray[np.float64]
 
@@ -22,6 +22,14 @@ UNIT = float(np.finfo(float).eps)
 
 MERGED = 64 * UNIT
 """Error of a merged loss: the rounding of the balance at its grid point."""
+
+
+MOST_LISTED = 2**25
+"""No law has more points on its grid."""
+
+
+class TooLongError(ValueError):
+    """A law or a transform would have too many points; the message has its size."""
 
 
 def _grid(anchor: float, step: float, index: NDArray[np.int64]) -> FloatArray:
@@ -83,6 +91,11 @@ class Listed:
         nearest = anchor + step * np.round((self.loss - anchor) / step)
         loss = np.where(np.abs(self.loss - nearest) <= snap, nearest, self.loss)
         first, size = _span(loss, anchor, step)
+        if size > MOST_LISTED:
+            raise TooLongError(
+                f"the composition needs {size} points for the losses of one release, more than {MOST_LISTED}: its scale is far "
+                "below that of its losses"
+            )
         shape = _losses.split if upper else _losses.merge
         log_p = shape(self.log_p, loss, anchor, step, first, size)
         rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.fft
 
 from shufflebounds._core import _losses
-from shufflebounds.losses._law import UNIT, FloatArray, Law
+from shufflebounds.losses._law import UNIT, FloatArray, Law, TooLongError
 
 __all__ = ["MOST_POINTS", "Product", "TooLongError"]
 
@@ -28,10 +28,6 @@ OUTSIDE = -45.0
 
 KEPT = 6
 """Transforms kept by a product."""
-
-
-class TooLongError(ValueError):
-    """The transform would not fit in MOST_POINTS; the message has its size."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,9 +49,10 @@ def _of_two(first: Tradeoff, second: Tradeoff) -> Tradeoff:
         np.isin(log_alpha, second.knots[0]) & (values[1] <= values[0])
     )
     kept[[0, -1]] = True
-    # between knots both are straight, and their minimum has a corner where they cross
+    # between knots both are straight, and their minimum has a corner where they cross: the larger value, for a crossing that
+    # rounding has moved, since chords from it to both neighbours are then nowhere below the minimum
     crossing = _crossings(log_alpha, *values)
-    at = np.minimum(first.log_beta(crossing), second.log_beta(crossing)) if crossing.size else crossing
+    at = np.maximum(first.log_beta(crossing), second.log_beta(crossing)) if crossing.size else crossing
     log_alpha, log_beta = np.append(log_alpha[kept], crossing), np.append(np.minimum(*values)[kept], at)
     order = np.argsort(log_alpha, kind="stable")
     return rounded(log_alpha[order], log_beta[order] + 4 * _UNIT, upper=True)
@@ -59,9 +60,12 @@ def _of_two(first: Tradeoff, second: Tradeoff) -> Tradeoff:
 
 def _crossings(log_alpha: Floats, first: Floats, second: Floats) -> Floats:
     """Return log alpha where two piecewise straight curves on the same knots change places."""
+    above = np.sign(np.where(first == second, 0.0, np.nan_to_num(first, neginf=-1e308) - np.nan_to_num(second, neginf=-1e308)))
+    places = np.flatnonzero(above[:-1] * above[1:] < 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        gap = np.exp(first) - np.exp(second)
-        places = np.flatnonzero(gap[:-1] * gap[1:] < 0)
-        part = gap[places] / (gap[places] - gap[places + 1])
+        # beta falls: the values on the left are the largest
+        top = np.maximum(first, second)[places]
+        gap, after = (np.abs(np.exp(first[at] - top) - np.exp(second[at] - top)) for at in (places, places + 1))
+        part = np.clip(np.nan_to_num(gap / (gap + after), nan=0.5), 0.0, 1.0)
         out: Floats = np.logaddexp(np.log1p(-part) + log_alpha[places], np.log(part) + log_alpha[places + 1])
     return out

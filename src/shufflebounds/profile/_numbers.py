@@ -62,7 +62,9 @@ class Numbers(ABC):
         """
         side = SIDES.index(_validate.choice("bound", bound, SIDES))
         array = _validate.real_array("eps", eps, 0)
-        value = np.minimum(self._log_delta(array.ravel())[side], 0.0).reshape(array.shape)
+        # a kernel that leaves its range says nothing
+        value = np.nan_to_num(self._log_delta(array.ravel())[side], nan=0.0 if side else -np.inf, posinf=0.0, neginf=-np.inf)
+        value = np.minimum(value, 0.0).reshape(array.shape)
         return value if array.ndim else float(value)
 
     @overload
@@ -149,7 +151,8 @@ class Numbers(ABC):
         side = SIDES.index(bound)
 
         def log_delta(eps: float) -> float:
-            return min(0.0, float(self._log_delta(np.array([eps]))[side][0]))
+            value = float(self._log_delta(np.array([eps]))[side][0])
+            return min(0.0, value) if not math.isnan(value) else 0.0 if side else -math.inf
 
         return solve(log_delta, target, pure, upper=bound == "upper", cap=1e6 * self._eps_scale())
 

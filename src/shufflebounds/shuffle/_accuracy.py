@@ -119,6 +119,8 @@ class ErrorLaw(ABC):
             low, high = high, 2 * high
         while high - low > 1e-12 * high:
             middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
             if exceeded(middle):
                 low = middle
             else:
@@ -231,7 +233,7 @@ def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:
         return 0.0
     # every tilt gives a bound; the best is next to width over the variance
     variance = fixed * flip * (1 - flip) + free / 4
-    tilt = np.minimum(np.geomspace(0.2, 50, 600) * width / variance, 600.0)
+    tilt = np.minimum(np.geomspace(0.2, 50, 600) * min(width / variance if variance > 0 else math.inf, 1e300), 600.0)
     bias = np.clip(np.where(tilt < 1e-3, 0.5 - tilt / 12, 1 / tilt - 1 / np.expm1(tilt)), flip, 1 - flip)
 
     def cumulant(chance: FloatArray | float) -> FloatArray:

@@ -35,10 +35,9 @@ def _laws(users: int, flip: float) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the laws of the sum with the target at 0 and at 1, for every number of ones among the others."""
     others = users - 1
     for ones in range(users):
-        parts = []
-        for count, chance in ((ones, 1 - flip), (others - ones, flip)):
-            parts.append(np.exp(_binomial.binom_logpmf(np.arange(count + 1.0), float(count), chance)))
-        law = np.convolve(*parts)
+        # flips among ones and among zeros; 1 - flip would lose digits of a small flip
+        flips = [np.exp(_binomial.binom_logpmf(np.arange(count + 1.0), float(count), flip)) for count in (ones, others - ones)]
+        law = np.convolve(flips[0][::-1], flips[1])
         stay, step = np.append(law, 0.0), np.append(0.0, law)
         yield (1 - flip) * stay + flip * step, flip * stay + (1 - flip) * step
 

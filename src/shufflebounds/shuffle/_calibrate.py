@@ -25,6 +25,9 @@ def smallest(
     from scipy.optimize import brentq
 
     while excess(math.log(low)) <= 0:
+        if low < 1e-300 and build(low).delta(eps) <= delta:
+            # beyond the local budget of every double
+            return low
         low /= 16
     value = min(high, math.exp(brentq(excess, math.log(low), math.log(high), rtol=1e-13, xtol=rtol)))
     step = rtol * value

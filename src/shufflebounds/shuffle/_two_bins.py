@@ -55,11 +55,13 @@ def maximum(
                 continue
             # the corner nearest to the worst data that the rectangle holds
             sides = enclose(max(first, low), low, 0, 0)
+            # a kernel that leaves its range says nothing
+            sides = (-math.inf if math.isnan(sides[0]) else sides[0]), (0.0 if math.isnan(sides[1]) else sides[1])
             most -= 2
             best_low, best_high = max(best_low, sides[0]), max(best_high, sides[1])
             if last > first or high > low:
                 bound = enclose(first, low, last - first, high - low)[1]
-                heapq.heappush(heap, (-bound, first, last, low, high))
+                heapq.heappush(heap, (-bound if bound <= 0 else 0.0, first, last, low, high))
     return best_low, max(best_high, -heap[0][0]) if heap else best_high
 
 
@@ -126,7 +128,9 @@ class Bins:
             law = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=self.log_tail, most=MOST_VALUES)[1]
             window = np.exp(law)
             p, q = np.convolve(window, [1 - self.flip, self.flip]), np.convolve(window, [self.flip, 1 - self.flip])
-            known = p, q, -p / q, np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                order = -p / q
+            known = p, q, order, np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
             self.laws[ones, zeros] = known
         return known
 
@@ -136,7 +140,8 @@ class Bins:
         _, _, order, p_below, q_below = self._law(*second)
         more = math.exp(self.eps)
         # the second sum is tested at the ratio that the first leaves
-        last = np.searchsorted(order, -more * q / p)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            last = np.searchsorted(order, -more * q / p)
         here, there = p * p_below[last], more * q * q_below[last]
         error = 1e-12 + 4 * UNIT * (order.size - self.log_tail)
         low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())

@@ -48,6 +48,8 @@ def maximum(
         # the interval's bound, and the value at its left end, which the maximum cannot miss
         lows, highs = enclose(np.concatenate([firsts, firsts]), np.concatenate([removed, np.zeros_like(removed)]))
         single = len(split)
+        # a kernel that leaves its range says nothing
+        lows, highs = np.where(np.isnan(lows), -np.inf, lows), np.where(np.isnan(highs), 0.0, highs)
         best_low = max(best_low, float(lows[single:].max()))
         best_high = max(best_high, float(highs[single:].max()))
         rtol = least + loose * (1 - best_high) if best_high > -np.inf else least

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
@@ -17,7 +18,7 @@ from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.profile._least import least
 from shufflebounds.profile._samples import Samples
 from shufflebounds.shuffle import _all_data, _worst
-from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
+from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle._curve import curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -30,10 +31,28 @@ def _sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     # e^eps must stay a double; beyond, where flips hardly ever happen, delta is bounded by its value there
-    near = np.minimum(eps, MAX_LOCAL_EPS)
-    value, error = _bits.shuffled_bits_log_delta(ones, zeros, flip, near)
-    lower = np.where(near == eps, value - error, -np.inf)
-    return lower, np.where(_local_epsilon(flip) > eps, value + error, -np.inf)
+    local, near = _local_epsilon(flip), np.minimum(eps, MAX_LOCAL_EPS)
+    lower, upper = near_local(lambda at: _bits.shuffled_bits_log_delta(ones, zeros, flip, at), near, local)
+    return np.where(near == eps, lower, -np.inf), np.where(local > eps, upper, -np.inf)
+
+
+def near_local(kernel: Callable[[Any], tuple[Any, Any]], eps: FloatArray | float, local: float) -> tuple[FloatArray, FloatArray]:
+    """Return both sides of what the kernel answers (value, error) below the local budget, which is rounded there.
+
+    Where that leaves it nothing to say, delta is at most its value a little before, and at most local - eps.
+    """
+    # flips that hardly ever happen put weights beyond the range of a double, which count as infinite
+    with np.errstate(over="ignore", invalid="ignore"):
+        value, error = kernel(eps)
+        lower, upper = np.asarray(value - error), np.asarray(value + error)
+    lower = np.where(np.isnan(lower), -np.inf, lower)
+    lost = ~np.isfinite(upper) & (eps < local)
+    if lost.any():
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, error = kernel(np.minimum(eps, max(0.0, local - 256 * UNIT * (1 + local))))
+        before = np.where(np.isfinite(value + error), value + error, 0.0)
+        upper = np.where(lost, np.minimum(before, np.log(np.maximum(local - eps, 0.0) + 16 * UNIT * local)), upper)
+    return lower, upper
 
 
 @dataclass(frozen=True)
@@ -101,7 +120,7 @@ def _local_epsilon(flip: float) -> float:
         return math.inf
     odds = (1 - 2 * flip) / flip
     local = math.log1p(odds) if odds < math.inf else -math.log(flip)
-    return math.nextafter(local, math.inf) if flip < 0.5 else 0.0
+    return local * (1 + 4 * UNIT) if flip < 0.5 else 0.0
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from shufflebounds._core import _bits
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.shuffle._curve import curve_of_sum
 from shufflebounds.shuffle._worst import RTOL
+from shufflebounds.shuffle.bits import near_local
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tradeoff import Tradeoff
@@ -24,6 +25,9 @@ __all__ = ["PersonalizedBits"]
 
 MOST_GROUPS = 2**14
 """Beyond so many distinct budgets the search over targets rounds the others' flips down to so many."""
+
+LEAST_BUDGET = 1e-290
+"""Smaller budgets, 0 among them, are taken for this one over unknown data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +58,8 @@ class _Law:
     def sides(self, budget: float, eps: float) -> tuple[float, float]:
         """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
         flip = math.exp(-budget) / (1 + math.exp(-budget))
-        value, error = _bits.bits_log_delta(*self.arrays, flip, eps)
-        return value - error, value + error
+        lower, upper = near_local(lambda at: _bits.bits_log_delta(*self.arrays, flip, float(at)), eps, budget)
+        return float(lower), float(upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +212,8 @@ class PersonalizedBits(PrivacyProfile):
         zeros = np.zeros(self.local_eps.size)
         return (
             type(self)(self.local_eps, bits=zeros, target=self.target),
-            PersonalizedClones.randomized_response(self.local_eps, 2, target=self.target),
+            # more budget is less privacy; the clones want some
+            PersonalizedClones.randomized_response(np.maximum(self.local_eps, LEAST_BUDGET), 2, target=self.target),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:

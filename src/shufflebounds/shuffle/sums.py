@@ -16,6 +16,7 @@ from shufflebounds.shuffle import _columns, _sum_pair, _worst
 from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, log_chernoff, log_exceeded
 from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RealSum"]
 
@@ -143,6 +144,15 @@ class RealSum(PrivacyProfile, ErrorLaw):
     def _sampling(self) -> float:
         # a search over the data for every eps, and a composed law where the columns are seen
         return 0.02 if self.bits == 1 else 0.15 if self.view == "total" else 0.6
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        return self.column._tradeoff(upper) if self.bits == 1 else super()._tradeoff(upper)
+
+    def _gdp_mu(self, upper: bool) -> float:
+        return self.column._gdp_mu(upper) if self.bits == 1 else super()._gdp_mu(upper)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        return self.column._rdp(orders, upper) if self.bits == 1 else super()._rdp(orders, upper)
 
     def _pure_epsilon(self) -> float:
         return math.nextafter(self.bits * _local_epsilon(self.flip), math.inf) if self.flip < 0.5 else 0.0
