@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,6 +29,12 @@ REFINEMENTS, COARSER = 8, 6
 
 CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
 """A grid starts with at least so many points, and is refined to about so many."""
+
+MOST_TRIED = 2**14
+"""Steps tried, where several mechanisms have atoms that should lie on one grid."""
+
+TIED = 1e-9
+"""An atom so far from the grid, in steps, counts as on it."""
 
 
 class _Remembered:
@@ -60,6 +66,9 @@ class Release:
         The outcomes themselves.
     lattice : tuple of two floats, optional
         Anchor and spacing of a lattice near which the heaviest losses lie.
+    merged : callable, optional
+        Given anchor and step of a grid, its outcomes with those of a density merged into one around every grid point: what
+        bounds from below where atoms stand beside a density, and delta cannot tell them apart.
     """
 
     stick: Stick
@@ -67,6 +76,7 @@ class Release:
     pure: float = math.inf
     listed: Listed | None = None
     lattice: tuple[float, float] | None = None
+    merged: Callable[[float, float], Listed] | None = None
 
     @cached_property
     def _sticks(self) -> tuple[Stick, Stick]:
@@ -127,6 +137,8 @@ class Release:
         """Return the law on the grid, from above or from below."""
         if self.listed is not None:
             return self.listed.law(anchor, step, upper=upper)
+        if self.merged is not None and not upper:
+            return self.merged(anchor, step).law(anchor, step, upper=False)
         index = self._index(anchor, step, log_tail)
         if upper:
             return connect(index, anchor, step, *self._sticks)
@@ -151,6 +163,7 @@ class Composer:
     ) -> None:
         self._upper, self._lower, self._rtol = upper, lower, rtol
         self._products: dict[tuple[float, float, int], Product] = {}
+        self._steps: dict[int, float] = {}
         self._finer = 0
         self._final = False
         self._count = sum(r for _, r in upper)
@@ -166,6 +179,30 @@ class Composer:
             return None
         gaps = np.unique(np.concatenate([np.diff(one.loss) for one in listed if one is not None]))
         return _common_step(gaps)
+
+    def _step(self, finer: int) -> float:
+        """The step of a grid that has been halved so often."""
+        if finer not in self._steps:
+            self._steps[finer] = self._fitted(math.ldexp(self._first_step, -finer))
+        return self._steps[finer]
+
+    def _fitted(self, step: float) -> float:
+        """At most the step, so that the heaviest losses of every mechanism lie on a grid, or nearly."""
+        if self._lattice is not None:
+            return step
+        wide = [(hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
+        if not wide:
+            return step
+        base = max(spacing for spacing, _ in wide)
+        least = math.ceil(base / step * (1 - TIED))
+        parts = least + np.arange(1 + min(least // 2 + 8, MOST_TRIED) if len(wide) > 1 else 1)
+        tried = base / parts
+        cost = np.zeros(tried.size)
+        for spacing, r in wide:
+            # an atom beside the grid costs its distance times that of the atom which makes up for it
+            away = np.abs(spacing / tried - np.round(spacing / tried))
+            cost += r * spacing * tried * np.where(away > TIED, away, 0.0)
+        return float(tried[np.argmin(cost)])
 
     @cached_property
     def _first_step(self) -> float:
@@ -192,9 +229,20 @@ class Composer:
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
         step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
         # laws without spread, whose variance is rounding
-        step = max(step, max(max(abs(s) for s in release.scale(FIRST_TAIL)[:2]) for release, _ in self._upper) / REFINED_POINTS)
-        wide = [s for s in spacings if s >= step]
-        return max(wide) / math.ceil(max(wide) / step) if wide else step
+        return max(step, max(max(abs(s) for s in release.scale(FIRST_TAIL)[:2]) for release, _ in self._upper) / REFINED_POINTS)
+
+    def _anchor(self, release: Release, step: float) -> float:
+        """Where the release's grid starts: at its heaviest losses, or a spacing below where these would lie below the grid.
+
+        A loss just above a grid point is cheap to move there from below, one just below it is not.
+        """
+        hint = self._hint(release)
+        if hint is None:
+            return 0.0
+        anchor, spacing = hint
+        if spacing >= step and TIED < spacing / step - round(spacing / step):
+            anchor -= spacing
+        return anchor - step * round(anchor / step)
 
     @staticmethod
     def _hint(release: Release) -> tuple[float, float] | None:
@@ -211,9 +259,7 @@ class Composer:
             releases = self._upper if side < 0 else self._lower[side]
             laws = []
             for release, _ in releases:
-                hint = self._hint(release)
-                anchor = hint[0] if hint else 0.0
-                laws.append(release.law(anchor - step * round(anchor / step), step, log_tail, upper=side < 0))
+                laws.append(release.law(self._anchor(release, step), step, log_tail, upper=side < 0))
             self._products[key] = Product(laws, [r for _, r in releases], upper=side < 0)
         return self._products[key]
 
@@ -252,7 +298,7 @@ class Composer:
         log_tail = self._tail(eps)
         found: tuple[float, float] | None = None
         while True:
-            step = math.ldexp(self._first_step, -self._finer)
+            step = self._step(self._finer)
             product = self._product(step, log_tail, -1)
             high, slope = product.log_delta(eps)
             if product.log_rest > high - 25 and log_tail > -1e6:
@@ -272,7 +318,7 @@ class Composer:
                     return found
             scale = max(eps, self._spread)
             met = gap <= max(slope * scale, 1.0) * self._rtol
-            room = self._finer < REFINEMENTS and math.ldexp(self._first_step, -self._finer) > 40 * self._spread / REFINED_POINTS
+            room = self._finer < REFINEMENTS and step > 40 * self._spread / REFINED_POINTS
             if met or self._final or not self._tight or self._lattice is not None or not room:
                 return found or (low, high)
             found = low, high

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -324,10 +325,14 @@ class PrivacyProfile(Numbers, Outputs):
         """Return anchor and spacing of a lattice near which the heaviest losses lie."""
         return None
 
+    def _merged(self) -> Callable[[float, float], Listed] | None:
+        """Return what lists the outcomes of the one pair on a grid, a density merged around every point, if there is one."""
+        return None
+
     def _release(self) -> Release:
         """Return what composition needs: on the whole line of eps the larger of the two directions."""
         stick = self._log_delta
-        return Release(stick, stick, self._pure_epsilon(), self._listed(), self._lattice())
+        return Release(stick, stick, self._pure_epsilon(), self._listed(), self._lattice(), self._merged())
 
 
 def _single_pairs(profile: PrivacyProfile) -> tuple[PrivacyProfile, ...]:
