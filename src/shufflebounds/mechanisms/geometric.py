@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds.losses import Listed
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
 from shufflebounds.profile import FloatArray
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -217,6 +218,28 @@ class GeometricMechanism(AdditiveNoise):
 
     def _lattice(self) -> tuple[float, float]:
         return self.eps, 2 * self._rate
+
+    def _listed(self) -> Listed | None:
+        rate = self._rate
+        if self.bound is None:
+            log_p = np.ascontiguousarray(self._classes()[0][::-1])
+            loss = rate * np.arange(-self.sensitivity, self.sensitivity + 1.0, 2.0)
+            slack = UNIT * (24 + 4 * float(np.abs(log_p).max()))
+            return Listed(log_p, loss, -math.inf, -math.inf, slack, 4 * UNIT * self.eps)
+        if self.sensitivity > 1:
+            # no single pair
+            return None
+        end, log_rest = -self.bound * rate, math.log(-math.expm1(-rate))
+        with np.errstate(divide="ignore"):
+            inner = float(np.log(-np.expm1(-(self.bound - 1) * rate)))
+        # k <= 0 and k > 0 between the ends, then the lower end of the other law and the upper end of the law itself
+        log_p = np.array([inner, inner - rate, log_rest + end + rate, end]) - math.log1p(math.exp(-rate))
+        loss = np.array([rate, -rate, log_rest + rate, -log_rest - rate])
+        order = np.argsort(loss, kind="stable")
+        order = order[log_p[order] > -np.inf]
+        slack = UNIT * (24 + 4 * float(np.abs(log_p[order]).max()))
+        blur = UNIT * (8 + 4 * float(np.abs(loss).max()))
+        return Listed(log_p[order], loss[order], end - math.log1p(math.exp(-rate)), -math.inf, slack, blur)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.bound is not None:
