@@ -327,6 +327,14 @@ class Composer:
             self._products = {key: value for key, value in self._products.items() if key[0] == step}
 
     @cached_property
+    def coarse(self) -> bool:
+        """Whether the first grid is far wider than what a single release spreads: its bounds say nothing then."""
+        if self._lattice is not None:
+            return False
+        spreads = [math.sqrt(release.scale(FIRST_TAIL)[3]) for release, _ in self._upper]
+        return any(self._step(0) > 4 * spread > 0 for spread in spreads)
+
+    @cached_property
     def _spread(self) -> float:
         return math.sqrt(sum(r * release.scale(FIRST_TAIL)[3] for release, r in self._upper))
 
