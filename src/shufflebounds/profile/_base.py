@@ -342,15 +342,9 @@ class PrivacyProfile(Numbers, Outputs):
         """Return what composes like that many releases: fewer where their product is known."""
         return self._release(), times
 
-
-def _single_pairs(profile: PrivacyProfile) -> tuple[PrivacyProfile, ...]:
-    """Return profiles of single pairs that neighbours realise: what composes from below."""
-    if profile._one_pair:
-        return (profile,)
-    try:
-        return profile.pairs()
-    except TypeError:
-        return ()
+    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+        """Return profiles of single pairs that neighbours realise: what composes from below."""
+        return (self,) if self._one_pair else self._listed_pairs()
 
 
 @dataclass(frozen=True)
@@ -431,7 +425,7 @@ class Composition(PrivacyProfile):
     @cached_property
     def _composer(self) -> Composer:
         above = self._above
-        singles = [_single_pairs(profile) for profile, _ in self.factors]
+        singles = [profile._single_pairs() for profile, _ in self.factors]
         matched = {len(pairs) for pairs in singles}
         count = 0 if 0 in matched else min(matched - {1}, default=1)
         below = []
@@ -504,7 +498,7 @@ class Composition(PrivacyProfile):
         # pairs add in the order given; of mechanisms that go both ways one alone is sure to take its better one every time
         sure, single = np.zeros(orders.size), np.zeros(orders.size)
         for profile, times, value in parts:
-            singles = _single_pairs(profile)
+            singles = profile._single_pairs()
             if singles == (profile,):
                 sure = sure + value
             else:
