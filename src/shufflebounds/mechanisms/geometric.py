@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shufflebounds import _validate
 from shufflebounds.losses import Listed
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
-from shufflebounds.profile import FloatArray
+from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
@@ -21,6 +21,7 @@ __all__ = ["GeometricMechanism"]
 
 _MAX_SENSITIVITY = 2**20
 _MAX_BOUND = 2**50
+_MOST_LISTED = 2**14     # of larger sensitivities composition is bounded from below by a single release
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,23 @@ class GeometricMechanism(AdditiveNoise):
         slack = UNIT * (24 + 4 * float(np.abs(log_p[order]).max()))
         blur = UNIT * (8 + 4 * float(np.abs(loss).max()))
         return Listed(log_p[order], loss[order], end - math.log1p(math.exp(-rate)), -math.inf, slack, blur)
+
+    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+        if self._one_pair:
+            return (self,)
+        bound, s = self.bound or 0, self.sensitivity
+        if not s < min(bound, _MOST_LISTED):
+            return super()._single_pairs()
+        # the largest shift, one that neighbours realise: what only one law reaches, the lower end of the other, its kin, ...
+        rate, log_rest = self._rate, math.log(-math.expm1(-self._rate))
+        k = np.arange(1.0, s)
+        outer, end, inner = -(bound - s + 1) * rate, -bound * rate, math.log(-math.expm1(-(bound - s) * rate))
+        near = log_rest - (bound - s) * rate
+        log_p = np.array([outer, near, inner, *(log_rest - k * rate), inner - s * rate, end, -np.inf]) - math.log1p(math.exp(-rate))
+        log_q = log_p[::-1]
+        # listed masses count as exact: on the safe side
+        size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
+        return (DominatingPair.from_pmfs(log_p - UNIT * (16 + 4 * size), np.minimum(log_q + UNIT * (16 + 4 * size[::-1]), 0.0)),)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.bound is not None:
