@@ -78,6 +78,12 @@ class Release:
     lattice: tuple[float, float] | None = None
     merged: Callable[[float, float], Listed] | None = None
 
+    @property
+    def on_lattice(self) -> bool:
+        """Whether all atoms lie on one lattice."""
+        two = self.listed is not None and self.listed.loss.size <= 2
+        return two or self.merged is not None or (self.listed is not None and self.lattice is not None)
+
     @cached_property
     def _sticks(self) -> tuple[Stick, Stick]:
         first = _Remembered(self.stick)
@@ -163,7 +169,6 @@ class Composer:
     ) -> None:
         self._upper, self._lower, self._rtol = upper, lower, rtol
         self._products: dict[tuple[float, float, int], Product] = {}
-        self._steps: dict[int, float] = {}
         self._finer = 0
         self._final = False
         self._count = sum(r for _, r in upper)
@@ -180,25 +185,17 @@ class Composer:
         gaps = np.unique(np.concatenate([np.diff(one.loss) for one in listed if one is not None]))
         return _common_step(gaps)
 
-    def _step(self, finer: int) -> float:
-        """The step of a grid that has been halved so often."""
-        if finer not in self._steps:
-            self._steps[finer] = self._fitted(math.ldexp(self._first_step, -finer))
-        return self._steps[finer]
-
     def _fitted(self, step: float) -> float:
-        """At most the step, so that the heaviest losses of every mechanism lie on a grid, or nearly."""
-        if self._lattice is not None:
+        """At most the step, so that the losses of every mechanism whose atoms are known lie on a grid, or nearly."""
+        hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
+        if not hints:
             return step
-        wide = [(hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
-        if not wide:
-            return step
-        base = max(spacing for spacing, _ in wide)
+        base = max(spacing for _, spacing, _ in hints)
+        others = [(spacing, r) for release, spacing, r in hints if spacing < base and release.on_lattice]
         least = math.ceil(base / step * (1 - TIED))
-        parts = least + np.arange(1 + min(least // 2 + 8, MOST_TRIED) if len(wide) > 1 else 1)
-        tried = base / parts
+        tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_TRIED) if others else 1))
         cost = np.zeros(tried.size)
-        for spacing, r in wide:
+        for spacing, r in others:
             # an atom beside the grid costs its distance times that of the atom which makes up for it
             away = np.abs(spacing / tried - np.round(spacing / tried))
             cost += r * spacing * tried * np.where(away > TIED, away, 0.0)
@@ -229,7 +226,8 @@ class Composer:
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
         step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
         # laws without spread, whose variance is rounding
-        return max(step, max(max(abs(s) for s in release.scale(FIRST_TAIL)[:2]) for release, _ in self._upper) / REFINED_POINTS)
+        step = max(step, max(max(abs(s) for s in release.scale(FIRST_TAIL)[:2]) for release, _ in self._upper) / REFINED_POINTS)
+        return self._fitted(step)
 
     def _anchor(self, release: Release, step: float) -> float:
         """Where the release's grid starts: at its heaviest losses, or a spacing below where these would lie below the grid.
@@ -240,7 +238,7 @@ class Composer:
         if hint is None:
             return 0.0
         anchor, spacing = hint
-        if spacing >= step and TIED < spacing / step - round(spacing / step):
+        if release.on_lattice and spacing >= step and TIED < spacing / step - round(spacing / step):
             anchor -= spacing
         return anchor - step * round(anchor / step)
 
@@ -298,7 +296,7 @@ class Composer:
         log_tail = self._tail(eps)
         found: tuple[float, float] | None = None
         while True:
-            step = self._step(self._finer)
+            step = math.ldexp(self._first_step, -self._finer)
             product = self._product(step, log_tail, -1)
             high, slope = product.log_delta(eps)
             if product.log_rest > high - 25 and log_tail > -1e6:
@@ -332,7 +330,7 @@ class Composer:
         if self._lattice is not None:
             return False
         spreads = [math.sqrt(release.scale(FIRST_TAIL)[3]) for release, _ in self._upper]
-        return any(self._step(0) > 4 * spread > 0 for spread in spreads)
+        return any(self._first_step > 4 * spread > 0 for spread in spreads)
 
     @cached_property
     def _spread(self) -> float:
