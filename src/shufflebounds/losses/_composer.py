@@ -238,7 +238,7 @@ class Composer:
         if hint is None:
             return 0.0
         anchor, spacing = hint
-        if release.on_lattice and spacing >= step and TIED < spacing / step - round(spacing / step):
+        if release.on_lattice and spacing >= step and spacing / step - round(spacing / step) > TIED:
             anchor -= spacing
         return anchor - step * round(anchor / step)
 

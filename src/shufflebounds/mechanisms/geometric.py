@@ -217,8 +217,9 @@ class GeometricMechanism(AdditiveNoise):
     def _one_pair(self) -> bool:  # type: ignore[override]
         return self.bound is None or self.sensitivity == 1
 
-    def _lattice(self) -> tuple[float, float]:
-        return self.eps, 2 * self._rate
+    def _lattice(self) -> tuple[float, float] | None:
+        # with the bound 1 there are the two ends only
+        return None if self.bound == 1 else (self.eps, 2 * self._rate)
 
     def _listed(self) -> Listed | None:
         rate = self._rate
