@@ -216,7 +216,9 @@ def test_rappor_by_enumeration():
         assert upper - lower < 1e-9
 
 
-@pytest.mark.parametrize("one", [GeometricMechanism(0.1), GeometricMechanism(1.0, 10), Rappor(0.25), RandomizedResponse(0.3)], ids=str)
+@pytest.mark.parametrize(
+    "one", [GeometricMechanism(0.1), GeometricMechanism(1.0, 10), Rappor(0.25), RandomizedResponse(0.3)], ids=str
+)
 def test_losses_on_a_lattice_are_exact(one):
     many = one.self_compose(100)
     for delta in (1e-6, 1e-20):

@@ -373,7 +373,8 @@ class Composition(PrivacyProfile):
 
     Method. See :doc:`/composition`: losses on a grid, by connecting the dots above and merging outcomes below, tilted to eps
     and raised to their powers by FFT. Errors are relative to delta at any depth. Losses that share a lattice, such as those of
-    randomized response, are exact on it.
+    randomized response, are exact on it, and so are Gaussian releases by themselves. Where there are too many pure releases for
+    any grid, some 1e10, the Gaussian guarantees of each bound them from above, and a single one from below.
 
     References
     ----------
