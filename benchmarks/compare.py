@@ -14,6 +14,7 @@ import numpy as np
 import scipy.stats
 
 from shufflebounds import Tradeoff, tails
+from shufflebounds.mechanisms import LaplaceMechanism
 from shufflebounds.shuffle import BinomialNoise, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import hockey_stick
 
@@ -346,6 +347,22 @@ def compose():
                     f"dp-accounting, grid {grid:g}; our lower side is {gap:.1e} below",
                 )
             )
+    for grid in (1e-4, 1e-5):
+
+        def laplace(grid=grid):
+            one = privacy_loss_distribution.from_laplace_mechanism(10.0, value_discretization_interval=grid)
+            return one.self_compose(100).get_epsilon_for_delta(1e-6)
+
+        many = LaplaceMechanism(10.0).self_compose(100)
+        gap = 1 - many.epsilon(1e-6, bound="lower") / many.epsilon(1e-6)
+        rows.append(
+            row(
+                "100 x Laplace eps, scale 10, delta=1e-6",
+                lambda: LaplaceMechanism(10.0).self_compose(100).epsilon(1e-6),
+                laplace if privacy_loss_distribution else None,
+                f"dp-accounting, grid {grid:g}; our lower side is {gap:.1e} below",
+            )
+        )
     rows.append(row("100 x noise eps, N=1e9, delta=1e-6", lambda: BinomialNoise(10**9, 0.5).self_compose(100).epsilon(1e-6)))
     rows.append(row("100 x stronger clones, n=1e6 eps0=4", lambda: StrongerClones(10**6, 4.0).self_compose(100).epsilon(1e-6)))
     return rows

@@ -15,7 +15,7 @@ Method
                     randomness. A share of one outcome is exchanged for the balance sum p (1 - e^(g - l)) = 0, in which each
                     term is formed by expm1. Where the outcomes lie closer than the grid, what is too much above g is left to
                     the next point; where they lie farther apart, it is balanced by a share of the point below, the cheaper
-                    way. What cannot be balanced at the upper end is rounded down.
+                    way. What cannot be balanced at the upper end is rounded down, and so is a lowest loss just above a point.
 Error     law_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1: 2.3e3 losses, peak 2.3,
           rms 0.50
           merge: the balance at a point is off by rounding only, an error of its loss below 1e-13
@@ -30,8 +30,10 @@ import numpy as np
 cdef extern from *:
     """
     #define SEARCHED 64                     /* grid points below that may lend a share */
+    #define ROUNDED 0.015625                /* steps by which the lowest loss may be rounded down */
     """
     const int SEARCHED
+    const double ROUNDED
 
 from shufflebounds._core._special cimport c_log_add_exp, c_log_sub_exp
 
@@ -86,10 +88,11 @@ cdef void c_merge(
     const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, double *out
 ) noexcept nogil:
     """Masses on anchor + step k, k = first...; out is -inf. Checked by the caller: loss rises, no NaN, out is long enough."""
-    cdef Py_ssize_t i = 0, j, t, k = first, last
+    cdef Py_ssize_t i = 0, j, t, k = first, last, lowest
     cdef double rest = 1, g, balance, mass, c, f, ref, left, below
     while i < n and log_p[i] == -INFINITY:
         i += 1
+    lowest = i
     while i < n:
         t = <Py_ssize_t> ceil((loss[i] - anchor) / step)
         k = t if t > k else k
@@ -99,6 +102,11 @@ cdef void c_merge(
             k += 1
             g = anchor + step * k
         ref = log_p[i] + log(rest)
+        if i == lowest and rest == 1 and k - 1 >= first and loss[i] - (g - step) < ROUNDED * step:
+            # nothing lies below to balance it, and to lift it by a whole step costs more
+            out[k - 1 - first] = ref
+            i += 1
+            continue
         # nearer the point below than g, where only outcomes far apart can serve it: a share of a point below balances it
         if k - 1 >= first and loss[i] - (g - step) < 0.5 * step and (i + 1 == n or loss[i + 1] >= g):
             below = anchor + step * (k - 1)

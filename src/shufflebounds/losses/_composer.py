@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,6 +29,12 @@ REFINEMENTS, COARSER = 8, 6
 
 CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
 """A grid starts with at least so many points, and is refined to about so many."""
+
+MOST_TRIED = 2**14
+"""Steps tried, where several mechanisms have atoms that should lie on one grid."""
+
+TIED = 1e-9
+"""An atom so far from the grid, in steps, counts as on it."""
 
 
 class _Remembered:
@@ -60,6 +66,9 @@ class Release:
         The outcomes themselves.
     lattice : tuple of two floats, optional
         Anchor and spacing of a lattice near which the heaviest losses lie.
+    merged : callable, optional
+        Given anchor and step of a grid, its outcomes with those of a density merged into one around every grid point: what
+        bounds from below where atoms stand beside a density, and delta cannot tell them apart.
     """
 
     stick: Stick
@@ -67,6 +76,13 @@ class Release:
     pure: float = math.inf
     listed: Listed | None = None
     lattice: tuple[float, float] | None = None
+    merged: Callable[[float, float], Listed] | None = None
+
+    @property
+    def on_lattice(self) -> bool:
+        """Whether all atoms lie on one lattice."""
+        two = self.listed is not None and self.listed.loss.size <= 2
+        return two or self.merged is not None or (self.listed is not None and self.lattice is not None)
 
     @cached_property
     def _sticks(self) -> tuple[Stick, Stick]:
@@ -132,6 +148,8 @@ class Release:
         """Return the law on the grid, from above or from below."""
         if self.listed is not None:
             return self.listed.law(anchor, step, upper=upper)
+        if self.merged is not None and not upper:
+            return self.merged(anchor, step).law(anchor, step, upper=False)
         index = self._index(anchor, step, log_tail)
         if upper:
             return connect(index, anchor, step, *self._sticks)
@@ -172,6 +190,22 @@ class Composer:
         gaps = np.unique(np.concatenate([np.diff(one.loss) for one in listed if one is not None]))
         return _common_step(gaps)
 
+    def _fitted(self, step: float) -> float:
+        """At most the step, so that the losses of every mechanism whose atoms are known lie on a grid, or nearly."""
+        hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
+        if not hints:
+            return step
+        base = max(spacing for _, spacing, _ in hints)
+        others = [(spacing, r) for release, spacing, r in hints if spacing < base and release.on_lattice]
+        least = math.ceil(base / step * (1 - TIED))
+        tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_TRIED) if others else 1))
+        cost = np.zeros(tried.size)
+        for spacing, r in others:
+            # an atom beside the grid costs its distance times that of the atom which makes up for it
+            away = np.abs(spacing / tried - np.round(spacing / tried))
+            cost += r * spacing * tried * np.where(away > TIED, away, 0.0)
+        return float(tried[np.argmin(cost)])
+
     @cached_property
     def _first_step(self) -> float:
         if self._lattice is not None:
@@ -199,8 +233,20 @@ class Composer:
         # laws without spread, whose variance is rounding; those below may have more
         sides = self._upper if self._tight else [*self._upper, *(pair for side in self._lower for pair in side)]
         step = max(step, max(max(abs(s) for s in release.scale(FIRST_TAIL)[:2]) for release, _ in sides) / REFINED_POINTS)
-        wide = [s for s in spacings if s >= step]
-        return max(wide) / math.ceil(max(wide) / step) if wide else step
+        return self._fitted(step)
+
+    def _anchor(self, release: Release, step: float) -> float:
+        """Where the release's grid starts: at its heaviest losses, or a spacing below where these would lie below the grid.
+
+        A loss just above a grid point is cheap to move there from below, one just below it is not.
+        """
+        hint = self._hint(release)
+        if hint is None:
+            return 0.0
+        anchor, spacing = hint
+        if release.on_lattice and spacing >= step and spacing / step - round(spacing / step) > TIED:
+            anchor -= spacing
+        return anchor - step * round(anchor / step)
 
     @staticmethod
     def _hint(release: Release) -> tuple[float, float] | None:
@@ -217,9 +263,7 @@ class Composer:
             releases = self._upper if side < 0 else self._lower[side]
             laws = []
             for release, _ in releases:
-                hint = self._hint(release)
-                anchor = hint[0] if hint else 0.0
-                laws.append(release.law(anchor - step * round(anchor / step), step, log_tail, upper=side < 0))
+                laws.append(release.law(self._anchor(release, step), step, log_tail, upper=side < 0))
             self._products[key] = Product(laws, [r for _, r in releases], upper=side < 0)
         return self._products[key]
 
@@ -278,13 +322,21 @@ class Composer:
                     return found
             scale = max(eps, self._spread)
             met = gap <= max(slope * scale, 1.0) * self._rtol
-            room = self._finer < REFINEMENTS and math.ldexp(self._first_step, -self._finer) > 40 * self._spread / REFINED_POINTS
+            room = self._finer < REFINEMENTS and step > 40 * self._spread / REFINED_POINTS
             if met or self._final or not self._tight or self._lattice is not None or not room:
                 return found or (low, high)
             found = low, high
             self._finer += 1
             # the products of coarser grids are of no more use, but for the last
             self._products = {key: value for key, value in self._products.items() if key[0] == step}
+
+    @cached_property
+    def coarse(self) -> bool:
+        """Whether the first grid is far wider than what a single release spreads: its bounds say nothing then."""
+        if self._lattice is not None:
+            return False
+        spreads = [math.sqrt(release.scale(FIRST_TAIL)[3]) for release, _ in self._upper]
+        return any(self._first_step > 4 * spread > 0 for spread in spreads)
 
     @cached_property
     def _spread(self) -> float:

@@ -219,7 +219,11 @@ class Product:
     ) -> float:
         """Bound of the log tilted mass beyond the edge."""
         best = 0.0
-        for s in (half / deviation**2, 0.5 * half / deviation**2, 6 / deviation):
+        wide = half / deviation**2
+        # the last for a few far losses of little mass
+        for s in (wide, 0.5 * wide, 6 / deviation, 0.25 * wide, 3 / deviation, 1.5 / deviation):
+            if best <= OUTSIDE:
+                break
             bound = -sign * s * edge
             for (weight, place), r in zip(tilted, self.times):
                 power = sign * s * place

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
 from shufflebounds import _validate
+from shufflebounds.losses import Listed
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
 from shufflebounds.profile import FloatArray
 from shufflebounds.tradeoff import Tradeoff
@@ -18,6 +19,8 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["DiscreteGaussianMechanism"]
 
 _BELOW = 45.0       # nats below the largest term at which a sum is cut off; the rest is bounded by a geometric series
+_LISTED_DEPTH = 760.0     # composition lists the law down to e^-760 of its largest mass,
+_MOST_LISTED = 2**21      # but no further than so many outcomes on either side
 _LARGEST = 2.0**31  # thresholds up to here, times twice the sensitivity, are whole doubles
 
 
@@ -134,6 +137,19 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     def _lattice(self) -> tuple[float, float]:
         step = self.sensitivity / self.sigma**2
         return step * self.sensitivity / 2, step
+
+    def _listed(self) -> Listed:
+        s, d = self.sigma, float(self.sensitivity)
+        last = min(math.floor(s * math.sqrt(2 * _LISTED_DEPTH)), _MOST_LISTED)
+        total = self._log_total()
+        k = np.arange(-last, last + 1.0)
+        log_p = -0.5 * (k / s) ** 2 - total
+        # beyond the last outcome the law falls at least geometrically
+        beyond = last + 1.0
+        log_lost = math.log(2) - 0.5 * (beyond / s) ** 2 - math.log(-math.expm1(-(2 * beyond + 1) / (2 * s * s))) - total
+        loss = d * (2 * k + d) / (2 * s * s)
+        slack = UNIT * (16 + 6 * float(np.abs(log_p).max()))
+        return Listed(log_p, loss, -math.inf, log_lost * (1 - 8 * UNIT), slack, 6 * UNIT * float(np.abs(loss).max()))
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         out = orders * (self.sensitivity / self.sigma) ** 2 / 2

@@ -13,6 +13,7 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
 from shufflebounds import _validate
 from shufflebounds._core._special import mills_ratio
+from shufflebounds.losses import Release
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, beside, outward, product, ratio
 from shufflebounds.profile import FloatArray
 from shufflebounds.tradeoff import Tradeoff
@@ -195,6 +196,20 @@ class GaussianMechanism(AdditiveNoise):
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         value, error = _log_excess(self.sigma, self.sensitivity, np.minimum(eps, _LARGEST_EPS))
         return np.where(eps > _LARGEST_EPS, -np.inf, value - error), value + error
+
+    def _releases(self, times: int) -> tuple[Release, int]:
+        if times == 1:
+            return self._release(), 1
+        # along the line of the shifts the product is one release with sigma/sqrt(times), which is rounded both ways
+        sigma = self.sigma / math.sqrt(times)
+
+        def stick(eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+            below, above = (
+                _log_excess(sigma * (1 + side * 4 * UNIT), self.sensitivity, np.minimum(eps, _LARGEST_EPS)) for side in (1, -1)
+            )
+            return np.where(eps > _LARGEST_EPS, -np.inf, below[0] - below[1]), above[0] + above[1]
+
+        return Release(stick, stick), 1
 
     def _eps_scale(self) -> float:
         return max(1.0, self.mu**2)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds.losses import Listed
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
-from shufflebounds.profile import FloatArray
+from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
@@ -20,6 +21,7 @@ __all__ = ["GeometricMechanism"]
 
 _MAX_SENSITIVITY = 2**20
 _MAX_BOUND = 2**50
+_MOST_LISTED = 2**14     # of larger sensitivities composition is bounded from below by a single release
 
 
 @dataclass(frozen=True)
@@ -215,8 +217,48 @@ class GeometricMechanism(AdditiveNoise):
     def _one_pair(self) -> bool:  # type: ignore[override]
         return self.bound is None or self.sensitivity == 1
 
-    def _lattice(self) -> tuple[float, float]:
-        return self.eps, 2 * self._rate
+    def _lattice(self) -> tuple[float, float] | None:
+        # with the bound 1 there are the two ends only
+        return None if self.bound == 1 else (self.eps, 2 * self._rate)
+
+    def _listed(self) -> Listed | None:
+        rate = self._rate
+        if self.bound is None:
+            log_p = np.ascontiguousarray(self._classes()[0][::-1])
+            loss = rate * np.arange(-self.sensitivity, self.sensitivity + 1.0, 2.0)
+            slack = UNIT * (24 + 4 * float(np.abs(log_p).max()))
+            return Listed(log_p, loss, -math.inf, -math.inf, slack, 4 * UNIT * self.eps)
+        if self.sensitivity > 1:
+            # no single pair
+            return None
+        end, log_rest = -self.bound * rate, math.log(-math.expm1(-rate))
+        with np.errstate(divide="ignore"):
+            inner = float(np.log(-np.expm1(-(self.bound - 1) * rate)))
+        # k <= 0 and k > 0 between the ends, then the lower end of the other law and the upper end of the law itself
+        log_p = np.array([inner, inner - rate, log_rest + end + rate, end]) - math.log1p(math.exp(-rate))
+        loss = np.array([rate, -rate, log_rest + rate, -log_rest - rate])
+        order = np.argsort(loss, kind="stable")
+        order = order[log_p[order] > -np.inf]
+        slack = UNIT * (24 + 4 * float(np.abs(log_p[order]).max()))
+        blur = UNIT * (8 + 4 * float(np.abs(loss).max()))
+        return Listed(log_p[order], loss[order], end - math.log1p(math.exp(-rate)), -math.inf, slack, blur)
+
+    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+        if self._one_pair:
+            return (self,)
+        bound, s = self.bound or 0, self.sensitivity
+        if not s < min(bound, _MOST_LISTED):
+            return super()._single_pairs()
+        # the largest shift, one that neighbours realise: what only one law reaches, the lower end of the other, its kin, ...
+        rate, log_rest = self._rate, math.log(-math.expm1(-self._rate))
+        k = np.arange(1.0, s)
+        outer, end, inner = -(bound - s + 1) * rate, -bound * rate, math.log(-math.expm1(-(bound - s) * rate))
+        near = log_rest - (bound - s) * rate
+        log_p = np.array([outer, near, inner, *(log_rest - k * rate), inner - s * rate, end, -np.inf]) - math.log1p(math.exp(-rate))
+        log_q = log_p[::-1]
+        # listed masses count as exact: on the safe side
+        size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
+        return (DominatingPair.from_pmfs(log_p - UNIT * (16 + 4 * size), np.minimum(log_q + UNIT * (16 + 4 * size[::-1]), 0.0)),)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.bound is not None:

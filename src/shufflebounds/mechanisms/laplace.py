@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -11,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds.losses import Listed
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, beside, outward, phi, ratio
 from shufflebounds.profile import FloatArray
 from shufflebounds.shuffle.clones import StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["LaplaceMechanism"]
+
+_DEEPEST = 300.0        # losses so far below the budget have a mass of e^-150
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,31 @@ class LaplaceMechanism(AdditiveNoise):
         # the two atoms; the losses between them have a density
         budget = self._budget()[0]
         return budget, 2 * budget
+
+    def _merged(self) -> Callable[[float, float], Listed]:
+        return self._around
+
+    def _around(self, anchor: float, step: float) -> Listed:
+        """Return the two atoms and, for every grid point, what lies within half a step of it.
+
+        Losses l between the atoms, of masses 1/2 and e^-eps0/2 under P, have the densities e^((l - eps0)/2)/4 under P and
+        e^(-(l + eps0)/2)/4 under Q: the loss of an interval is exactly its middle.
+        """
+        budget = self._budget()[0]
+        high = math.nextafter(budget, 0.0)
+        # what lies lower may be left out: its mass is below e^-150
+        low = max(-high, high - _DEEPEST)
+        index = np.arange(math.floor((low - anchor) / step) - 1, math.ceil((high - anchor) / step) + 1)
+        inner = anchor + step * (index + 0.5)
+        edges = np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]])
+        left, right = edges[:-1], edges[1:]
+        log_p = np.log(-np.expm1((left - right) / 2)) + (right - budget) / 2
+        loss = (left + right) / 2
+        if low == -high:
+            log_p, loss = np.append(-budget, log_p), np.append(-budget, loss)
+        log_p, loss = np.append(log_p, 0.0) - math.log(2), np.append(loss, budget)
+        slack = UNIT * (32 + 4 * float(np.abs(log_p).max()))
+        return Listed(log_p, loss, -math.inf, -math.inf, slack, 4 * UNIT * budget)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         a, step, e0 = orders, orders - 1, self._budget()[0]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds.losses import Listed
 from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, beside, outward
 from shufflebounds.profile import FloatArray
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, StrongerClones
@@ -88,6 +89,11 @@ class RandomizedResponse(LocalRandomizer):
 
     def _lattice(self) -> tuple[float, float]:
         return self.eps, 2 * self.eps
+
+    def _listed(self) -> Listed:
+        top = -math.log1p(math.exp(-self.eps))
+        slack = UNIT * (16 + 2 * self.eps)
+        return Listed(np.array([top - self.eps, top]), np.array([-self.eps, self.eps]), -math.inf, -math.inf, slack, 0.0)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         step = orders - 1

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds.losses import Listed
 from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, listed_curve, outward
 from shufflebounds.profile import FloatArray
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
@@ -149,6 +150,13 @@ class Rappor(LocalRandomizer):
 
     def _lattice(self) -> tuple[float, float]:
         return 0.0, self._unit()
+
+    def _listed(self) -> Listed:
+        d, unit = self._differ, self._unit()
+        log_p = self._classes()[0]
+        # the chances are off by a few units, d times over
+        slack = UNIT * (64 * d + 8 * float(np.abs(log_p).max()))
+        return Listed(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, slack, 20 * UNIT * d * unit)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         return outward(np.asarray(renyi_divergence(*self._classes(), orders)), 1e-12, upper)

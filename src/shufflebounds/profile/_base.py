@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from shufflebounds.profile._pair import DominatingPair
 
 __all__ = ["Bound", "Composition", "FloatArray", "PrivacyProfile"]
+
+
+_LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
+"""Where the Gaussian curve is asked for its delta, and how far that may be off, relatively in log delta."""
 
 
 class PrivacyProfile(Numbers, Outputs):
@@ -324,10 +329,18 @@ class PrivacyProfile(Numbers, Outputs):
         """Return anchor and spacing of a lattice near which the heaviest losses lie."""
         return None
 
+    def _merged(self) -> Callable[[float, float], Listed] | None:
+        """Return what lists the outcomes of the one pair on a grid, a density merged around every point, if there is one."""
+        return None
+
     def _release(self) -> Release:
         """Return what composition needs: on the whole line of eps the larger of the two directions."""
         stick = self._log_delta
-        return Release(stick, stick, self._pure_epsilon(), self._listed(), self._lattice())
+        return Release(stick, stick, self._pure_epsilon(), self._listed(), self._lattice(), self._merged())
+
+    def _releases(self, times: int) -> tuple[Release, int]:
+        """Return what composes like that many releases: fewer where their product is known."""
+        return self._release(), times
 
     def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
         """Return profiles of single pairs that neighbours realise: what composes from below."""
@@ -360,7 +373,8 @@ class Composition(PrivacyProfile):
 
     Method. See :doc:`/composition`: losses on a grid, by connecting the dots above and merging outcomes below, tilted to eps
     and raised to their powers by FFT. Errors are relative to delta at any depth. Losses that share a lattice, such as those of
-    randomized response, are exact on it.
+    randomized response, are exact on it, and so are Gaussian releases by themselves. Where there are too many pure releases for
+    any grid, some 1e10, the Gaussian guarantees of each bound them from above, and a single one from below.
 
     References
     ----------
@@ -406,29 +420,38 @@ class Composition(PrivacyProfile):
         return type(self), (self.factors, self.rtol)
 
     @cached_property
+    def _above(self) -> tuple[tuple[Release, int], ...]:
+        return tuple(profile._releases(times) for profile, times in self.factors)
+
+    @cached_property
     def _composer(self) -> Composer:
-        above = [(profile._release(), times) for profile, times in self.factors]
+        above = self._above
         singles = [profile._single_pairs() for profile, _ in self.factors]
         matched = {len(pairs) for pairs in singles}
         count = 0 if 0 in matched else min(matched - {1}, default=1)
         below = []
         for i in range(count):
             side = []
-            for (profile, times), (release, _), pairs in zip(self.factors, above, singles):
+            for (profile, times), same, pairs in zip(self.factors, above, singles):
                 pair = pairs[i] if len(pairs) > 1 else pairs[0]
                 # the same object, so that both sides ask for its values once
-                side.append((release if pair is profile else pair._release(), times))
+                side.append(same if pair is profile else pair._releases(times))
             below.append(side)
         return Composer(above, below, self.rtol)
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if len(self.factors) == 1 and self.factors[0][1] == 1:
-            return self.factors[0][0]._log_delta(eps)
+        if len(self._above) == 1 and self._above[0][1] == 1:
+            return self._above[0][0].stick(eps)
         pure = self._pure_epsilon()
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        for i, e in enumerate(eps):
-            if e < pure:
-                lower[i], upper[i] = self._composer.bounds(float(e))
+        within = eps < pure
+        if pure < math.inf and self._composer.coarse and self._gaussian_rule <= _LARGEST_MU:
+            # more releases than the grid can hold: the Gaussian that dominates each of them composes in closed form
+            value = np.asarray(Tradeoff.gaussian(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK)))
+            upper[within] = np.minimum(value + _CURVE_SLACK * (1 + np.abs(value)), 0.0)[within]
+        else:
+            for i in np.flatnonzero(within):
+                lower[i], upper[i] = self._composer.bounds(float(eps[i]))
         # no release takes away what another leaked
         for profile, _ in self.factors:
             lower = np.maximum(lower, profile._log_delta(eps)[0])
@@ -452,12 +475,21 @@ class Composition(PrivacyProfile):
         step = max(self._sampling, least_step)
         return Samples(opposite._log_delta, opposite._pure_epsilon(), step), Samples(self._log_delta, self._pure_epsilon(), step)
 
+    def _eps_scale(self) -> float:
+        pure = self._pure_epsilon()
+        scale = math.fsum(times * profile._eps_scale() for profile, times in self.factors)
+        return max(scale, 1e-6 * pure) if pure < math.inf else scale
+
+    @cached_property
+    def _gaussian_rule(self) -> float:
+        """The mu of the composition by the root of the sum of squares, whatever the mechanisms: from above."""
+        parts = ((profile._gdp_mu(True), times) for profile, times in self.factors)
+        return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
+
     def _gdp_mu(self, upper: bool) -> float:
-        parts = [(profile._gdp_mu(upper), times) for profile, times in self.factors]
         if not upper:
-            return max(super()._gdp_mu(upper), *(mu for mu, _ in parts))
-        # Gaussian guarantees compose by the root of the sum of squares, whatever the mechanisms
-        rule = math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
+            return max(super()._gdp_mu(upper), *(profile._gdp_mu(upper) for profile, _ in self.factors))
+        rule = self._gaussian_rule
         return min(rule, super()._gdp_mu(upper)) if self._pure_epsilon() < math.inf else rule
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
