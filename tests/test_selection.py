@@ -360,3 +360,12 @@ def test_renyi_forms():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("noise", ["gumbel", "laplace", "exponential"])
+def test_scores_at_the_ends_of_their_range(noise):
+    assert selection_probs([5.0, 5.0], 700.0, sensitivity=1e-308, noise=noise) == pytest.approx([0.5, 0.5], rel=1e-15)
+    for scores in ([0.0, 1e300], [-1e308, 1e308]):
+        with pytest.raises(ValueError, match="times the noise scale apart: they must be within 1e"):
+            selection_probs(scores, 1.0, sensitivity=1e-300, noise=noise)
