@@ -369,3 +369,11 @@ def test_scores_at_the_ends_of_their_range(noise):
     for scores in ([0.0, 1e300], [-1e308, 1e308]):
         with pytest.raises(ValueError, match="times the noise scale apart: they must be within 1e"):
             selection_probs(scores, 1.0, sensitivity=1e-300, noise=noise)
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+@pytest.mark.parametrize("delta", [1e-300, 1e-6, 1 - 2.0**-53])
+def test_budgets_at_the_end_of_the_range(delta, numeric):
+    scales = svt_scales(700.0, delta, numeric=numeric)
+    # 2/threshold is what one run costs: no less noise than 700 calls for
+    assert 2 / 700 <= scales.threshold <= 2 / 700 * 1.126

@@ -85,9 +85,8 @@ def rdp_to_dp(
         best = int(np.argmin(values))
         return max(0.0, float(values[best])), float(a[best])
     with np.errstate(over="ignore"):
-        excess = np.clip((a - 1) * (rho - goal[1]), -_MOST, _MOST)
-        room = np.minimum((a - 1) * (0.5 * rho + 0.5 * goal[1]) * (2 * SLACK), _MOST)
-    logs = _sum_above([excess, room] + ([(a - 1) * np.log1p(-1 / a), -np.log(a)] if method == "cks" else []))
+        excess = np.clip((a - 1) * (rho - goal[1] + (rho + goal[1]) * SLACK), -_MOST, _MOST)
+    logs = _sum_above([excess] + ([(a - 1) * np.log1p(-1 / a), -np.log(a)] if method == "cks" else []))
     best = int(np.argmin(logs))
     return above(float(logs[best]), 1 + abs(float(logs[best]))), float(a[best])
 

@@ -16,6 +16,7 @@ from shufflebounds._core._special import log1mexp
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
 
 MAX_CUTOFF = 10**6
+MAX_RUN = 700.0         # budgets beyond it are not composed
 REACH = 800.0           # so many scales out, an exponential is below the least double
 _ROOT_512 = math.sqrt(512)
 _X, _W = np.polynomial.legendre.leggauss(20)
@@ -111,7 +112,7 @@ def svt_scales(
     else:
         threshold, answer = math.sqrt(32 * c * math.log(1 / delta)) / eps, None
     budgets = [2 / threshold] + ([1 / answer] if answer is not None else [])
-    if not _log_delta(budgets, c, eps) <= math.log(delta):
+    if max(budgets) > MAX_RUN or not _log_delta(budgets, c, eps) <= math.log(delta):
         raise ValueError(
             f"eps={eps:g} with cutoff={c} and delta={delta:g}: composition does not confirm the closed form there; "
             'use method="optimal"'
@@ -129,7 +130,7 @@ def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
     def private(run: float) -> bool:
         # the scales round by the time they are used
         run *= 1 + 1e-15
-        return _log_delta([run, run / 8] if numeric else [run], cutoff, eps) <= math.log(delta) * (1 + 1e-15)
+        return run <= MAX_RUN and _log_delta([run, run / 8] if numeric else [run], cutoff, eps) <= math.log(delta) * (1 + 1e-15)
 
     low = eps / (cutoff * (9 / 8 if numeric else 1.0)) * (1 - 1e-15)
     high = 2 * low

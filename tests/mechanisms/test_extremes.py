@@ -17,7 +17,8 @@ def no_warnings():
 
 
 @pytest.mark.parametrize("noise", [
-    RandomizedResponse(1e-300), RandomizedResponse(1.0, upper=1e300), LaplaceMechanism(1e300, 1e300), GaussianMechanism(1e300, 1e300)
+    RandomizedResponse(1e-300), RandomizedResponse(1.0, upper=1e300), LaplaceMechanism(1e300, 1e300),
+    GaussianMechanism(1e300, 1e300),
 ])
 def test_variances_beyond_the_largest_double(noise):
     assert noise.variance == math.inf

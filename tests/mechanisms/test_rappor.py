@@ -158,7 +158,9 @@ def test_bad_input(call, text):
 
 
 @pytest.mark.parametrize("hashes", [1, 3])
-@pytest.mark.parametrize(("f", "p", "q"), [(0.5, 0.75, 0.5), (1 - 2.0**-40, 0.75, 0.5), (1 - 2.0**-20, 1.0, 0.0), (2.0**-40, 1.0, 0.0)])
+@pytest.mark.parametrize(("f", "p", "q"), [
+    (0.5, 0.75, 0.5), (1 - 2.0**-40, 0.75, 0.5), (1 - 2.0**-20, 1.0, 0.0), (2.0**-40, 1.0, 0.0)
+])
 def test_renyi_divergence_of_close_and_far_reports(f, p, q, hashes):
     report = Rappor(f, p, q, hashes)
     with mp.workdps(exact.DIGITS):

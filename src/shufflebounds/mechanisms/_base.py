@@ -14,7 +14,18 @@ from shufflebounds.profile import FloatArray, PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["UNIT", "AdditiveNoise", "LocalRandomizer", "beside", "listed_curve", "mirrored_renyi", "outward", "phi", "product", "ratio"]
+__all__ = [
+    "UNIT",
+    "AdditiveNoise",
+    "LocalRandomizer",
+    "beside",
+    "listed_curve",
+    "mirrored_renyi",
+    "outward",
+    "phi",
+    "product",
+    "ratio",
+]
 
 UNIT = float(np.finfo(float).eps)
 
