@@ -377,3 +377,24 @@ def test_budgets_at_the_end_of_the_range(delta, numeric):
     scales = svt_scales(700.0, delta, numeric=numeric)
     # 2/threshold is what one run costs: no less noise than 700 calls for
     assert 2 / 700 <= scales.threshold <= 2 / 700 * 1.126
+
+
+@pytest.mark.parametrize("monotone", [math.nan, "no", None, 1])
+def test_monotone_is_true_or_false(monotone):
+    with pytest.raises(ValueError, match=r"monotone=.* must be True or False"):
+        selection_probs([0.0, 1.0], 1.0, monotone=monotone)
+
+
+@pytest.mark.parametrize("answer", [math.nan, -1.0, None, "x"])
+def test_divergences_that_are_none(answer):
+    with pytest.raises(ValueError, match=r"rdp_threshold\(2\)=.* must be a number >= 0, or inf"):
+        svt_rdp(2.0, lambda _: answer, lambda a: a, max_queries=3)
+
+
+def test_arguments_of_sparse_vector_of_another_kind():
+    with pytest.raises(ValueError, match=r"scales=1.0 must be SVTScales"):
+        svt_accuracy(1.0, 10, 0.1)
+    with pytest.raises(ValueError, match=r"rdp_query=3.0 must be a function"):
+        svt_rdp(2.0, lambda a: a, 3.0, max_queries=3)
+    with pytest.raises(ValueError, match=r"moment=nan must be"):
+        svt_rdp(2.0, lambda a: a, lambda a: a, log_moment=1.0, moment=math.nan)

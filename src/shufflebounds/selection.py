@@ -125,6 +125,8 @@ def selection_log_probs(
     eps = _validate.real("eps", eps, 0, 700, open_low=True)
     sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
     _validate.choice("noise", noise, _NOISES)
+    if not isinstance(monotone, bool | np.bool_):
+        raise ValueError(f"monotone={monotone!r} must be True or False")
     array = _validate.real_array("scores", scores)
     if array.ndim != 1:
         raise ValueError(f"scores has shape {array.shape}: it must be one-dimensional")
