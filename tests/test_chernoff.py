@@ -137,3 +137,11 @@ def test_privacy_losses_have_width_two_eps():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mean", [5e-324, 1e-310, 1e-300])
+def test_means_near_nothing(mean):
+    # one success among a thousand has chance n mean at most
+    value = tails.chernoff_logsf(1, 1000, mean)
+    assert math.log(1000) + math.log(mean) <= value < -600

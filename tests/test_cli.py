@@ -251,3 +251,31 @@ def test_every_mechanism_says_what_it_proves():
     for mechanism in MECHANISMS.values():
         assert mechanism.build.theorem
         assert mechanism.build.neighbours
+
+
+def test_help_is_plain_text(capsys):
+    for command in ("epsilon", "delta", "calibrate", "curve"):
+        for words in ((command, "--help"), (command, "geometric", "--help")):
+            code, out, _ = run(capsys, *words)
+            assert code == 0
+            assert not any(mark in out for mark in (":math:", ":class:", "`", "\\"))
+    assert "e^(-eps/Delta)" in out
+
+
+def test_messages_per_user_where_users_are_told(capsys):
+    words = ["calibrate", "clear-reports", "--bins", "100", "--eps", "1", "--delta", "1e-6"]
+    _, out, _ = run(capsys, *words)
+    assert "messages-per-user" not in out
+    code, out, _ = run(capsys, *words, "--users", "1000", "--json")
+    assert code == 0
+    # 4261 fakes among a thousand users
+    assert json.loads(out)["accuracy"]["messages_per_user"] == 5.261
+    code, _, err = run(capsys, *words, "--users", "0")
+    assert (code, err) == (2, "shufflebounds: error: argument --users: users=0 must be an integer in 1..2**53\n")
+
+
+def test_calibrated_noise_names_its_error(capsys):
+    _, out, _ = run(capsys, "calibrate", "laplace", "--eps", "1", "--delta", "0", "--json")
+    accuracy = json.loads(out)["accuracy"]
+    assert accuracy["standard_error"] == pytest.approx(math.sqrt(2), rel=1e-15)
+    assert accuracy["error_95"] == pytest.approx(math.log(20), rel=1e-14)

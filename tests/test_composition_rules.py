@@ -395,3 +395,14 @@ def test_public_names():
     assert set(composition.__all__) == {
         "Guarantee", "compose_dp", "composition_delta", "composition_log_delta", "group_privacy", "rdp_to_dp", "zcdp_to_dp",
     }
+
+
+@pytest.mark.filterwarnings("error")
+def test_conversions_at_the_ends_of_their_ranges():
+    # (rho, xi) = (0, 0) is perfect privacy: the answer at the best order is 0
+    assert zcdp_to_dp(0.0, delta=1e-300)[0] < 1e-290
+    assert zcdp_to_dp(0.0, delta=5e-324)[0] < 1e-290
+    for rho in (1e-300, 1.0, 1e6):
+        assert 0 < zcdp_to_dp(rho, eps=1e300)[0] < 1e-300
+    assert rdp_to_dp(1e300, 1e300, eps=1.0)[0] == 1.0
+    assert 0 < rdp_to_dp(1e300, 1.0, eps=1e300)[0] < 1e-300

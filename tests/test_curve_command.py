@@ -102,3 +102,11 @@ def test_a_missing_matplotlib_names_the_extra(capsys, tmp_path, monkeypatch):
     code, _, err = run(capsys, *NOISE, "--out", str(tmp_path / "c.png"))
     assert code == 2
     assert "shufflebounds[plot]" in err
+
+
+@pytest.mark.parametrize("mechanism", ["geometric", "randomized-response"])
+def test_a_budget_of_the_mechanism_itself(capsys, tmp_path, mechanism):
+    out = tmp_path / "curve.json"
+    code, _, err = run(capsys, mechanism, "--budget", "1", "--out", str(out), "--points", "12")
+    assert (code, err) == (0, "")
+    assert json.loads(out.read_text())["parameters"]["budget"] == 1

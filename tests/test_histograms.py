@@ -62,6 +62,7 @@ def scanned(d, eps, delta, rmse, last):
     return best
 
 
+@example(2693976, 1.875, 1e-3, 1.0)
 @given(st.integers(2, 10**9), st.floats(0.02, 5), st.sampled_from([0.0, 1e-12, 1e-6, 1e-3, 0.3]), st.floats(0, 100))
 @example(2693976, 1.875, 1e-3, 1.0)
 def test_maximum_over_integers(d, eps, delta, rmse):
@@ -128,3 +129,9 @@ def test_what_is_known_about_its_size():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_entries_near_the_largest_double():
+    assert project_simplex([1e300, -1e300], 1e300).tolist() == [1e300, 0.0]
+    with pytest.raises(ValueError, match=r"r holds 1e\+308"):
+        project_simplex([1e308, -1e308], 1.0)

@@ -360,3 +360,41 @@ def test_renyi_forms():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("noise", ["gumbel", "laplace", "exponential"])
+def test_scores_at_the_ends_of_their_range(noise):
+    assert selection_probs([5.0, 5.0], 700.0, sensitivity=1e-308, noise=noise) == pytest.approx([0.5, 0.5], rel=1e-15)
+    for scores in ([0.0, 1e300], [-1e308, 1e308]):
+        with pytest.raises(ValueError, match="times the noise scale apart: they must be within 1e"):
+            selection_probs(scores, 1.0, sensitivity=1e-300, noise=noise)
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+@pytest.mark.parametrize("delta", [1e-300, 1e-6, 1 - 2.0**-53])
+def test_budgets_at_the_end_of_the_range(delta, numeric):
+    scales = svt_scales(700.0, delta, numeric=numeric)
+    # 2/threshold is what one run costs: no less noise than 700 calls for
+    assert 2 / 700 <= scales.threshold <= 2 / 700 * 1.126
+
+
+@pytest.mark.parametrize("monotone", [math.nan, "no", None, 1])
+def test_monotone_is_true_or_false(monotone):
+    with pytest.raises(ValueError, match=r"monotone=.* must be True or False"):
+        selection_probs([0.0, 1.0], 1.0, monotone=monotone)
+
+
+@pytest.mark.parametrize("answer", [math.nan, -1.0, None, "x"])
+def test_divergences_that_are_none(answer):
+    with pytest.raises(ValueError, match=r"rdp_threshold\(2\)=.* must be a number >= 0, or inf"):
+        svt_rdp(2.0, lambda _: answer, lambda a: a, max_queries=3)
+
+
+def test_arguments_of_sparse_vector_of_another_kind():
+    with pytest.raises(ValueError, match=r"scales=1.0 must be SVTScales"):
+        svt_accuracy(1.0, 10, 0.1)
+    with pytest.raises(ValueError, match=r"rdp_query=3.0 must be a function"):
+        svt_rdp(2.0, lambda a: a, 3.0, max_queries=3)
+    with pytest.raises(ValueError, match=r"moment=nan must be"):
+        svt_rdp(2.0, lambda a: a, lambda a: a, log_moment=1.0, moment=math.nan)

@@ -94,7 +94,9 @@ def chernoff_logsf(
         elif method == "multiplicative":
             exponent = (x - m) ** 2 / (x + m)
         else:
-            apart = _deviance(x, m) + _deviance(count - x, count - m)
+            # a larger mean bounds the chance too, and quotients by it stay in range
+            m = np.where(m > 0, np.maximum(m, 1e-290), m)
+            apart = np.where(x > m, _deviance(x, m) + _deviance(count - x, count - m), 0.0)
             exponent = np.where(whole[beyond], -count * np.log(mu[beyond]), apart)
     out = np.where(values > trials, -np.inf, 0.0)
     out[beyond] = -exponent * _INWARD

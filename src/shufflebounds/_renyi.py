@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 SLACK = 16 * float(np.finfo(float).eps)
 """Roundoff of a few operations, outward."""
 
+_MOST = 1e300   # an exponent beyond it promises all or nothing; smaller ones add up without overflow
+
 
 def rdp_to_dp(
     orders: ArrayLike,
@@ -82,9 +84,9 @@ def rdp_to_dp(
         values = _sum_above(parts)
         best = int(np.argmin(values))
         return max(0.0, float(values[best])), float(a[best])
-    excess = (a - 1) * (rho - goal[1])
-    room = (a - 1) * (rho + goal[1]) * SLACK
-    logs = _sum_above([excess, room] + ([(a - 1) * np.log1p(-1 / a), -np.log(a)] if method == "cks" else []))
+    with np.errstate(over="ignore"):
+        excess = np.clip((a - 1) * (rho - goal[1] + (rho + goal[1]) * SLACK), -_MOST, _MOST)
+    logs = _sum_above([excess] + ([(a - 1) * np.log1p(-1 / a), -np.log(a)] if method == "cks" else []))
     best = int(np.argmin(logs))
     return above(float(logs[best]), 1 + abs(float(logs[best]))), float(a[best])
 
@@ -152,7 +154,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     while slope(high) < 0 and high < 1e300:
         low, high = high, 4 * high
     for _ in range(100):
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
     # 1 + x rounds: the divergence is taken at the order that is meant
     order = 1 + high

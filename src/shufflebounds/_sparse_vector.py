@@ -16,6 +16,7 @@ from shufflebounds._core._special import log1mexp
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
 
 MAX_CUTOFF = 10**6
+MAX_RUN = 700.0         # budgets beyond it are not composed
 REACH = 800.0           # so many scales out, an exponential is below the least double
 _ROOT_512 = math.sqrt(512)
 _X, _W = np.polynomial.legendre.leggauss(20)
@@ -111,7 +112,7 @@ def svt_scales(
     else:
         threshold, answer = math.sqrt(32 * c * math.log(1 / delta)) / eps, None
     budgets = [2 / threshold] + ([1 / answer] if answer is not None else [])
-    if not _log_delta(budgets, c, eps) <= math.log(delta):
+    if max(budgets) > MAX_RUN or not _log_delta(budgets, c, eps) <= math.log(delta):
         raise ValueError(
             f"eps={eps:g} with cutoff={c} and delta={delta:g}: composition does not confirm the closed form there; "
             'use method="optimal"'
@@ -129,7 +130,7 @@ def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
     def private(run: float) -> bool:
         # the scales round by the time they are used
         run *= 1 + 1e-15
-        return _log_delta([run, run / 8] if numeric else [run], cutoff, eps) <= math.log(delta) * (1 + 1e-15)
+        return run <= MAX_RUN and _log_delta([run, run / 8] if numeric else [run], cutoff, eps) <= math.log(delta) * (1 + 1e-15)
 
     low = eps / (cutoff * (9 / 8 if numeric else 1.0)) * (1 - 1e-15)
     high = 2 * low
@@ -193,6 +194,8 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     >>> [round(svt_accuracy(scales, 10, 0.05, method=m), 3) for m in ("exact", "union")]
     [23.734, 47.932]
     """
+    if not isinstance(scales, SVTScales):
+        raise ValueError(f"scales={scales!r} must be SVTScales, as svt_scales returns")
     for name, value in zip(("threshold", "query"), scales[:2], strict=True):
         _validate.real(f"scales.{name}", value, 0, 1e300, open_low=True)
     if scales.answer is not None:
@@ -338,27 +341,43 @@ def svt_rdp(
     a = _validate.real("order", order, 1, open_low=True)
     c = _validate.integer("cutoff", cutoff, 1)
     runs = c if resample else 1
+    threshold, query = _divergence("rdp_threshold", rdp_threshold), _divergence("rdp_query", rdp_query)
     bounds = []
     if max_queries is not None:
         k = _validate.integer("max_queries", max_queries, 1)
-        bounds.append(runs * rdp_threshold(a) + c * rdp_query(a) + _log_outputs(k, c) / (a - 1))
+        bounds.append(runs * threshold(a) + c * query(a) + _log_outputs(k, c) / (a - 1))
     if log_moment is not None:
         log_moment = _validate.real("log_moment", log_moment, 0)
-        if not moment > 1:
-            raise ValueError(f"moment={moment!r} must be > 1")
+        if moment != math.inf:
+            moment = _validate.real("moment", moment, 1, open_low=True)
         if c != 1:
             raise ValueError(f"cutoff={c} must be 1 where log_moment is given")
         if moment == math.inf:
-            bounds.append(rdp_threshold(a) + rdp_query(a) + log_moment / (a - 1))
+            bounds.append(threshold(a) + query(a) + log_moment / (a - 1))
         else:
             higher = 1 + (a - 1) * moment / (moment - 1)
-            bounds.append(rdp_threshold(higher * (1 + 1e-15)) + rdp_query(a) + log_moment / (moment * (a - 1)))
+            bounds.append(threshold(higher * (1 + 1e-15)) + query(a) + log_moment / (moment * (a - 1)))
     if not bounds:
-        pure = float(rdp_query(math.inf))
+        pure = query(math.inf)
         if not math.isfinite(pure):
             raise ValueError("rdp_query(inf) is not finite: give max_queries, or log_moment where cutoff is 1")
-        bounds.append(runs * rdp_threshold(a) + c * pure)
+        bounds.append(runs * threshold(a) + c * pure)
     return float(min(bounds)) * (1 + 1e-14)
+
+
+def _divergence(name: str, given: Callable[[float], float]) -> Callable[[float], float]:
+    """Return the function, its answers checked: numbers >= 0, or inf."""
+    if not callable(given):
+        raise ValueError(f"{name}={given!r} must be a function of the order")
+
+    def asked(order: float) -> float:
+        value = given(order)
+        try:
+            return math.inf if float(value) == math.inf else _validate.real(name, value, 0)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name}({order:g})={value!r} must be a number >= 0, or inf") from None
+
+    return asked
 
 
 def _log_outputs(k: int, c: int) -> float:

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from shufflebounds import _budgets_command, _curve_command, _published_command
 from shufflebounds._mechanism_options import MECHANISMS, WORDS, Mechanism
 from shufflebounds._validate import InfeasibleError
+from shufflebounds.mechanisms._base import AdditiveNoise
 from shufflebounds.profile import Bound, PrivacyProfile
 from shufflebounds.shuffle._accuracy import ErrorLaw
 
@@ -60,7 +61,8 @@ def _add_mechanisms(
     choices = command.add_subparsers(dest="mechanism", required=True, metavar="MECHANISM", parser_class=_Parser)
     for name in names:
         mechanism = MECHANISMS[name]
-        line = (inspect.getdoc(mechanism.build) or "").partition("\n")[0]
+        # % is argparse's own
+        line = _plain((inspect.getdoc(mechanism.build) or "").partition("\n")[0]).replace("%", "%%")
         sub = choices.add_parser(name, help=line, description=line)
         wanted = dict(mechanism.options) if parameters else _calibration_options(mechanism)
         for option, text in {**wanted, **extra}.items():
@@ -73,10 +75,30 @@ def _add_mechanisms(
                 default=default,
                 help=text + (f" (default {default})" if default is not None else ""),
             )
+        if not parameters and _needs_users(mechanism.build):
+            text = "number of users, to tell the messages per user (the privacy does not depend on it)"
+            sub.add_argument("--users", type=partial(_parse, "users"), help=text)
         sub.add_argument("--json", action="store_true", help="print JSON for tools")
         sub.add_argument("--explain", action="store_true", help="print the theorem and the neighbour relation")
         subs.append(sub)
     return subs
+
+
+_MARKUP = (
+    (r":class:`~?(?:[^`]*\.)?([^`.]*)`", r"\1"),
+    (r"\\varepsilon", "eps"),
+    (r"\\(Delta|sigma)", r"\1"),
+    (r"\^\{([^{}]*)\}", r"^(\1)"),
+    (r"\\frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1)/(\2)"),
+    (r":math:|`", ""),
+)
+
+
+def _plain(line: str) -> str:
+    """Return a line of a docstring without its markup."""
+    for pattern, text in _MARKUP:
+        line = re.sub(pattern, text, line)
+    return line
 
 
 def _calibration_options(mechanism: Mechanism) -> dict[str, str]:
@@ -131,15 +153,23 @@ def _parameters(profile: PrivacyProfile, mechanism: Mechanism | None = None) -> 
     }
 
 
-def _accuracy(profile: Any) -> dict[str, dict[str, float]]:
-    """Return the error that follows from the parameters of a protocol, and what it costs."""
-    if not isinstance(profile, ErrorLaw):
+def _accuracy(profile: Any, users: Any = None) -> dict[str, dict[str, float]]:
+    """Return the error that follows from the parameters of a protocol or a noise, and what it costs."""
+    if not isinstance(profile, ErrorLaw | AdditiveNoise):
         return {}
     told = {"standard_error": math.sqrt(profile.variance), "error_95": profile.error_quantile(0.05)}
     cost = getattr(profile, "messages_per_user", None)
-    if cost is not None and "users" not in inspect.signature(cost).parameters:
+    if cost is not None and not _needs_users(profile):
         told["messages_per_user"] = cost()
+    elif cost is not None and users is not None:
+        told["messages_per_user"] = cost(users)
     return {"accuracy": told}
+
+
+def _needs_users(protocol: Any) -> bool:
+    """Return whether the protocol's cost depends on a number of users that is no parameter of its own."""
+    cost = getattr(protocol, "messages_per_user", None)
+    return cost is not None and "users" in inspect.signature(cost).parameters
 
 
 def _report(
@@ -221,7 +251,7 @@ def _answer(arguments: argparse.Namespace) -> None:
         answers = {
             "delta": _both(lambda side: profile.delta(arguments.eps, bound=side)),
             "epsilon": _both(lambda side: profile.epsilon(arguments.delta, bound=side)),
-            **_accuracy(profile),
+            **_accuracy(profile, getattr(arguments, "users", None)),
         }
         asked = {f"target_{name}": value for name, value in asked.items()}
     else:
@@ -242,7 +272,7 @@ def _curve(arguments: argparse.Namespace) -> None:
     """Write one mechanism's curve into a file."""
     _curve_command.check_out(arguments.out, arguments.points)
     mechanism = MECHANISMS[arguments.mechanism]
-    profile = mechanism.build(**{name: getattr(arguments, name) for name in mechanism.options})
+    profile = mechanism.make({name: getattr(arguments, name) for name in mechanism.options})
     report = _report(arguments.mechanism, profile, {}, {})
     _curve_command.write(profile, arguments, report, _json)
     if arguments.json:

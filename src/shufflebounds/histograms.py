@@ -12,6 +12,7 @@ from shufflebounds import _validate
 __all__ = ["point_error_lower_bound", "project_simplex"]
 
 MAX_STEPS = 2**53
+_MOST = 1e300
 _SLACK = 64 * float(np.finfo(float).eps)
 
 
@@ -23,9 +24,9 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     Parameters
     ----------
     r : array_like of float, shape (d,)
-        Noisy counts.
+        Noisy counts, each at most 1e300 in size.
     total : float
-        The sum, >= 0.
+        The sum, in [0, 1e300].
 
     Returns
     -------
@@ -54,10 +55,10 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     >>> project_simplex([5.0, -1.0, 2.0, 0.5], 6.0).tolist()
     [4.5, 0.0, 1.5, 0.0]
     """
-    array = _validate.real_array("r", r)
+    array = _validate.real_array("r", r, -_MOST, _MOST)
     if array.ndim != 1:
         raise ValueError(f"r has shape {array.shape}: it must be one-dimensional")
-    total = _validate.real("total", total, 0)
+    total = _validate.real("total", total, 0, _MOST)
     if total == 0:
         return np.zeros_like(array)
     top = float(array.max())
@@ -129,7 +130,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
         gain = (cells - 1) * (kept - lost)
         # outward: the difference is charged with the roundoff of its terms, eps t among them
         gain -= (cells - 1) * (kept * (1 + eps * t) + lost) * _SLACK
-        return (t * (gain - 1) - 2 * error - _SLACK * (t * gain + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
+        return (t * (gain - 1) - 2 * error - _SLACK * (t * (gain + 1) + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
 
     low, high = 1, min(MAX_STEPS, 2 + math.ceil(math.log(cells) / (2 * eps)))
     while low < high:

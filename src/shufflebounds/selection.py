@@ -125,12 +125,17 @@ def selection_log_probs(
     eps = _validate.real("eps", eps, 0, 700, open_low=True)
     sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
     _validate.choice("noise", noise, _NOISES)
+    if not isinstance(monotone, bool | np.bool_):
+        raise ValueError(f"monotone={monotone!r} must be True or False")
     array = _validate.real_array("scores", scores)
     if array.ndim != 1:
         raise ValueError(f"scores has shape {array.shape}: it must be one-dimensional")
     rate = eps / (sensitivity * (1 if monotone else 2))
     # in units of the noise, falling from 0; scores that rounding makes equal are equal from here on
-    levels, where, counts = np.unique((array.max() - array) * rate, return_inverse=True, return_counts=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gaps = array.max() - array
+        gaps = np.where(gaps > 0, gaps * rate, 0.0)
+    levels, where, counts = np.unique(gaps, return_inverse=True, return_counts=True)
     y = 0.0 - levels
     if not y[-1] >= -MAX_GAP:
         raise ValueError(f"scores are {-y[-1]:g} times the noise scale apart: they must be within {MAX_GAP:g}")

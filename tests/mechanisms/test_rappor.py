@@ -155,3 +155,33 @@ def test_sides_and_monotone(f, p, share, hashes, asked, more):
 def test_bad_input(call, text):
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize("hashes", [1, 3])
+@pytest.mark.parametrize(("f", "p", "q"), [
+    (0.5, 0.75, 0.5), (1 - 2.0**-40, 0.75, 0.5), (1 - 2.0**-20, 1.0, 0.0), (2.0**-40, 1.0, 0.0)
+])
+def test_renyi_divergence_of_close_and_far_reports(f, p, q, hashes):
+    report = Rappor(f, p, q, hashes)
+    with mp.workdps(exact.DIGITS):
+        one, other = (mp.mpf(hit) * (1 - mp.mpf(f) / 2) + mp.mpf(miss) * f / 2 for hit, miss in ((p, q), (q, p)))
+        bits = ({1: one, 0: 1 - one}, {1: other, 0: 1 - other})
+        for order in (1.0, 1.5, 30.0):
+            power = mp.mpf(order)
+            value = mp.mpf(0)
+            for a, b in (bits, bits[::-1]):
+                if order == 1:
+                    value += mp.fsum(v * mp.log(v / b[y]) for y, v in a.items())
+                else:
+                    value += mp.log(mp.fsum(b[y] * (v / b[y]) ** power for y, v in a.items())) / (power - 1)
+            lower, upper = report.rdp(order, bound="lower"), report.rdp(order)
+            assert lower <= hashes * value <= upper
+            assert upper - lower < 3e-12 * upper
+
+
+def test_chances_near_nothing():
+    report = Rappor(1e-300, hashes=512)
+    assert report.eps_instantaneous == pytest.approx(1024 * math.log(2e300), rel=1e-14)
+    assert 1 - 1e-9 < report.delta(0.0, bound="lower") <= report.delta(0.0) <= 1
+    with pytest.raises(ValueError, match=r"f=1e-310 with p=1, q=0: every chance of a bit"):
+        Rappor(1e-310)

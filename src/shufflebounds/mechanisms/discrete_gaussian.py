@@ -107,7 +107,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         weight = np.exp(exponent - top)
         noise = UNIT * (6 * np.abs(exponent) + 6)
         size = UNIT * (j.size + 8)
-        below = float(weight @ (low * (1 - noise))) * (1 - size)
+        # far out, where the noise of a weight is beyond 1, the largest term alone is known
+        below = max(float(weight @ (low * (1 - noise))) * (1 - size), float(low[exponent.argmax()]))
         above = float(weight @ (high * (1 + noise))) * (1 + size)
         # beyond the last term the law falls at least geometrically; before the first, its mirror does
         after = float(weight[-1]) / -math.expm1(-(2 * float(j[-1]) + 1) / (2 * s * s))
@@ -195,7 +196,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         return out.reshape(shape)
 
     def _log_tail(self, t: float) -> float:
-        return math.log(2) + self._tail_sum(t + 1, None)[1]
+        # capped where the chance is far below the least double
+        return math.log(2) + self._tail_sum(min(t, 1e9 * max(1.0, self.sigma)) // 1 + 1, None)[1]
 
     def _near_quantile(self, log_prob: float) -> float:
         return -self.sigma * float(ndtri_exp(min(log_prob, -1e-300) - math.log(2)))

@@ -215,7 +215,10 @@ class GaussianMechanism(AdditiveNoise):
         return max(1.0, self.mu**2)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        return outward(orders * (self.mu * self.mu / 2), 4 * UNIT, upper)
+        with np.errstate(over="ignore"):
+            value = outward(orders * (self.mu * self.mu / 2), 4 * UNIT, upper)
+        # a finite divergence that no double holds
+        return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return Tradeoff.gaussian(beside(self.mu, upper))
@@ -226,7 +229,7 @@ class GaussianMechanism(AdditiveNoise):
     @property
     def variance(self) -> float:
         """Variance of the noise and of :meth:`estimate`, sigma**2."""
-        return self.sigma**2
+        return self.sigma * self.sigma
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[Any]:
         return np.asarray(rng.normal(scale=self.sigma, size=shape))

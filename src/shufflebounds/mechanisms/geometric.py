@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds.losses import Listed
-from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
+from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, mirrored_renyi, product
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
-from shufflebounds.tradeoff import Tradeoff, renyi_divergence
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["GeometricMechanism"]
 
@@ -263,8 +263,11 @@ class GeometricMechanism(AdditiveNoise):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.bound is not None:
             return np.full(orders.shape, np.inf)
-        error = UNIT * (64 + 16 * self.eps + self.sensitivity)
-        return outward(np.asarray(renyi_divergence(*self._classes(), orders)), error, upper)
+        # the classes of positive loss, k = 0 for all k <= 0
+        k = np.arange((self.sensitivity + 1) // 2, dtype=np.float64)
+        log_mass = self._classes()[0][: k.size]
+        error = UNIT * (16 + 8 * np.abs(log_mass))
+        return mirrored_renyi(log_mass, (self.sensitivity - 2 * k) * self._rate, orders, upper, error)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         if self.bound is not None:

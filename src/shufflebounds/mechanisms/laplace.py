@@ -190,7 +190,7 @@ class LaplaceMechanism(AdditiveNoise):
     @property
     def variance(self) -> float:
         """Variance of the noise and of :meth:`estimate`, 2 scale**2."""
-        return 2 * self.scale**2
+        return 2 * self.scale * self.scale
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[Any]:
         return np.asarray(rng.laplace(scale=self.scale, size=shape))

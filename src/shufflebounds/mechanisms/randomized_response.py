@@ -193,8 +193,9 @@ class RandomizedResponse(LocalRandomizer):
 
         That of the mean of n such users is 1/n of it.
         """
-        # e^-eps instead of 1/sinh^2, which overflows nowhere
-        return self.upper**2 * math.exp(-self.eps) / math.expm1(-self.eps) ** 2
+        # the square of m/(2 sinh(eps/2)), which overflows only where the variance does
+        root = self.upper * math.exp(-self.eps / 2) / -math.expm1(-self.eps)
+        return root * root
 
     def estimator_variance(self, values: ArrayLike) -> float:
         r"""Variance of :meth:`estimate` given the values of all users.

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds.losses import Listed
-from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, listed_curve, outward
+from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, listed_curve, mirrored_renyi
 from shufflebounds.profile import FloatArray
-from shufflebounds.tradeoff import Tradeoff, renyi_divergence
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Rappor"]
 
@@ -87,6 +87,8 @@ class Rappor(LocalRandomizer):
             raise ValueError(f"f=0 needs 0 < q and p < 1, got q={q:g}, p={p:g}: a sure bit tells everything")
         for name, value in {"f": f, "p": p, "q": q, "hashes": hashes}.items():
             object.__setattr__(self, name, value)
+        if min(self._chances()) < 1e-305:
+            raise ValueError(f"f={f:g} with p={p:g}, q={q:g}: every chance of a bit must be at least 1e-305")
         if self.bits is not None:
             object.__setattr__(self, "bits", _validate.integer("bits", self.bits, hashes + 1))
 
@@ -103,9 +105,10 @@ class Rappor(LocalRandomizer):
 
     def _unit(self) -> float:
         """Return the loss of one bit in each direction, ln(p* (1 - q*)/(q* (1 - p*)))."""
-        one, lost, other, rest = self._chances()
+        _, lost, other, _ = self._chances()
         gap = (1 - self.f) * (self.p - self.q)
-        return math.log1p(gap / other) + math.log1p(gap / lost) if min(other, lost) > gap else math.log(one / other * (rest / lost))
+        # where the quotient is large it may overflow
+        return sum(math.log1p(gap / base) if base > gap else math.log(base + gap) - math.log(base) for base in (other, lost))
 
     @property
     def eps_instantaneous(self) -> float:
@@ -124,10 +127,12 @@ class Rappor(LocalRandomizer):
 
     def _classes(self) -> tuple[FloatArray, FloatArray]:
         """Return the log masses of Z = 0..2d under a value and under its neighbour."""
-        one, _, _, rest = self._chances()
+        one, lost, other, rest = self._chances()
         d = self._differ
         k = np.arange(d + 1.0)
-        first, second = binom_logpmf(k, d, one), binom_logpmf(k, d, rest)
+        # from the smaller of the two chances, since the larger rounds near 1
+        first, second = (binom_logpmf(k, d, hit) if hit <= miss else binom_logpmf(d - k, d, miss)
+                         for hit, miss in ((one, lost), (rest, other)))
         # sums of positive terms
         log_p = np.array([np.logaddexp.reduce(first[max(0, z - d) : z + 1] + second[max(0, z - d) : z + 1][::-1])
                           for z in range(2 * d + 1)])
@@ -159,7 +164,10 @@ class Rappor(LocalRandomizer):
         return Listed(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, slack, 20 * UNIT * d * unit)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        return outward(np.asarray(renyi_divergence(*self._classes(), orders)), 1e-12, upper)
+        d = self._differ
+        log_mass = self._classes()[0][d + 1 :]
+        error = UNIT * (64 * d + 8 * np.abs(log_mass))
+        return mirrored_renyi(log_mass, np.arange(1.0, d + 1) * self._unit(), orders, upper, error)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return listed_curve(*self._classes(), upper)
