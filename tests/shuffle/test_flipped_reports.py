@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds.shuffle import ClearReports, FlippedReports
+from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _two_bins
 from tests.shuffle.laws import assert_encloses, coin, multiset, power, rational, references, stick, total
 
 
@@ -258,3 +258,22 @@ def test_bad_input(call, named):
 def test_the_view_must_be_named():
     with pytest.raises(TypeError, match="view"):
         FlippedReports(1, 0, 2, 0.1)
+
+
+@pytest.mark.parametrize(("first", "second"), [((0, 9), (0, 9)), ((3, 6), (9, 0)), ((0, 0), (5, 4))])
+@pytest.mark.parametrize("eps", [0.0, 0.3, 1.5])
+def test_bounds_without_a_law_enclose(first, second, eps):
+    """Large sums take these; small ones show them on the right side of the exact number."""
+    exact = _two_bins.log_delta(first, second, 0.2, eps)
+    lower, upper = _two_bins._without_law(first, second, 0.2, eps)
+    assert lower <= exact[1]
+    assert exact[0] <= upper
+
+
+@pytest.mark.parametrize(("users", "flip", "eps"), [(10**7, 0.1, 1.0), (10**8, 0.1, 0.01), (10**9, 0.01, 0.5)])
+def test_sums_of_many_users_are_answered(users, flip, eps):
+    sums = FlippedReports(users, 0, 4, flip, view="sums")
+    lower, upper = sums.log_delta(eps, bound="lower"), sums.log_delta(eps)
+    one_bin = ShuffledBits(users, flip, ones=0).log_delta(eps, bound="lower")
+    assert -math.inf < one_bin <= upper
+    assert -math.inf < lower <= upper < -100

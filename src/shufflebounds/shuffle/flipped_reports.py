@@ -179,7 +179,8 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
                 return _two_bins.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
             return _two_bins.maximum(deep, others + 1, self.bins == 2, 24)
-        tables = _two_bins.Bins(self.flip, eps, min(-60.0, near[1] - 45))
+        # where the first look was a coarse one, delta lies far below its upper side
+        tables = _two_bins.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
 
         def enclose(i: int, j: int, b: int, c: int) -> tuple[float, float]:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
