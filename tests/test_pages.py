@@ -1,0 +1,23 @@
+"""The tables that lead to a name lead to every public one."""
+
+from pathlib import Path
+
+import pytest
+
+import shufflebounds
+from shufflebounds import composition, histograms, interop, mechanisms, profile, selection, shuffle, tails, tradeoff
+from shufflebounds.shuffle import samples
+
+DOCS = Path(__file__).parents[1] / "docs"
+# types of arguments and results, found where their functions are
+RESULTS = {"Bound", "FloatArray", "Guarantee", "SVTScales", "SampleSize", "samples"}
+MODULES = [shufflebounds, tails, tradeoff, profile, shuffle, samples, mechanisms, composition, selection, histograms, interop]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+@pytest.mark.parametrize("page", ["choose.md", "api/index.md"])
+def test_every_public_name_stands_in_the_page(module, page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    names = [name for name in module.__all__ if name not in RESULTS and not name.startswith("__")]
+    assert names
+    assert [name for name in names if name not in text] == []
