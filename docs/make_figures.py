@@ -1,6 +1,6 @@
-"""Draw the figures of docs/figures.md, the papers' own plots with the exact curves in them, and that of docs/comparison.md.
+"""Draw the figures of docs/figures.md, the papers' own plots with the exact curves in them, and those of other pages.
 
-    python docs/make_figures.py            all figures, about a minute
+    python docs/make_figures.py            all figures, about two minutes
     python docs/make_figures.py bits noise     some of them
 
 Needs matplotlib. Every curve is computed here; nothing is read from the papers' pictures.
@@ -11,8 +11,10 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import figures_of_rules
 import matplotlib.pyplot as plt
 import numpy as np
+from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, PURPLE, SKY
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
@@ -32,20 +34,9 @@ from shufflebounds.tails import binom_logcdf, binom_logpmf, binom_logsf, poisson
 
 FOLDER = Path(__file__).parent / "_static" / "figures"
 
-# Okabe and Ito's colours: told apart without red and green
-BLUE, ORANGE, GREEN, PURPLE, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#666666"
-EXACT = {"color": BLUE, "lw": 2.2}
-PRINTED = {"color": ORANGE, "lw": 1.6, "ls": "--"}
 CHEU = {"color": GREEN, "lw": 1.6, "ls": "-."}
 PERFECT = {"color": GREY, "lw": 1.0, "ls": ":"}
 OTHER = {"color": PURPLE, "lw": 1.6, "ls": (0, (5, 1, 1, 1, 1, 1))}
-
-plt.switch_backend("agg")
-plt.rcParams.update({
-    "font.size": 9, "axes.titlesize": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
-    "grid.color": "#dddddd", "grid.linewidth": 0.5, "legend.frameon": False, "legend.fontsize": 8, "figure.facecolor": "white",
-    "svg.hashsalt": "shufflebounds", "savefig.bbox": "tight", "figure.dpi": 110,
-})
 
 ALPHA = np.linspace(0, 1, 401)
 
@@ -387,7 +378,8 @@ def comparison() -> plt.Figure:
 
 FIGURES: dict[str, Callable[[], plt.Figure]] = {
     "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot, "histogram": histogram, "budgets": budgets,
-    "comparison": comparison,
+    "comparison": comparison, "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff,
+    "mechanisms": figures_of_rules.mechanisms,
 }
 
 

@@ -14,6 +14,12 @@ SCRIPT = Path(__file__).parents[1] / "docs" / "make_figures.py"
 
 @pytest.fixture(scope="module")
 def script():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(SCRIPT.parent)
+        yield load()
+
+
+def load():
     spec = importlib.util.spec_from_file_location("make_figures", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -27,7 +33,7 @@ def test_a_figure_is_drawn(script, tmp_path, monkeypatch):
 
 
 def test_every_figure_stands_in_a_page(script):
-    page = "".join((SCRIPT.parent / name).read_text() for name in ("figures.md", "comparison.md"))
+    page = "".join((SCRIPT.parent / name).read_text() for name in ("figures.md", "comparison.md", "rules.md", "mechanisms.md"))
     for name in script.FIGURES:
         assert f"_static/figures/{name}.svg" in page
         assert (script.FOLDER / f"{name}.svg").exists()

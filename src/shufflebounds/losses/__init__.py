@@ -2,9 +2,9 @@
 
 One release is a law of losses. From above, the values of its hockey stick at the grid points are connected by straight lines
 (listed outcomes are split over two points, which is the same thing); from below, shares of neighbouring outcomes are merged
-until their loss is a grid point, and of a density beside atoms what lies about it. Both are of second order in the grid. The laws are tilted so that the composed mean lies at
-eps, folded on a window and raised to their powers by FFT; what rounding, the window and the unlisted tails may do is added
-above and taken off below.
+until their loss is a grid point, and of a density beside atoms what lies about it. Both are of second order in the grid. The
+laws are tilted so that the composed mean lies at eps, folded on a window and raised to their powers by FFT; what rounding, the
+window and the unlisted tails may do is added above and taken off below.
 """
 
 from shufflebounds.losses._composer import Composer, Release
