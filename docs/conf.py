@@ -95,19 +95,20 @@ def errata_tables(app):
     found = rows([])
     folder = Path(app.srcdir) / "_generated"
     folder.mkdir(exist_ok=True)
+    # words in the one column that wraps, so that the numbers stay in sight
     every = [
-        (f"`{row['bound']}`", row["reference"], f"{row['quantity']}: {row['setting']}", f"{row['printed']:.4g}",
-         f"{row['exact']:.4g}", f"{row['ratio']:.3g}", row["verdict"])
+        (f"`{row['bound']}` {row['reference']}; {row['quantity']}: {row['setting']}", row["verdict"],
+         f"{row['printed']:.3g}", f"{row['exact']:.3g}", f"{row['ratio']:.3g}")
         for row in found
     ]
-    header = ["bound", "printed in", "setting", "printed", "exact", "ratio", "verdict"]
+    header = ["bound, where it is printed, setting", "verdict", "printed", "exact", "ratio"]
     (folder / "errata-every.md").write_text(_markdown(header, every), encoding="utf-8")
     refuted = [
-        (f"`{row['bound']}`", row["counterexample"]["case"], f"{row['counterexample']['printed']:.4g}",
-         f"{row['counterexample']['truth']:.4g}", row["reason"])
+        (f"`{row['bound']}` {row['counterexample']['case']}: {row['reason']}", f"{row['counterexample']['printed']:.4g}",
+         f"{row['counterexample']['truth']:.4g}")
         for row in found if "counterexample" in row
     ]
-    (folder / "errata-false.md").write_text(_markdown(["bound", "case", "printed", "true", "why"], refuted), encoding="utf-8")
+    (folder / "errata-false.md").write_text(_markdown(["bound, case, and why", "printed", "true"], refuted), encoding="utf-8")
 
 
 def setup(app):

@@ -6,7 +6,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shufflebounds.histograms import point_error_lower_bound, project_simplex
@@ -63,6 +63,7 @@ def scanned(d, eps, delta, rmse, last):
 
 
 @given(st.integers(2, 10**9), st.floats(0.02, 5), st.sampled_from([0.0, 1e-12, 1e-6, 1e-3, 0.3]), st.floats(0, 100))
+@example(2693976, 1.875, 1e-3, 1.0)
 def test_maximum_over_integers(d, eps, delta, rmse):
     exact = scanned(d, eps, delta, rmse, 3 + math.ceil(math.log(d) / (2 * eps)))
     got = point_error_lower_bound(d, eps, delta, rmse)

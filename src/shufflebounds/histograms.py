@@ -129,7 +129,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
         gain = (cells - 1) * (kept - lost)
         # outward: the difference is charged with the roundoff of its terms, eps t among them
         gain -= (cells - 1) * (kept * (1 + eps * t) + lost) * _SLACK
-        return (t * (gain - 1) - 2 * error - _SLACK * (t + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
+        return (t * (gain - 1) - 2 * error - _SLACK * (t * gain + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
 
     low, high = 1, min(MAX_STEPS, 2 + math.ceil(math.log(cells) / (2 * eps)))
     while low < high:

@@ -329,15 +329,9 @@ class PrivacyProfile(Numbers, Outputs):
         stick = self._log_delta
         return Release(stick, stick, self._pure_epsilon(), self._listed(), self._lattice())
 
-
-def _single_pairs(profile: PrivacyProfile) -> tuple[PrivacyProfile, ...]:
-    """Return profiles of single pairs that neighbours realise: what composes from below."""
-    if profile._one_pair:
-        return (profile,)
-    try:
-        return profile.pairs()
-    except TypeError:
-        return ()
+    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+        """Return profiles of single pairs that neighbours realise: what composes from below."""
+        return (self,) if self._one_pair else self._listed_pairs()
 
 
 @dataclass(frozen=True)
@@ -414,7 +408,7 @@ class Composition(PrivacyProfile):
     @cached_property
     def _composer(self) -> Composer:
         above = [(profile._release(), times) for profile, times in self.factors]
-        singles = [_single_pairs(profile) for profile, _ in self.factors]
+        singles = [profile._single_pairs() for profile, _ in self.factors]
         matched = {len(pairs) for pairs in singles}
         count = 0 if 0 in matched else min(matched - {1}, default=1)
         below = []
@@ -473,7 +467,7 @@ class Composition(PrivacyProfile):
         # pairs add in the order given; of mechanisms that go both ways one alone is sure to take its better one every time
         sure, single = np.zeros(orders.size), np.zeros(orders.size)
         for profile, times, value in parts:
-            singles = _single_pairs(profile)
+            singles = profile._single_pairs()
             if singles == (profile,):
                 sure = sure + value
             else:

@@ -66,6 +66,9 @@ class DominatingPair(PrivacyProfile):
         # its own answers, not those of a list
         return ()
 
+    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+        return (self,)
+
     def _release(self) -> Release:
         return Release(self._log_delta, self.reverse()._log_delta, self._pure_epsilon(), self._listed(), self._lattice())
 

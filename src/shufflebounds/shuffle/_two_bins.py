@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import toeplitz
 
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._poisson_binomial import bits_window
+from shufflebounds._poisson_binomial import WideWindowError, bits_window
 from shufflebounds.profile import FloatArray
 from shufflebounds.shuffle._accuracy import UNIT
 from shufflebounds.shuffle._mixture import at_any_eps
@@ -20,6 +20,10 @@ MOST_CELLS = 2**21
 """Largest table of two sums that is filled, about."""
 
 MOST_VALUES = 2**20
+
+MOST_CALLS = 2**15
+"""Sums of one bin that are taken one by one, a kernel call each."""
+
 SMALL, SMALL_RTOL, RTOL = 32, 1e-9, 1e-2
 
 
@@ -72,9 +76,14 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
     held = counts > 0
     log_flip, log_keep = math.log(flip), math.log1p(-flip)
     ones, zeros = float(second[0]), float(second[1])
-    log_tail = -60.0
-    while True:
-        _, window, error = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=log_tail, most=MOST_VALUES)
+    lower, upper = _without_law(first, second, flip, eps)
+    # what is left out must not matter beside delta, which is lower at least
+    log_tail = min(-60.0, lower - 40 - eps) if lower > -math.inf else -60.0
+    while log_tail >= -1e6:
+        try:
+            _, window, error = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=log_tail, most=MOST_CALLS)
+        except WideWindowError:
+            return lower, upper
         stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
         log_p, log_q = np.logaddexp(log_keep + stay, log_flip + step), np.logaddexp(log_flip + stay, log_keep + step)
         slack = 2 * error + 4 * UNIT * (np.abs(log_p) + np.abs(log_q) + eps + 4)
@@ -82,14 +91,25 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
             lambda at: _sides(ones, zeros, flip, at), lambda at: _sides(zeros, ones, flip, at), eps - (log_p - log_q), slack
         )
         error += 1e-13 + 4 * UNIT * float(np.abs(log_p).max())
-        lower, upper = _log_sum(log_p + low) - error, _log_sum(log_p + high) + error
+        least, most = _log_sum(log_p + low) - error, _log_sum(log_p + high) + error
         # what the window leaves out counts whole above; below, its mass under the other law could be lost e^eps times
         outside = math.log(2) + log_tail
-        if outside < upper - 34 or log_tail < -5e5:
-            upper = float(np.logaddexp(upper, outside))
-            gone = outside + eps - lower
-            return (lower + math.log1p(-math.exp(gone)) if gone < -0.1 else -math.inf), min(0.0, upper)
-        log_tail = min(2 * log_tail, upper - 40 - eps) if upper > -math.inf else 2 * log_tail
+        if outside < most - 34 or log_tail < -5e5:
+            gone = outside + eps - least
+            least = least + math.log1p(-math.exp(gone)) if gone < -0.1 else -math.inf
+            return max(lower, least), min(upper, float(np.logaddexp(most, outside)))
+        log_tail = min(2 * log_tail, most - 40 - eps) if most > -math.inf else 2 * log_tail
+    return lower, upper
+
+
+def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> tuple[float, float]:
+    """Return bounds of log_delta that need no law: either bin alone from below, both at eps/2 (their deltas add) from above."""
+    lower, upper = -math.inf, -math.inf
+    for ones, zeros in (first, second):
+        alone, half = (_sides(float(ones), float(zeros), flip, np.array([at])) for at in (eps, eps / 2))
+        lower = max(lower, float(alone[0][0]))
+        upper = float(np.logaddexp(upper, half[1][0]))
+    return lower, min(0.0, upper + 1e-13)
 
 
 class Bins:

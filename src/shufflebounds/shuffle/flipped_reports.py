@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._poisson_binomial import WideWindowError
 from shufflebounds.profile import FloatArray, PrivacyProfile
 from shufflebounds.shuffle import _records, _two_bins
 from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._calibrate import smallest
-from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
+from shufflebounds.shuffle.bits import _local_epsilon
 from shufflebounds.shuffle.clear_reports import ClearReports
 
 __all__ = ["FlippedReports"]
@@ -66,8 +65,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
     **Sums, known fakes**: exact for the protocol, enclosed over all data by branch and bound on both numbers of ones, within
     1e-2, relatively, in delta (1e-9 up to 32 reports). (0, 0) is not the worst: with everyone else in the bin that the target
     leaves, both bins are at their worst (4.7 times the delta at n = 10**6, q = 4.26e-5, eps = 1). The search ends early
-    where a bin's sum has a deviation in the thousands, or log delta is below -540, and the sides say how far it came. Where
-    the sum has more than a million likely values, one bin alone bounds from below, and each bin with half of eps from above.
+    where a bin's sum has a deviation in the thousands, or log delta is below -540, and the sides say how far it came.
 
     **Sums, uniform fakes**: two bins and up to 128 reports as above. Otherwise the upper side is the lesser of that of known
     fakes and of :class:`ClearReports` (flipping is post-processing). The lower side is the two-bin law, exact for the target's
@@ -174,20 +172,15 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
 
     def _known_sums(self, others: int, eps: float) -> tuple[float, float]:
         """The sums among so many others, over all their bins: i zeros in the first bin and j ones in the second."""
-        try:
-            near = _two_bins.log_delta((0, others), (0, others), self.flip, eps)
-        except WideWindowError:
-            # too wide for a table: one bin alone below, and each of two bins with half of eps above
-            one = ShuffledBits(others + 1, self.flip)
-            low, high = one._log_delta(np.array([eps, eps / 2]))
-            return float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15)
-        if near[1] < -540:
-            # deeper than the tables go: the kernel, in the few places it would look at first
+        near = _two_bins.log_delta((0, others), (0, others), self.flip, eps)
+        if near[1] < -540 or others * self.flip > 1e9:
+            # deeper or wider than the tables go: the kernel, in the few places it would look at first
             def deep(i: int, j: int, b: int, c: int) -> tuple[float, float]:
                 return _two_bins.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
             return _two_bins.maximum(deep, others + 1, self.bins == 2, 24)
-        tables = _two_bins.Bins(self.flip, eps, min(-60.0, near[1] - 45))
+        # where the first look was a coarse one, delta lies far below its upper side
+        tables = _two_bins.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
 
         def enclose(i: int, j: int, b: int, c: int) -> tuple[float, float]:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
