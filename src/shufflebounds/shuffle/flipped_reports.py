@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._poisson_binomial import WideWindowError
 from shufflebounds.profile import FloatArray, PrivacyProfile
 from shufflebounds.shuffle import _records, _two_bins
 from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._calibrate import smallest
-from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
+from shufflebounds.shuffle.bits import _local_epsilon
 from shufflebounds.shuffle.clear_reports import ClearReports
 
 __all__ = ["FlippedReports"]
@@ -66,8 +65,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
     **Sums, known fakes**: exact for the protocol, enclosed over all data by branch and bound on both numbers of ones, within
     1e-2, relatively, in delta (1e-9 up to 32 reports). (0, 0) is not the worst: with everyone else in the bin that the target
     leaves, both bins are at their worst (4.7 times the delta at n = 10**6, q = 4.26e-5, eps = 1). The search ends early
-    where a bin's sum has a deviation in the thousands, or log delta is below -540, and the sides say how far it came. Where
-    the sum has more than a million likely values, one bin alone bounds from below, and each bin with half of eps from above.
+    where a bin's sum has a deviation in the thousands, or log delta is below -540, and the sides say how far it came.
 
     **Sums, uniform fakes**: two bins and up to 128 reports as above. Otherwise the upper side is the lesser of that of known
     fakes and of :class:`ClearReports` (flipping is post-processing). The lower side is the two-bin law, exact for the target's
@@ -184,8 +182,8 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
 
     def _known_sums_searched(self, others: int, eps: float) -> tuple[float, float]:
         near = _two_bins.log_delta((0, others), (0, others), self.flip, eps)
-        if near[1] < -540:
-            # deeper than the tables go: the kernel, in the few places it would look at first
+        if near[1] < -540 or others * self.flip > 1e9:
+            # deeper or wider than the tables go: the kernel, in the few places it would look at first
             def deep(i: int, j: int, b: int, c: int) -> tuple[float, float]:
                 return _two_bins.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
