@@ -128,10 +128,6 @@ def test_atoms_beside_densities_meet(scale, times, eps, more, delta):
     assert lower <= upper <= lower * (1 + 1e-4) + 1e-9
 
 
-def law(masses, low):
-    return {low + i: m for i, m in enumerate(masses)}
-
-
 def double_geometric(eps, sensitivity, bound, reach=None):
     q = mp.exp(-mp.mpf(eps) / sensitivity)
     last = bound or reach
@@ -244,6 +240,13 @@ def test_gaussian_releases_are_one(sigma, times):
         lower, upper = sides(many, eps)
         assert lower <= exact <= upper
         assert upper - lower < 1e-9
+
+
+def test_atoms_at_the_upper_end_stay_on_the_grid():
+    # the grid points of the narrower one are rounded: its atom must not fall to the point below
+    both = LaplaceMechanism(6.67514830863406).self_compose(57).compose(LaplaceMechanism(0.679382296551421).self_compose(24))
+    lower, upper = both.epsilon(3.78e-5, bound="lower"), both.epsilon(3.78e-5)
+    assert lower <= upper <= lower * (1 + 1e-6)
 
 
 def test_gaussian_among_others():

@@ -23,7 +23,7 @@ Cost      hull, law_stick, split, merge 140 ns an outcome each (merge 11 ns wher
 Source    the split is the connect-the-dots of Doroshenko et al. 2022, section 4; the merge is that of this library
 """
 
-from libc.math cimport INFINITY, ceil, exp, expm1, floor, log, log1p
+from libc.math cimport INFINITY, ceil, exp, expm1, fabs, floor, log, log1p
 
 import numpy as np
 
@@ -31,9 +31,11 @@ cdef extern from *:
     """
     #define SEARCHED 64                     /* grid points below that may lend a share */
     #define ROUNDED 0.015625                /* steps by which the lowest loss may be rounded down */
+    #define TIED 8.9e-16                    /* 4 units: how far, relatively, a grid point may round */
     """
     const int SEARCHED
     const double ROUNDED
+    const double TIED
 
 from shufflebounds._core._special cimport c_log_add_exp, c_log_sub_exp
 
@@ -147,8 +149,9 @@ cdef void c_merge(
                     balance = 0
             if balance < 0:
                 for t in range(i, n):
-                    k = <Py_ssize_t> floor((loss[t] - anchor) / step)
-                    if anchor + step * k > loss[t]:
+                    k = <Py_ssize_t> floor((loss[t] - anchor) / step + 0.5)
+                    # a loss on the grid stays there, whatever the rounding of its point
+                    if anchor + step * k > loss[t] + TIED * fabs(loss[t]):
                         k -= 1
                     k = k if k > first else first
                     c = log_p[t] + (log(rest) if t == i else 0)

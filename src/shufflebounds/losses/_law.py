@@ -99,7 +99,7 @@ class Listed:
         shape = _losses.split if upper else _losses.merge
         log_p = shape(self.log_p, loss, anchor, step, first, size)
         rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest
-        return Law(anchor, step, first, log_p, rest, self.slack, self.blur + snap + MERGED)
+        return Law(anchor, step, first, log_p, rest, self.slack, self.blur + 1.25 * snap + MERGED)
 
 
 def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:
