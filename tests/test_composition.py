@@ -328,3 +328,13 @@ def test_an_upper_side_without_spread_between_losses(trials, prob, times):
         assert exact <= Fraction(composed.delta(0.0))
     assert Fraction(composed.delta(0.0, bound="lower")) <= exact
     assert composed.delta(1.0, bound="lower") <= composed.delta(1.0)
+
+
+def test_an_answer_is_kept():
+    """The grid is refined between questions; what an eps was found with stays."""
+    many = DominatingPair.from_pmfs(logs([0.3, 0.3, 0.4]), logs([0.1, 0.5, 0.4])).self_compose(3)
+    many = many.compose(ShuffledBits(3, 0.25).pair(2), rtol=1e-9)
+    for delta in (0.3, 0.1, 1e-3):
+        eps, least = many.epsilon(delta), many.epsilon(delta, bound="lower")
+        many.log_delta(np.linspace(0, 3, 7))
+        assert many.delta(eps) <= delta <= many.delta(least, bound="lower") or least == 0

@@ -185,3 +185,8 @@ def test_chances_near_nothing():
     assert 1 - 1e-9 < report.delta(0.0, bound="lower") <= report.delta(0.0) <= 1
     with pytest.raises(ValueError, match=r"f=1e-310 with p=1, q=0: every chance of a bit"):
         Rappor(1e-310)
+
+
+def test_mu_where_a_chance_is_tiny():
+    mechanism = Rappor(0.5, p=1e-300)
+    assert 0 <= mechanism.gdp_mu(bound="lower") <= mechanism.gdp_mu() < 1.0

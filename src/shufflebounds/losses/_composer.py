@@ -27,6 +27,9 @@ MOST_KNOTS = 2**18
 REFINEMENTS, COARSER = 8, 6
 """How often the grid may be halved, and doubled where its transform would be too long."""
 
+REMEMBERED = 2**14
+"""Answers kept."""
+
 CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
 """A grid starts with at least so many points, and is refined to about so many."""
 
@@ -174,6 +177,7 @@ class Composer:
     ) -> None:
         self._upper, self._lower, self._rtol = upper, lower, rtol
         self._products: dict[tuple[float, float, int], Product] = {}
+        self._known: dict[float, tuple[float, float]] = {}
         self._finer = 0
         self._final = False
         self._count = sum(r for _, r in upper)
@@ -288,15 +292,22 @@ class Composer:
         return -max(0.0, eps - mean) ** 2 / (2 * var) if var > 0 else 0.0
 
     def bounds(self, eps: float) -> tuple[float, float]:
-        """Return a lower and an upper bound of the composed log hockey stick at eps."""
-        while True:
+        """Return a lower and an upper bound of the composed log hockey stick at eps; asked again, the same ones."""
+        while eps not in self._known:
             try:
-                return self._bounds(eps)
+                found = self._bounds(eps)
             except TooLongError:
                 if self._finer < -COARSER:
                     raise
                 self._finer -= 1
                 self._final = True
+                continue
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            # the grid is refined as questions come: an eps that was found by search must keep the delta it was found with
+            self._known[eps] = found
+            return found
+        return self._known[eps]
 
     def _bounds(self, eps: float) -> tuple[float, float]:
         log_tail = self._tail(eps)

@@ -123,9 +123,9 @@ def halves(forward: Samples, backward: Samples, *, upper: bool) -> tuple[Half, H
             return left, right
         # the chord from 1/E' to E, in E - 1; left and right begin at 1
         ahead, behind = math.expm1(min(left.right[0], 700.0)), -math.expm1(-right.right[0])
-        here = math.exp(left.beyond[0])
         there = behind + math.exp(right.beyond[0] - right.right[0])
-        chord = math.log((behind * here + ahead * there) / (ahead + behind)) + (-4 if upper else 4) * _UNIT
+        chord = float(np.logaddexp(math.log(behind) + left.beyond[0], math.log(ahead) + math.log(there)))
+        chord += -math.log(ahead + behind) + (-8 if upper else 8) * _UNIT * (1 + abs(math.log(ahead + behind)))
         if chord >= top:
             if not upper:
                 return left, right
