@@ -9,7 +9,7 @@ from shufflebounds import published
 
 __all__ = ["HEADER", "add_arguments", "cells", "explanation", "rows"]
 
-HEADER = ("bound", "reference", "setting", "printed", "exact", "ratio", "verdict")
+HEADER = ("bound", "verdict", "printed", "exact", "ratio", "setting", "reference")
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -57,10 +57,10 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
     """Return the row as it is printed, under :data:`HEADER`."""
     return (
         row["bound"],
-        row["reference"],
-        f"{row['quantity']}: {row['setting']}",
+        row["verdict"],
         f"{row['printed']:.6g}",
         f"{row['exact']:.6g}",
         f"{row['ratio']:.4g}",
-        row["verdict"],
+        f"{row['quantity']}: {row['setting']}",
+        row["reference"],
     )
