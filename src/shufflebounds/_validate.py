@@ -150,12 +150,17 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     return whole
 
 
-def whole_array(name: str, value: ArrayLike, low: int = -MAX_COUNT, high: int = MAX_COUNT) -> NDArray[np.int64]:
-    """Return value as a non-empty array of whole numbers in low..high (floats such as 1e6 are welcome), or raise ValueError."""
-    array = real_array(name, value, low, high)
+def _whole(name: str, array: NDArray[np.float64]) -> None:
+    """Raise ValueError unless every entry is a whole number."""
     odd = array[array != np.floor(array)]
     if odd.size:
         raise ValueError(f"{name} holds {shown(float(odd.flat[0]))}: every entry must be a whole number")
+
+
+def whole_array(name: str, value: ArrayLike, low: int = -MAX_COUNT, high: int = MAX_COUNT) -> NDArray[np.int64]:
+    """Return value as a non-empty array of whole numbers in low..high (floats such as 1e6 are welcome), or raise ValueError."""
+    array = real_array(name, value, low, high)
+    _whole(name, array)
     return array.astype(np.int64)
 
 
@@ -179,8 +184,8 @@ def labels(name: str, value: ArrayLike, count: int, size: int | None = None) -> 
         raise ValueError(f"{name} has shape {array.shape}: it must be one-dimensional and not empty, one bin an entry")
     if size is not None and array.size != size:
         raise ValueError(f"{name} has shape {array.shape}: it must be ({size},), one bin a user")
-    if array.dtype.kind == "f" and (array != np.floor(array)).any():
-        raise ValueError(f"{name} holds {shown(array[array != np.floor(array)][0])}: every entry must be a whole number")
+    if array.dtype.kind == "f":
+        _whole(name, array)
     low, high = array.min(), array.max()
     if low < 0 or high >= count:
         raise ValueError(f"{name} holds {low if low < 0 else high}: every entry must be a bin in 0..{count - 1}")
@@ -192,9 +197,7 @@ def counts(name: str, value: ArrayLike, high: int, bins: int) -> NDArray[np.floa
     array = real_array(name, value, 0, high)
     if array.shape != (bins,):
         raise ValueError(f"{name} has shape {array.shape}: it must be ({bins},), one count a bin")
-    odd = array[array != np.floor(array)]
-    if odd.size:
-        raise ValueError(f"{name} holds {shown(float(odd[0]))}: every entry must be a whole number")
+    _whole(name, array)
     return array
 
 
