@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from shufflebounds._poisson_binomial import poisson_binom_logsf, poisson_binom_window
+from shufflebounds.tails.poisson_binomial import poisson_binom_logsf, poisson_binom_window
 
 SIZES = (10**3, 10**4, 10**5, 10**6)
 

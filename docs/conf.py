@@ -6,7 +6,7 @@ from pathlib import Path
 from docutils.nodes import SkipNode, Text, literal_block
 from docutils.utils.math.latex2mathml import tex2mathml
 
-from shufflebounds._published_command import rows
+from shufflebounds.cli.published import rows
 
 project = "shufflebounds"
 author = "The shufflebounds developers"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds._mechanism_options import MECHANISMS
 from shufflebounds.cli import main
+from shufflebounds.cli.registry import MECHANISMS
 
 ROOT = Path(__file__).parents[1]
 

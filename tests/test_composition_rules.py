@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import composition
-from shufflebounds._budgets import BudgetSum
 from shufflebounds.composition import (
     compose_dp,
     composition_delta,
@@ -20,6 +19,7 @@ from shufflebounds.composition import (
     rdp_to_dp,
     zcdp_to_dp,
 )
+from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.profile import DominatingPair
 from tests.errors import reference
 

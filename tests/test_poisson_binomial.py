@@ -11,9 +11,9 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds import _poisson_binomial as module
 from shufflebounds._core._blocks import Lattice, convolve
-from shufflebounds._poisson_binomial import (
+from shufflebounds.tails import poisson_binomial as module
+from shufflebounds.tails.poisson_binomial import (
     _tails_with_error,
     _window_with_error,
     poisson_binom_logcdf,

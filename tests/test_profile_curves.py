@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
 from shufflebounds.profile._dual import curve, gdp_mu
 from shufflebounds.profile._least import least
-from shufflebounds.profile._renyi import renyi
-from shufflebounds.profile._samples import Samples
+from shufflebounds.profile.renyi import renyi
+from shufflebounds.profile.samples import Samples
 from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import renyi_divergence
 from tests.test_profile import laws, logs

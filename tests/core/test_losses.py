@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds._core import _losses
-from shufflebounds.losses import Law, Listed, Product
-from shufflebounds.losses._law import connect, envelope
+from shufflebounds.composing import Law, Listed, Product
+from shufflebounds.composing.law import connect, envelope
 from shufflebounds.shuffle import BinomialNoise
 
 mp = mpmath.mp.clone()

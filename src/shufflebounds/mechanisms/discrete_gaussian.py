@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
 from shufflebounds import _validate
-from shufflebounds.losses import Listed
+from shufflebounds.composing import Listed
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
 from shufflebounds.profile import FloatArray
 from shufflebounds.tradeoff import Tradeoff

@@ -13,7 +13,7 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
 from shufflebounds import _validate
 from shufflebounds._core._special import mills_ratio
-from shufflebounds.losses import Release
+from shufflebounds.composing import Release
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, beside, outward, product, ratio
 from shufflebounds.profile import FloatArray
 from shufflebounds.tradeoff import Tradeoff

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
-from shufflebounds.losses import Listed
+from shufflebounds.composing import Listed
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, mirrored_renyi, product
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
-from shufflebounds.losses import Listed
+from shufflebounds.composing import Listed
 from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, beside, outward, phi, ratio
 from shufflebounds.profile import FloatArray
 from shufflebounds.shuffle.clones import StrongerClones

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.losses import Listed
+from shufflebounds.composing import Listed
 from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, beside, outward
 from shufflebounds.profile import FloatArray
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, StrongerClones

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds.losses import Listed
+from shufflebounds.composing import Listed
 from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, listed_curve, mirrored_renyi
 from shufflebounds.profile import FloatArray
 from shufflebounds.tradeoff import Tradeoff

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._core._special import log1mexp
 from shufflebounds.profile._least import rounded
-from shufflebounds.profile._samples import Samples
+from shufflebounds.profile.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff._form import log_quantile
 

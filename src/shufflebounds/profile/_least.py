@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff._piecewise import Piecewise, prune
+from shufflebounds.tradeoff.piecewise import Piecewise, prune
 
 __all__ = ["least", "rounded"]
 

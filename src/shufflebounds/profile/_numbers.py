@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.profile._roots import solve
+from shufflebounds.profile.roots import solve
 
 __all__ = ["EXP_SLACK", "SIDES", "Bound", "FloatArray", "Numbers"]
 

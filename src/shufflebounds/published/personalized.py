@@ -14,10 +14,10 @@ from scipy.special import logsumexp, ndtr
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf
-from shufflebounds._poisson_binomial import poisson_binom_window
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
+from shufflebounds.tails.poisson_binomial import poisson_binom_window
 
 __all__ = [
     "liu2024_delta",

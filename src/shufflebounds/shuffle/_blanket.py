@@ -18,8 +18,8 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
-from shufflebounds._poisson_binomial import _window_with_error
 from shufflebounds.profile import FloatArray
+from shufflebounds.tails.poisson_binomial import _window_with_error
 
 __all__ = ["log_blanket_delta"]
 

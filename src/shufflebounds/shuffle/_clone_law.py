@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shufflebounds._core import _compound
-from shufflebounds._poisson_binomial import _window_with_error
 from shufflebounds.profile import FloatArray
+from shufflebounds.tails.poisson_binomial import _window_with_error
 
 __all__ = ["CloneLaw", "log_clone_delta", "log_estimate"]
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from shufflebounds.profile import Bound, FloatArray, PrivacyProfile
-from shufflebounds.profile._roots import solve
+from shufflebounds.profile.roots import solve
 from shufflebounds.shuffle._blanket import log_blanket_delta
 from shufflebounds.shuffle._clone_law import CloneLaw, log_clone_delta, log_estimate
 from shufflebounds.shuffle._decompositions import Family, RandomizedResponse, Terms

@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _bits
-from shufflebounds._poisson_binomial import bits_window
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
 from shufflebounds.profile._least import least
-from shufflebounds.profile._samples import Samples
+from shufflebounds.profile.samples import Samples
 from shufflebounds.shuffle import _all_data, _worst
 from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle._curve import curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+from shufflebounds.tails.poisson_binomial import bits_window
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["ShuffledBits"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from shufflebounds._core import _tradeoff
 from shufflebounds.tradeoff._form import UNIT, FloatArray, log1mexp
-from shufflebounds.tradeoff._piecewise import Piecewise
+from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["envelope"]
 

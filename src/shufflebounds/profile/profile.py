@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds.losses import Composer, Listed, Release
+from shufflebounds.composing import Composer, Listed, Release
 from shufflebounds.profile._dual import curve, gdp_mu
 from shufflebounds.profile._least import least
 from shufflebounds.profile._numbers import EXP_SLACK, SIDES, Bound, FloatArray, Numbers
 from shufflebounds.profile._outputs import Outputs
-from shufflebounds.profile._renyi import renyi
-from shufflebounds.profile._samples import Samples
+from shufflebounds.profile.renyi import renyi
+from shufflebounds.profile.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
 
 if TYPE_CHECKING:
-    from shufflebounds.profile._pair import DominatingPair
+    from shufflebounds.profile.pair import DominatingPair
 
 __all__ = ["Bound", "Composition", "FloatArray", "PrivacyProfile"]
 

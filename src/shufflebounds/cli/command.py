@@ -1,4 +1,4 @@
-"""The command ``shufflebounds``: eps, delta and calibration of shuffled protocols, with both sides of every number."""
+"""The sub-commands: arguments read, questions asked, answers printed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from shufflebounds import _budgets_command, _curve_command, _published_command
-from shufflebounds._mechanism_options import MECHANISMS, WORDS, Mechanism
 from shufflebounds._validate import InfeasibleError
+from shufflebounds.cli import curve, personalized, published
+from shufflebounds.cli.registry import MECHANISMS, WORDS, Mechanism
 from shufflebounds.mechanisms._base import AdditiveNoise
 from shufflebounds.profile import Bound, PrivacyProfile
 from shufflebounds.shuffle._accuracy import ErrorLaw
@@ -125,13 +125,13 @@ def _parser() -> argparse.ArgumentParser:
 
     curve_command = commands.add_parser("curve", help="the trade-off function or delta(eps), as a picture or a table")
     for sub in _add_mechanisms(curve_command, MECHANISMS, {}, parameters=True):
-        _curve_command.add_arguments(sub, partial(_parse, ""))
+        curve.add_arguments(sub, partial(_parse, ""))
 
     text = "eps of users who each have a local budget of their own"
-    _budgets_command.add_arguments(commands.add_parser("personalized", help=text, description=text), partial(_parse, ""))
+    personalized.add_arguments(commands.add_parser("personalized", help=text, description=text), partial(_parse, ""))
 
     text = "what the papers print beside the exact number, with a verdict on each"
-    _published_command.add_arguments(commands.add_parser("published", help=text, description=text))
+    published.add_arguments(commands.add_parser("published", help=text, description=text))
 
     table = commands.add_parser("deployments", help="eps of every deployment in a CSV file")
     table.add_argument("file", metavar="FILE.csv", help="columns: name, mechanism, its parameters, delta")
@@ -270,11 +270,11 @@ def _answer(arguments: argparse.Namespace) -> None:
 
 def _curve(arguments: argparse.Namespace) -> None:
     """Write one mechanism's curve into a file."""
-    _curve_command.check_out(arguments.out, arguments.points)
+    curve.check_out(arguments.out, arguments.points)
     mechanism = MECHANISMS[arguments.mechanism]
     profile = mechanism.make({name: getattr(arguments, name) for name in mechanism.options})
     report = _report(arguments.mechanism, profile, {}, {})
-    _curve_command.write(profile, arguments, report, _json)
+    curve.write(profile, arguments, report, _json)
     if arguments.json:
         print(_json({**report, "out": arguments.out}))
         return
@@ -343,14 +343,14 @@ def _deployments(arguments: argparse.Namespace) -> None:
 
 def _published(arguments: argparse.Namespace) -> None:
     """Print the table of printed bounds."""
-    rows = _published_command.rows(arguments.bound)
+    rows = published.rows(arguments.bound)
     if arguments.json:
         print(_json(rows))
         return
-    print(_table([_published_command.HEADER, *map(_published_command.cells, rows)]))
+    print(_table([published.HEADER, *map(published.cells, rows)]))
     if arguments.explain:
         for row in rows:
-            print(f"{row['bound']}: {_published_command.explanation(row)}")
+            print(f"{row['bound']}: {published.explanation(row)}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -376,7 +376,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         elif arguments.command == "published":
             _published(arguments)
         elif arguments.command == "personalized":
-            profile, asked, answers = _budgets_command.personalized(arguments)
+            profile, asked, answers = personalized.personalized(arguments)
             _print(_report("personalized-clones", profile, asked, answers, {}), arguments)
         else:
             _answer(arguments)

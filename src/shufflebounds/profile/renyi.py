@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds.profile._samples import Samples
+from shufflebounds.profile.samples import Samples
 
 __all__ = ["renyi"]
 

@@ -1,8 +1,4 @@
-"""Selection by noisy scores, and the sparse vector technique.
-
-Which candidate comes out, with what chance, and how far from the best it can be; which noise finds the queries above a threshold,
-how far its answers may be off, and what it costs.
-"""
+"""Selection by noisy scores: which candidate comes out, with what chance, and how far from the best it can be."""
 
 from __future__ import annotations
 
@@ -13,18 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._noisy_max import log_flip_and_permute, log_noisy_max
-from shufflebounds._sparse_vector import SVTScales, svt_accuracy, svt_rdp, svt_scales
+from shufflebounds.selection.noisy_max import log_flip_and_permute, log_noisy_max
 
-__all__ = [
-    "SVTScales",
-    "selection_error",
-    "selection_log_probs",
-    "selection_probs",
-    "svt_accuracy",
-    "svt_rdp",
-    "svt_scales",
-]
+__all__ = ["selection_error", "selection_log_probs", "selection_probs"]
 
 Floats = NDArray[np.float64]
 Noise = Literal["gumbel", "laplace", "exponential"]

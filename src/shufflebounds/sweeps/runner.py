@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
-from shufflebounds._sweep_batch import Array, Columns, Reply, run_batch
+from shufflebounds.sweeps.batch import Array, Columns, Reply, run_batch
 
 __all__ = ["SweepError", "SweepInterrupted", "sweep"]
 

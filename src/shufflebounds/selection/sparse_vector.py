@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._budgets import BudgetSum
 from shufflebounds._core._special import log1mexp
+from shufflebounds.composition.budgets import BudgetSum
 
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
 

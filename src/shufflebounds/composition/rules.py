@@ -1,8 +1,4 @@
-"""Rules of composition: what several guarantees give together, and how one kind of guarantee becomes another.
-
-Every number is an upper bound: what is returned holds. Only :func:`composition_delta` and :func:`composition_log_delta` have a
-lower side too, since there the exact value is known to lie between the two.
-"""
+"""Rules of composition: what several guarantees (eps, delta) give together, and groups."""
 
 from __future__ import annotations
 
@@ -13,21 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._budgets import BudgetSum
 from shufflebounds._core._special import log1mexp, log_add_exp
-from shufflebounds._renyi import SLACK, above, rdp_to_dp, zcdp_to_dp
-from shufflebounds.profile._base import Bound
-from shufflebounds.profile._roots import solve
+from shufflebounds.composition.budgets import BudgetSum
+from shufflebounds.composition.conversions import SLACK, above
+from shufflebounds.profile.profile import Bound
+from shufflebounds.profile.roots import solve
 
-__all__ = [
-    "Guarantee",
-    "compose_dp",
-    "composition_delta",
-    "composition_log_delta",
-    "group_privacy",
-    "rdp_to_dp",
-    "zcdp_to_dp",
-]
+__all__ = ["Guarantee", "compose_dp", "composition_delta", "composition_log_delta", "group_privacy"]
 
 Floats = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds.losses._law import FloatArray, Law, Listed, Stick, TooLongError, _grid, connect, envelope, reach
-from shufflebounds.losses._product import Product
+from shufflebounds.composing.law import FloatArray, Law, Listed, Stick, TooLongError, _grid, connect, envelope, reach
+from shufflebounds.composing.product import Product
 
 __all__ = ["Composer", "Release"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.fft
 
 from shufflebounds._core import _losses
-from shufflebounds.losses._law import UNIT, FloatArray, Law, TooLongError
+from shufflebounds.composing.law import UNIT, FloatArray, Law, TooLongError
 
 __all__ = ["MOST_POINTS", "Product", "TooLongError"]
 

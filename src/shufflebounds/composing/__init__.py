@@ -7,8 +7,8 @@ laws are tilted so that the composed mean lies at eps, folded on a window and ra
 window and the unlisted tails may do is added above and taken off below.
 """
 
-from shufflebounds.losses._composer import Composer, Release
-from shufflebounds.losses._law import Law, Listed
-from shufflebounds.losses._product import Product
+from shufflebounds.composing.composer import Composer, Release
+from shufflebounds.composing.law import Law, Listed
+from shufflebounds.composing.product import Product
 
 __all__ = ["Composer", "Law", "Listed", "Product", "Release"]

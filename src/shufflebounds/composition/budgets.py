@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
-from shufflebounds.losses._composer import Composer, Release, _common_step
-from shufflebounds.losses._law import Listed
+from shufflebounds.composing.composer import Composer, Release, _common_step
+from shufflebounds.composing.law import Listed
 
 __all__ = ["BudgetSum"]
 

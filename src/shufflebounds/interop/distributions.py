@@ -1,8 +1,4 @@
-r"""Profiles that come from other libraries.
-
-The other way, :meth:`PrivacyProfile.to_dp_accounting <shufflebounds.PrivacyProfile.to_dp_accounting>` and
-:meth:`PrivacyProfile.to_opendp <shufflebounds.PrivacyProfile.to_opendp>` give every profile of this library to them.
-"""
+"""Profiles made from the privacy loss distributions of dp-accounting."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
-from shufflebounds.profile._pair import _ListedPair
+from shufflebounds.profile.pair import _ListedPair
 
 __all__ = ["AccountingProfile", "from_dp_accounting"]
 

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds.tradeoff._answers import Answers
-from shufflebounds.tradeoff._closed import Gaussian, Laplace
 from shufflebounds.tradeoff._dual import envelope
 from shufflebounds.tradeoff._form import FloatArray
-from shufflebounds.tradeoff._piecewise import Piecewise
+from shufflebounds.tradeoff.closed import Gaussian, Laplace
+from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["Tradeoff"]
 

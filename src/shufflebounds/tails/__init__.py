@@ -6,10 +6,10 @@ their arguments once and raise ValueError. ``sf`` is Pr[X > k] in the exact laws
 ``bounded_difference_logsf``, are of Pr[S >= k].
 """
 
-from shufflebounds._chernoff import bounded_difference_logsf, chernoff_logsf
-from shufflebounds._compound_binomial import compound_binom_logcdf, compound_binom_logpmf, compound_binom_logsf
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
-from shufflebounds._poisson_binomial import (
+from shufflebounds.tails.closed import bounded_difference_logsf, chernoff_logsf
+from shufflebounds.tails.compound_binomial import compound_binom_logcdf, compound_binom_logpmf, compound_binom_logsf
+from shufflebounds.tails.poisson_binomial import (
     poisson_binom_logcdf,
     poisson_binom_logpmf,
     poisson_binom_logsf,

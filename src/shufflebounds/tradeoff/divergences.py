@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from shufflebounds import _validate
 from shufflebounds._core import _tradeoff
-from shufflebounds.tradeoff._piecewise import Piecewise, ordered
+from shufflebounds.tradeoff.piecewise import Piecewise, ordered
 
 __all__ = ["hockey_stick", "log_hockey_stick", "max_divergence", "renyi_divergence"]
 

@@ -1,0 +1,18 @@
+"""Rules of composition: what several guarantees give together, and how one kind of guarantee becomes another.
+
+Every number is an upper bound: what is returned holds. Only :func:`composition_delta` and :func:`composition_log_delta` have a
+lower side too, since there the exact value is known to lie between the two.
+"""
+
+from shufflebounds.composition.conversions import rdp_to_dp, zcdp_to_dp
+from shufflebounds.composition.rules import Guarantee, compose_dp, composition_delta, composition_log_delta, group_privacy
+
+__all__ = [
+    "Guarantee",
+    "compose_dp",
+    "composition_delta",
+    "composition_log_delta",
+    "group_privacy",
+    "rdp_to_dp",
+    "zcdp_to_dp",
+]
