@@ -38,6 +38,7 @@ cimport cython
 from libc.math cimport INFINITY, NAN, atanh, ceil, cosh, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sqrt
 
 from shufflebounds._core._binomial cimport c_binom_logcdf, c_binom_logpmf, c_binom_logsf, c_binom_tail_ratio
+from shufflebounds._core._contour cimport c_log_sign_contour
 from shufflebounds._core._special cimport c_deviance, c_log_add_exp
 
 cdef extern from *:
@@ -47,12 +48,20 @@ cdef extern from *:
     #define RANGE 300.0                     /* e^RANGE: how far b and the weights may move within a block */
     #define NEGLIGIBLE 1e-13                /* of the sum: what the window may leave out */
     #define TWO_53 9007199254740992.0
+    #define CLOSE 1e-11                     /* a gap of the contour, over 1 - log of the tilted mass, no sweep need mend */
+    #define FEW 1e3                         /* steps: a sweep as cheap as the contour */
+    #define SOME 1e5                        /* steps: a gap of 100 CLOSE will do */
+    #define MANY 1e6                        /* steps: any gap will do; a step with u >= 1/2 counts for 15 */
     """
     const double UNIT
     const int BLOCK
     const double RANGE
     const double NEGLIGIBLE
     const double TWO_53
+    const double CLOSE
+    const double FEW
+    const double SOME
+    const double MANY
 
 
 cdef struct Line:
@@ -173,7 +182,14 @@ cdef inline Line make_line(double u, double v) noexcept nogil:
 
 cdef void c_log_sign_excess(double n, double rate, double u, double v, double *lower, double *upper) noexcept nogil:
     cdef Line line = make_line(u, v)
-    cdef double tilt, decay, shrink, mean, sigma, width = 9, lo, hi, inside, outside, bound, error, tilted
+    cdef double tilt, decay, shrink, mean, sigma, width = 9, lo, hi, inside, outside, bound, error, tilted, steps
+    if v * n <= 2:
+        # a single minus ends it: E = v E[M 2^-M]
+        inside = log(v) + log(0.5 * n * rate) + (n - 1) * log1p(-0.5 * rate)
+        error = 8 * UNIT * (fabs(log(v)) + fabs(log(0.5 * n * rate)) + (1 - n) * log1p(-0.5 * rate) + 1)
+        lower[0] = inside - error
+        upper[0] = inside + error
+        return
     # any tilt l > 0 gives a bound; 1/sqrt(n rate) stands in where u vanishes
     tilt = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v))
     decay = line.rate
@@ -186,6 +202,11 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
     sigma = sqrt(mean * (1 - tilted))
     bound = n * log1p(shrink) - log(tilt) - 1
     bound += 1e-9 + 16 * UNIT * fabs(bound)
+    steps = fmin(n, 2 * width * sigma) * (1 if u < 0.5 else 15)
+    if steps > FEW and c_log_sign_contour(n, rate, u, v, lower, upper):
+        error = CLOSE * (1 - n * log1p(shrink))
+        if steps > MANY or upper[0] - lower[0] <= (error if steps <= SOME else 100 * error):
+            return
     while True:
         lo = fmax(1, floor(mean - width * sigma))
         hi = fmin(n, ceil(mean + width * sigma + width * width / 2))
