@@ -30,12 +30,14 @@ cdef extern from *:
     """
     #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BLOCK 16                        /* answers between two looks for signals */
-    #define CLOSE 2e-13                     /* of eps: how near the crossing an answer lies */
+    #define CLOSE 3e-13                     /* of eps: how near the crossing an answer lies */
+    #define DEAR 2e4                        /* the variance of the number of clones from where the sweep costs more than the contour */
     #define EXP_SLACK 8.881784197001252e-16 /* what delta() adds on the way back from the logarithm */
     """
     const double UNIT
     const int BLOCK
     const double CLOSE
+    const double DEAR
     const double EXP_SLACK
 
 
@@ -144,21 +146,42 @@ cdef inline double depth(double value) noexcept nogil:
     return sqrt(fmax(0, -value))
 
 
-cdef double solve_estimate(double target, double offset, double rise, double about, double low, double high, Pair *pair) noexcept nogil:
-    """The eps in low..high with estimate(eps) = target + offset + rise (eps - about), to 1e-13 of it."""
-    cdef double a, b = high, fa, fb, eps, value
+cdef struct Line:
+    double offset       # of the estimate: estimate(eps) - offset - rise (eps - about) stands for log delta
+    double rise
+    double about
+
+
+cdef inline double beyond(double eps, double goal, Line *line, Pair *pair) noexcept nogil:
+    """The depth of the corrected estimate, less the depth that is looked for."""
+    return depth(fmax(-1e300, estimate(eps, pair) - line.offset - line.rise * (eps - line.about))) - goal
+
+
+cdef double solve_estimate(double target, double start, Line *line, Pair *pair) noexcept nogil:
+    """An eps in 0..local at which the corrected estimate is target, to 1e-13 of it."""
+    cdef double goal = depth(target), a = 0, b = pair.local, fa, fb, eps, value
     cdef int i, stay = 0
-    # the difference is kept on the scale of depths
-    a = low
-    fa = depth(estimate(a, pair) - offset - rise * (a - about)) - depth(target)
+    if start > 0:
+        # two secant steps from a start that is nearly right
+        a, b = start, start * (1 + 1e-4)
+        fa, fb = beyond(a, goal, line, pair), beyond(b, goal, line, pair)
+        for i in range(4):
+            eps = b - fb * (b - a) / (fb - fa)
+            if not 0.5 * start < eps < fmin(2 * start, pair.local):
+                break
+            if fabs(eps - b) <= 1e-13 * eps or fabs(fb) <= 1e-14 * goal:
+                return eps
+            a, fa = b, fb
+            b, fb = eps, beyond(eps, goal, line, pair)
+        a, b = 0, pair.local
+    fa = beyond(a, goal, line, pair)
     if fa >= 0:
         return a
     if b == INFINITY:
-        b = fmax(2 * low, 0.05)
-        while depth(estimate(b, pair) - offset - rise * (b - about)) < depth(target) and b < 1e4:
+        b = 0.05
+        while beyond(b, goal, line, pair) < 0 and b < 1e4:
             b *= 2
-    fb = depth(fmax(-1e300, estimate(b, pair) - offset - rise * (b - about))) - depth(target)
-    fb = fmin(fb, 1e3 + 2 * depth(target))
+    fb = fmin(beyond(b, goal, line, pair), 1e3 + 2 * goal)
     if fb <= 0:
         return b
     for i in range(80):
@@ -166,7 +189,7 @@ cdef double solve_estimate(double target, double offset, double rise, double abo
         # a false position that stays on one side twice is cut in half (Illinois), or the bracket is
         if not a < eps < b or i % 8 == 7:
             eps = 0.5 * (a + b)
-        value = depth(fmax(-1e300, estimate(eps, pair) - offset - rise * (eps - about))) - depth(target)
+        value = beyond(eps, goal, line, pair)
         if value < 0:
             if stay == -1:
                 fb *= 0.5
@@ -177,9 +200,17 @@ cdef double solve_estimate(double target, double offset, double rise, double abo
                 fa *= 0.5
             stay = 1
             b, fb = eps, value
-        if b - a <= 1e-13 * b or fabs(value) <= 1e-13 * (1 + depth(target)):
+        # the estimate is off by more than that before it is corrected
+        if b - a <= 1e-13 * b or fabs(value) <= (1e-13 if line.about > 0 else 1e-3) * (1 + goal):
             break
     return eps
+
+
+cdef inline void correct(double eps, double value, Line *line, Pair *pair) noexcept nogil:
+    """Take in the value of log delta at eps."""
+    cdef double offset = estimate(eps, pair) - value
+    line.rise = (offset - line.offset) / (eps - line.about) if line.about > 0 and eps != line.about else 0
+    line.offset, line.about = offset, eps
 
 
 cdef inline double level(double delta, bint upper) noexcept nogil:
@@ -202,72 +233,69 @@ cdef double last_positive(Pair *pair) noexcept nogil:
     return eps
 
 
-cdef double near(double target, Pair *pair) noexcept nogil:
-    """An eps with centre(eps) = target, nearly, in 0..local."""
-    cdef double eps, offset = 0, rise = 0, last = 0, last_offset = 0, value, before
+cdef double near(double target, Line *line, Pair *pair) noexcept nogil:
+    """An eps with centre(eps) = target, nearly, in 0..local; line is left corrected by what was seen."""
+    cdef double value, before, eps = solve_estimate(target, 0, line, pair)
     cdef int i
-    eps = solve_estimate(target, 0, 0, 0, 0, pair.local, pair)
-    for i in range(6):
-        if eps >= pair.local:
+    for i in range(4):
+        if not 0 < eps < pair.local:
             break
         value = centre(eps, pair)
-        if value == -INFINITY or fabs(value - target) <= 1e-13 * (1 + fabs(target)):
+        if value == -INFINITY:
             break
-        offset = estimate(eps, pair) - value
-        if i > 0 and eps != last:
-            rise = (offset - last_offset) / (eps - last)
-        last, last_offset, before = eps, offset, eps
-        eps = solve_estimate(target, offset, rise, eps, 0, pair.local, pair)
-        if fabs(eps - before) <= 1e-12 * eps:
+        correct(eps, value, line, pair)
+        before = eps
+        eps = solve_estimate(target, eps, line, pair)
+        if fabs(eps - before) <= 1e-6 * eps:
             break
     return eps
 
 
 cdef double c_clone_epsilon(double users, double rate, double local, double delta, bint upper) noexcept nogil:
     cdef Pair pair = make_pair(users, rate, local)
-    cdef double target, eps, value, low = 0, high = local, slope, step, rest, push = 1, next_eps, margin, before
+    cdef Line line
+    cdef double target, eps, value, low = 0, high = local, slope, step, rest, push
     cdef int i
+    line.offset = line.rise = line.about = 0
     if delta == 0:
         return local if upper or local == INFINITY else last_positive(&pair)
     target = level(delta, upper)
-    # the value at 0, where the sweep is dear, only if the contour leaves it open
-    value = centre(0, &pair)
-    if value < target + 0.01 + 0.01 * fabs(target):
-        value = side(0, &pair, upper)
-        if value <= target:
-            return 0
-    eps = near(target, &pair)
+    # the value at 0, where the sweep is dear, only if the estimate leaves it open
+    if estimate(0, &pair) < target + 1 + 0.1 * fabs(target) and side(0, &pair, upper) <= target:
+        return 0
+    if users * rate * (1 - rate) > DEAR:
+        eps = near(target, &line, &pair)
+    else:
+        eps = solve_estimate(target, 0, &line, &pair)
+    push = 0.5 * CLOSE
     for i in range(200):
         if not low < eps < high:
             eps = 0.5 * (low + high) if high < INFINITY else 2 * low + 0.01
             if not low < eps < high:
                 break
         value = side(eps, &pair, upper)
-        margin = CLOSE * eps
         if (value <= target) if upper else (value < target):
             high = eps
         else:
             low = eps
-        if value == -INFINITY:
-            eps = 0.5 * (low + high)
-            continue
-        # a slope from the estimate; near the budget, where log delta has none, the bracket is cut
-        step = 1e-4 * fmin(eps, pair.local - eps)
-        slope = (estimate(eps + step, &pair) - estimate(eps - step, &pair)) / (2 * step) if step > 0 else 0
-        if not slope < 0:
-            eps = 0.5 * (low + high)
-            continue
-        rest = (value - target) / slope
-        # rest > 0: delta is below the target and eps beyond the crossing
-        if (0 <= rest <= 2 * margin) if upper else (0 <= -rest <= 2 * margin):
+        # rest: how far eps lies beyond the crossing, by the slope of the estimate
+        step = 1e-4 * fmin(eps, local - eps)
+        slope = (estimate(eps + step, &pair) - estimate(eps - step, &pair)) / (2 * step) - line.rise if step > 0 else 0
+        rest = (value - target) / slope if slope < 0 and value > -INFINITY else INFINITY
+        if 0 <= (rest if upper else -rest) <= fmax(CLOSE, 2 * push) * eps:
             break
-        before = eps
-        next_eps = eps - rest + (push * margin if upper else -push * margin)
-        if fabs(next_eps - before) <= 1e-11 * eps:
-            push *= 1.5
-        eps = next_eps
-        if i > 20:
+        if i > 20 or rest == INFINITY:
+            # no slope: the bracket is cut
             eps = 0.5 * (low + high)
+            continue
+        if fabs(rest) > 1e-7 * eps:
+            correct(eps, value, &line, &pair)
+            eps = solve_estimate(target, eps, &line, &pair)
+        else:
+            eps -= rest
+            # rounding may hold the side back: further out every time
+            push *= 1.5
+        eps *= 1 + (push if upper else -push)
     # high and low were evaluated, but for the ends of the range, where delta is 0 and above the target
     return high if upper else low
 
