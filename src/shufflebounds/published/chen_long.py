@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri_exp
 
 from shufflebounds import _validate
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import FloatArray
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from shufflebounds.tails import binom_logcdf, binom_logsf, poisson_binom_logcdf, poisson_binom_logsf

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import FloatArray
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle import ShuffledBits
 from shufflebounds.tails import poisson_binom_logcdf, poisson_binom_logpmf, poisson_binom_logsf

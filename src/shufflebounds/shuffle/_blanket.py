@@ -18,12 +18,11 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.tails.poisson_binomial import _window_with_error
 
 __all__ = ["log_blanket_delta"]
 
-UNIT = float(np.finfo(float).eps)
 MAX_CELLS = 2**19
 """Largest table of (m, s) that is summed: about ten thousand users of budget 1, 0.1 s."""
 

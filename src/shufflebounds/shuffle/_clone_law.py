@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shufflebounds._core import _compound
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.tails.poisson_binomial import _window_with_error
 
 __all__ = ["CloneLaw", "log_clone_delta", "log_estimate"]
 
-UNIT = float(np.finfo(float).eps)
 NEGLIGIBLE = -30.0      # log of the part of the sum that may stay outside the window
 LOG_TAIL = -50.0
 

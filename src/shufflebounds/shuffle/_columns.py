@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.bits import ShuffledBits
 
 MOST_ATOMS = 6000

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import FloatArray
 
 __all__ = ["Family", "Gaussian", "Laplace", "RandomizedResponse", "Terms"]
 

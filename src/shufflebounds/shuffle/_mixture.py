@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from shufflebounds._core._special import log1mexp
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import UNIT, FloatArray
 
-UNIT = float(np.finfo(float).eps)
 MOST_TERMS = 2**16
 """Windows of more terms are summed by blocks, whose ends bound what lies between."""
 

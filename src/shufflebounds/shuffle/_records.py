@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from shufflebounds.profile import FloatArray
-from shufflebounds.shuffle._accuracy import UNIT, _tail
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.shuffle._accuracy import _tail
 from shufflebounds.shuffle._clone_law import CloneLaw, log_clone_delta
 
 ENUMERATED = 24

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from shufflebounds.profile import Bound, FloatArray, PrivacyProfile
+from shufflebounds._types import Bound, FloatArray
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
 from shufflebounds.shuffle._blanket import log_blanket_delta
 from shufflebounds.shuffle._clone_law import CloneLaw, log_clone_delta, log_estimate

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import FloatArray
 
 RTOL = 0.99e-3
 """How far apart, relatively in delta, the sides may stay."""

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _bits
-from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile._least import least
 from shufflebounds.profile.samples import Samples
 from shufflebounds.shuffle import _all_data, _worst
-from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, bits_exceeded
+from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle._curve import curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.profile import FloatArray, PrivacyProfile
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import _records, _two_bins
-from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, bits_exceeded
+from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
 from shufflebounds.shuffle.clear_reports import ClearReports

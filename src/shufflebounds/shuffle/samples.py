@@ -10,8 +10,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
-from shufflebounds.profile import FloatArray
-from shufflebounds.shuffle._accuracy import UNIT
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.shuffle._mixture import enclose_sum
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 

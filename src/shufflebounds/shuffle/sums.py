@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.profile import FloatArray, PrivacyProfile
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import _columns, _sum_pair, _worst
-from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, log_chernoff, log_exceeded
+from shufflebounds.shuffle._accuracy import ErrorLaw, log_chernoff, log_exceeded
 from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
 from shufflebounds.tradeoff import Tradeoff
