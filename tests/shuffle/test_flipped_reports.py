@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _two_bins
-from tests.shuffle.laws import assert_encloses, coin, multiset, power, rational, references, stick, total
+from tests.oracles import assert_encloses, coin, multiset, power, rational, references, stick, total
 
 
 def record(held, bins, flip):

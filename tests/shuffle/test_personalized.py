@@ -15,7 +15,7 @@ from shufflebounds.shuffle import PersonalizedClones, _targets
 from shufflebounds.shuffle._blanket import log_blanket_delta
 from shufflebounds.shuffle._decompositions import least_log_ratio
 
-REFERENCE = json.loads((Path(__file__).parent.parent / "reference" / "clones-and-personalised.json").read_text())
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
 
 
 def budgets(params):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shufflebounds import published, shuffle
 
-REFERENCE = json.loads((Path(__file__).parent / "reference" / "clones-and-personalised.json").read_text())
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
 FORMS = {
     "eps_closed_fmt2021": published.clones_closed_form,
     "eps_closed_apple_code": published.clones_apple,

@@ -13,7 +13,7 @@ from shufflebounds import mechanisms, shuffle
 from shufflebounds.cli import main
 from shufflebounds.cli.registry import MECHANISMS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def run(capsys, *words):

@@ -14,7 +14,8 @@ from scipy.special import log_ndtr
 from shufflebounds import DominatingPair, PrivacyProfile
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, Clones, ShuffledBits, StrongerClones
-from tests.test_profile import laws, logs
+from tests.oracles import log_stick, logs
+from tests.strategies import laws
 
 EPS = (0.0, 0.1, 0.7, 1.5, 4.0)
 mp = mpmath.mp.clone()
@@ -67,14 +68,6 @@ def product(*pairs):
     return p, q
 
 
-def exact_log_delta(p, q, eps):
-    """log of the hockey stick of two laws given as fractions or floats."""
-    to_mpf = lambda x: mp.mpf(x.numerator) / x.denominator if isinstance(x, Fraction) else mp.mpf(x)  # noqa: E731
-    factor = mp.exp(mp.mpf(eps))
-    total = mp.fsum(max(mp.mpf(0), to_mpf(a) - factor * to_mpf(b)) for a, b in zip(p, q))
-    return float(mp.log(total)) if total > 0 else -math.inf
-
-
 def listed(pq):
     return DominatingPair.from_pmfs(logs(pq[0]), logs(pq[1]))
 
@@ -92,7 +85,7 @@ SMALL = math.log(1e-12)
 @settings(max_examples=40)
 @given(st.lists(laws(), min_size=1, max_size=3), st.integers(1, 2), st.sampled_from(EPS))
 def test_products_of_small_pairs(pairs, times, eps):
-    exact = exact_log_delta(*product(*(pairs * times)), eps)
+    exact = log_stick(*product(*(pairs * times)), eps)
     parts = [listed(pq).self_compose(times) for pq in pairs]
     both = parts[0].compose(*parts[1:])
     lower, upper = both.log_delta(eps, bound="lower"), both.log_delta(eps)
@@ -182,7 +175,7 @@ def test_small_binomial_noise_by_enumeration(prob, pair):
         many = one.pairs()[pair].self_compose(times)
         both = one.self_compose(times)
         for eps in EPS:
-            exact = exact_log_delta(*product(*[(p, q)] * times), eps)
+            exact = log_stick(*product(*[(p, q)] * times), eps)
             assert many.log_delta(eps, bound="lower") <= exact <= many.log_delta(eps) + 1e-13
             assert exact <= both.log_delta(eps) + 1e-13
             assert many.log_delta(eps) - exact < 1e-3

@@ -20,12 +20,13 @@ from shufflebounds.profile.renyi import renyi
 from shufflebounds.profile.samples import Samples
 from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import renyi_divergence
-from tests.test_profile import laws, logs
-from tests.tradeoff.test_curve import ALPHAS, at, binomial, convolved, hull, thresholds
+from tests.oracles import ALPHAS, at, convolved, hull, logs, thresholds
+from tests.oracles import binomial_masses as binomial
+from tests.strategies import laws
 
 GRID = np.linspace(0, 1, 401)
 VERTICES = [
-    entry for entry in json.loads((Path(__file__).parent / "reference" / "clones-and-personalised.json").read_text())
+    entry for entry in json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
     if entry["quantity"].startswith("tradeoff_vertex")
 ]  # fmt: skip
 

@@ -11,7 +11,7 @@ import pytest
 from shufflebounds import published
 from shufflebounds.shuffle import ClearReports, FlippedReports
 
-REFERENCE = json.loads((Path(__file__).parent / "reference" / "shuffled-bits.json").read_text())
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits.json").read_text())
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from shufflebounds.tails.poisson_binomial import (
     poisson_binom_window,
 )
 
-REFERENCE = json.loads((Path(__file__).parent / "reference" / "poisson-binomial.json").read_text())["values"]
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "poisson-binomial.json").read_text())["values"]
 FAMILIES = {
     "ramp": lambda i, n: (2 * i + 1) / (2 * n),
     "edge": lambda i, n: np.where(i % 2 == 0, 2.0**-10, 0.25),

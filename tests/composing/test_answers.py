@@ -12,8 +12,9 @@ from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, Random
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from shufflebounds.tradeoff import renyi_divergence
-from tests.test_composition import listed, product
-from tests.test_profile import laws, logs
+from tests.composing.test_composer import listed, product
+from tests.oracles import logs
+from tests.strategies import laws
 
 ALPHA = np.linspace(0, 1, 41)[1:-1]
 

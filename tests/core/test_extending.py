@@ -9,7 +9,7 @@ import pytest
 
 from shufflebounds import tails
 from shufflebounds._core import _binomial, _bits, _compound, _special
-from tests.extending import build
+from tests.core.extending import build
 
 compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
 

@@ -18,7 +18,7 @@ from shufflebounds.mechanisms import (
     Rappor,
 )
 from shufflebounds.profile import Composition, PrivacyProfile
-from tests.test_composition import gaussian_delta
+from tests.composing.test_composer import gaussian_delta
 
 mp = mpmath.mp.clone()
 mp.dps = 40

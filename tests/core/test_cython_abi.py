@@ -12,7 +12,7 @@ import pytest
 
 import shufflebounds._core
 
-FILE = Path(__file__).parent / "reference" / "cython_abi.json"
+FILE = Path(__file__).parents[1] / "reference" / "cython_abi.json"
 FROZEN = json.loads(FILE.read_text()) if FILE.exists() else {}
 
 

@@ -10,7 +10,7 @@ import pytest
 from shufflebounds import published
 from shufflebounds.selection import SVTScales, svt_scales
 from tests.errors import reference
-from tests.test_selection import failure_law
+from tests.selection.test_selection import failure_law
 
 SURVEY = {x["id"].removeprefix("survey/s4_"): x for x in reference("survey")}
 NAMES = [name for name in published.__all__ if name.startswith("das2022_")]
