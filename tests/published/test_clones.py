@@ -1,7 +1,10 @@
 """Closed forms against the reference values, their domains, and the bounds they stand above."""
 
+import doctest
+import inspect
 import json
 import math
+import pickle
 from pathlib import Path
 
 import pytest
@@ -64,3 +67,19 @@ def test_every_form_carries_its_verdict():
             assert form.reference
             assert form.__name__ == name
             assert "Parameters" in form.__doc__
+
+
+def test_every_example_runs_and_every_parameter_is_described():
+    finder, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    for bound in published.bounds():
+        test = finder.get_doctest(bound.__doc__, {}, bound.__name__, None, None)
+        assert len(test.examples) >= 2, bound
+        runner.run(test, clear_globs=False)
+        for name in inspect.signature(bound.formula).parameters:
+            assert f"\n{name} : " in bound.__doc__
+    assert runner.failures == 0
+
+
+def test_bounds_pickle_to_themselves():
+    for bound in published.bounds():
+        assert pickle.loads(pickle.dumps(bound)) is bound
