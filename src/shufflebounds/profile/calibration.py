@@ -34,7 +34,13 @@ def least_parameter(
 
 
 def least_count(
-    build: Callable[[int], PrivacyProfile], eps: float, delta: float, *, low: int = 0, high: int = MAX_COUNT, guess: int | None = None
+    build: Callable[[int], PrivacyProfile],
+    eps: float,
+    delta: float,
+    *,
+    low: int = 0,
+    high: int = MAX_COUNT,
+    guess: int | None = None,
 ) -> int | None:
     """Return the least whole parameter in low..high at which the target is met, from both ends; None where there is none."""
     count = least_int(lambda value: build(value).delta(eps) <= delta, low, high, guess)

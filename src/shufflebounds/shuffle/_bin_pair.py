@@ -11,7 +11,7 @@ from scipy.linalg import toeplitz
 
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.shuffle._mixture import at_any_eps
+from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.shuffle.bits import _sides
 from shufflebounds.tails.poisson_binomial import WideWindowError, bits_window
 

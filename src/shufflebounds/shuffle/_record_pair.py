@@ -8,7 +8,7 @@ import numpy as np
 
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.shuffle._accuracy import _tail
-from shufflebounds.shuffle._clone_law import CloneLaw, log_clone_delta
+from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 
 ENUMERATED = 24
 """Up to so many records of two bins the law is listed, for all data."""

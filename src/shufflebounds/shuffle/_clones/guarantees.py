@@ -15,9 +15,9 @@ import numpy as np
 from shufflebounds._types import Bound, FloatArray
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
-from shufflebounds.shuffle._blanket import log_blanket_delta
-from shufflebounds.shuffle._clone_law import CloneLaw, log_clone_delta, log_estimate
-from shufflebounds.shuffle._decompositions import Family, RandomizedResponse, Terms
+from shufflebounds.shuffle._clones.blanket import log_blanket_delta
+from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
+from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimate
 
 __all__ = ["Crowd", "OfEveryUser", "OfOneUser"]
 
