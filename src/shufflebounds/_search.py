@@ -49,7 +49,7 @@ def root(
 
 
 def outward(start: float, enough: Callable[[float], bool], step: float, end: float) -> float:
-    """Return start, or the first of start + step, start + 3 step, start + 7 step, ... that is enough; `end` where none is before."""
+    """Return start, or the first of start + step, start + 3 step, start + 7 step, ... that is enough; `end` if none is."""
     value = start
     while not enough(value):
         value += step
