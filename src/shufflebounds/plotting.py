@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from shufflebounds._types import FloatArray
 
 __all__ = [
     "COLORS", "alphas", "axes", "draw_log_delta", "draw_tradeoff", "labels", "legend", "log_delta_frame", "number", "style",
     "tradeoff_frame",
 ]
 
-FloatArray = NDArray[np.float64]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _STYLES = ("-", "--", ":", "-.")

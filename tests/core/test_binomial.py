@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as st
 
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf, shift_log_delta
 from tests.errors import distance, excess, log_of, reference, relative, spacing, to_decimal
+from tests.strategies import binomial_points
 
 ALLOWED = 3e-14
 NEAR_ONE = 1e-13
@@ -114,24 +114,7 @@ def test_nan_outside_the_domain(function, k, n, p):
     assert math.isnan(function(k, n, p))
 
 
-counts = st.one_of(st.integers(0, 60), st.integers(0, 10**6), st.integers(0, 2**53))
-dyadic = st.one_of(
-    st.integers(1, 2**20 - 1).map(lambda i: i / 2**20),
-    st.integers(1, 2**10).map(lambda i: i * 2.0**-40),
-    st.integers(1, 2**53 - 1).map(lambda i: i / 2**53),
-)
-
-
-@st.composite
-def point(draw):
-    """n, dyadic p and k, the last often near the mean."""
-    n, p = draw(counts), draw(dyadic)
-    z = draw(st.floats(-30, 30))
-    near = round(n * p + z * math.sqrt(n * p * (1 - p)))
-    return draw(st.sampled_from([draw(st.integers(0, n)), min(max(near, 0), n)])), n, p
-
-
-@given(point())
+@given(binomial_points())
 @example((2**52, 2**53, 0.5))
 def test_tails_are_complements(case):
     k, n, p = case
@@ -141,7 +124,7 @@ def test_tails_are_complements(case):
     assert abs(math.exp(low) + math.exp(high) - 1) < 1e-13
 
 
-@given(point())
+@given(binomial_points())
 def test_mirror(case):
     k, n, p = case
     pmf, mirrored = binom_logpmf(k, n, p), binom_logpmf(n - k, n, 1 - p)
@@ -154,7 +137,7 @@ def test_mirror(case):
         assert abs(low - high) <= 2 * ALLOWED + 8 * math.ulp(low)
 
 
-@given(point())
+@given(binomial_points())
 def test_monotone_in_k_and_above_the_pmf(case):
     k, n, p = case
     pmf, low, high = binom_logpmf(k, n, p), binom_logcdf(k, n, p), binom_logsf(k - 1, n, p)
@@ -166,7 +149,7 @@ def test_monotone_in_k_and_above_the_pmf(case):
         assert binom_logsf(k, n, p) <= high + slack
 
 
-@given(point())
+@given(binomial_points())
 def test_pmf_is_the_step_of_the_cdf(case):
     k, n, p = case
     pmf, before, at = binom_logpmf(k, n, p), binom_logcdf(k - 1, n, p), binom_logcdf(k, n, p)

@@ -2,7 +2,6 @@
 
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,28 +11,9 @@ from shufflebounds._core import _losses
 from shufflebounds.composing import Law, Listed, Product
 from shufflebounds.composing.law import connect, envelope
 from shufflebounds.shuffle import BinomialNoise
-
-mp = mpmath.mp.clone()
-mp.dps = 50
-
-
-def stick(log_p, loss, eps, rest=-math.inf):
-    """Exact hockey stick of a law of losses."""
-    total = mp.exp(mp.mpf(rest)) if rest > -math.inf else mp.mpf(0)
-    for a, x in zip(np.asarray(log_p).tolist(), np.asarray(loss).tolist()):
-        if a > -math.inf and x > eps:
-            total -= mp.exp(mp.mpf(a)) * mp.expm1(mp.mpf(eps) - mp.mpf(x))
-    return total
-
-
-@st.composite
-def outcomes(draw):
-    """Masses that sum to 1 and rising losses, some of them equal or on the grid of 1/16."""
-    size = draw(st.integers(1, 12))
-    loss = draw(st.lists(st.one_of(st.floats(-2, 2), st.integers(-32, 32).map(lambda k: k / 16)), min_size=size, max_size=size))
-    depth = draw(st.lists(st.floats(0, 40), min_size=size, max_size=size))
-    log_p = -np.array(depth)
-    return log_p - np.logaddexp.reduce(log_p), np.sort(np.array(loss))
+from tests.oracles import LONG as mp
+from tests.oracles import stick_of_losses as stick
+from tests.strategies import outcomes
 
 
 @given(outcomes(), st.sampled_from([1 / 16, 0.3, 0.011]), st.floats(-0.1, 0.1))

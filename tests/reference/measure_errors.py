@@ -128,7 +128,7 @@ def outside(rng, trials):
     """Print the rows of the double-double functions, reached through their cimported C interface."""
     import tempfile
 
-    from tests.extending import build
+    from tests.core.extending import build
 
     with tempfile.TemporaryDirectory() as folder:
         module = build(Path(folder))
@@ -223,7 +223,7 @@ def binomial(rng, trials):
 
     import tempfile
 
-    from tests.extending import build
+    from tests.core.extending import build
 
     with tempfile.TemporaryDirectory() as folder:
         module = build(Path(folder))

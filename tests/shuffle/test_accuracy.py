@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
-from tests.shuffle.laws import assert_error_tail, binomial, total
+from tests.oracles import assert_error_tail, binomial, total
 
 
 def bits_errors(users, flip, ones):

@@ -13,39 +13,18 @@ from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair
 from shufflebounds.shuffle import ShuffledBits
+from tests.oracles import logarithm, rational, stick, with_bit
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits.json").read_text())
-
-
-def convolve(law, chance):
-    """Return the law of a sum with one more bit."""
-    return [(law[i] * (1 - chance) if i < len(law) else 0) + (law[i - 1] * chance if i else 0) for i in range(len(law) + 1)]
-
-
-def hockey_stick(first, second, factor):
-    """Return sum max(0, first - factor * second), exactly."""
-    return sum(max(Fraction(0), a - factor * b) for a, b in zip(first, second))
 
 
 def both_directions(chances, flip, factor):
     """Return H(P0 || P1) and H(P1 || P0) for other bits with the given chances of a one."""
     law = [Fraction(1)]
     for chance in chances:
-        law = convolve(law, chance)
-    zero, one = convolve(law, flip), convolve(law, 1 - flip)
-    return hockey_stick(zero, one, factor), hockey_stick(one, zero, factor)
-
-
-def logarithm(value):
-    """Return log of a fraction to 40 digits."""
-    with mpmath.workdps(40):
-        return mpmath.log(mpmath.mpf(value.numerator) / value.denominator) if value else -mpmath.inf
-
-
-def rational(eps):
-    """Return the fraction nearest to e^eps; its error of 1e-40 is far below what is asserted."""
-    with mpmath.workdps(60):
-        return Fraction(int(mpmath.exp(mpmath.mpf(eps)) * 10**45), 10**45)
+        law = with_bit(law, chance)
+    zero, one = with_bit(law, flip), with_bit(law, 1 - flip)
+    return stick(zero, one, factor), stick(one, zero, factor)
 
 
 @pytest.mark.parametrize("eps", [0.0, 0.1, 0.5, 1.0, 2.5])
@@ -215,8 +194,8 @@ def test_flips_that_hardly_ever_happen(flip):
 def test_a_tie_of_two_thresholds(flip, nudge):
     # e^eps at which both sums of the other bit are as good a threshold: tilted there, it is a fair coin
     q, eps = Fraction(flip), math.log((flip + (1 - flip) ** 2 / flip) / (2 * (1 - flip))) * (1 + nudge)
-    pair, law = ShuffledBits(2, flip).pair(1), convolve([Fraction(1)], 1 - q)
-    exact = logarithm(hockey_stick(convolve(law, q), convolve(law, 1 - q), rational(eps)))
+    pair, law = ShuffledBits(2, flip).pair(1), with_bit([Fraction(1)], 1 - q)
+    exact = logarithm(stick(with_bit(law, q), with_bit(law, 1 - q), rational(eps)))
     assert pair.log_delta(eps, bound="lower") <= exact <= pair.log_delta(eps)
 
 
@@ -228,9 +207,9 @@ def test_an_ulp_before_the_local_budget(users, flip):
     for eps in (float(local) * (1 + k * 2.0**-53) for k in (-64, -8, -2, -1, 0, 1)):
         law = [Fraction(1)]
         for _ in range(users - 1 if users < 10 else 0):
-            law = convolve(law, q)
+            law = with_bit(law, q)
         if users < 10 and eps < local:
-            exact = hockey_stick(convolve(law, q), convolve(law, 1 - q), rational(eps))
+            exact = stick(with_bit(law, q), with_bit(law, 1 - q), rational(eps))
             assert logarithm(exact) <= mechanism.log_delta(eps)
         # more eps is no more delta, but for what the rounding of the local budget leaves open
         assert mechanism.log_delta(eps) <= max(mechanism.log_delta(eps * (1 - 1e-12)) + 1e-9, -700)
@@ -253,8 +232,8 @@ def test_curve_over_all_data_of_small_flips(flip):
     for ones in range(6):
         law = [Fraction(1)]
         for chance in [1 - q] * ones + [q] * (5 - ones):
-            law = convolve(law, chance)
-        zero, one = convolve(law, q), convolve(law, 1 - q)
+            law = with_bit(law, chance)
+        zero, one = with_bit(law, q), with_bit(law, 1 - q)
         for p0, p1 in ((zero[::-1], one[::-1]), (one, zero)):
             for i, level in enumerate(levels):
                 rest, beta = level, Fraction(1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.shuffle import BinomialNoise, ClearReports
-from tests.shuffle.laws import assert_encloses, assert_error_tail, binomial, rational, references, stick
+from tests.oracles import assert_encloses, assert_error_tail, binomial, rational, references, stick
 
 
 def shuffled(real, fakes, bins):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _two_bins
-from tests.shuffle.laws import assert_encloses, coin, multiset, power, rational, references, stick, total
+from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _bin_pair
+from tests.oracles import assert_encloses, coin, multiset, power, rational, references, stick, total
 
 
 def record(held, bins, flip):
@@ -119,14 +119,14 @@ def test_records_of_more_bins_lie_between_the_sides(users, fakes, bins, flip, fa
 
 
 def test_blanket_holds_where_two_bins_are_listed():
-    from shufflebounds.shuffle import _records
+    from shufflebounds.shuffle import _record_pair
 
     for users, fakes, flip in ((6, 0, 0.2), (12, 0, 0.3), (5, 7, 0.25), (20, 4, 0.4)):
         for eps in (0.0, 0.3, 1.0, 1.4):
-            low = _records.enumerated(users, fakes, 0, flip, eps)[0]
-            assert low <= _records.blanket(users - 1, fakes, 2, flip, eps)
-            assert low <= _records.local(flip, eps)
-            assert _records.projected(users - 1, fakes, 2, flip, eps) <= _records.enumerated(users, fakes, 0, flip, eps)[1]
+            low = _record_pair.enumerated(users, fakes, 0, flip, eps)[0]
+            assert low <= _record_pair.blanket(users - 1, fakes, 2, flip, eps)
+            assert low <= _record_pair.local(flip, eps)
+            assert _record_pair.projected(users - 1, fakes, 2, flip, eps) <= _record_pair.enumerated(users, fakes, 0, flip, eps)[1]
 
 
 def test_proposition_is_false_for_records():
@@ -272,8 +272,8 @@ def test_flips_that_hardly_ever_happen_without_warnings(fake, eps):
 @pytest.mark.parametrize("eps", [0.0, 0.3, 1.5])
 def test_bounds_without_a_law_enclose(first, second, eps):
     """Large sums take these; small ones show them on the right side of the exact number."""
-    exact = _two_bins.log_delta(first, second, 0.2, eps)
-    lower, upper = _two_bins._without_law(first, second, 0.2, eps)
+    exact = _bin_pair.log_delta(first, second, 0.2, eps)
+    lower, upper = _bin_pair._without_law(first, second, 0.2, eps)
     assert lower <= exact[1]
     assert exact[0] <= upper
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.shuffle import ShuffledHistogram, ZeroSum
-from tests.shuffle.laws import assert_encloses, binomial, coin, power, rational, references, stick
+from tests.oracles import assert_encloses, binomial, coin, power, rational, references, stick
 
 
 def seen(counts, users, gamma):

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from shufflebounds import DominatingPair
 from shufflebounds.shuffle import BinomialNoise
 from tests.errors import distance, log_of, reference, to_decimal
+from tests.oracles import binomial_masses, stick
 
 
 def sticks(n, p, e):
     """Return the hockey sticks of (B, B+1) and (B+1, B) at the fraction e = e^eps."""
-    pmf = [Fraction(0)] + [math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(n + 1)] + [Fraction(0)]
-    forward = sum(max(Fraction(0), pmf[i + 1] - e * pmf[i]) for i in range(n + 2))
-    backward = sum(max(Fraction(0), pmf[i] - e * pmf[i + 1]) for i in range(n + 2))
-    return forward, backward
+    pmf = [Fraction(0), *binomial_masses(n, p), Fraction(0)]
+    return stick(pmf[1:], pmf, e), stick(pmf, pmf[1:], e)
 
 
 def log_fraction(x):

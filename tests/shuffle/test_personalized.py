@@ -11,11 +11,12 @@ import pytest
 from scipy.special import ndtr
 
 from shufflebounds import shuffle
-from shufflebounds.shuffle import PersonalizedClones, _targets
-from shufflebounds.shuffle._blanket import log_blanket_delta
-from shufflebounds.shuffle._decompositions import least_log_ratio
+from shufflebounds.shuffle import PersonalizedClones
+from shufflebounds.shuffle._clones import guarantees
+from shufflebounds.shuffle._clones.blanket import log_blanket_delta
+from shufflebounds.shuffle._clones.families import least_log_ratio
 
-REFERENCE = json.loads((Path(__file__).parent.parent / "reference" / "clones-and-personalised.json").read_text())
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
 
 
 def budgets(params):
@@ -274,8 +275,8 @@ def test_grouped_levels_stay_above(name):
 @pytest.mark.parametrize("name", BUILDERS)
 def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
     # tiny groups, so that rounding, removal of the target and intervals all matter
-    monkeypatch.setattr(_targets, "LEVELS", (5, 12))
-    monkeypatch.setattr(_targets, "SKETCH", 3)
+    monkeypatch.setattr(guarantees, "LEVELS", (5, 12))
+    monkeypatch.setattr(guarantees, "SKETCH", 3)
     rng = np.random.default_rng(8)
     for _ in range(12):
         users = int(rng.integers(13, 40))

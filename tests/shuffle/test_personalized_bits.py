@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
-from tests.shuffle.test_bits import both_directions, logarithm, rational
+from tests.oracles import logarithm, rational
+from tests.shuffle.test_bits import both_directions
 
 
 def flips(budgets):

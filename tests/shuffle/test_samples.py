@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shufflebounds.shuffle import samples
-from tests.shuffle.laws import binomial, references
+from tests.oracles import binomial, references
 
 
 @pytest.mark.parametrize("entry", references("s003.supp.n"), ids=lambda e: e["id"])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds.shuffle import RealSum, ShuffledBits
-from tests.shuffle.laws import assert_encloses, binomial, coin, logarithm, power, rational, references, stick, total
+from tests.oracles import assert_encloses, binomial, coin, logarithm, power, rational, references, stick, total
 
 
 def bits(ones, zeros, flip):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.shuffle import BinomialNoise, ZeroSum
-from tests.shuffle.laws import (
+from tests.oracles import (
     assert_encloses,
     assert_error_tail,
     binomial,

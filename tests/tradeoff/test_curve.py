@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import product
 
 import mpmath
 import numpy as np
@@ -13,60 +13,9 @@ from shufflebounds import DominatingPair, Tradeoff
 from shufflebounds._core import _tradeoff
 from shufflebounds.shuffle import PersonalizedBits, ShuffledBits
 from shufflebounds.tails import binom_logpmf
-from tests.test_profile import laws, logs
-
-ALPHAS = [Fraction(k, 16) for k in range(17)] + [Fraction(1, 10**6), Fraction(1, 10**12)]
-
-
-def binomial(n, p):
-    """Return the law of Bin(n, p) in fractions."""
-    return [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
-
-
-def convolved(a, b):
-    out = [Fraction(0)] * (len(a) + len(b) - 1)
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            out[i + j] += x * y
-    return out
-
-
-def every_test(p, q):
-    """Return the lower convex boundary of (alpha, beta) over all subsets of atoms as regions of rejection."""
-    points = {(Fraction(1), Fraction(0))}
-    for region in product((False, True), repeat=len(p)):
-        points.add((sum(x for x, r in zip(p, region) if r), sum(x for x, r in zip(q, region) if not r)))
-    return hull(points)
-
-
-def thresholds(p, q):
-    """Return the same by the lemma of Neyman and Pearson, for laws with too many atoms to try every test."""
-    order = sorted((i for i in range(len(p)) if p[i] or q[i]), key=lambda i: (p[i] != 0, p[i] / q[i] if q[i] else math.inf))
-    points, alpha, beta = [], Fraction(0), sum(q)
-    for i in order:
-        points.append((alpha, beta))
-        alpha, beta = alpha + p[i], beta - q[i]
-    return hull({*points, (alpha, beta)})
-
-
-def hull(points):
-    best = {}
-    for x, y in points:
-        best[x] = min(y, best.get(x, y))
-    out = []
-    for x, y in sorted(best.items()):
-        while len(out) > 1 and (out[-1][1] - out[-2][1]) * (x - out[-2][0]) >= (y - out[-2][1]) * (out[-1][0] - out[-2][0]):
-            out.pop()
-        out.append((x, y))
-    return out
-
-
-def at(boundary, alpha):
-    """Return the boundary at one alpha, exactly."""
-    for (x0, y0), (x1, y1) in pairwise(boundary):
-        if x0 <= alpha <= x1:
-            return y0 + (y1 - y0) * (alpha - x0) / (x1 - x0)
-    return boundary[-1][1]
+from tests.oracles import ALPHAS, at, convolved, every_test, logs, thresholds
+from tests.oracles import binomial_masses as binomial
+from tests.strategies import laws
 
 
 def check_laws(f, slack=1e-14):

@@ -15,8 +15,10 @@ from shufflebounds import Tradeoff
 from shufflebounds._core import _tradeoff
 from shufflebounds.tails import binom_logpmf
 from shufflebounds.tradeoff import hockey_stick, max_divergence
-from tests.test_profile import laws, logs
-from tests.tradeoff.test_curve import ALPHAS, at, binomial, convolved, hull, thresholds
+from tests import oracles
+from tests.oracles import ALPHAS, at, convolved, hull, logs, thresholds
+from tests.oracles import binomial_masses as binomial
+from tests.strategies import laws
 
 EPS = [-2.0, -0.5, 0.0, 0.1, 0.7, 1.0, 3.0, 20.0]
 
@@ -24,7 +26,7 @@ EPS = [-2.0, -0.5, 0.0, 0.1, 0.7, 1.0, 3.0, 20.0]
 def stick(p, q, eps):
     """Return sum max(0, p - e^eps q) of two lists of fractions, or of logarithms in doubles, as an mpf."""
     to = lambda x: mpmath.mpf(x.numerator) / x.denominator if isinstance(x, Fraction) else mpmath.exp(mpmath.mpf(x))  # noqa: E731
-    return mpmath.fsum(max(mpmath.mpf(0), to(a) - mpmath.exp(mpmath.mpf(eps)) * to(b)) for a, b in zip(p, q))
+    return oracles.stick(map(to, p), map(to, q), mpmath.exp(mpmath.mpf(eps)))
 
 
 @given(laws())

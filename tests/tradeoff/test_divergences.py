@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds.tradeoff import hockey_stick, log_hockey_stick, max_divergence, renyi_divergence
-from tests.test_profile import laws, logs
+from tests.oracles import logs
+from tests.strategies import laws
 
 ORDERS = [1e-6, 0.3, 0.5, 0.999, 1 - 1e-12, 1.0, 1 + 1e-12, 1.5, 2.0, 20.0, 1e4]
 

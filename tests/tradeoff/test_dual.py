@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import Tradeoff
-from tests.test_profile import laws, logs
+from tests.oracles import logs
+from tests.strategies import laws
 
 eps_values = st.one_of(st.floats(0, 3), st.sampled_from([0.0, 1e-8, 0.5, 1.0, 40.0]))
 log_deltas = st.one_of(st.floats(-40, -1e-12), st.sampled_from([-math.inf, 0.0, -1e-12, -math.log(2)]))

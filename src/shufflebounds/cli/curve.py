@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds.profile import FloatArray, PrivacyProfile, _pictures
+from shufflebounds._types import FloatArray
+from shufflebounds.profile import PrivacyProfile, _pictures
 
 __all__ = ["KINDS", "add_arguments", "check_out", "write"]
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds.profile import FloatArray, PrivacyProfile
+from shufflebounds._types import FloatArray
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import PersonalizedClones
 
 __all__ = ["RANDOMIZERS", "add_arguments", "personalized", "working"]

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds.composing.law import FloatArray, Law, Listed, Stick, TooLongError, _grid, connect, envelope, reach
+from shufflebounds._types import FloatArray
+from shufflebounds.composing.law import Law, Listed, Stick, TooLongError, _grid, connect, envelope, reach
 from shufflebounds.composing.product import Product
 
 __all__ = ["Composer", "Release"]

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core import _losses
+from shufflebounds._types import UNIT, FloatArray
 
-__all__ = ["FloatArray", "Law", "Listed", "Stick", "TooLongError", "connect", "envelope", "reach"]
+__all__ = ["Law", "Listed", "Stick", "TooLongError", "connect", "envelope", "reach"]
 
-FloatArray = NDArray[np.float64]
 
 Stick = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """A lower and an upper bound of the log hockey stick at each eps >= 0."""
 
-UNIT = float(np.finfo(float).eps)
 
 MERGED = 64 * UNIT
 """Error of a merged loss: the rounding of the balance at its grid point."""

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.fft
 
 from shufflebounds._core import _losses
-from shufflebounds.composing.law import UNIT, FloatArray, Law, TooLongError
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing.law import Law, TooLongError
 
 __all__ = ["MOST_POINTS", "Product", "TooLongError"]
 

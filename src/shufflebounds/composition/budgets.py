@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing.composer import Composer, Release, _common_step
 from shufflebounds.composing.law import Listed
 
 __all__ = ["BudgetSum"]
 
-Floats = NDArray[np.float64]
 
 LISTED = 2**20      # most atoms of one half
 WHOLE = 64          # a group of so many mechanisms is listed whole, a larger one in a window
 LOG_TAIL = 48.0     # minus the logarithm of the tilted mass that a window may leave out on either side
-UNIT = 2.0**-52
 MULTIPLIED = 2**14  # most outcomes of small groups multiplied out before they go to the grid
 COMMENSURATE = 2**8  # the same where one grid holds all losses exactly, and still sees that it does
 GRID_RTOL = 1e-6    # how close, relatively in e, the sides are to be on the grid
@@ -31,10 +30,10 @@ GRID_RTOL = 1e-6    # how close, relatively in e, the sides are to be on the gri
 class _Half(NamedTuple):
     """The law of a part of the sum: losses falling, log P(loss), and prefix sums for the hockey stick of the part."""
 
-    loss: Floats
-    log_p: Floats
-    log_mass: Floats        # log Q(loss of the first i atoms)
-    log_stick: Floats       # log of the hockey stick at loss[i]
+    loss: FloatArray
+    log_p: FloatArray
+    log_mass: FloatArray        # log Q(loss of the first i atoms)
+    log_stick: FloatArray       # log of the hockey stick at loss[i]
 
 
 class _Window(NamedTuple):
@@ -62,7 +61,7 @@ class BudgetSum:
     Cost        up to 2**20 atoms a half: 0.4 s there; on the grid 0.1 to a few seconds.
     """
 
-    def __init__(self, eps: Floats, counts: NDArray[np.int64]) -> None:
+    def __init__(self, eps: FloatArray, counts: NDArray[np.int64]) -> None:
         keep = (eps > 0) & (counts > 0)
         self.eps, where = np.unique(eps[keep], return_inverse=True)
         self.counts = np.bincount(where, weights=counts[keep], minlength=self.eps.size).astype(np.int64)
@@ -186,7 +185,7 @@ class BudgetSum:
         return _Half(loss, log_p, log_mass, _prefix(steps))
 
 
-def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[Floats, Floats]:
+def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[FloatArray, FloatArray]:
     """Losses and log P of the sums over groups (eps, count, first, last), in no order."""
     loss, log_p = np.zeros(1), np.zeros(1)
     for eps, count, first, last in groups:
@@ -196,7 +195,7 @@ def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[Floats, Floa
     return loss, log_p
 
 
-def _chance_error(eps: Floats, counts: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> float:
+def _chance_error(eps: FloatArray, counts: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> float:
     """Bound of what the rounding of 1/(1 + e^eps) does to the log probabilities of first..last adverse answers."""
     mean = counts / (1 + np.exp(eps))
     return 2 * UNIT * float(np.maximum(np.abs(first - mean), np.abs(last - mean)).sum())
@@ -209,13 +208,13 @@ def _release(eps: list[float], counts: list[int]) -> Release:
     error += _chance_error(np.array(eps), np.array(counts), np.zeros(len(eps)), np.array(counts))
     listed = Listed.of(log_p, log_p - loss, error=error)
 
-    def stick(at: Floats) -> tuple[Floats, Floats]:
+    def stick(at: FloatArray) -> tuple[FloatArray, FloatArray]:
         raise NotImplementedError("listed outcomes answer")
 
     return Release(stick, stick, pure=float(loss.max()), listed=listed)
 
 
-def _prefix(x: Floats) -> Floats:
+def _prefix(x: FloatArray) -> FloatArray:
     """Return log of the sums of the first 0, 1, ... terms e^x, compensated."""
     return tradeoff_knots(np.ascontiguousarray(x), np.ascontiguousarray(x))[0] if x.size else np.array([-math.inf])
 

@@ -6,13 +6,13 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._types import FloatArray
 
 __all__ = ["SLACK", "above", "rdp_to_dp", "zcdp_to_dp"]
 
-Floats = NDArray[np.float64]
 
 SLACK = 16 * float(np.finfo(float).eps)
 """Roundoff of a few operations, outward."""
@@ -177,6 +177,6 @@ def above(log_value: float, size: float) -> float:
     return 1.0 if raised >= 0 else min(1.0, math.nextafter(math.exp(raised) * (1 + SLACK), math.inf))
 
 
-def _sum_above(parts: list[Floats]) -> Floats:
+def _sum_above(parts: list[FloatArray]) -> FloatArray:
     """Return the sum of the parts plus its roundoff, each part good to a few ulp."""
     return np.sum(parts, axis=0) + SLACK * np.sum(np.abs(parts), axis=0)  # type: ignore[no-any-return]

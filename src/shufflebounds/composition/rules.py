@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp, log_add_exp
+from shufflebounds._types import Bound, FloatArray
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import SLACK, above
-from shufflebounds.profile.profile import Bound
 from shufflebounds.profile.roots import solve
 
 __all__ = ["Guarantee", "compose_dp", "composition_delta", "composition_log_delta", "group_privacy"]
 
-Floats = NDArray[np.float64]
 
 MAX_EPS = 700.0
 MAX_COUNT = 2**36
@@ -37,10 +36,10 @@ def composition_delta(
 @overload
 def composition_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = ...
-) -> float | Floats: ...
+) -> float | FloatArray: ...
 def composition_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = "upper"
-) -> float | Floats:
+) -> float | FloatArray:
     r"""The least delta for which a composition of (eps_i, delta_i)-private mechanisms is (eps_total, delta)-private.
 
     .. math:: 1 - \prod_i (1-\delta_i)\,(1-\delta^*), \qquad
@@ -110,10 +109,10 @@ def composition_log_delta(
 @overload
 def composition_log_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = ...
-) -> float | Floats: ...
+) -> float | FloatArray: ...
 def composition_log_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = "upper"
-) -> float | Floats:
+) -> float | FloatArray:
     r"""Natural logarithm of :func:`composition_delta`, relatively accurate where delta itself underflows.
 
     Parameters
@@ -276,14 +275,14 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     return Guarantee(total, above(log_delta, 1 + abs(math.log(delta)) + log_ratio))
 
 
-def _advanced(budgets: Floats, counts: NDArray[np.int64], slack: float) -> float:
+def _advanced(budgets: FloatArray, counts: NDArray[np.int64], slack: float) -> float:
     """Return Hoeffding's bound of the loss."""
     squares = math.fsum((counts * budgets * budgets).tolist())
     mean = math.fsum((counts * budgets * np.tanh(budgets / 2)).tolist())
     return (mean + math.sqrt(-2 * math.log(slack) * squares)) * (1 + SLACK)
 
 
-def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
     """Return budgets, failure probabilities and counts as arrays of one shape, checked."""
     budgets = np.atleast_1d(_validate.real_array("eps", eps, 0, MAX_EPS))
     if budgets.ndim != 1:
@@ -300,7 +299,7 @@ def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[
     return budgets, np.broadcast_to(failures, budgets.shape), np.broadcast_to(counts, budgets.shape).astype(np.int64)
 
 
-def _log_failures(failures: Floats, counts: NDArray[np.int64]) -> tuple[float, float]:
+def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> tuple[float, float]:
     """Return lower and upper bounds of log of -sum_i log(1 - delta_i); inf where some delta_i is 1."""
     used = (counts > 0) & (failures > 0)
     if not used.any():

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds._types import FloatArray
+from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import _ListedPair
 
 __all__ = ["AccountingProfile", "from_dp_accounting"]

@@ -10,24 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.profile import FloatArray, PrivacyProfile
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = [
-    "UNIT",
-    "AdditiveNoise",
-    "LocalRandomizer",
-    "beside",
-    "listed_curve",
-    "mirrored_renyi",
-    "outward",
-    "phi",
-    "product",
-    "ratio",
-]
+__all__ = ["AdditiveNoise", "LocalRandomizer", "beside", "listed_curve", "mirrored_renyi", "outward", "phi", "product", "ratio"]
 
-UNIT = float(np.finfo(float).eps)
 
 
 def ratio(name: str, over: str, numerator: float, denominator: float, high: float = 1e6) -> tuple[float, float]:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
 from shufflebounds import _validate
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Listed
-from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, outward, product
-from shufflebounds.profile import FloatArray
+from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, outward, product
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["DiscreteGaussianMechanism"]

@@ -13,9 +13,9 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
 from shufflebounds import _validate
 from shufflebounds._core._special import mills_ratio
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Release
-from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, beside, outward, product, ratio
-from shufflebounds.profile import FloatArray
+from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["GaussianMechanism"]

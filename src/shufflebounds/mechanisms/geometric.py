@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Listed
-from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, listed_curve, mirrored_renyi, product
-from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, mirrored_renyi, product
+from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
 

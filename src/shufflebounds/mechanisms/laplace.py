@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Listed
-from shufflebounds.mechanisms._base import UNIT, AdditiveNoise, beside, outward, phi, ratio
-from shufflebounds.profile import FloatArray
+from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
 from shufflebounds.shuffle.clones import StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Listed
-from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, beside, outward
-from shufflebounds.profile import FloatArray
+from shufflebounds.mechanisms._base import LocalRandomizer, beside, outward
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Listed
-from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, listed_curve, mirrored_renyi
-from shufflebounds.profile import FloatArray
+from shufflebounds.mechanisms._base import LocalRandomizer, listed_curve, mirrored_renyi
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Rappor"]

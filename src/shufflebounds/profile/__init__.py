@@ -1,7 +1,8 @@
 """What every mechanism answers: delta(eps), eps(delta) and their logarithms, each with a named side of the truth."""
 
+from shufflebounds._types import Bound, FloatArray
 from shufflebounds.profile._pictures import compare
 from shufflebounds.profile.pair import DominatingPair
-from shufflebounds.profile.profile import Bound, Composition, FloatArray, PrivacyProfile
+from shufflebounds.profile.profile import Composition, PrivacyProfile
 
 __all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "compare"]

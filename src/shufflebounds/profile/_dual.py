@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shufflebounds._core._special import log1mexp
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.profile._least import rounded
 from shufflebounds.profile.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
@@ -21,12 +21,10 @@ from shufflebounds.tradeoff._form import log_quantile
 
 __all__ = ["Half", "curve", "gdp_mu", "halves"]
 
-Floats = NDArray[np.float64]
 
 QUANTILE_ERROR = 4e-15
 """Of the normal quantiles of logarithms, relative."""
 
-_UNIT = float(np.finfo(float).eps)
 
 
 @dataclass
@@ -36,20 +34,20 @@ class Half:
     `beyond` is log delta at `right`, `rest` the logarithm of 1 - f(0).
     """
 
-    log_alpha: Floats
-    log_power: Floats
-    left: Floats
-    right: Floats
-    beyond: Floats
+    log_alpha: FloatArray
+    log_power: FloatArray
+    left: FloatArray
+    right: FloatArray
+    beyond: FloatArray
     rest: float
 
-    def mu(self, outward: float) -> Floats:
+    def mu(self, outward: float) -> FloatArray:
         """Return the Gaussian mu of every corner, with the rounding of the quantiles added or taken off."""
         power, alpha = (log_quantile(x, log1mexp(x)) for x in (self.log_power, self.log_alpha))
         return np.asarray(power - alpha + outward * QUANTILE_ERROR * (1 + np.abs(alpha)))
 
 
-def _hull(eps: Floats, log_delta: Floats) -> tuple[Floats, Floats, Floats]:
+def _hull(eps: FloatArray, log_delta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the corners of the lower convex hull of (E, delta), and the log of the slopes between them (delta is falling)."""
     kept: list[tuple[float, float]] = []
     slopes: list[float] = []
@@ -85,19 +83,19 @@ def _log_expm1(x: float) -> float:
     return x + math.log(-math.expm1(-x)) if x > 1 else math.log(math.expm1(x))
 
 
-def _half(eps: Floats, log_delta: Floats, upper: bool) -> Half:
+def _half(eps: FloatArray, log_delta: FloatArray, upper: bool) -> Half:
     """Return the corners between the lines of neighbouring points, each moved outward by its rounding."""
     eps, log_delta, log_alpha = _hull(eps, log_delta)
     lines = log_delta[:-1], eps[:-1] + log_alpha, log_delta[1:], eps[1:] + log_alpha
     powers = np.logaddexp(lines[0], lines[1]), np.logaddexp(lines[2], lines[3])
     # below both lines, or above both: then so are the straight pieces between corners
     log_power = np.minimum(*powers) if upper else np.maximum(*powers)
-    slack = 8 * _UNIT * (2 + np.abs(log_power))
+    slack = 8 * UNIT * (2 + np.abs(log_power))
     log_power = np.minimum(log_power - slack if upper else log_power + slack, 0.0)
     return Half(log_alpha, log_power, eps[:-1], eps[1:], log_delta[1:], float(log_delta[-1]))
 
 
-Points = tuple[Floats, Floats]
+Points = tuple[FloatArray, FloatArray]
 
 
 def _points(samples: Samples, other: Samples, upper: bool) -> Points:
@@ -109,7 +107,7 @@ def halves(forward: Samples, backward: Samples, *, upper: bool) -> tuple[Half, H
     same = forward is backward
     first = _points(forward, backward, upper)
     second = first if same else _points(backward, forward, upper)
-    step = 16 * _UNIT
+    step = 16 * UNIT
     while True:
         # at E = 1 both directions have one value; where the neighbours' chord lies below it, its line is none of the supremum
         top = min(first[1][0], second[1][0]) if not upper else max(first[1][0], second[1][0])
@@ -119,13 +117,13 @@ def halves(forward: Samples, backward: Samples, *, upper: bool) -> tuple[Half, H
         if left.log_alpha.size == 0 or right.log_alpha.size == 0:
             return left, right
         sides = math.exp(left.log_alpha[0]) + math.exp(right.log_alpha[0]) + math.exp(top)
-        if sides <= 1 + 16 * _UNIT:
+        if sides <= 1 + 16 * UNIT:
             return left, right
         # the chord from 1/E' to E, in E - 1; left and right begin at 1
         ahead, behind = math.expm1(min(left.right[0], 700.0)), -math.expm1(-right.right[0])
         there = behind + math.exp(right.beyond[0] - right.right[0])
         chord = float(np.logaddexp(math.log(behind) + left.beyond[0], math.log(ahead) + math.log(there)))
-        chord += -math.log(ahead + behind) + (-8 if upper else 8) * _UNIT * (1 + abs(math.log(ahead + behind)))
+        chord += -math.log(ahead + behind) + (-8 if upper else 8) * UNIT * (1 + abs(math.log(ahead + behind)))
         if chord >= top:
             if not upper:
                 return left, right

@@ -6,16 +6,15 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._types import FloatArray
 
 if TYPE_CHECKING:
     from shufflebounds.profile._outputs import Outputs
 
 __all__ = ["opendp_profile", "privacy_loss_distribution"]
 
-FloatArray = NDArray[np.float64]
 
 MAX_POINTS = 2**20
 """Grid points a direction: dp-accounting keeps them in a dictionary, about 100 bytes each, before it makes an array."""

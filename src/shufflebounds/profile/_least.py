@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
 
 __all__ = ["least", "rounded"]
 
-Floats = NDArray[np.float64]
-
-_UNIT = float(np.finfo(float).eps)
 
 
-def rounded(log_alpha: Floats, log_beta: Floats, *, upper: bool) -> Tradeoff:
+
+def rounded(log_alpha: FloatArray, log_beta: FloatArray, *, upper: bool) -> Tradeoff:
     """Return the curve through the knots, those that rounding has put out of order moved up (or down, for a lower side)."""
     if upper:
         log_alpha, log_beta = np.maximum.accumulate(log_alpha), np.maximum.accumulate(log_beta[::-1])[::-1]
@@ -55,10 +53,10 @@ def _of_two(first: Tradeoff, second: Tradeoff) -> Tradeoff:
     at = np.maximum(first.log_beta(crossing), second.log_beta(crossing)) if crossing.size else crossing
     log_alpha, log_beta = np.append(log_alpha[kept], crossing), np.append(np.minimum(*values)[kept], at)
     order = np.argsort(log_alpha, kind="stable")
-    return rounded(log_alpha[order], log_beta[order] + 4 * _UNIT, upper=True)
+    return rounded(log_alpha[order], log_beta[order] + 4 * UNIT, upper=True)
 
 
-def _crossings(log_alpha: Floats, first: Floats, second: Floats) -> Floats:
+def _crossings(log_alpha: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     """Return log alpha where two piecewise straight curves on the same knots change places."""
     above = np.sign(np.where(first == second, 0.0, np.nan_to_num(first, neginf=-1e308) - np.nan_to_num(second, neginf=-1e308)))
     places = np.flatnonzero(above[:-1] * above[1:] < 0)
@@ -67,5 +65,5 @@ def _crossings(log_alpha: Floats, first: Floats, second: Floats) -> Floats:
         top = np.maximum(first, second)[places]
         gap, after = (np.abs(np.exp(first[at] - top) - np.exp(second[at] - top)) for at in (places, places + 1))
         part = np.clip(np.nan_to_num(gap / (gap + after), nan=0.5), 0.0, 1.0)
-        out: Floats = np.logaddexp(np.log1p(-part) + log_alpha[places], np.log(part) + log_alpha[places + 1])
+        out: FloatArray = np.logaddexp(np.log1p(-part) + log_alpha[places], np.log(part) + log_alpha[places + 1])
     return out

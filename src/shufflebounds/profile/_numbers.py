@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Literal, overload
+from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray
 from shufflebounds.profile.roots import solve
 
-__all__ = ["EXP_SLACK", "SIDES", "Bound", "FloatArray", "Numbers"]
-
-Bound = Literal["upper", "lower"]
-FloatArray = NDArray[np.float64]
-
-SIDES = ("lower", "upper")
-EXP_SLACK = 4 * np.finfo(float).eps
+__all__ = ["Numbers"]
 
 
 class Numbers(ABC):

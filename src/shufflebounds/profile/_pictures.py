@@ -8,16 +8,16 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
+from shufflebounds._types import FloatArray
 
 if TYPE_CHECKING:
     from shufflebounds.profile._outputs import Outputs
 
 __all__ = ["compare", "losses_shown", "name_of", "parameters", "plot_profile", "table"]
 
-FloatArray = NDArray[np.float64]
 
 _POINTS = 241
 _LEAST_DELTA = 1e-15

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._types import Bound, FloatArray
 from shufflebounds.composing import Listed, Release
 from shufflebounds.profile._dual import curve
-from shufflebounds.profile.profile import Bound, FloatArray, PrivacyProfile
+from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.samples import Samples
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 

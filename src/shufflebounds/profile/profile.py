@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray
 from shufflebounds.composing import Composer, Listed, Release
 from shufflebounds.profile._dual import curve, gdp_mu
 from shufflebounds.profile._least import least
-from shufflebounds.profile._numbers import EXP_SLACK, SIDES, Bound, FloatArray, Numbers
+from shufflebounds.profile._numbers import Numbers
 from shufflebounds.profile._outputs import Outputs
 from shufflebounds.profile.renyi import renyi
 from shufflebounds.profile.samples import Samples
@@ -24,7 +25,7 @@ from shufflebounds.tradeoff import Tradeoff
 if TYPE_CHECKING:
     from shufflebounds.profile.pair import DominatingPair
 
-__all__ = ["Bound", "Composition", "FloatArray", "PrivacyProfile"]
+__all__ = ["Composition", "PrivacyProfile"]
 
 
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6

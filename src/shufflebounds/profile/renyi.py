@@ -14,11 +14,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._types import FloatArray
 from shufflebounds.profile.samples import Samples
 
 __all__ = ["renyi"]
 
-Floats = NDArray[np.float64]
 
 QUADRATURE = 1e-12
 """Relative error of a piece, that of the rule (below 1e-15) and of its logarithms."""
@@ -28,7 +28,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS
 
 
-def _pieces(eps: Floats, log_delta: Floats, power: float) -> tuple[Floats, NDArray[np.bool_]]:
+def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the logs of the integrals of e^(power t) delta(t) between neighbours, delta linear in e^t; and which are coarse.
 
     A coarse piece, over which the weight moves by more than e^STEEP, is bounded by its largest terms.
@@ -45,12 +45,12 @@ def _pieces(eps: Floats, log_delta: Floats, power: float) -> tuple[Floats, NDArr
     return np.where(log_delta[:-1] > -np.inf, out, -np.inf), coarse
 
 
-def _total(logs: Floats) -> float:
+def _total(logs: FloatArray) -> float:
     top = float(logs.max(initial=-math.inf))
     return top + math.log(float(np.exp(logs - top).sum())) if -math.inf < top < math.inf else top
 
 
-def _enclose(samples: Samples, other: Samples, power: float) -> tuple[float, float, Floats]:
+def _enclose(samples: Samples, other: Samples, power: float) -> tuple[float, float, FloatArray]:
     """Return logs of both sides of the integral, and of the gap that each interval leaves."""
     high, _ = _pieces(samples.eps, samples.high, power)
     eps, log_low = samples.below(other)

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+
+from shufflebounds._types import UNIT, FloatArray
 
 __all__ = ["Samples"]
 
-Floats = NDArray[np.float64]
-Sides = Callable[[Floats], tuple[Floats, Floats]]
+Sides = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 DEPTH = 45.0
 """Without pure privacy the samples end at delta = e^(-DEPTH**2/2)."""
@@ -22,7 +22,6 @@ FULL_DETAIL = 10.0
 LEAST_PURE = 1e-290
 """Smaller pure budgets are not looked into."""
 
-_UNIT = float(np.finfo(float).eps)
 
 
 class Samples:
@@ -47,7 +46,7 @@ class Samples:
             return
         self._spread(step)
 
-    def add(self, eps: Floats) -> None:
+    def add(self, eps: FloatArray) -> None:
         """Evaluate delta at these eps too."""
         fresh = np.setdiff1d(eps, self.eps)
         fresh = fresh[fresh < self.pure]
@@ -95,7 +94,7 @@ class Samples:
         self.add(np.array([eps]))
         return float(self.high[np.searchsorted(self.eps, eps)])
 
-    def below(self, other: Samples) -> tuple[Floats, Floats]:
+    def below(self, other: Samples) -> tuple[FloatArray, FloatArray]:
         """Return (eps, log) of a polyline in E, from 0 on, that lies nowhere above delta and ends with delta = 0.
 
         On [E_i, E_(i+1)] the lines through (E_(i-1), high) and (E_i, low) and through (E_(i+1), low) and (E_(i+2), high) lie
@@ -117,11 +116,11 @@ class Samples:
             reach = np.exp(np.append(0.0, eps[1:] - eps[:-1])) * np.expm1(width)
             left = np.append(np.inf, np.expm1(high[: count - 1] - low[1:])) * reach / np.append(1.0, np.expm1(width[: count - 1]))
             left[0] = self._slope_at_one(other) * math.expm1(min(width[0], 700.0)) / math.exp(low[0]) if low[0] > -700 else math.inf
-            left *= 1 + 8 * _UNIT
+            left *= 1 + 8 * UNIT
             end = np.exp(np.append(low[1:], -np.inf) - low)
             fall = end - np.exp(np.append(high[2:], [-np.inf] * 2)[:count] - low)
             right = np.append(fall[:-1] / (np.exp(width[:-1]) * np.expm1(width[1:])) * np.expm1(width[:-1]), 0.0)
-            right = np.nan_to_num(np.maximum(right, 0.0)) * (1 - 8 * _UNIT)
+            right = np.nan_to_num(np.maximum(right, 0.0)) * (1 - 8 * UNIT)
             gain, turn = 1 - end - right, left - right
             at = np.clip(np.where(turn > 0, gain / turn, np.where(gain >= 0, 1.0, 0.0)), 0.0, None)
             # the last line goes down to 0, at the pure budget at the latest
@@ -132,7 +131,7 @@ class Samples:
             vertex = eps + np.log1p(at * np.expm1(width))
             log_value = low + np.log(value)
             steep = np.where(end > 0, low - np.append(low[1:], -np.inf), 700.0)
-            log_value -= 4 * _UNIT * (2 + np.abs(log_value)) + 4 * _UNIT * np.minimum(steep, 700.0) * vertex / width
+            log_value -= 4 * UNIT * (2 + np.abs(log_value)) + 4 * UNIT * np.minimum(steep, 700.0) * vertex / width
         # the right line is nowhere below its end, which may underflow in units of delta_i
         log_value = np.fmax(np.where(value > 0, log_value, -np.inf), np.append(low[1:], -np.inf))
         log_value[-1] = -np.inf
@@ -144,15 +143,15 @@ class Samples:
             return 1.0
         span = math.expm1(min(other.eps[1], 700.0))
         drop = (span + 1) * math.exp(self.low[0]) - math.exp(other.high[1])
-        return min(1.0, max(0.0, 1 - drop / span) + 4 * _UNIT * (1 + math.exp(self.low[0]) / span))
+        return min(1.0, max(0.0, 1 - drop / span) + 4 * UNIT * (1 + math.exp(self.low[0]) / span))
 
-    def _stairs(self, count: int) -> tuple[Floats, Floats]:
+    def _stairs(self, count: int) -> tuple[FloatArray, FloatArray]:
         """Return the same by monotonicity alone: the value to the right of an interval serves all of it."""
         after = np.append(self.low[1:count], -np.inf)
         return _alternate(self.eps[:count], self.eps[:count]), _alternate(self.low[:count], after)
 
 
-def _alternate(first: Floats, second: Floats) -> Floats:
+def _alternate(first: FloatArray, second: FloatArray) -> FloatArray:
     out = np.empty(first.size + second.size)
     out[::2], out[1::2] = first, second
     return out

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec
+
+from shufflebounds.published._glossary import GLOSSARY, Given
 
 __all__ = ["Comparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "printed"]
 
@@ -61,17 +66,46 @@ class PrintedBound(Generic[Parameters]):
     shown: Callable[[], Counterexample] | None = field(default=None, repr=False)
     side: Side = "upper"
     compared: Callable[[], Comparison] | None = field(default=None, repr=False)
+    returns: str = field(default="The printed number.", repr=False)
+    where: Mapping[str, Given] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "__doc__", self.formula.__doc__)
+        object.__setattr__(self, "__doc__", self._described())
+        object.__setattr__(self, "__module__", self.formula.__module__)
 
     @property
     def __name__(self) -> str:
         return self.formula.__name__
 
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.formula)
+
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> float:
-        """Return the printed number."""
-        return self.formula(*args, **kwargs)
+        """Return the printed number; ValueError where an argument lies outside its range."""
+        given = self._signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        return self.formula(**{name: self._given(name).check(name, value) for name, value in given.arguments.items()})  # type: ignore[call-arg]
+
+    def __reduce__(self) -> str:
+        # a module-level name, by which pickle finds the one object there is
+        return self.__name__
+
+    def _given(self, name: str) -> Given:
+        return self.where.get(name) or GLOSSARY[name]
+
+    def _described(self) -> str:
+        """Return the formula's docstring with its parameters, what it returns and raises, and its example in numpydoc's form."""
+        words, prompt, example = inspect.cleandoc(self.formula.__doc__ or "").partition(">>> ")
+        parts = [words.rstrip(), "", "Parameters", "----------"]
+        for name in self._signature.parameters:
+            given = self._given(name)
+            parts += [f"{name} : {given.kind}", textwrap.indent(textwrap.fill(f"{given.says}.", 120), "    ")]
+        parts += ["", "Returns", "-------", "float", f"    {self.returns}"]
+        parts += ["", "Raises", "------", "ValueError"]
+        parts += ["    If an argument lies outside its range, or a condition of the theorem does not hold."]
+        parts += ["", "Examples", "--------", ">>> from shufflebounds import published", prompt + example]
+        return "\n".join(parts)
 
     def counterexample(self) -> Counterexample:
         """Return a case in which the printed number is on the wrong side of the truth, with both numbers.
@@ -131,11 +165,13 @@ def printed(
     counterexample: Callable[[], Counterexample] | None = None,
     side: Side = "upper",
     comparison: Callable[[], Comparison] | None = None,
+    returns: str = "The printed number.",
+    where: Mapping[str, Given] | None = None,
 ) -> Callable[[Callable[Parameters, float]], PrintedBound[Parameters]]:
     """Wrap a formula with its verdict, and enter it among :func:`bounds`."""
 
     def enter(formula: Callable[Parameters, float]) -> PrintedBound[Parameters]:
-        bound = PrintedBound(formula, verdict, reason, reference, counterexample, side, comparison)
+        bound = PrintedBound(formula, verdict, reason, reference, counterexample, side, comparison, returns, where or {})
         _ENTRIES.append(bound)
         return bound
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from shufflebounds import _validate
+from shufflebounds.published._glossary import integer, real
 from shufflebounds.published._printed import Comparison, printed
 from shufflebounds.shuffle import BinomialNoise, ShuffledHistogram, ZeroSum
 from shufflebounds.tails import binom_logcdf, binom_logsf
@@ -24,13 +24,12 @@ __all__ = [
 _PAPER = "Balcer and Cheu 2020"
 
 
-def _target(users: int, eps: float, delta: float) -> tuple[int, float, float]:
-    """Return n, eps and ln(2/delta)."""
-    return (
-        _validate.integer("users", users, 1),
-        _validate.real("eps", eps, 0, 1, open_low=True),
-        math.log(2) - math.log(_validate.real("delta", delta, 0, 1, open_low=True, open_high=True)),
-    )
+TO_ONE = real("Target privacy loss in nats", 0, 1, ends="(]")
+
+
+def _level(delta: float) -> float:
+    """Return ln(2/delta)."""
+    return math.log(2) - math.log(delta)
 
 
 def _gamma_compared() -> Comparison:
@@ -43,41 +42,18 @@ def _gamma_compared() -> Comparison:
     reason="sound for eps <= 1, where tanh(eps/2) >= eps/sqrt(5); 19 to 51 times the noise that is needed",
     reference=f"{_PAPER}, Theorem 3.1 i",
     comparison=_gamma_compared,
+    returns="The printed gamma; above 1/2 there are too few users for the theorem.",
+    where={
+        "eps": TO_ONE,
+    },
 )
 def balcer_cheu_gamma(users: int, eps: float, delta: float) -> float:
     r"""Printed chance of a zero noise bit, :math:`\gamma = 50 \ln(2/\delta)/(\varepsilon^2 n)`.
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 1 to 2**53; the theorem needs n >= 100 ln(2/delta)/eps**2, that is gamma <= 1/2.
-    eps : float
-        Target privacy loss in nats, in (0, 1].
-    delta : float
-        Target failure probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        The printed gamma; above 1/2 there are too few users for the theorem.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.balcer_cheu_gamma(10**4, 0.5, 1e-6), 10)
     0.2901731548
     """
-    n, eps, level = _target(users, eps, delta)
-    return 50 * level / (eps * eps * n)
-
-
-def _noise(users: int, gamma: float) -> tuple[int, float]:
-    return _validate.integer("users", users, 1), _validate.real("gamma", gamma, 0, 0.5, open_low=True)
+    return 50 * _level(delta) / (eps * eps * users)
 
 
 def _delta_compared() -> Comparison:
@@ -90,37 +66,19 @@ def _delta_compared() -> Comparison:
     reason="two tail bounds and a union bound; eps <= 1 is essential",
     reference=f"{_PAPER}, Corollary A.4",
     comparison=_delta_compared,
+    returns="Upper bound of delta, as printed; may exceed 1.",
+    where={
+        "users": integer("Number n of noise bits", 1),
+        "gamma": real("Chance of a one among the noise bits", 0, 0.5, ends="(]"),
+        "eps": real("Privacy loss in nats", 0, 1, ends="(]"),
+    },
 )
 def balcer_cheu_delta(users: int, gamma: float, eps: float) -> float:
     r"""Printed delta of a count with noise Bin(n, gamma), :math:`\delta = 2 e^{-\gamma\varepsilon^2 n/50}`.
 
-    Parameters
-    ----------
-    users : int
-        Number n of noise bits, 1 to 2**53.
-    gamma : float
-        Chance of a one among them, in (0, 1/2].
-    eps : float
-        Privacy loss in nats, in (0, 1].
-
-    Returns
-    -------
-    float
-        Upper bound of delta, as printed; may exceed 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> print(f"{published.balcer_cheu_delta(10**4, 0.1, 1.0):.9e}")
     4.122307245e-09
     """
-    users, gamma = _noise(users, gamma)
-    eps = _validate.real("eps", eps, 0, 1, open_low=True)
     return 2 * math.exp(-gamma * eps * eps * users / 50)
 
 
@@ -135,36 +93,18 @@ def _histogram_delta_compared() -> Comparison:
     reason="two bins change, and their guarantees are added; what is lost over one bin is small beside Corollary A.4",
     reference=f"{_PAPER}, Theorem 3.2 i with Corollary A.4",
     comparison=_histogram_delta_compared,
+    returns="Upper bound of delta, as printed, whatever the number of bins; may exceed 1.",
+    where={
+        "eps": real("Privacy loss in nats", 0, 2, ends="(]"),
+    },
 )
 def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
     r"""Printed delta of the histogram: twice :func:`balcer_cheu_delta` at half the eps, :math:`4 e^{-\gamma\varepsilon^2 n/200}`.
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 1 to 2**53.
-    gamma : float
-        Chance of a zero noise bit, in (0, 1/2].
-    eps : float
-        Privacy loss in nats, in (0, 2].
-
-    Returns
-    -------
-    float
-        Upper bound of delta, as printed, whatever the number of bins; may exceed 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> print(f"{published.balcer_cheu_histogram_delta(10**5, 0.1, 1.0):.9e}")
     7.714999392e-22
     """
-    return 2 * balcer_cheu_delta(users, gamma, _validate.real("eps", eps, 0, 2, open_low=True) / 2)
+    return 2 * balcer_cheu_delta(users, gamma, eps / 2)
 
 
 def _ratio_above(users: int, gamma: float, eps: float) -> float:
@@ -188,6 +128,12 @@ def _smooth_compared() -> Comparison:
     reason="for shifts k' other than 0, which Definition A.1 forgets to leave out, and alpha < 1, at which eps is infinite",
     reference=f"{_PAPER}, Lemma A.3",
     comparison=_smooth_compared,
+    returns="Upper bound of the chance, as printed; may exceed 1.",
+    where={
+        "users": integer("Number n of noise bits", 1),
+        "gamma": real("Chance of a one among the noise bits", 0, 0.5, ends="(]"),
+        "alpha": real(r":math:`\alpha = \tanh(\varepsilon/2)`", 0, 1, ends="()"),
+    },
 )
 def balcer_cheu_smooth(users: int, gamma: float, alpha: float) -> float:
     r"""Printed delta of smoothness of Bin(n, gamma) at :math:`\varepsilon = \ln\frac{1+\alpha}{1-\alpha}`.
@@ -195,33 +141,9 @@ def balcer_cheu_smooth(users: int, gamma: float, alpha: float) -> float:
     .. math:: \Pr_Y\Bigl[\frac{\Pr[Y' = Y]}{\Pr[Y' = Y + k]} \ge e^{|k|\varepsilon}\Bigr]
         \le e^{-\alpha^2\gamma n/8} + e^{-\alpha^2\gamma n/(8 + 2\alpha)}, \quad 1 \le |k| \le \alpha\gamma n/2
 
-    Parameters
-    ----------
-    users : int
-        Number n of noise bits, 1 to 2**53.
-    gamma : float
-        Chance of a one among them, in (0, 1/2].
-    alpha : float
-        In (0, 1); :math:`\alpha = \tanh(\varepsilon/2)`.
-
-    Returns
-    -------
-    float
-        Upper bound of the chance, as printed; may exceed 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> print(f"{published.balcer_cheu_smooth(10**4, 0.1, 0.5):.9e}")
     8.903141140e-13
     """
-    users, gamma = _noise(users, gamma)
-    alpha = _validate.real("alpha", alpha, 0, 1, open_low=True, open_high=True)
     weight = alpha * alpha * gamma * users
     return math.exp(-weight / 8) + math.exp(-weight / (8 + 2 * alpha))
 
@@ -233,10 +155,9 @@ def _error_compared() -> Comparison:
     return Comparison(setting, "alpha", balcer_cheu_error(n, eps, delta, beta), truth)
 
 
-def _confidence(name: str, beta: float, least: float) -> float:
-    beta = _validate.real(name, beta, 0, 1, open_low=True)
+def _confidence(beta: float, least: float) -> float:
     if not beta >= least:
-        raise ValueError(f"{name}={beta:g} must be >= {least:.6g}, for the error bound to hold")
+        raise ValueError(f"beta={beta:g} must be >= {least:.6g}, for the error bound to hold")
     return beta
 
 
@@ -245,43 +166,25 @@ def _confidence(name: str, beta: float, least: float) -> float:
     reason="close for its gamma; the bias gamma dominates, and a gamma 19 to 51 times smaller serves",
     reference=f"{_PAPER}, Theorem 3.1 ii",
     comparison=_error_compared,
+    returns="Upper bound of the error, as printed; says nothing from 1 on.",
+    where={
+        "users": integer("Number n of users, at least 100 ln(2/delta)/eps**2", 1),
+        "eps": TO_ONE,
+        "beta": real("Chance of a larger error, at least delta**25", 0, 1, ends="(]"),
+    },
 )
 def balcer_cheu_error(users: int, eps: float, delta: float, beta: float) -> float:
     r"""Printed error of the mean of bits that zsum estimates, exceeded with probability at most beta.
 
     .. math:: \alpha = \frac{50}{\varepsilon^2 n}\ln\frac2\delta + \frac1{\varepsilon n}\sqrt{200 \ln\frac2\delta \ln\frac2\beta}
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, from 100 ln(2/delta)/eps**2 to 2**53.
-    eps : float
-        Target privacy loss in nats, in (0, 1].
-    delta : float
-        Target failure probability, in (0, 1).
-    beta : float
-        Chance of a larger error, from delta**25 to 1.
-
-    Returns
-    -------
-    float
-        Upper bound of the error, as printed; says nothing from 1 on.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.balcer_cheu_error(2000, 1.0, 1e-6, 0.05), 10)
     0.4144468453
     """
-    n, eps, level = _target(users, eps, delta)
+    n, level = users, _level(delta)
     if not n >= 100 * level / (eps * eps):
         raise ValueError(f"users={n} must be >= 100 ln(2/delta)/eps**2 = {100 * level / (eps * eps):.6g}")
-    beta = _confidence("beta", beta, delta**25)
+    beta = _confidence(beta, delta**25)
     return 50 * level / (eps * eps * n) + math.sqrt(200 * level * (math.log(2) - math.log(beta))) / (eps * n)
 
 
@@ -297,36 +200,18 @@ def _histogram_error_compared() -> Comparison:
     reason="a union bound over n bins; the histogram itself is (2 eps, 2 delta)-private",
     reference=f"{_PAPER}, Theorem 3.2 iii, with the constants of Theorem 3.1 ii",
     comparison=_histogram_error_compared,
+    returns="Upper bound of the largest error, whatever the number of bins.",
+    where={
+        "users": integer("Number n of users, at least 100 ln(2/delta)/eps**2", 1),
+        "eps": real("Privacy loss of one bin in nats, half of what the histogram spends", 0, 1, ends="(]"),
+        "delta": real("Failure probability of one bin", 0, 1, ends="()"),
+        "beta": real("Chance that any bin errs by more, at least n delta**25", 0, 1, ends="(]"),
+    },
 )
 def balcer_cheu_histogram_error(users: int, eps: float, delta: float, beta: float) -> float:
     r"""Printed simultaneous error of the frequencies of all bins: that of :func:`balcer_cheu_error` at :math:`\beta/n`.
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, from 100 ln(2/delta)/eps**2 to 2**53.
-    eps : float
-        Privacy loss of one bin in nats, in (0, 1]; the histogram spends twice as much.
-    delta : float
-        Failure probability of one bin, in (0, 1).
-    beta : float
-        Chance that any bin errs by more, from n delta**25 to 1.
-
-    Returns
-    -------
-    float
-        Upper bound of the largest error, whatever the number of bins.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.balcer_cheu_histogram_error(10**5, 0.5, 1e-6, 0.05), 10)
     0.0332178658
     """
-    n, eps, _ = _target(users, eps, delta)
-    return balcer_cheu_error(n, eps, delta, _confidence("beta", beta, n * delta**25) / n)
+    return balcer_cheu_error(users, eps, delta, _confidence(beta, users * delta**25) / users)

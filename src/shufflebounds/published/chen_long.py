@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri_exp
 
-from shufflebounds import _validate
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import FloatArray
+from shufflebounds.published._glossary import integer, real
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from shufflebounds.tails import binom_logcdf, binom_logsf, poisson_binom_logcdf, poisson_binom_logsf
@@ -28,7 +28,10 @@ MAX_KNOTS = 10**7
 
 
 def _flip(users: int, lam: float) -> float:
-    return _validate.real("lam", lam, 0, users, open_low=True, open_high=True) / (2 * users)
+    """Return lam/(2n), which must lie below 1/2; zero by underflow is no flip."""
+    if not 0 < lam < users or lam / (2 * users) == 0:
+        raise ValueError(f"lam={lam:g} must lie in (0, users) = (0, {users}), and lam/(2 users) must not underflow")
+    return lam / (2 * users)
 
 
 def _curve_of_the_protocol(users: int, flip: float, alpha: float) -> float:
@@ -56,6 +59,10 @@ def _tradeoff_compared() -> Comparison:
     side="lower",
     counterexample=_tradeoff_counterexample,
     comparison=_tradeoff_compared,
+    returns="The printed error of the second kind.",
+    where={
+        "alpha": real("Error of the first kind, which within a relative 1e-12 of a knot F(k) counts as the knot", 0, 1),
+    },
 )
 def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
     r"""Printed trade-off function of the boolean-sum protocol, :math:`f(\alpha) = 1 - F(F^{-1}(\alpha) + 1)`.
@@ -63,37 +70,13 @@ def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
     F is the distribution function of Bin(n, lam/(2n)), :math:`F^{-1}(\alpha)` the least k with :math:`F(k) \ge \alpha`: a step
     function, which is no trade-off function. At :math:`\alpha = F(k)` it is that of the noise against its shift by one.
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 1 to 2**53.
-    lam : float
-        Expected number of random bits, in (0, n).
-    alpha : float
-        Error of the first kind, in [0, 1]; within a relative 1e-12 of a knot F(k) it counts as the knot.
-
-    Returns
-    -------
-    float
-        The printed error of the second kind.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.chen_long_tradeoff(100, 58, 0.05), 10)
     0.8888884353
     """
-    users = _validate.integer("users", users, 1)
     flip = _flip(users, lam)
-    level = _validate.real("alpha", alpha, 0, 1)
-    if level in (0, 1):
-        return 0.0 if level else math.exp(binom_logsf(0, users, flip))
-    target = math.log(level) - 1e-12
+    if alpha in (0, 1):
+        return 0.0 if alpha else math.exp(binom_logsf(0, users, flip))
+    target = math.log(alpha) - 1e-12
     knot = bisect_left(range(users), target, key=lambda k: float(binom_logcdf(k, users, flip)))
     return math.exp(binom_logsf(knot + 1, users, flip))
 
@@ -114,36 +97,17 @@ def _delta_compared() -> Comparison:
     reference=f"{_PAPER}, Theorem 2, as (eps, delta)",
     counterexample=_delta_counterexample,
     comparison=_delta_compared,
+    returns="What the theorem amounts to at `eps`.",
+    where={
+        "eps": real("Privacy loss in nats", 0),
+    },
 )
 def chen_long_delta(users: int, lam: float, eps: float) -> float:
     r"""Delta of the pair behind Theorem 2, Bin(n, lam/(2n)) against its shift by one, in the worse direction.
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 1 to 2**53.
-    lam : float
-        Expected number of random bits, in (0, n).
-    eps : float
-        Privacy loss in nats, finite and >= 0.
-
-    Returns
-    -------
-    float
-        What the theorem amounts to at `eps`.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> f"{published.chen_long_delta(100, 58, 1.0):.9e}"
     '7.573409862e-06'
     """
-    users = _validate.integer("users", users, 1)
     return BinomialNoise(users, _flip(users, lam)).delta(eps)
 
 
@@ -177,6 +141,7 @@ def _mu_compared() -> Comparison:
     reason="says nothing: f(0) < 1, so mu* is infinite for every lambda",
     reference=f"{_PAPER}, Corollary 3.2",
     comparison=_mu_compared,
+    returns="inf.",
 )
 def chen_long_mu(users: int, lam: float) -> float:
     r"""Printed parameter of Gaussian differential privacy of the boolean sum, taken literally.
@@ -185,30 +150,10 @@ def chen_long_mu(users: int, lam: float) -> float:
 
     since at :math:`\alpha = 0` the first term is infinite and the second, at :math:`1 - F(0) < 1`, finite.
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 1 to 2**53.
-    lam : float
-        Expected number of random bits, in (0, n).
-
-    Returns
-    -------
-    float
-        inf.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> published.chen_long_mu(100, 58)
     inf
     """
-    _flip(_validate.integer("users", users, 1), lam)
+    _flip(users, lam)
     return math.inf
 
 
@@ -229,36 +174,19 @@ def _interior_compared() -> Comparison:
     reference=f"{_PAPER}, Corollary 3.2, interior knots only",
     counterexample=_interior_counterexample,
     comparison=_interior_compared,
+    returns="The number that the corollary may have meant.",
+    where={
+        "users": integer("Number n of users", 2, MAX_KNOTS),
+    },
 )
 def chen_long_mu_interior(users: int, lam: float) -> float:
     r"""Parameter :math:`\mu^*` of the boolean sum with the maximum over the knots k = 0, ..., n - 2, which keeps it finite.
 
     .. math:: \max_{0\le k\le n-2} \Phi^{-1}(1-F(k)) - \Phi^{-1}(1-F(k+1))
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 2 to 10**7.
-    lam : float
-        Expected number of random bits, in (0, n).
-
-    Returns
-    -------
-    float
-        The number that the corollary may have meant.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.chen_long_mu_interior(100, 58), 10)
     0.4791989308
     """
-    users = _validate.integer("users", users, 2, MAX_KNOTS)
     flip = _flip(users, lam)
     k = np.arange(users)
     quantile = _normal_quantile(binom_logcdf(k, users, flip), binom_logsf(k, users, flip))
@@ -283,33 +211,16 @@ def _real_sum_compared() -> Comparison:
     reference=f"{_PAPER}, Corollary 3.3, interior knots only",
     counterexample=_real_sum_counterexample,
     comparison=_real_sum_compared,
+    returns="The square root of `bits` times :func:`chen_long_mu_interior`.",
+    where={
+        "users": integer("Number n of users", 2, MAX_KNOTS),
+        "lam": real("Expected number of random bits in each of the r rounds, below n", 0, ends="(]"),
+    },
 )
 def chen_long_mu_real_sum(users: int, lam: float, bits: int) -> float:
     r"""Printed parameter of Gaussian differential privacy of the real sum, :math:`\sqrt{r}\,\mu^*`, over interior knots.
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 2 to 10**7.
-    lam : float
-        Expected number of random bits in each of the r rounds, in (0, n).
-    bits : int
-        Number r of bits that encode one value, 1 or more.
-
-    Returns
-    -------
-    float
-        The square root of `bits` times :func:`chen_long_mu_interior`.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.chen_long_mu_real_sum(100, 58, 10), 6)
     1.51536
     """
-    return math.sqrt(_validate.integer("bits", bits, 1)) * chen_long_mu_interior(users, lam)
+    return math.sqrt(bits) * chen_long_mu_interior(users, lam)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 
-from shufflebounds import _validate
+from shufflebounds.published._glossary import CLOSED, real
 from shufflebounds.published._printed import Comparison, printed
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 
 __all__ = ["cheu2019_boolean_sum", "cheu2019_fixed_set"]
-
-
-def _delta(value: float) -> float:
-    return _validate.real("delta", value, 0, 1, open_low=True)
 
 
 def _fixed_set_compared() -> Comparison:
@@ -25,37 +21,20 @@ def _fixed_set_compared() -> Comparison:
     reason="a Chernoff bound on |H| fair coins; at delta/2, not delta",
     reference="Cheu et al. 2019, as Claim C.1 of Chen and Long",
     comparison=_fixed_set_compared,
+    returns="Upper bound of epsilon at failure probability delta/2, as printed.",
+    where={
+        "delta": real("Twice the failure probability: the guarantee is (eps, delta/2)", 0, 1, ends="(]"),
+    },
 )
 def cheu2019_fixed_set(coins: int, delta: float) -> float:
     r"""Printed epsilon of a sum to which \|H\| fair coins are added, at :math:`\delta/2`.
 
     .. math:: \varepsilon = \ln\Bigl(1 + \sqrt{32 \ln(4/\delta) / |H|}\Bigr)
 
-    Parameters
-    ----------
-    coins : int
-        Number \|H\| of fair coins, 1 to 2**53 and more than 8 ln(4/delta).
-    delta : float
-        In (0, 1]: the guarantee is (eps, delta/2).
-
-    Returns
-    -------
-    float
-        Upper bound of epsilon at failure probability delta/2, as printed.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or there are too few coins.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.cheu2019_fixed_set(50, 0.01), 10)
     1.0845801182
     """
-    coins = _validate.integer("coins", coins, 1)
-    level = math.log(4) - math.log(_delta(delta))
+    level = math.log(4) - math.log(delta)
     if not coins > 8 * level:
         raise ValueError(f"coins={coins} must be > 8 ln(4/delta) = {8 * level:.6g}")
     return math.log1p(math.sqrt(32 * level / coins))
@@ -71,6 +50,11 @@ def _boolean_sum_compared() -> Comparison:
     reason="constants not checked against the print; no violation found on a grid",
     reference="Cheu et al. 2019, privacy of the boolean sum",
     comparison=_boolean_sum_compared,
+    returns="Upper bound of epsilon, if the constants are the printed ones.",
+    where={
+        "lam": real("Expected number of random bits, from 14 ln(4/delta) to n", 0),
+        "delta": CLOSED,
+    },
 )
 def cheu2019_boolean_sum(users: int, lam: float, delta: float) -> float:
     r"""Epsilon of the boolean-sum protocol by the theorem of Cheu et al.
@@ -78,36 +62,11 @@ def cheu2019_boolean_sum(users: int, lam: float, delta: float) -> float:
     .. math:: \varepsilon = \sqrt{\frac{32\ln(4/\delta)}{s}}\Bigl(1 - \frac sn\Bigr),
         \quad s = \lambda - \sqrt{2\lambda\ln(2/\delta)}
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 1 to 2**53.
-    lam : float
-        Expected number of random bits, from 14 ln(4/delta) to n.
-    delta : float
-        In (0, 1].
-
-    Returns
-    -------
-    float
-        Upper bound of epsilon, if the constants are the printed ones.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.cheu2019_boolean_sum(100, 58, 0.1), 10)
     1.0502016352
     """
-    users = _validate.integer("users", users, 1)
-    lam = _validate.real("lam", lam, 0, users)
-    delta = _delta(delta)
     least = 14 * (math.log(4) - math.log(delta))
-    if not lam >= least:
-        raise ValueError(f"lam={lam:g} must be >= 14 ln(4/delta) = {least:.6g}")
+    if not least <= lam <= users:
+        raise ValueError(f"lam={lam:g} must lie between 14 ln(4/delta) = {least:.6g} and users={users}")
     sure = lam - math.sqrt(2 * lam * (math.log(2) - math.log(delta)))
     return math.sqrt(32 * (math.log(4) - math.log(delta)) / sure) * (1 - sure / users)

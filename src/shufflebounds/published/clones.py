@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import math
 
-from shufflebounds import _validate
 from shufflebounds.published._printed import Comparison, printed
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
+from shufflebounds.shuffle.clones import Clones, StrongerClones
 
 __all__ = ["clones_apple", "clones_closed_form", "stronger_clones_closed_form"]
-
-
-def _clone_arguments(users: int, local_eps: float, delta: float) -> tuple[int, float, float]:
-    return (
-        _validate.integer("users", users, 1),
-        _validate.real("local_eps", local_eps, 0, MAX_LOCAL_EPS, open_low=True),
-        _validate.real("delta", delta, 0, 1, open_low=True, open_high=True),
-    )
 
 
 def _within(local_eps: float, limit: float, condition: str) -> None:
@@ -52,38 +43,17 @@ def _stronger_clones_compared() -> Comparison:
     reason="a closed form above the numerical clone bound, for every pure eps0-LDP randomizer",
     reference="Feldman, McMillan, Talwar 2021, Theorem 3.1",
     comparison=_clones_closed_form_compared,
+    returns="Upper bound of epsilon, as printed.",
 )
 def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     r"""Printed epsilon of the clone bound.
 
     .. math:: \ln\Bigl(1 + \frac{E_0-1}{E_0+1}\Bigl(8\sqrt{E_0 \ln(4/\delta)/n} + 8E_0/n\Bigr)\Bigr), \quad E_0 = e^{\varepsilon_0}
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 1 to 2**53.
-    local_eps : float
-        Local budget in nats, in (0, 700] and at most ln(n/(16 ln(2/delta))).
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        Upper bound of epsilon, as printed.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or `local_eps` outside the domain of the closed form.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.clones_closed_form(10**6, 4.0, 1e-8), 10)
     0.2263683962
     """
-    n, eps0, delta = _clone_arguments(users, local_eps, delta)
+    n, eps0 = users, local_eps
     _within(eps0, math.log(n / (16 * math.log(2 / delta))), "eps0 <= ln(n/(16 ln(2/delta)))")
     big = math.exp(eps0)
     return math.log1p(math.tanh(eps0 / 2) * (8 * math.sqrt(big * math.log(4 / delta) / n) + 8 * big / n))
@@ -94,6 +64,7 @@ def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     reason="the same derivation with one estimate fewer, as the authors' program evaluates it",
     reference="the program that accompanies Feldman, McMillan, Talwar 2021, closedformanalysis",
     comparison=_clones_apple_compared,
+    returns="Upper bound of epsilon, as the program prints it.",
 )
 def clones_apple(users: int, local_eps: float, delta: float) -> float:
     r"""Closed form of the clone bound in the program published with the paper.
@@ -101,32 +72,10 @@ def clones_apple(users: int, local_eps: float, delta: float) -> float:
     .. math:: \ln\Bigl(1 + \frac{(1 - 1/E_0)(a + c)}{1 + 1/(E_0(1 + a + c))}\Bigr),
         \quad a = 8\sqrt{E_0\ln(4/\delta)/n},\; c = 8E_0/n
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 1 to 2**53.
-    local_eps : float
-        Local budget in nats, in (0, 700] and at most ln(n/(16 ln(4/delta))).
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        Upper bound of epsilon, as the program prints it.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or `local_eps` outside the domain of the closed form.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.clones_apple(10**6, 4.0, 1e-8), 10)
     0.2271308633
     """
-    n, eps0, delta = _clone_arguments(users, local_eps, delta)
+    n, eps0 = users, local_eps
     _within(eps0, math.log(n / (16 * math.log(4 / delta))), "eps0 <= ln(n/(16 ln(4/delta)))")
     big = math.exp(eps0)
     total = 8 * math.sqrt(big * math.log(4 / delta) / n) + 8 * big / n
@@ -138,38 +87,17 @@ def clones_apple(users: int, local_eps: float, delta: float) -> float:
     reason="where R_x >= (R_0 + R_1)/(e^eps0 + 1), as the numerical bound it stands above; unproven for other randomizers",
     reference="Feldman, McMillan, Talwar 2023, Theorem 3.2, with the erratum of arXiv version 2",
     comparison=_stronger_clones_compared,
+    returns="Upper bound of epsilon, as printed.",
 )
 def stronger_clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     r"""Printed epsilon of the stronger clone bound.
 
     .. math:: \ln\Bigl(1 + (E_0-1)\Bigl(4\sqrt{\frac{2\ln(4/\delta)}{(E_0+1)n}} + 4/n\Bigr)\Bigr), \quad E_0 = e^{\varepsilon_0}
 
-    Parameters
-    ----------
-    users : int
-        Number n of users, 1 to 2**53.
-    local_eps : float
-        Local budget in nats, in (0, 700] and at most ln(n/(8 ln(2/delta)) - 1).
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        Upper bound of epsilon, as printed.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or `local_eps` outside the domain of the closed form.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.stronger_clones_closed_form(10**6, 4.0, 1e-8), 10)
     0.1665166381
     """
-    n, eps0, delta = _clone_arguments(users, local_eps, delta)
+    n, eps0 = users, local_eps
     inner = n / (8 * math.log(2 / delta)) - 1
     _within(eps0, math.log(inner) if inner > 0 else -math.inf, "eps0 <= ln(n/(8 ln(2/delta)) - 1)")
     big = math.exp(eps0)

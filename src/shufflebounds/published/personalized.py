@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +15,8 @@ from scipy.special import logsumexp, ndtr
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf
+from shufflebounds.published._glossary import Given, integer, real
 from shufflebounds.published._printed import Comparison, Counterexample, printed
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tails.poisson_binomial import poisson_binom_window
 
@@ -32,12 +33,9 @@ __all__ = [
 _PAPER = "Liu et al. 2024"
 
 
-def _budget(name: str, value: float) -> float:
-    return _validate.real(name, value, 0, MAX_LOCAL_EPS, open_low=True)
-
-
-def _deviation(name: str, value: float) -> float:
-    return _validate.real(name, value, 0, 1e6, open_low=True)
+def as_given(name: str, value: Any) -> Any:
+    """Return the value, which the window of the Poisson-binomial law checks."""
+    return value
 
 
 def _pair(weight: float, rate: float, others: int, eps: float) -> float:
@@ -77,32 +75,15 @@ def _laplace_weight_counterexample() -> Counterexample:
     reason="the clone pair needs w <= 1/(e^eps_1 + 1); e^(-eps_1/2)/2 is larger, so the pair is more private than the randomizer",
     reference=f"{_PAPER}, section 3.2.1",
     counterexample=_laplace_weight_counterexample,
+    returns="The printed weight. A valid one is at most 1/(e^eps_1 + 1).",
 )
 def liu2024_weight_laplace(eps_target: float) -> float:
     r"""Printed weight w = p_1 of a Laplace target: :math:`e^{-\varepsilon_1/2}/2`.
 
-    Parameters
-    ----------
-    eps_target : float
-        The target's local budget in nats, in (0, 700].
-
-    Returns
-    -------
-    float
-        The printed weight. A valid one is at most 1/(e^eps_1 + 1).
-
-    Raises
-    ------
-    ValueError
-        If the budget lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.liu2024_weight_laplace(2.0), 6)
     0.18394
     """
-    return math.exp(-_budget("eps_target", eps_target) / 2) / 2
+    return math.exp(-eps_target / 2) / 2
 
 
 def _gaussian_weight_counterexample() -> Counterexample:
@@ -118,36 +99,15 @@ def _gaussian_weight_counterexample() -> Counterexample:
     reason="Gaussian noise has unbounded likelihood ratio; the pair of this weight has none above (1-w)/w",
     reference=f"{_PAPER}, section 3.2.1",
     counterexample=_gaussian_weight_counterexample,
+    returns="The printed weight, before the removal of delta_1/2, which changes it by no more than that.",
 )
 def liu2024_weight_gaussian(sigma_target: float) -> float:
     r"""Printed weight w = p_1 of a Gaussian target: :math:`\Phi(-1/(2\sigma_1))`.
 
-    Parameters
-    ----------
-    sigma_target : float
-        The target's standard deviation, in (0, 1e6], for values in [0, 1].
-
-    Returns
-    -------
-    float
-        The printed weight, before the removal of delta_1/2, which changes it by no more than that.
-
-    Raises
-    ------
-    ValueError
-        If the deviation lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.liu2024_weight_gaussian(1.0), 6)
     0.308538
     """
-    return float(ndtr(-0.5 / _deviation("sigma_target", sigma_target)))
-
-
-def _categories(value: int) -> int:
-    return _validate.integer("categories", value, 2)
+    return float(ndtr(-0.5 / sigma_target))
 
 
 def _compared_weight() -> Comparison:
@@ -165,29 +125,10 @@ def _compared_weight() -> Comparison:
 def liu2024_weight_rr(eps_target: float, categories: int) -> float:
     r"""Printed weight w = p_1 of a target that runs k-ary randomized response: :math:`1/(e^{\varepsilon_1}+k-1)`.
 
-    Parameters
-    ----------
-    eps_target : float
-        The target's local budget in nats, in (0, 700].
-    categories : int
-        k, 2 or more.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.liu2024_weight_rr(2.0, 3), 6)
     0.106507
     """
-    return 1 / (math.exp(_budget("eps_target", eps_target)) + _categories(categories) - 1)
+    return 1 / (math.exp(eps_target) + categories - 1)
 
 
 def _laplace_rate_counterexample() -> Counterexample:
@@ -207,33 +148,16 @@ def _laplace_rate_counterexample() -> Counterexample:
     reason="Pr[R_i in U_b] is an area: R_i >= p_i (R_0 + R_1) does not follow; also 0 at eps_i = eps_1 by the strict inequality",
     reference=f"{_PAPER}, section 3.2.2, equation (4)",
     counterexample=_laplace_rate_counterexample,
+    returns="The printed rate, 0 at equal budgets (the limit from below is e^(-eps_1/2)/2). "
+    "A valid one is that of :meth:`shufflebounds.shuffle.PersonalizedClones.laplace`.",
 )
 def liu2024_laplace_rate(eps_other: float, eps_target: float) -> float:
     r"""Printed rate p_i of a Laplace user: the smaller area of :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}` at the worst x_i.
 
-    Parameters
-    ----------
-    eps_other, eps_target : float
-        Local budgets in nats, in (0, 700].
-
-    Returns
-    -------
-    float
-        The printed rate, 0 at equal budgets (the limit from below is e^(-eps_1/2)/2). A valid one is that of
-        :meth:`shufflebounds.shuffle.PersonalizedClones.laplace`.
-
-    Raises
-    ------
-    ValueError
-        If a budget lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> [round(published.liu2024_laplace_rate(e, 2.0), 8) for e in (1.9, 1.0, 0.5, 3.0)]
     [0.19337051, 0.26943151, 0.22768413, 0.11156508]
     """
-    other, target = _budget("eps_other", eps_other), _budget("eps_target", eps_target)
+    other, target = eps_other, eps_target
     if other == target:
         return 0.0
     log_ratio = math.log(target / other)
@@ -268,32 +192,15 @@ def _gaussian_rate_counterexample() -> Counterexample:
     reason="Pr[R_i in U_b] is an area: R_i >= p_i (R_0 + R_1) does not follow",
     reference=f"{_PAPER}, section 3.2.2, equation (4)",
     counterexample=_gaussian_rate_counterexample,
+    returns="The printed rate, 0 at equal deviations.",
 )
 def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
     r"""Printed rate p_i of a Gaussian user: the smaller area of :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}` at the worst x_i.
 
-    Parameters
-    ----------
-    sigma_other, sigma_target : float
-        Standard deviations in (0, 1e6], for values in [0, 1].
-
-    Returns
-    -------
-    float
-        The printed rate, 0 at equal deviations.
-
-    Raises
-    ------
-    ValueError
-        If a deviation lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> 0 < published.liu2024_gaussian_rate(4.0, 2.0) < 0.5
     True
     """
-    s, t = _deviation("sigma_other", sigma_other), _deviation("sigma_target", sigma_target)
+    s, t = sigma_other, sigma_target
     if s == t:
         return 0.0
     a = 0.5 / s**2 - 0.5 / t**2
@@ -328,32 +235,13 @@ def _compared_rate() -> Comparison:
 def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> float:
     r"""Printed rate p_i of a user of k-ary randomized response: :math:`1/(e^{\varepsilon_i}+k-1)`, and 0 at equal budgets.
 
-    Parameters
-    ----------
-    eps_other, eps_target : float
-        Local budgets in nats, in (0, 700]; `eps_other` at most `eps_target`.
-    categories : int
-        k, 2 or more.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.liu2024_rr_rate(1.0, 2.0, 3), 6)
     0.211942
     """
-    other, target = _budget("eps_other", eps_other), _budget("eps_target", eps_target)
+    other, target = eps_other, eps_target
     if other > target:
         raise ValueError(f"eps_other={other:g} must be <= eps_target={target:g}: the target has the largest budget there")
-    return 0.0 if other == target else 1 / (math.exp(other) + _categories(categories) - 1)
+    return 0.0 if other == target else 1 / (math.exp(other) + categories - 1)
 
 
 def _delta_counterexample() -> Counterexample:
@@ -367,6 +255,16 @@ def _delta_counterexample() -> Counterexample:
     reason="delta_1 counts as if a failed randomizer hid everything; sums from i = 1 drop the event without clones",
     reference=f"{_PAPER}, Theorem 2",
     counterexample=_delta_counterexample,
+    returns="The printed number; never negative.",
+    where={
+        "eps": real("Privacy loss in nats", 0, 700),
+        "rates": Given("array_like", "Rates p_i of the other users, in [0, 1/2]", as_given),
+        "delta_target": real("Failure probability delta_1 of the target's randomizer", 0, 1, ends="[)"),
+        "counts": Given("array_like of int, optional", "How many users have each rate, 1 each by default", as_given),
+        "first": integer(
+            "Where the sums start: 1 as printed; from 0, with `delta_target` 0 and valid rates, it is an upper bound", 0, 1
+        ),
+    },
 )
 def liu2024_delta(
     eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None, first: int = 1
@@ -380,45 +278,13 @@ def liu2024_delta(
     with :math:`w_i = \Pr[C = i]`, C ~ PB(2 rates), F_i the distribution function of Bin(i, 1/2), and
     :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`, the closed form of the printed infimum.
 
-    Parameters
-    ----------
-    eps : float
-        Privacy loss in nats, in [0, 700].
-    weight : float
-        w, in (0, 1/2).
-    rates : array_like
-        p_i of the other users, in [0, 1/2].
-    delta_target : float
-        delta_1 in [0, 1).
-    counts : array_like of int, optional
-        How many users have each rate, 1 each by default.
-    first : {0, 1}
-        Where the sums start: 1 as printed; from 0, with `delta_target` 0 and valid weight and rates, it is an upper bound
-        (not a tight one: it bounds a pair that dominates the clone pair).
-
-    Returns
-    -------
-    float
-        The printed number; never negative.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
     One user, no shuffling, and as printed perfect privacy:
 
-    >>> from shufflebounds import published
     >>> published.liu2024_delta(0.1, 0.2, [0.0])
     0.0
     """
-    eps = _validate.real("eps", eps, 0, MAX_LOCAL_EPS)
-    w = _validate.real("weight", weight, 0, 0.5, open_low=True, open_high=True)
+    w, fail, start = weight, delta_target, first
     chances = 2 * _validate.real_array("rates", rates, 0, 0.5)
-    fail = _validate.real("delta_target", delta_target, 0, 1, open_high=True)
-    start = _validate.integer("first", first, 0, 1)
     lowest, log_weights = poisson_binom_window(chances, counts, log_tail=-1500.0)
     i = lowest + np.arange(log_weights.size, dtype=np.float64)
     slope, loss = (1 - fail) * (1 - 2 * w), math.exp(eps) - (1 - fail) * 2 * w - fail

@@ -6,12 +6,14 @@ The verdicts are on the formulas as printed in the survey, not on the papers tha
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from shufflebounds import _validate
+from shufflebounds.published._glossary import BUDGET, Given, real
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.selection import SVTScales, svt_accuracy, svt_scales
 
@@ -31,49 +33,34 @@ _SURVEY = "Das 2022, Differential privacy: ideas, concepts and advances"
 _X, _W = np.polynomial.legendre.leggauss(20)
 
 
-def _positive(name: str, value: float) -> float:
-    return _validate.real(name, value, 0, 1e12, open_low=True)
-
-
-def _chance(name: str, value: float) -> float:
-    return _validate.real(name, value, 0, 1, open_low=True, open_high=True)
+def positive_array(name: str, value: Any) -> NDArray[np.float64]:
+    """Return the value as an array of positive numbers."""
+    return _validate.real_array(name, value, 0, open_low=True)
 
 
 def _hoeffding_counterexample() -> Counterexample:
-    # ten copies of one fair bit: the sum is 0 or 10
-    deviation, widths = 4.5, [1.0] * 10
-    return Counterexample(das2022_hoeffding(deviation, widths), 1.0, "ten copies of one fair bit, Pr[|M - 5| > 4.5]")
+    # ten copies of one fair bit of width 1/10: the sum is 0 or 1, and alpha lies in the theorem's (0, 1/2)
+    return Counterexample(das2022_hoeffding(0.45, [0.1] * 10), 1.0, "ten copies of one bit of width 0.1, Pr[|M - 1/2| > 0.45]")
 
 
 @printed(
     verdict="false",
-    reason="the variables must be independent, which the theorem does not ask; its condition alpha < 1/2 is needless",
+    reason="the variables must be independent, which the theorem does not ask; its condition 0 < alpha < 1/2 is needless",
     reference=f"{_SURVEY}, Theorem 2.3",
     counterexample=_hoeffding_counterexample,
+    returns="The printed bound; for independent variables it holds.",
+    where={
+        "deviation": real("The deviation alpha", 0, 0.5, ends="()"),
+        "widths": Given("array_like of float, shape (n,)", "Lengths of the variables' intervals, > 0", positive_array),
+    },
 )
 def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
     r"""Printed bound of :math:`\Pr[|M - \mathbb{E}M| > \alpha]` for any bounded variables: :math:`2e^{-2\alpha^2/\sum w_i^2}`.
 
-    Parameters
-    ----------
-    deviation : float
-        The deviation alpha, > 0.
-    widths : array_like of float, shape (n,)
-        Lengths of the variables' intervals, > 0.
-
-    Returns
-    -------
-    float
-        The printed bound; for independent variables it holds.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
-    >>> round(published.das2022_hoeffding(4.5, [1.0] * 10), 6)
+    >>> round(published.das2022_hoeffding(0.45, [0.1] * 10), 6)
     0.034845
     """
-    lengths = _validate.real_array("widths", widths, 0, open_low=True)
-    return 2 * math.exp(-2 * _positive("deviation", deviation) ** 2 / float((lengths**2).sum()))
+    return 2 * math.exp(-2 * deviation**2 / float((np.asarray(widths) ** 2).sum()))
 
 
 def _triangle_counterexample() -> Counterexample:
@@ -87,26 +74,18 @@ def _triangle_counterexample() -> Counterexample:
     reason="the second delta passes through the first relation, which multiplies it by e^eps_1",
     reference=f"{_SURVEY}, section 3.4.3",
     counterexample=_triangle_counterexample,
+    where={
+        "first": real("The first delta", 0, 1),
+        "second": real("The second delta, which the truth multiplies by e^eps_1", 0, 1),
+    },
 )
 def das2022_triangle_delta(first: float, second: float) -> float:
     r"""Printed delta of two relations in a row, at eps_1 + eps_2: :math:`\delta_1 + \delta_2`.
 
-    Parameters
-    ----------
-    first, second : float
-        The two deltas, in [0, 1]. The true one is first + e^eps_1 second.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_triangle_delta(0.01, 0.01), 6)
     0.02
     """
-    return _validate.real("first", first, 0, 1) + _validate.real("second", second, 0, 1)
+    return first + second
 
 
 def _gaussian_delta(eps: float, sigma: float) -> float:
@@ -127,29 +106,18 @@ def _gaussian_sigma_counterexample() -> Counterexample:
     reason="proven for eps < 1 only, which the algorithm does not ask; at delta = 1e-5 it fails from eps = 8.42 on",
     reference=f"{_SURVEY}, Algorithm 3",
     counterexample=_gaussian_sigma_counterexample,
+    returns="The printed deviation.",
+    where={
+        "eps": BUDGET,
+    },
 )
 def das2022_gaussian_sigma(eps: float, delta: float) -> float:
     r"""Printed deviation of Gaussian noise for sensitivity 1: :math:`\sqrt{2\ln(1.25/\delta)}/\varepsilon`.
 
-    Parameters
-    ----------
-    eps : float
-        Budget in nats, > 0.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        The printed deviation.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_gaussian_sigma(2.0, 1e-6), 6)
     2.649401
     """
-    return math.sqrt(2 * math.log(1.25 / _chance("delta", delta))) / _positive("eps", eps)
+    return math.sqrt(2 * math.log(1.25 / delta)) / eps
 
 
 def _above_threshold_counterexample() -> Counterexample:
@@ -172,27 +140,18 @@ def _above_threshold_counterexample() -> Counterexample:
     reason="as printed it does not halt after its first answer above the threshold, and every further one costs as much again",
     reference=f"{_SURVEY}, Algorithm 5 and Theorem 6.1",
     counterexample=_above_threshold_counterexample,
+    returns="The printed budget; right for the algorithm that halts.",
+    where={
+        "eps": BUDGET,
+    },
 )
 def das2022_above_threshold_eps(eps: float) -> float:
     r"""Printed privacy of AboveThreshold with scales 2/eps and 4/eps that answers every query: eps.
 
-    Parameters
-    ----------
-    eps : float
-        Budget in nats, > 0.
-
-    Returns
-    -------
-    float
-        The printed budget; right for the algorithm that halts.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_above_threshold_eps(1.0), 6)
     1.0
     """
-    return _positive("eps", eps)
+    return eps
 
 
 def _numeric_eps_counterexample() -> Counterexample:
@@ -207,27 +166,18 @@ def _numeric_eps_counterexample() -> Counterexample:
     reason="a misprint: eps_2 = 29 eps should be (2/9) eps",
     reference=f"{_SURVEY}, Algorithm 7, line 2",
     counterexample=_numeric_eps_counterexample,
+    returns="The printed budget.",
+    where={
+        "eps": BUDGET,
+    },
 )
 def das2022_numeric_sparse_eps(eps: float) -> float:
     r"""Printed privacy of NumericSparse at delta = 0 with :math:`\varepsilon_1 = \frac89\varepsilon` and :math:`29\varepsilon`.
 
-    Parameters
-    ----------
-    eps : float
-        Budget in nats, > 0.
-
-    Returns
-    -------
-    float
-        The printed budget.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_numeric_sparse_eps(1.0), 6)
     1.0
     """
-    return _positive("eps", eps)
+    return eps
 
 
 def _numeric_answer_counterexample() -> Counterexample:
@@ -242,25 +192,11 @@ def _numeric_answer_counterexample() -> Counterexample:
     reason="a misprint: eps_2 lacks eps, and the root of sqrt(512) + 1 should cover 512 only",
     reference=f"{_SURVEY}, Algorithm 7, line 5",
     counterexample=_numeric_answer_counterexample,
+    returns="The printed scale, the same for every eps.",
 )
 def das2022_numeric_sparse_answer(cutoff: int, delta: float) -> float:
     r"""Printed scale of the answers' noise for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon_2` at :math:`2/\sqrt{513}`.
 
-    Parameters
-    ----------
-    cutoff : int
-        Number c of answers, 1 or more.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        The printed scale, the same for every eps.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_numeric_sparse_answer(1, 1e-6), 6)
     238.115214
     """
@@ -279,31 +215,18 @@ def _numeric_scale_comparison() -> Comparison:
     reason="its parts are (eps_i, delta)-private, so the proof gives 2 delta: ln(2/delta) is meant, as in Theorems 6.6 and 6.8",
     reference=f"{_SURVEY}, Algorithm 7, line 6",
     comparison=_numeric_scale_comparison,
+    returns="The printed scale. ``selection.svt_scales`` gives smaller ones, with a proof.",
+    where={
+        "eps": BUDGET,
+    },
 )
 def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float:
     r"""Printed scale of NumericSparse for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon`.
 
-    Parameters
-    ----------
-    eps : float
-        Budget of the part, > 0.
-    delta : float
-        In (0, 1).
-    cutoff : int
-        Number c of answers, 1 or more.
-
-    Returns
-    -------
-    float
-        The printed scale. ``selection.svt_scales`` gives smaller ones, with a proof.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_numeric_sparse_scale(1.0, 1e-6, 50), 6)
     148.676888
     """
-    return math.sqrt(32 * _validate.integer("cutoff", cutoff, 1) * math.log(1 / _chance("delta", delta))) / _positive("eps", eps)
+    return math.sqrt(32 * cutoff * math.log(1 / delta)) / eps
 
 
 def _numeric_accuracy_counterexample() -> Counterexample:
@@ -318,37 +241,20 @@ def _numeric_accuracy_counterexample() -> Counterexample:
     reason="the root should not cover sqrt(512) + 1, and a term sqrt(8) ln(2c/beta) for the released numbers is missing",
     reference=f"{_SURVEY}, Theorem 6.8, delta > 0",
     counterexample=_numeric_accuracy_counterexample,
+    returns="The printed error; too small.",
+    where={
+        "eps": BUDGET,
+    },
 )
 def das2022_numeric_sparse_accuracy(n_queries: int, beta: float, cutoff: int, eps: float, delta: float) -> float:
     r"""Printed error of NumericSparse: :math:`(\ln k + \ln(4c/\beta))\sqrt{c\ln(2/\delta)(\sqrt{512}+1)}/\varepsilon`.
 
-    Parameters
-    ----------
-    n_queries : int
-        Number k of queries.
-    beta : float
-        Chance of a larger error, in (0, 1).
-    cutoff : int
-        Number c of answers.
-    eps : float
-        Budget in nats, > 0.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        The printed error; too small.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_numeric_sparse_accuracy(10, 0.05, 1, 1.0, 1e-6), 6)
     123.765023
     """
-    k, c = _validate.integer("n_queries", n_queries, 1), _validate.integer("cutoff", cutoff, 1)
-    spread = math.sqrt(c * math.log(2 / _chance("delta", delta)) * (math.sqrt(512) + 1))
-    return (math.log(k) + math.log(4 * c / _chance("beta", beta))) * spread / _positive("eps", eps)
+    k, c = n_queries, cutoff
+    spread = math.sqrt(c * math.log(2 / delta) * (math.sqrt(512) + 1))
+    return (math.log(k) + math.log(4 * c / beta)) * spread / eps
 
 
 def _point_rounding_counterexample() -> Counterexample:
@@ -364,26 +270,15 @@ def _point_rounding_counterexample() -> Counterexample:
     reference=f"{_SURVEY}, section 7.4.3 and Lemma 7.8",
     counterexample=_point_rounding_counterexample,
     side="both",
+    returns="The printed mean.",
+    where={
+        "x": real("The value, at most m", 0),
+    },
 )
 def das2022_point_rounding(x: float, m: int) -> float:
     r"""Printed mean of alpha-point rounding of x in [0, m], x itself.
 
-    Parameters
-    ----------
-    x : float
-        The value, in [0, m].
-    m : int
-        Length of the range.
-
-    Returns
-    -------
-    float
-        The printed mean.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_point_rounding(5, 10), 6)
     5.0
     """
-    return _validate.real("x", x, 0, _validate.integer("m", m, 1))
+    return _validate.real("x", x, 0, m)

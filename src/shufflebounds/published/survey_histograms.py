@@ -9,8 +9,9 @@ from scipy.special import log_ndtr
 
 from shufflebounds import _validate
 from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.published._glossary import BUDGET, real
 from shufflebounds.published._printed import Comparison, Counterexample, printed
-from shufflebounds.published.survey import _SURVEY, _chance, _positive
+from shufflebounds.published.survey import _SURVEY
 
 __all__ = [
     "das2022_laplace_max_square",
@@ -40,33 +41,20 @@ def _tradeoff_counterexample() -> Counterexample:
     reference=f"{_SURVEY}, Theorem 9.3, item 1",
     counterexample=_tradeoff_counterexample,
     side="lower",
+    returns="The printed lower bound. The corrected form is ``histograms.point_error_lower_bound``.",
+    where={
+        "k": real("Any positive number, as printed", 0, 1e12, ends="(]"),
+        "point_rmse": real("Root mean squared error C of a cell", 0),
+        "sum_rmse": real("Root mean squared error D of the sum", 0),
+    },
 )
 def das2022_point_sum_tradeoff(cells: int, k: float, point_rmse: float, sum_rmse: float) -> float:
     r"""Printed lower bound of :math:`e^{2\varepsilon(2C+k)}` for all k > 0: :math:`k(d-1)/(16C+8D+4k)`.
 
-    Parameters
-    ----------
-    cells : int
-        Number d of cells, 2 or more.
-    k : float
-        Any positive number, as printed.
-    point_rmse, sum_rmse : float
-        Root mean squared errors C and D, >= 0.
-
-    Returns
-    -------
-    float
-        The printed lower bound. The corrected form is ``histograms.point_error_lower_bound``.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_point_sum_tradeoff(1000, 1.0, 2.0, 3.0), 6)
     16.65
     """
-    d, k = _validate.integer("cells", cells, 2), _positive("k", k)
-    c, s = _validate.real("point_rmse", point_rmse, 0), _validate.real("sum_rmse", sum_rmse, 0)
-    return k * (d - 1) / (16 * c + 8 * s + 4 * k)
+    return k * (cells - 1) / (16 * point_rmse + 8 * sum_rmse + 4 * k)
 
 
 def _max_square_counterexample() -> Counterexample:
@@ -80,29 +68,18 @@ def _max_square_counterexample() -> Counterexample:
     reason="a misprint: ln(d) + 2 ln(d) + 2 should be ln(d)^2 + 2 ln(d) + 2; false from d = 6 on",
     reference=f"{_SURVEY}, Lemma 9.4",
     counterexample=_max_square_counterexample,
+    returns="The printed bound.",
+    where={
+        "eps": real("Inverse of their scale", 0, 1e12, ends="(]"),
+    },
 )
 def das2022_laplace_max_square(d: int, eps: float) -> float:
     r"""Printed bound of the mean of the largest of d squared Laplace variables: :math:`(\ln d + 2\ln d + 2)/\varepsilon^2`.
 
-    Parameters
-    ----------
-    d : int
-        How many, 1 or more.
-    eps : float
-        Their scale is 1/eps, > 0.
-
-    Returns
-    -------
-    float
-        The printed bound.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_laplace_max_square(100, 1.0), 6)
     15.815511
     """
-    return (3 * math.log(_validate.integer("d", d, 1)) + 2) / _positive("eps", eps) ** 2
+    return (3 * math.log(d) + 2) / eps**2
 
 
 def _synthetic_counterexample() -> Counterexample:
@@ -115,27 +92,15 @@ def _synthetic_counterexample() -> Counterexample:
     reason="a = q + max(0, noise) never lies below q; max(0, q + noise) is meant",
     reference=f"{_SURVEY}, Theorem 9.6, proof of item 2",
     counterexample=_synthetic_counterexample,
+    returns="The printed parameter.",
 )
 def das2022_synthetic_rho(rho: float) -> float:
     r"""Printed concentrated privacy of the answers :math:`q_i + \max(0, \text{noise})`: rho.
 
-    Parameters
-    ----------
-    rho : float
-        The noise is discrete Gaussian with parameter 1/(2 rho), > 0.
-
-    Returns
-    -------
-    float
-        The printed parameter.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_synthetic_rho(0.5), 6)
     0.5
     """
-    return _positive("rho", rho)
+    return rho
 
 
 def _sum_error_counterexample() -> Counterexample:
@@ -147,27 +112,18 @@ def _sum_error_counterexample() -> Counterexample:
     reason="Laplace noise of scale 2/eps has variance 8/eps^2; even at q = 0, where half of it is cut off, 4/eps^2 is left",
     reference=f"{_SURVEY}, Theorem 9.6, proof of item 3",
     counterexample=_sum_error_counterexample,
+    returns="The printed error.",
+    where={
+        "eps": BUDGET,
+    },
 )
 def das2022_sum_error(eps: float) -> float:
     r"""Printed mean squared error of the sum :math:`\max(0, q_* + \mathrm{Lap}(2/\varepsilon))`: :math:`2/\varepsilon^2`.
 
-    Parameters
-    ----------
-    eps : float
-        Budget in nats, > 0.
-
-    Returns
-    -------
-    float
-        The printed error.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_sum_error(1.0), 6)
     2.0
     """
-    return 2 / _positive("eps", eps) ** 2
+    return 2 / eps**2
 
 
 def _moment_counterexample() -> Counterexample:
@@ -182,37 +138,25 @@ def _moment_counterexample() -> Counterexample:
 
 @printed(
     verdict="false",
-    reason="too small for small thresholds, at sigma_2 = sqrt(3) sigma_1 for all T < 0.355 sigma_1",
+    reason="too small for small thresholds, at sigma_2 = sqrt(3) sigma_1 and gamma = 2 for all T < 0.5856 sigma_1",
     reference=f"{_SURVEY}, Theorem 9.11, with c_gamma = sqrt(2 pi)",
     counterexample=_moment_counterexample,
+    returns="The printed bound.",
+    where={
+        "threshold": real("Threshold T, in deviations of its noise at most 30", 0),
+        "sigma": real("Deviation sigma_1; that of the queries is more than sqrt(1 + gamma) times as large", 0, 1e12, ends="(]"),
+        "moment": real("The moment gamma", 1, 100, ends="(]"),
+    },
 )
 def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> float:
     r"""Printed bound of :math:`\mathbb{E}[\mathbb{E}[K \mid \rho]^\gamma]`, K the length of Gaussian sparse vector.
 
     .. math:: 1 + 2\pi \max\left\{\frac{T(1+\gamma)}{\sigma_1}, 1\right\}^{\gamma} \sqrt{1+\gamma}\; e^{\gamma T^2/(2\sigma_1^2)}
 
-    Parameters
-    ----------
-    threshold : float
-        T, >= 0.
-    sigma : float
-        Deviation of the threshold's noise, > 0; that of the queries is more than sqrt(1 + gamma) times as large.
-    moment : float
-        gamma, > 1.
-
-    Returns
-    -------
-    float
-        The printed bound.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_sparse_moment(0.0, 1.0, 2.0), 6)
     11.882796
     """
-    t = _validate.real("threshold", threshold, 0, 30) / _positive("sigma", sigma)
-    g = _validate.real("moment", moment, 1, 100, open_low=True)
+    t, g = _validate.real("threshold / sigma", threshold / sigma, 0, 30), moment
     return float(1 + 2 * math.pi * max(t * (1 + g), 1.0) ** g * math.sqrt(1 + g) * math.exp(g * t * t / 2))
 
 
@@ -229,6 +173,11 @@ def _sparse_eps_comparison() -> Comparison:
     reason="sqrt(2 A L) does not follow from Theorems 9.12 and 8.8, which give 2 sqrt(A L) with ln N for ln(c C(k, c))",
     reference=f"{_SURVEY}, the display after Theorem 9.12",
     comparison=_sparse_eps_comparison,
+    returns="The printed epsilon. What is proven: ``selection.svt_rdp`` with ``composition.rdp_to_dp``.",
+    where={
+        "sigma_threshold": real("Deviation of the threshold's noise", 0, 1e12, ends="(]"),
+        "sigma_query": real("Deviation of the queries' noise", 0, 1e12, ends="(]"),
+    },
 )
 def das2022_sparse_gaussian_eps(sigma_threshold: float, sigma_query: float, cutoff: int, max_queries: int, delta: float) -> float:
     r"""Printed epsilon of Gaussian sparse vector of sensitivity 1.
@@ -236,28 +185,10 @@ def das2022_sparse_gaussian_eps(sigma_threshold: float, sigma_query: float, cuto
     .. math:: A + \sqrt{2A\left(\ln\frac1\delta + \ln c\binom{k}{c}\right)}, \qquad
         A = \frac{1}{2\sigma_1^2} + \frac{2c}{\sigma_2^2}
 
-    Parameters
-    ----------
-    sigma_threshold, sigma_query : float
-        Deviations of the noise, > 0.
-    cutoff, max_queries : int
-        Numbers c of answers above and k of queries, c <= k.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        The printed epsilon. What is proven: ``selection.svt_rdp`` with ``composition.rdp_to_dp``.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.das2022_sparse_gaussian_eps(20.0, 40.0, 1, 100, 1e-6), 6)
     0.305985
     """
-    c = _validate.integer("cutoff", cutoff, 1)
-    k = _validate.integer("max_queries", max_queries, c)
-    a = 1 / (2 * _positive("sigma_threshold", sigma_threshold) ** 2) + 2 * c / _positive("sigma_query", sigma_query) ** 2
+    c, k = cutoff, _validate.integer("max_queries", max_queries, cutoff)
+    a = 1 / (2 * sigma_threshold**2) + 2 * c / sigma_query**2
     log_choices = math.log(c) + math.lgamma(k + 1) - math.lgamma(c + 1) - math.lgamma(k - c + 1)
-    return a + math.sqrt(2 * a * (math.log(1 / _chance("delta", delta)) + log_choices))
+    return a + math.sqrt(2 * a * (math.log(1 / delta) + log_choices))

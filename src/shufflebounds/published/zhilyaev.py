@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from shufflebounds import _validate
+from shufflebounds.published._glossary import BITS, CLOSED, POSITIVE, integer
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle import ShuffledBits
 
@@ -18,13 +19,9 @@ _CASE = (10**6, 1.0, 1e-6)
 _SETTING = "n = 10^6, eps = 1, delta = 10^-6"
 
 
-def _target(users: int, eps: float, delta: float) -> tuple[int, float, float]:
-    """Return n, A = 1 - e^-eps and 3 ln(2/delta)."""
-    return (
-        _validate.integer("users", users, 1),
-        -math.expm1(-_validate.real("eps", eps, 0, open_low=True)),
-        3 * (math.log(2) - math.log(_validate.real("delta", delta, 0, 1, open_low=True))),
-    )
+def _target(eps: float, delta: float) -> tuple[float, float]:
+    """Return A = 1 - e^-eps and 3 ln(2/delta)."""
+    return -math.expm1(-eps), 3 * (math.log(2) - math.log(delta))
 
 
 def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:
@@ -48,36 +45,20 @@ def _zeros_compared() -> Comparison:
     reason="the proof covers one of the two directions; no violation found; 2.6 to 4 times the flip that is needed",
     reference=f"{_PAPER}, (4.36)",
     comparison=_zeros_compared,
+    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
+    where={
+        "users": BITS,
+        "eps": POSITIVE,
+        "delta": CLOSED,
+    },
 )
 def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency where every other user holds 0, :math:`q = 3 L_2 / (n A^2)`.
 
-    Parameters
-    ----------
-    users : int
-        Number n of bits, 1 to 2**53.
-    eps : float
-        Target privacy loss in nats, > 0.
-    delta : float
-        Target failure probability, in (0, 1].
-
-    Returns
-    -------
-    float
-        The printed frequency; above 1/2 no flip meets the printed condition.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.zhilyaev_flip_zeros(1000, 0.5, 1e-6), 10)
     0.2811426255
     """
-    n, a, level = _target(users, eps, delta)
+    n, (a, level) = users, _target(eps, delta)
     return level / (n * a * a)
 
 
@@ -90,36 +71,20 @@ def _flip_compared() -> Comparison:
     reason="the proof confuses n with n - 1 bits and leans on (4.47); no violation found",
     reference=f"{_PAPER}, Proposition 4.5, (4.48)",
     comparison=_flip_compared,
+    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
+    where={
+        "users": BITS,
+        "eps": POSITIVE,
+        "delta": CLOSED,
+    },
 )
 def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency for any data, :math:`q = 3 L_2 / (n A^2) + 4 / (n A)`.
 
-    Parameters
-    ----------
-    users : int
-        Number n of bits, 1 to 2**53.
-    eps : float
-        Target privacy loss in nats, > 0.
-    delta : float
-        Target failure probability, in (0, 1].
-
-    Returns
-    -------
-    float
-        The printed frequency; above 1/2 no flip meets the printed condition.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.zhilyaev_flip(1000, 0.5, 1e-6), 10)
     0.2913086018
     """
-    n, a, level = _target(users, eps, delta)
+    n, (a, level) = users, _target(eps, delta)
     return level / (n * a * a) + 4 / (n * a)
 
 
@@ -132,38 +97,22 @@ def _root_compared() -> Comparison:
     reason="the root of (4.55), of which (4.56) drops a term; no better founded than (4.48), no violation found",
     reference=f"{_PAPER}, (4.55) solved exactly",
     comparison=_root_compared,
+    returns="The frequency that the printed derivation gives; above 1/2 no flip meets it.",
+    where={
+        "users": BITS,
+        "eps": POSITIVE,
+        "delta": CLOSED,
+    },
 )
 def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
     r"""Flipping frequency for any data with (4.55) solved exactly.
 
     .. math:: q = \frac1n \Bigl(\frac{\sqrt{3 L_2} + \sqrt{3 L_2 + 8 A}}{2 A}\Bigr)^2
 
-    Parameters
-    ----------
-    users : int
-        Number n of bits, 1 to 2**53.
-    eps : float
-        Target privacy loss in nats, > 0.
-    delta : float
-        Target failure probability, in (0, 1].
-
-    Returns
-    -------
-    float
-        The frequency that the printed derivation gives; above 1/2 no flip meets it.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(10**6 * published.zhilyaev_flip_root(10**6, 1.0, 1e-6), 8)
     115.17127755
     """
-    n, a, level = _target(users, eps, delta)
+    n, (a, level) = users, _target(eps, delta)
     return ((math.sqrt(level) + math.sqrt(level + 8 * a)) / (2 * a)) ** 2 / n
 
 
@@ -179,34 +128,18 @@ def _deviation_counterexample() -> Counterexample:
     reference=f"{_PAPER}, (4.62)",
     side="both",
     counterexample=_deviation_counterexample,
+    returns="The printed deviation, in users.",
+    where={
+        "users": integer("Number of bits, fake ones included", 1),
+        "eps": POSITIVE,
+        "delta": CLOSED,
+    },
 )
 def zhilyaev_deviation(users: int, eps: float, delta: float) -> float:
     r"""Printed standard error of the estimated sum at the flip q of (4.48).
 
     .. math:: \frac{\sqrt p}{p - q} \Bigl[\frac{3 L_2}{A^2} + \frac 4A\Bigr]
 
-    Parameters
-    ----------
-    users : int
-        Number of bits, fake ones included, 1 to 2**53.
-    eps : float
-        Target privacy loss in nats, > 0.
-    delta : float
-        Target failure probability, in (0, 1].
-
-    Returns
-    -------
-    float
-        The printed deviation, in users.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or (4.48) gives no flip below 1/2.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.zhilyaev_deviation(10**4, 1.0, 1e-6), 4)
     117.2959
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from shufflebounds import _validate
+from shufflebounds.published._glossary import CLOSED
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle import ClearReports, FlippedReports
 
@@ -14,12 +14,9 @@ __all__ = ["zhilyaev_fakes_per_bin", "zhilyaev_flip_fakes", "zhilyaev_flip_recor
 _PAPER = "Zhilyaev"
 
 
-def _target(eps: float, delta: float) -> tuple[float, float]:
-    """Return eps and 3 ln(4/delta)."""
-    return (
-        _validate.real("eps", eps, 0, 700, open_low=True),
-        3 * (math.log(4) - math.log(_validate.real("delta", delta, 0, 1, open_low=True))),
-    )
+def _level(delta: float) -> float:
+    """Return 3 ln(4/delta)."""
+    return 3 * (math.log(4) - math.log(delta))
 
 
 def _fakes_compared() -> Comparison:
@@ -32,37 +29,20 @@ def _fakes_compared() -> Comparison:
     reason="(5.6) drops a term on the unsafe side; no violation found; 4 to 7 times the fakes that are needed",
     reference=f"{_PAPER}, (5.10)",
     comparison=_fakes_compared,
+    returns="The printed number of fake records, over the number of bins.",
+    where={
+        "delta": CLOSED,
+    },
 )
 def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
     r"""Printed number of fake records a bin that hides a report sent in the clear.
 
     .. math:: \frac md = 3 \ln\frac4\delta \Bigl(\frac{e^\varepsilon + 1}{e^\varepsilon - 1}\Bigr)^2
 
-    Parameters
-    ----------
-    eps : float
-        Target privacy loss in nats, in (0, 700].
-    delta : float
-        Target failure probability, in (0, 1].
-
-    Returns
-    -------
-    float
-        The printed number of fake records, over the number of bins.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.zhilyaev_fakes_per_bin(1.0, 1e-6), 6)
     213.556219
     """
-    eps, level = _target(eps, delta)
-    return level / math.tanh(eps / 2) ** 2
+    return _level(delta) / math.tanh(eps / 2) ** 2
 
 
 _CASE = (10**6, 1.0, 1e-6)
@@ -80,10 +60,8 @@ def _sums_compared() -> Comparison:
 
 
 def _proposition(reports: int, eps: float, delta: float) -> float:
-    reports = _validate.integer("reports", reports, 1)
-    eps, level = _target(eps, delta)
     half = -math.expm1(-eps / 2)
-    return level / (reports * half * half) + 4 / (reports * half)
+    return _level(delta) / (reports * half * half) + 4 / (reports * half)
 
 
 @printed(
@@ -91,34 +69,16 @@ def _proposition(reports: int, eps: float, delta: float) -> float:
     reason="rests on (4.48), and on the sums of bins alone being seen; no violation found there",
     reference=f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where only the sum of each bin is seen",
     comparison=_sums_compared,
+    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
+    where={
+        "delta": CLOSED,
+    },
 )
 def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the bits of n reports and m fake ones, where the analyst sees the sum of each bin.
 
     .. math:: q = \frac{3 \ln(4/\delta)}{(n+m) B^2} + \frac{4}{(n+m) B}, \quad B = 1 - e^{-\varepsilon/2}
 
-    Parameters
-    ----------
-    reports : int
-        Number n + m of reports, fake ones included, 1 to 2**53.
-    eps : float
-        Target privacy loss in nats, in (0, 700].
-    delta : float
-        Target failure probability, in (0, 1].
-
-    Returns
-    -------
-    float
-        The printed frequency; above 1/2 no flip meets the printed condition.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(10**6 * published.zhilyaev_flip_sums(10**6, 1.0, 1e-6), 6)
     304.740114
     """
@@ -137,34 +97,16 @@ def _records_counterexample() -> Counterexample:
     reason="a shuffled record keeps its bits together, and hiding one takes two flips at once: shuffle bits, not records",
     reference=f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where the shuffled records are seen",
     counterexample=_records_counterexample,
+    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
+    where={
+        "delta": CLOSED,
+    },
 )
 def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the bits of shuffled records, the same as :func:`zhilyaev_flip_sums`.
 
     .. math:: q = \frac{3 \ln(4/\delta)}{(n+m) B^2} + \frac{4}{(n+m) B}, \quad B = 1 - e^{-\varepsilon/2}
 
-    Parameters
-    ----------
-    reports : int
-        Number n + m of reports, fake ones included, 1 to 2**53.
-    eps : float
-        Target privacy loss in nats, in (0, 700].
-    delta : float
-        Target failure probability, in (0, 1].
-
-    Returns
-    -------
-    float
-        The printed frequency; above 1/2 no flip meets the printed condition.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.zhilyaev_flip_records(10**4, 1.0, 1e-6), 8)
     0.03047401
     """
@@ -181,35 +123,17 @@ def _fakes_flip_compared() -> Comparison:
     reason="for sums, many more bins than fakes, and bins that are otherwise empty; (4.36) and its mirror image, both unproven",
     reference=f"{_PAPER}, (5.26)",
     comparison=_fakes_flip_compared,
+    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
+    where={
+        "delta": CLOSED,
+    },
 )
 def zhilyaev_flip_fakes(fakes: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the bits where m fake records among many more bins hide a single one.
 
     .. math:: q = \frac{3}{m} \ln\frac4\delta \Bigl(\frac{e^\varepsilon + 1}{e^\varepsilon - 1}\Bigr)^2
 
-    Parameters
-    ----------
-    fakes : int
-        Number m of fake records, 1 to 2**53.
-    eps : float
-        Target privacy loss in nats, in (0, 700].
-    delta : float
-        Target failure probability, in (0, 1].
-
-    Returns
-    -------
-    float
-        The printed frequency; above 1/2 no flip meets the printed condition.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(10**6 * published.zhilyaev_flip_fakes(10**6, 1.0, 1e-6), 6)
     213.556219
     """
-    return zhilyaev_fakes_per_bin(eps, delta) / _validate.integer("fakes", fakes, 1)
+    return zhilyaev_fakes_per_bin(eps, delta) / fakes

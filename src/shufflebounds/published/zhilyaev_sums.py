@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import FloatArray
+from shufflebounds.published._glossary import BITS, integer, real
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle import ShuffledBits
 from shufflebounds.tails import poisson_binom_logcdf, poisson_binom_logpmf, poisson_binom_logsf
@@ -25,11 +26,6 @@ def _groups(users: int, flip: float, ones: int) -> tuple[FloatArray, NDArray[np.
     chances = np.array([1 - flip, flip])
     counts = np.array([ones, users - ones])
     return chances[counts > 0], counts[counts > 0]
-
-
-def _data(users: int, flip: float, ones: int, limit: int) -> tuple[int, float, int]:
-    users = _validate.integer("users", users, 1, limit)
-    return users, _validate.real("flip", flip, 0, 0.5, open_low=True), _validate.integer("ones", ones, 0, users - 1)
 
 
 def _lemma_counterexample() -> Counterexample:
@@ -49,6 +45,11 @@ def _lemma_compared() -> Comparison:
     side="both",
     counterexample=_lemma_counterexample,
     comparison=_lemma_compared,
+    returns="The printed delta, which the lemma takes for the exact one.",
+    where={
+        "users": integer("Number of bits, the target's included (the paper's n + 1)", 1, MAX_LISTED),
+        "eps": real("Privacy loss in nats", 0, 700),
+    },
 )
 def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
     r"""Printed delta of known data, the target at 0 against 1.
@@ -57,36 +58,12 @@ def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
 
     with P the law of the other users' sum.
 
-    Parameters
-    ----------
-    users : int
-        Number of bits, the target's included (the paper's n + 1), 1 to 10**6.
-    flip : float
-        Probability q of flipping, in (0, 1/2].
-    eps : float
-        Privacy loss in nats, in [0, 700].
-    ones : int
-        How many of the others hold 1, 0 to users - 1.
-
-    Returns
-    -------
-    float
-        The printed delta, which the lemma takes for the exact one.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
     >>> import math
-    >>> from shufflebounds import published
     >>> round(published.zhilyaev_lemma(5, 0.2, math.log(1.5)), 10)
     0.36864
     """
-    users, flip, ones = _data(users, flip, ones, MAX_LISTED)
-    gain = math.expm1(_validate.real("eps", eps, 0, 700))
+    _validate.integer("ones", ones, 0, users - 1)
+    gain = math.expm1(eps)
     if users == 1:
         return (2 * (1 - flip) * (gain + 1) - 1) - gain
     k = np.arange(users)
@@ -119,6 +96,11 @@ def _pointwise_compared() -> Comparison:
     reference=f"{_PAPER}, Proposition 2.3, converse",
     counterexample=_pointwise_counterexample,
     comparison=_pointwise_compared,
+    returns="Delta of these data, which the proposition takes for the chance of a larger loss.",
+    where={
+        "users": BITS,
+        "eps": real("Privacy loss in nats", 0),
+    },
 )
 def zhilyaev_pointwise(users: int, flip: float, eps: float, ones: int = 0) -> float:
     r"""Printed bound of the chance that the privacy loss exceeds eps: :math:`\delta(\varepsilon)` itself.
@@ -126,35 +108,10 @@ def zhilyaev_pointwise(users: int, flip: float, eps: float, ones: int = 0) -> fl
     What holds is :math:`\Pr[L > \varepsilon'] \le \delta(\varepsilon)/(1 - e^{\varepsilon-\varepsilon'})` for
     :math:`\varepsilon' > \varepsilon`.
 
-    Parameters
-    ----------
-    users : int
-        Number of bits, the target's included, 1 to 2**53.
-    flip : float
-        Probability q of flipping, in (0, 1/2].
-    eps : float
-        Privacy loss in nats, finite and >= 0.
-    ones : int
-        How many of the others hold 1, 0 to users - 1.
-
-    Returns
-    -------
-    float
-        Delta of these data, which the proposition takes for the chance of a larger loss.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
     >>> import math
-    >>> from shufflebounds import published
     >>> round(published.zhilyaev_pointwise(1, 0.25, math.log(2)), 10)
     0.25
     """
-    users, flip, ones = _data(users, flip, ones, _validate.MAX_COUNT)
     return ShuffledBits(users, flip, ones).delta(eps)
 
 
@@ -168,10 +125,7 @@ def _two_sided_tail(users: int, flip: float, ones: int, distance: float) -> floa
     return below + (math.exp(poisson_binom_logsf(right, *law)) if right < users else 0.0)
 
 
-def _tail_bound(users: int, flip: float, distance: float, longest: float) -> float:
-    users = _validate.integer("users", users, 1)
-    flip = _validate.real("flip", flip, 0, 0.5, open_low=True)
-    distance = _validate.real("distance", distance, 0, longest, open_low=True)
+def _tail_bound(users: int, flip: float, distance: float) -> float:
     return 2 * math.exp(-distance * distance * users * flip / 3)
 
 
@@ -185,36 +139,19 @@ def _relative_compared() -> Comparison:
     reason="Chernoff's bound with mean mu_m >= n q, for t <= 1; the paper states no range, and at t = 3 it fails",
     reference=f"{_PAPER}, Proposition 4.4, (4.46)",
     comparison=_relative_compared,
+    returns="Upper bound for any number m of ones.",
+    where={
+        "users": BITS,
+        "distance": real("Relative distance t", 0, 1, ends="(]"),
+    },
 )
 def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
     r"""Printed tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t\mu_m] \le 2 e^{-t^2 n q/3}`.
 
-    Parameters
-    ----------
-    users : int
-        Number n of bits, 1 to 2**53.
-    flip : float
-        Probability q of flipping, in (0, 1/2].
-    distance : float
-        t, in (0, 1].
-
-    Returns
-    -------
-    float
-        Upper bound for any number m of ones.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> round(published.zhilyaev_tail_relative(1000, 0.1, 0.5), 10)
     0.000480739
     """
-    return _tail_bound(users, flip, distance, 1)
+    return _tail_bound(users, flip, distance)
 
 
 def _tail_compared() -> Comparison:
@@ -227,33 +164,16 @@ def _tail_compared() -> Comparison:
     reason="no consequence of (4.46), as the paper has it, but of Bernstein's inequality with variance n p q, for t <= 3/2",
     reference=f"{_PAPER}, (4.47)",
     comparison=_tail_compared,
+    returns="Upper bound for any number m of ones.",
+    where={
+        "users": BITS,
+        "distance": real("Distance t, in units of n q", 0, 1.5, ends="(]"),
+    },
 )
 def zhilyaev_tail(users: int, flip: float, distance: float) -> float:
     r"""Printed tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t n q] \le 2 e^{-t^2 n q/3}`.
 
-    Parameters
-    ----------
-    users : int
-        Number n of bits, 1 to 2**53.
-    flip : float
-        Probability q of flipping, in (0, 1/2].
-    distance : float
-        t, in (0, 3/2].
-
-    Returns
-    -------
-    float
-        Upper bound for any number m of ones.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    Examples
-    --------
-    >>> from shufflebounds import published
     >>> print(f"{published.zhilyaev_tail(1000, 0.1, 1.0):.9e}")
     6.676475591e-15
     """
-    return _tail_bound(users, flip, distance, 1.5)
+    return _tail_bound(users, flip, distance)

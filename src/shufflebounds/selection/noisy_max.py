@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from shufflebounds._types import FloatArray
 
 __all__ = ["log_flip_and_permute", "log_noisy_max"]
 
-Floats = NDArray[np.float64]
 
 NODES = 20
 STEP = 8.0              # a panel ends where the product has fallen, or risen, by about e^-8
@@ -20,7 +20,7 @@ _X, _W = np.polynomial.legendre.leggauss(NODES)
 _NODES, _LOG_WEIGHTS = (_X + 1) / 2, np.log(_W / 2)
 
 
-def log_flip_and_permute(log_s: Floats, counts: Floats) -> Floats:
+def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
     r"""Log of int_0^1 prod_j (1 - s_j t)^(counts_j - [j = i]) dt, for each i; log_s <= 0 descending.
 
     Method  Gauss-Legendre on panels [a, b]. There the product is prod (1 - sigma_j tau)^c_j times its value at a, with
@@ -52,7 +52,7 @@ def log_flip_and_permute(log_s: Floats, counts: Floats) -> Floats:
     return out
 
 
-def log_noisy_max(y: Floats, counts: Floats) -> Floats:
+def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
     r"""Log of the chance that y_i + Laplace(1) noise is the largest, for one item of each level; y strictly descending, y[0] = 0.
 
     Definition  int w_i(x) prod_j F(x - y_j)^c_j dx with F the Laplace distribution function and w_i its f/F at x - y_i:
@@ -103,7 +103,7 @@ def log_noisy_max(y: Floats, counts: Floats) -> Floats:
     return out
 
 
-def _add_panels(out: Floats, y: Floats, counts: Floats, x: Floats, log_w: Floats, above: int) -> None:
+def _add_panels(out: FloatArray, y: FloatArray, counts: FloatArray, x: FloatArray, log_w: FloatArray, above: int) -> None:
     """Add the integral over the nodes x, which lie between y[above] and y[above - 1]."""
     base = log_w + _log_product(y, counts, x)
     out[:above] = np.logaddexp(out[:above], _log_sum_exp(base[None])[0])
@@ -113,7 +113,7 @@ def _add_panels(out: Floats, y: Floats, counts: Floats, x: Floats, log_w: Floats
         out[at] = np.logaddexp(out[at], _log_sum_exp(base - gap - np.log(2 - np.exp(-gap))))
 
 
-def _log_product(y: Floats, counts: Floats, x: Floats) -> Floats:
+def _log_product(y: FloatArray, counts: FloatArray, x: FloatArray) -> FloatArray:
     out = np.zeros(x.size)
     for part in _blocks(y.size, x.size):
         gap = x - y[part, None]
@@ -122,7 +122,7 @@ def _log_product(y: Floats, counts: Floats, x: Floats) -> Floats:
     return out
 
 
-def _slope(y: Floats, counts: Floats, x: float) -> float:
+def _slope(y: FloatArray, counts: FloatArray, x: float) -> float:
     gap = np.maximum(x - y, 0)
     return float((counts / (2 * np.exp(np.minimum(gap, 700)) - 1)).sum())
 
@@ -132,7 +132,7 @@ def _log_exponential(m: float, a: float, b: float) -> float:
     return m * b + (math.log(-math.expm1(m * (a - b)) / m) if m else math.log(b - a))
 
 
-def _log_sum_exp(table: Floats) -> Floats:
+def _log_sum_exp(table: FloatArray) -> FloatArray:
     top = table.max(axis=-1)
     return np.asarray(top + np.log(np.exp(table - top[..., None]).sum(axis=-1)))
 

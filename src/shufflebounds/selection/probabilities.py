@@ -6,14 +6,14 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._types import FloatArray
 from shufflebounds.selection.noisy_max import log_flip_and_permute, log_noisy_max
 
 __all__ = ["selection_error", "selection_log_probs", "selection_probs"]
 
-Floats = NDArray[np.float64]
 Noise = Literal["gumbel", "laplace", "exponential"]
 
 _NOISES = ("gumbel", "laplace", "exponential")
@@ -22,7 +22,7 @@ MAX_GAP = 1e8
 
 def selection_probs(
     scores: ArrayLike, eps: float, *, sensitivity: float = 1.0, monotone: bool = False, noise: Noise = "gumbel"
-) -> Floats:
+) -> FloatArray:
     r"""The chance of each candidate to be the arg-max of the noisy scores, for an eps-private choice.
 
     .. math:: \Pr[\arg\max_j (c_j + Z_j) = i], \qquad Z_j \text{ independent with scale } b = 2\Delta/\varepsilon
@@ -83,7 +83,7 @@ def selection_probs(
 
 def selection_log_probs(
     scores: ArrayLike, eps: float, *, sensitivity: float = 1.0, monotone: bool = False, noise: Noise = "gumbel"
-) -> Floats:
+) -> FloatArray:
     """Natural logarithms of :func:`selection_probs`, for candidates so far behind that their chance underflows.
 
     Parameters
@@ -136,7 +136,7 @@ def selection_log_probs(
     return np.asarray(np.minimum(log_probs, 0.0)[where])
 
 
-def _one_level(counts: Floats) -> Floats:
+def _one_level(counts: FloatArray) -> FloatArray:
     """Equal scores: an equal chance for all."""
     return -np.log(counts)
 

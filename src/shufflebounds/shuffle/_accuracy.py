@@ -12,9 +12,8 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._core._blocks import Lattice
-from shufflebounds.profile import Bound, FloatArray
+from shufflebounds._types import UNIT, Bound, FloatArray
 
-UNIT = float(np.finfo(float).eps)
 SCANNED = 512
 """Up to so many users every number of ones is tried."""
 

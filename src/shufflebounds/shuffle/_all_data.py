@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds._core import _binomial
 from shufflebounds._core._special import log1mexp
-from shufflebounds.profile import FloatArray
+from shufflebounds._types import FloatArray
 from shufflebounds.profile._least import least, rounded
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 from shufflebounds.tradeoff._form import log_quantile

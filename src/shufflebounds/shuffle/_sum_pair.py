@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from shufflebounds._core._blocks import Lattice
-from shufflebounds.shuffle._accuracy import UNIT
+from shufflebounds._types import UNIT
 
 
 class _Law:

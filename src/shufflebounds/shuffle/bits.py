@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _bits
-from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile._least import least
 from shufflebounds.profile.samples import Samples
-from shufflebounds.shuffle import _all_data, _worst
-from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, bits_exceeded
+from shufflebounds.shuffle import _all_data, _worst_data
+from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._calibrate import smallest
-from shufflebounds.shuffle._curve import curve_of_sum
+from shufflebounds.shuffle._sum_curve import curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tails.poisson_binomial import bits_window
 from shufflebounds.tradeoff import Tradeoff
@@ -347,7 +348,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             zeros = (self.users - 1 - removed - first).astype(np.float64)
             return _sides(first.astype(np.float64), zeros, self.flip, eps)
 
-        return _worst.maximum(enclose, self.users, loose)
+        return _worst_data.maximum(enclose, self.users, loose)
 
     def _pure_epsilon(self) -> float:
         return _local_epsilon(self.flip)

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
-from shufflebounds.profile import FloatArray, PrivacyProfile
-from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, log_exceeded
-from shufflebounds.shuffle._mixture import enclose_sum
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
+from shufflebounds.shuffle._mixed_sum import enclose_sum
 from shufflebounds.shuffle.noise import BinomialNoise
 
 __all__ = ["ClearReports"]

@@ -11,7 +11,8 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _compound, _tradeoff
-from shufflebounds.profile import FloatArray, PrivacyProfile
+from shufflebounds._types import FloatArray
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._least import rounded
 from shufflebounds.tradeoff import Tradeoff
 

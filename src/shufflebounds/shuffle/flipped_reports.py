@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.profile import FloatArray, PrivacyProfile
-from shufflebounds.shuffle import _records, _two_bins
-from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, bits_exceeded
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle import _bin_pair, _record_pair
+from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
 from shufflebounds.shuffle.clear_reports import ClearReports
@@ -147,27 +148,27 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         return low, max(low, min(high, 0.0))
 
     def _records(self, eps: float, uniform: bool) -> tuple[float, float]:
-        if self.bins == 2 and self.users + self.fakes <= _records.ENUMERATED:
-            return _records.enumerated(self.users, self.fakes if uniform else 0, 0 if uniform else self.fakes, self.flip, eps)
+        if self.bins == 2 and self.users + self.fakes <= _record_pair.ENUMERATED:
+            return _record_pair.enumerated(self.users, self.fakes if uniform else 0, 0 if uniform else self.fakes, self.flip, eps)
         fakes = (self.fakes, self.bins) if uniform else (0, 2)
         others = self.users - 1 + (0 if uniform else self.fakes)
         return (
-            _records.projected(others, *fakes, self.flip, eps),
-            min(_records.local(self.flip, eps), _records.blanket(others, *fakes, self.flip, eps)),
+            _record_pair.projected(others, *fakes, self.flip, eps),
+            min(_record_pair.local(self.flip, eps), _record_pair.blanket(others, *fakes, self.flip, eps)),
         )
 
     def _sums(self, eps: float, uniform: bool) -> tuple[float, float]:
         others = self.users - 1
         if not uniform:
             return self._known_sums(others + self.fakes, eps)
-        table = _two_bins.FakeTable(self.fakes, self.bins, self.flip)
+        table = _bin_pair.FakeTable(self.fakes, self.bins, self.flip)
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
             low, high = self._searched_sums(table, eps)
             if self.bins == 2:
                 return low, high
         else:
             at_worst = table.log_delta((others, 0), (0, others), self.flip, eps)
-            low = at_worst[0] if at_worst else _records.one_bin(others, self.fakes, self.bins, self.flip, eps)
+            low = at_worst[0] if at_worst else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
         # the sums of the other bins tell how many fakes missed these two: two bins alone bound from below
         return low, self._known_sums(others + self.fakes, eps)[1]
 
@@ -182,23 +183,23 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             return float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15)
 
     def _known_sums_searched(self, others: int, eps: float) -> tuple[float, float]:
-        near = _two_bins.log_delta((0, others), (0, others), self.flip, eps)
+        near = _bin_pair.log_delta((0, others), (0, others), self.flip, eps)
         if near[1] < -540 or others * self.flip > 1e9:
             # deeper or wider than the tables go: the kernel, in the few places it would look at first
             def deep(i: int, j: int, b: int, c: int) -> tuple[float, float]:
-                return _two_bins.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
+                return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
-            return _two_bins.maximum(deep, others + 1, self.bins == 2, 24)
+            return _bin_pair.maximum(deep, others + 1, self.bins == 2, 24)
         # where the first look was a coarse one, delta lies far below its upper side
-        tables = _two_bins.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
+        tables = _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
 
         def enclose(i: int, j: int, b: int, c: int) -> tuple[float, float]:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
-        return _two_bins.maximum(enclose, others + 1, self.bins == 2, int(min(20_000, max(100, 5e6 / width))))
+        return _bin_pair.maximum(enclose, others + 1, self.bins == 2, int(min(20_000, max(100, 5e6 / width))))
 
-    def _searched_sums(self, table: _two_bins.FakeTable, eps: float) -> tuple[float, float]:
+    def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> tuple[float, float]:
         """The sums among real others and uniform fakes, over all real data: i others not in the first bin, j in the second."""
         others = self.users - 1
 
@@ -207,7 +208,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             assert sides is not None
             return sides
 
-        return _two_bins.maximum(enclose, others + 1, self.bins == 2, 20_000)
+        return _bin_pair.maximum(enclose, others + 1, self.bins == 2, 20_000)
 
     @property
     def _sampling(self) -> float:

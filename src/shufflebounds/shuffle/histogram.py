@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
-from shufflebounds.profile import FloatArray, PrivacyProfile
-from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw
-from shufflebounds.shuffle._mixture import at_any_eps, enclose_sum
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle._accuracy import ErrorLaw
+from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
 from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma
 
 __all__ = ["ShuffledHistogram"]

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _binomial
-from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
+from shufflebounds._types import FloatArray
+from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
-from shufflebounds.shuffle._curve import curve_of_sum
+from shufflebounds.shuffle._sum_curve import curve_of_sum
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BinomialNoise"]

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds.profile import FloatArray, PrivacyProfile
-from shufflebounds.shuffle._clone_law import CloneLaw, log_clone_delta
-from shufflebounds.shuffle._decompositions import Family, Gaussian, Laplace, RandomizedResponse
-from shufflebounds.shuffle._targets import Crowd, OfEveryUser, OfOneUser
+from shufflebounds._types import FloatArray
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle._clones.families import Family, Gaussian, Laplace, RandomizedResponse
+from shufflebounds.shuffle._clones.guarantees import Crowd, OfEveryUser, OfOneUser
+from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["PersonalizedClones"]

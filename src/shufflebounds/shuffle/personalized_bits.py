@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _bits
-from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
-from shufflebounds.shuffle._curve import curve_of_sum
-from shufflebounds.shuffle._worst import RTOL
+from shufflebounds._types import FloatArray
+from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.shuffle._sum_curve import curve_of_sum
+from shufflebounds.shuffle._worst_data import RTOL
 from shufflebounds.shuffle.bits import near_local
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones

@@ -10,9 +10,8 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
-from shufflebounds.profile import FloatArray
-from shufflebounds.shuffle._accuracy import UNIT
-from shufflebounds.shuffle._mixture import enclose_sum
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.shuffle._mixed_sum import enclose_sum
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 
 __all__ = ["SampleSize", "pointer_chasing", "pointer_jumping", "printed_support_samples", "support_identification"]

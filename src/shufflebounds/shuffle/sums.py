@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.profile import FloatArray, PrivacyProfile
-from shufflebounds.shuffle import _columns, _sum_pair, _worst
-from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw, log_chernoff, log_exceeded
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle import _composed_columns, _sum_pair, _worst_data
+from shufflebounds.shuffle._accuracy import ErrorLaw, log_chernoff, log_exceeded
 from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
 from shufflebounds.tradeoff import Tradeoff
@@ -133,12 +134,12 @@ class RealSum(PrivacyProfile, ErrorLaw):
             ]
             return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
 
-        return _worst.maximum(enclose, others + 1)
+        return _worst_data.maximum(enclose, others + 1)
 
     def _columns(self, eps: float, log_scale: float) -> float:
         if log_scale == -math.inf or self.flip == 0:
             return log_scale
-        return _columns.log_composed(self.column, self.bits, eps, log_scale)
+        return _composed_columns.log_composed(self.column, self.bits, eps, log_scale)
 
     @property
     def _sampling(self) -> float:

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
-from shufflebounds.profile import DominatingPair, FloatArray, PrivacyProfile
-from shufflebounds.shuffle._accuracy import UNIT, ErrorLaw
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.shuffle._accuracy import ErrorLaw
 from shufflebounds.shuffle.noise import BinomialNoise
 
 __all__ = ["ZeroSum"]

@@ -398,12 +398,11 @@ def _spelled(grid: _Grid, row: int) -> str:
 
 def _drain(pending: dict[Future[Reply], int], results: _Results) -> None:
     """Cancel what has not begun, and wait a little for what has."""
-    running = [future for future in pending if future.running() or future.done()]
-    # some executors (dask) never call a batch running: there, all of the few that are under way are waited for
-    if running:
+    # some executors (dask) never call a batch running, only done: there, all of the few that are under way are waited for
+    if any(future.running() for future in pending):
         for future in pending:
             future.cancel()
-    for future in wait(running or pending, timeout=_GRACE_SECONDS).done:
+    for future in wait(pending, timeout=_GRACE_SECONDS).done:
         # what ends badly now is beside the point: the sweep has failed already
         with suppress(Exception, CancelledError):
             results.add(pending[future], future.result())

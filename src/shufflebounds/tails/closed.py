@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._special import deviance
+from shufflebounds._types import FloatArray
 
 __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
 
-Floats = NDArray[np.float64]
 
 _INWARD = 1 - 2.0**-48      # the exponents are good to a few units of roundoff
 
 
 def chernoff_logsf(
     k: ArrayLike, n: ArrayLike, mean: ArrayLike, *, method: Literal["kl", "hoeffding", "multiplicative"] = "kl"
-) -> float | Floats:
+) -> float | FloatArray:
     r"""Upper bound of :math:`\ln \Pr[S \ge k]`, S a sum of n independent variables in [0, 1] with average expectation `mean`.
 
     .. math:: -n\,\mathrm{KL}(k/n \,\|\, \mu) \;\text{(kl)}, \qquad -2n(k/n-\mu)^2 \;\text{(hoeffding)}, \qquad
@@ -103,13 +103,13 @@ def chernoff_logsf(
     return out if out.ndim else float(out)
 
 
-def _deviance(x: Floats, m: Floats) -> Floats:
+def _deviance(x: FloatArray, m: FloatArray) -> FloatArray:
     """Return x ln(x/m) - x + m at x, m >= 0."""
     inside = m > 0
     return np.where(inside, deviance(x, np.where(inside, m, 1.0)), np.where(x > 0, np.inf, 0.0))
 
 
-def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | Floats:
+def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatArray:
     r"""Upper bound of :math:`\ln \Pr[f - \mathbb{E} f \ge t]` for a function of independent variables with bounded differences.
 
     .. math:: -\frac{2 t^2}{\sum_i w_i^2}

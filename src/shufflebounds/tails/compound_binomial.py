@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core import _compound
 from shufflebounds._core._special import log1mexp
+from shufflebounds._types import FloatArray
 
 __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_logsf"]
 
-Floats = NDArray[np.float64]
 
 PMF, LOWER, UPPER = 0, 1, 2
 
 
-def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> Floats | float:
+def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
     r"""Logarithm of the compound binomial probability mass function.
 
     .. math:: \log \Pr[X = k], \qquad X \sim \mathrm{Bin}(S, p), \quad \Pr[S = \text{first} + i] = e^{\text{log\_weights}_i}.
@@ -69,7 +69,7 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     return _evaluate(PMF, k, first, log_weights, p)
 
 
-def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> Floats | float:
+def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
     r"""Logarithm of the compound binomial distribution function, :math:`\log \Pr[X \le \lfloor k \rfloor]`.
 
     Parameters
@@ -107,7 +107,7 @@ def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     return _evaluate(LOWER, k, first, log_weights, p)
 
 
-def compound_binom_logsf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> Floats | float:
+def compound_binom_logsf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
     r"""Logarithm of the compound binomial survival function, :math:`\log \Pr[X > \lfloor k \rfloor]`.
 
     Parameters
@@ -145,7 +145,7 @@ def compound_binom_logsf(k: ArrayLike, first: int, log_weights: ArrayLike, p: fl
     return _evaluate(UPPER, k, first, log_weights, p)
 
 
-def _evaluate(kind: int, k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> Floats | float:
+def _evaluate(kind: int, k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
     values = _validate.floats("k", k, "a real number")
     if np.isnan(values).any():
         raise ValueError("k has a NaN: every k must be a real number")
@@ -172,7 +172,7 @@ def _evaluate(kind: int, k: ArrayLike, first: int, log_weights: ArrayLike, p: fl
     return shaped if values.ndim else float(shaped)
 
 
-def _sum(kind: int, k: Floats, first: int, weights: Floats, p: float) -> Floats:
+def _sum(kind: int, k: FloatArray, first: int, weights: FloatArray, p: float) -> FloatArray:
     out = np.empty(k.size)
     _compound.compound_binom(kind, np.ascontiguousarray(k), first, weights, p, out)
     return out

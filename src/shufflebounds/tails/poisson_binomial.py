@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 import scipy.fft
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._blocks import Lattice, convolve
 from shufflebounds._core._special import log1mexp
+from shufflebounds._types import FloatArray
 
 __all__ = ["poisson_binom_logcdf", "poisson_binom_logpmf", "poisson_binom_logsf", "poisson_binom_window"]
 
-Floats = NDArray[np.float64]
 
 PMF, UPPER, LOWER = 0, 1, -1
 SERVED = 1.5e-3         # a block serves the values above this part of its largest
@@ -27,7 +27,7 @@ class WideWindowError(ValueError):
     """A window would hold more values than its caller can use."""
 
 
-def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> Floats | float:
+def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
     r"""Logarithm of the Poisson-binomial probability mass function.
 
     .. math:: \log \Pr[S = k], \qquad S = \sum_j \mathrm{Bin}(c_j, p_j) \text{ with independent terms.}
@@ -76,7 +76,7 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     return _evaluate(k, p, counts, PMF)
 
 
-def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> Floats | float:
+def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
     r"""Logarithm of the Poisson-binomial distribution function.
 
     .. math:: \log \Pr[S \le \lfloor k \rfloor], \qquad S = \sum_j \mathrm{Bin}(c_j, p_j)
@@ -115,7 +115,7 @@ def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     return _evaluate(k, p, counts, LOWER)
 
 
-def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> Floats | float:
+def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
     r"""Logarithm of the Poisson-binomial survival function.
 
     .. math:: \log \Pr[S > \lfloor k \rfloor], \qquad S = \sum_j \mathrm{Bin}(c_j, p_j)
@@ -158,7 +158,7 @@ def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = N
 
 def poisson_binom_window(
     p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0
-) -> tuple[int, Floats]:
+) -> tuple[int, FloatArray]:
     r"""Log probabilities of the values that carry all but a chosen mass of a Poisson-binomial law.
 
     The window first, ..., last is, up to a value at either end, the smallest with
@@ -206,7 +206,7 @@ def poisson_binom_window(
 
 def _window_with_error(
     p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0
-) -> tuple[int, Floats, float]:
+) -> tuple[int, FloatArray, float]:
     """`poisson_binom_window` and a bound on the relative error of every probability in it."""
     log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
     inner, multiplicities, shift = _checked_law(p, counts)
@@ -225,7 +225,7 @@ def _window_with_error(
 
 def _tails_with_error(
     k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None
-) -> tuple[Floats, Floats, Floats, Floats]:
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """(log Pr[S = k], log Pr[S <= k], log Pr[S > k], bound on the relative error of all three) at the integers k."""
     inner, multiplicities, shift = _checked_law(p, counts)
     values = _checked_k(k)
@@ -236,21 +236,21 @@ def _tails_with_error(
     return pmf, lower, upper, error.reshape(values.shape)
 
 
-def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: int) -> Floats | float:
+def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: int) -> FloatArray | float:
     inner, multiplicities, shift = _checked_law(p, counts)
     values = _checked_k(k)
     result = _served(inner, multiplicities, values.ravel() - shift, kind)[0].reshape(values.shape)
     return result if values.ndim else float(result)
 
 
-def _checked_k(k: ArrayLike) -> Floats:
+def _checked_k(k: ArrayLike) -> FloatArray:
     values = _validate.floats("k", k, "a real number")
     if np.isnan(values).any():
         raise ValueError("k has a NaN: every k must be a real number")
     return values
 
 
-def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[Floats, Floats | None, int]:
+def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, FloatArray | None, int]:
     """The p strictly between 0 and 1, their multiplicities, and the number of certain successes."""
     array = _validate.floats("p", p, "a number in [0, 1]")
     if array.ndim != 1 or array.size == 0:
@@ -280,7 +280,7 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[Floats, Floats
     return array[inside], multiplicities[inside], int(multiplicities[sure].sum())
 
 
-def _direct(p: Floats, counts: Floats | None, log_least: float = -math.inf) -> Floats | None:
+def _direct(p: FloatArray, counts: FloatArray | None, log_least: float = -math.inf) -> FloatArray | None:
     """All probabilities by convolution, or None where that is slow or one above exp(log_least) could underflow."""
     trials = p.size if counts is None else counts.sum()
     if trials > DIRECT_TRIALS:
@@ -292,7 +292,7 @@ def _direct(p: Floats, counts: Floats | None, log_least: float = -math.inf) -> F
     return convolve(p if counts is None else np.repeat(p, counts.astype(np.int64)))
 
 
-def _direct_tables(pmf: Floats) -> dict[int, Floats]:
+def _direct_tables(pmf: FloatArray) -> dict[int, FloatArray]:
     """Log Pr[S = k], log Pr[S <= k] and log Pr[S >= k] for k = 0..n, each right also near 0."""
     lower, upper = np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]
     below, above = np.append(0.0, lower[:-1]), np.append(upper[1:], 0.0)
@@ -303,7 +303,7 @@ def _direct_tables(pmf: Floats) -> dict[int, Floats]:
     return tables
 
 
-def _served(p: Floats, counts: Floats | None, k: Floats, kind: int) -> tuple[Floats, Floats]:
+def _served(p: FloatArray, counts: FloatArray | None, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArray]:
     """Log probabilities of kind PMF (S = k), LOWER (S <= k) or UPPER (S > k), and their relative errors."""
     trials = float(p.size if counts is None else counts.sum())
     whole = np.floor(k)
@@ -347,7 +347,7 @@ def _served(p: Floats, counts: Floats | None, k: Floats, kind: int) -> tuple[Flo
     return result, error
 
 
-def _walk(law: Lattice, k: Floats, kind: int) -> tuple[Floats, Floats]:
+def _walk(law: Lattice, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArray]:
     """Values of one kind at increasing integers k in 0..n: runs of them by blocks, stragglers and the ends singly."""
     values, errors = np.empty(k.size), np.empty(k.size)
     sigma = math.sqrt(law.var)
@@ -392,7 +392,7 @@ def _single(law: Lattice, k: float, kind: int) -> tuple[float, float]:
     return value, error
 
 
-def _block(law: Lattice, center: float, kind: int) -> tuple[int, Floats, float, float]:
+def _block(law: Lattice, center: float, kind: int) -> tuple[int, FloatArray, float, float]:
     """The values that one transform about center serves: (first, logs, relative error bound, tilted sigma)."""
     coefficients, period, reach, theta, exponent, sigma, error, exponent_error = law.block(center, kind)
     values = scipy.fft.irfft(coefficients, period, overwrite_x=True)
@@ -414,7 +414,7 @@ def _block(law: Lattice, center: float, kind: int) -> tuple[int, Floats, float, 
     return int(center) + left - reach, logs, error / (SERVED * top) + exponent_error, sigma
 
 
-def _blocks_from_mean(law: Lattice, log_tail: float) -> tuple[int, Floats, float, float, float]:
+def _blocks_from_mean(law: Lattice, log_tail: float) -> tuple[int, FloatArray, float, float, float]:
     """Consecutive log probabilities about the mean until both tails fall below log_tail.
 
     Returns (first, logs, relative error bound, log bound of the mass below, the same above).
@@ -452,7 +452,7 @@ def _blocks_from_mean(law: Lattice, log_tail: float) -> tuple[int, Floats, float
     return low, logs, error, below, above
 
 
-def _beyond(run: Floats) -> float:
+def _beyond(run: FloatArray) -> float:
     """Bound on the log mass after a run: probabilities are log-concave, so their ratios decrease."""
     if run.size < 2 or run[-1] >= run[-2]:
         return math.inf
@@ -460,7 +460,7 @@ def _beyond(run: Floats) -> float:
     return float(run[-1] + ratio - log1mexp(ratio))
 
 
-def _next(law: Lattice, edge: int, half: int, step: int) -> tuple[int, Floats, float]:
+def _next(law: Lattice, edge: int, half: int, step: int) -> tuple[int, FloatArray, float]:
     """The run of values after edge (in the direction step) with its center and its error."""
     start = edge + step
     if not 0 < start < law.trials:
@@ -477,10 +477,10 @@ def _next(law: Lattice, edge: int, half: int, step: int) -> tuple[int, Floats, f
         ahead //= 3
 
 
-def _trim(table: Floats, below: float, above: float, log_tail: float) -> tuple[Floats, int]:
+def _trim(table: FloatArray, below: float, above: float, log_tail: float) -> tuple[FloatArray, int]:
     """The smallest part of a table that leaves at most exp(log_tail) outside on each side."""
 
-    def cut(logs: Floats, outside: float) -> int:
+    def cut(logs: FloatArray, outside: float) -> int:
         large = logs > log_tail
         logs = logs[: int(np.argmax(large)) + 1] if large.any() else logs
         mass = math.exp(outside - log_tail) + np.cumsum(np.exp(np.minimum(logs - log_tail, 9.0)))
@@ -492,8 +492,8 @@ def _trim(table: Floats, below: float, above: float, log_tail: float) -> tuple[F
 
 
 def bits_window(
-    one: Floats, zero: Floats, counts: Floats | None, *, log_tail: float, most: int
-) -> tuple[int, Floats, float]:
+    one: FloatArray, zero: FloatArray, counts: FloatArray | None, *, log_tail: float, most: int
+) -> tuple[int, FloatArray, float]:
     """`_window_with_error` for groups given by both chances, each exact where it is the smaller; at most `most` values."""
     log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
     if counts is None:

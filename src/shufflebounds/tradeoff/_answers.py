@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
-from shufflebounds.tradeoff._form import FloatArray, Form
+from shufflebounds._types import FloatArray
+from shufflebounds.tradeoff._form import Form
 
 __all__ = ["Answers"]
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from shufflebounds._core import _tradeoff
-from shufflebounds.tradeoff._form import UNIT, FloatArray, log1mexp
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.tradeoff._form import log1mexp
 from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["envelope"]

@@ -6,13 +6,12 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
-__all__ = ["FloatArray", "Form", "log1mexp", "log_quantile", "upward"]
+from shufflebounds._types import UNIT, FloatArray
 
-FloatArray = NDArray[np.float64]
-UNIT = float(np.finfo(float).eps)
+__all__ = ["Form", "log1mexp", "log_quantile", "upward"]
+
 
 
 class Form(ABC):

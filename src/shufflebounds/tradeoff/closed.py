@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx, exprel, log_ndtr, ndtri_exp
 
-from shufflebounds.tradeoff._form import UNIT, FloatArray, Form, log1mexp, log_quantile
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.tradeoff._form import Form, log1mexp, log_quantile
 
 __all__ = ["Gaussian", "Laplace"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._types import FloatArray
 from shufflebounds.tradeoff._answers import Answers
 from shufflebounds.tradeoff._dual import envelope
-from shufflebounds.tradeoff._form import FloatArray
 from shufflebounds.tradeoff.closed import Gaussian, Laplace
 from shufflebounds.tradeoff.piecewise import Piecewise
 

@@ -6,16 +6,15 @@ import math
 from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from shufflebounds import _validate
 from shufflebounds._core import _tradeoff
+from shufflebounds._types import FloatArray
 from shufflebounds.tradeoff.piecewise import Piecewise, ordered
 
 __all__ = ["hockey_stick", "log_hockey_stick", "max_divergence", "renyi_divergence"]
-
-FloatArray = NDArray[np.float64]
 
 
 @overload

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core import _tradeoff
-from shufflebounds.tradeoff._form import UNIT, FloatArray, Form, log1mexp, log_quantile, upward
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.tradeoff._form import Form, log1mexp, log_quantile, upward
 
 __all__ = ["Piecewise", "ordered", "prune"]
 

@@ -1,0 +1,50 @@
+"""The least parameter at which a privacy profile meets its target, where more of it gives no less privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from shufflebounds._search import least_int, least_real
+from shufflebounds._validate import MAX_COUNT
+from shufflebounds.profile.profile import PrivacyProfile
+
+__all__ = ["least_count", "least_parameter", "meets"]
+
+
+def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
+    """Return whether the target holds from both ends: delta(eps) is at most delta, and epsilon(delta) at most eps."""
+    return profile.delta(eps) <= delta and profile.epsilon(delta) <= eps
+
+
+def least_parameter(
+    build: Callable[[float], PrivacyProfile], low: float, high: float, eps: float, delta: float, rtol: float = 1e-13
+) -> float:
+    """Return a parameter in (0, high] next to the least at which the target is met, from both ends.
+
+    0 < delta < 1; `low` > 0 is where the search starts, and `high` is known to meet the target.
+    """
+    goal = math.sqrt(-math.log(delta))
+
+    def excess(value: float) -> float:
+        log_delta = build(value).log_delta(eps)
+        return goal - math.sqrt(-log_delta) if log_delta > -math.inf else -1e3
+
+    return least_real(excess, low, high, enough=lambda value: meets(build(value), eps, delta), rtol=rtol)
+
+
+def least_count(
+    build: Callable[[int], PrivacyProfile],
+    eps: float,
+    delta: float,
+    *,
+    low: int = 0,
+    high: int = MAX_COUNT,
+    guess: int | None = None,
+) -> int | None:
+    """Return the least whole parameter in low..high at which the target is met, from both ends; None where there is none."""
+    count = least_int(lambda value: build(value).delta(eps) <= delta, low, high, guess)
+    # the two ends part by a rounding: almost never at a whole parameter
+    while count is not None and not meets(build(count), eps, delta):
+        count = count + 1 if count < high else None
+    return count

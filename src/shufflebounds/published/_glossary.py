@@ -1,0 +1,89 @@
+"""The parameters of the printed formulas: what each means and where it may lie, by which they are checked and described."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shufflebounds import _validate
+
+__all__ = ["BITS", "BUDGET", "CLOSED", "GLOSSARY", "POSITIVE", "Given", "integer", "real"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """One parameter: its type and meaning as the docstring shows them, and the check that returns its value.
+
+    Attributes
+    ----------
+    kind, says : str
+        Type and meaning.
+    check : callable
+        Takes name and value; returns the value checked, or raises ValueError.
+    """
+
+    kind: str
+    says: str
+    check: Callable[[str, Any], Any]
+
+
+def real(says: str, low: float, high: float = math.inf, *, ends: str = "[]") -> Given:
+    """Return a number in an interval; a round bracket in `ends` leaves that end out."""
+    open_low, open_high = ends[0] == "(", ends[1] == ")"
+    where = f"in {ends[0]}{low:g}, {high:g}{ends[1]}" if high < math.inf else f"{'>' if open_low else '>='} {low:g}"
+
+    def check(name: str, value: Any) -> float:
+        return _validate.real(name, value, low, high, open_low=open_low, open_high=open_high)
+
+    return Given("float", f"{says}, {where}", check)
+
+
+def integer(says: str, low: int, high: int = _validate.MAX_COUNT) -> Given:
+    """Return a whole number in a range."""
+    where = f"{low} to {'2**53' if high == _validate.MAX_COUNT else high}"
+
+    def check(name: str, value: Any) -> int:
+        return _validate.integer(name, value, low, high)
+
+    return Given("int", f"{says}, {where}", check)
+
+
+_LARGE = 1e12
+BITS = integer("Number n of bits, the target's included", 1)
+BUDGET = real("Budget in nats", 0, _LARGE, ends="(]")
+CLOSED = real("Target failure probability", 0, 1, ends="(]")
+POSITIVE = real("Target privacy loss in nats", 0, ends="(]")
+GLOSSARY: Mapping[str, Given] = {
+    "alpha": real("Error of the first kind", 0, 1),
+    "beta": real("Chance of a larger error", 0, 1, ends="()"),
+    "bits": integer("Number r of bits that encode one value", 1),
+    "bound": real("Bound of the loss", 0, 700),
+    "categories": integer("Number k of categories", 2),
+    "cells": integer("Number d of cells", 2),
+    "coins": integer("Number \\|H\\| of fair coins, more than 8 ln(4/delta)", 1),
+    "cutoff": integer("Number c of answers", 1),
+    "d": integer("How many variables", 1),
+    "delta": real("Target failure probability", 0, 1, ends="()"),
+    "eps": real("Target privacy loss in nats", 0, 700, ends="(]"),
+    "eps_other": real("Local budget of the other user in nats", 0, 700, ends="(]"),
+    "eps_target": real("Local budget of the target in nats", 0, 700, ends="(]"),
+    "fakes": integer("Number m of fake records", 1),
+    "flip": real("Probability q of flipping", 0, 0.5, ends="(]"),
+    "gamma": real("Chance of a zero noise bit", 0, 0.5, ends="(]"),
+    "lam": real("Expected number of random bits, below n", 0, _validate.MAX_COUNT, ends="(]"),
+    "local_eps": real("Local budget in nats", 0, 700, ends="(]"),
+    "m": integer("Length of the range", 1),
+    "max_queries": integer("Number k of queries", 1),
+    "n_queries": integer("Number k of queries", 1),
+    "ones": integer("How many of the others hold 1, below users", 0),
+    "reports": integer("Number n + m of reports, fake ones included", 1),
+    "rho": real("The noise is discrete Gaussian with parameter 1/(2 rho)", 0, _LARGE, ends="(]"),
+    "sigma": real("Deviation of the noise", 0, _LARGE, ends="(]"),
+    "sigma_other": real("Standard deviation of the other user's noise, for values in [0, 1]", 0, 1e6, ends="(]"),
+    "sigma_target": real("Standard deviation of the target's noise, for values in [0, 1]", 0, 1e6, ends="(]"),
+    "users": integer("Number n of users", 1),
+    "weight": real("Weight w", 0, 0.5, ends="()"),
+}
+"""What a name means where a formula does not say otherwise."""

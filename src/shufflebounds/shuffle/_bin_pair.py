@@ -1,0 +1,227 @@
+"""Hockey sticks of a record that moves from one bin to another, both flipped bits seen among those of others."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import toeplitz
+
+from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.shuffle._mixed_sum import at_any_eps
+from shufflebounds.shuffle.bits import _sides
+from shufflebounds.tails.poisson_binomial import WideWindowError, bits_window
+
+MOST_CELLS = 2**21
+"""Largest table of two sums that is filled, about."""
+
+MOST_VALUES = 2**20
+
+MOST_CALLS = 2**15
+"""Sums of one bin that are taken one by one, a kernel call each."""
+
+SMALL, SMALL_RTOL, RTOL = 32, 1e-9, 1e-2
+
+
+def maximum(
+    enclose: Callable[[int, int, int, int], tuple[float, float]], count: int, diagonal: bool, most: int
+) -> tuple[float, float]:
+    """Return bounds of max of f(i, j) over 0 <= j <= i < count, or over i = j where diagonal is set (logarithms).
+
+    ``enclose(i, j, b, c)`` bounds from both sides f at (i, j) with b and c users removed in the two bins, and
+    f(i + s, j + t) <= that value for 0 <= s <= b, 0 <= t <= c. Best-first over rectangles, as in _worst.py, until the sides
+    are within a tolerance or after `most` evaluations.
+    """
+    rtol = RTOL if count > SMALL else SMALL_RTOL
+    best_low = best_high = -math.inf
+    heap: list[tuple[float, int, int, int, int]] = [(-math.inf, 0, count - 1, 0, count - 1)]
+    while heap and -heap[0][0] > best_high + rtol and most > 0:
+        _, a, b, c, d = heapq.heappop(heap)
+        middle, other = (a + b) // 2, (c + d) // 2
+        if diagonal:
+            pieces = [(a, middle, a, middle), (middle + 1, b, middle + 1, b)] if a < b else [(a, b, c, d)]
+        elif b - a >= d - c and a < b:
+            pieces = [(a, middle, c, d), (middle + 1, b, c, d)]
+        elif c < d:
+            pieces = [(a, b, c, other), (a, b, other + 1, d)]
+        else:
+            pieces = [(a, b, c, d)]
+        for first, last, low, high in pieces:
+            if low > last and not diagonal:
+                continue
+            # the corner nearest to the worst data that the rectangle holds
+            sides = enclose(max(first, low), low, 0, 0)
+            # a kernel that leaves its range says nothing
+            sides = (-math.inf if math.isnan(sides[0]) else sides[0]), (0.0 if math.isnan(sides[1]) else sides[1])
+            most -= 2
+            best_low, best_high = max(best_low, sides[0]), max(best_high, sides[1])
+            if last > first or high > low:
+                bound = enclose(first, low, last - first, high - low)[1]
+                heapq.heappush(heap, (-bound if bound <= 0 else 0.0, first, last, low, high))
+    return best_low, max(best_high, -heap[0][0]) if heap else best_high
+
+
+def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> tuple[float, float]:
+    """Return bounds of log H of two independent bins, each its target's 0 against 1 among (ones, zeros) other bits.
+
+    H = sum over the first sum s of P(s) times H of the second at eps less the loss of s, which is one kernel call.
+    """
+    keep = 1 - flip
+    chances = np.array([keep, flip])
+    counts = np.array(first, dtype=np.float64)
+    held = counts > 0
+    log_flip, log_keep = math.log(flip), math.log1p(-flip)
+    ones, zeros = float(second[0]), float(second[1])
+    lower, upper = _without_law(first, second, flip, eps)
+    # what is left out must not matter beside delta, which is lower at least
+    log_tail = min(-60.0, lower - 40 - eps) if lower > -math.inf else -60.0
+    while log_tail >= -1e6:
+        try:
+            _, window, error = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=log_tail, most=MOST_CALLS)
+        except WideWindowError:
+            return lower, upper
+        stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
+        log_p, log_q = np.logaddexp(log_keep + stay, log_flip + step), np.logaddexp(log_flip + stay, log_keep + step)
+        slack = 2 * error + 4 * UNIT * (np.abs(log_p) + np.abs(log_q) + eps + 4)
+        low, high = at_any_eps(
+            lambda at: _sides(ones, zeros, flip, at), lambda at: _sides(zeros, ones, flip, at), eps - (log_p - log_q), slack
+        )
+        error += 1e-13 + 4 * UNIT * float(np.abs(log_p).max())
+        least, most = _log_sum(log_p + low) - error, _log_sum(log_p + high) + error
+        # what the window leaves out counts whole above; below, its mass under the other law could be lost e^eps times
+        outside = math.log(2) + log_tail
+        if outside < most - 34 or log_tail < -5e5:
+            gone = outside + eps - least
+            least = least + math.log1p(-math.exp(gone)) if gone < -0.1 else -math.inf
+            return max(lower, least), min(upper, float(np.logaddexp(most, outside)))
+        log_tail = min(2 * log_tail, most - 40 - eps) if most > -math.inf else 2 * log_tail
+    return lower, upper
+
+
+def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> tuple[float, float]:
+    """Return bounds of log_delta that need no law: either bin alone from below, both at eps/2 (their deltas add) from above."""
+    lower, upper = -math.inf, -math.inf
+    for ones, zeros in (first, second):
+        alone, half = (_sides(float(ones), float(zeros), flip, np.array([at])) for at in (eps, eps / 2))
+        lower = max(lower, float(alone[0][0]))
+        upper = float(np.logaddexp(upper, half[1][0]))
+    return lower, min(0.0, upper + 1e-13)
+
+
+class Bins:
+    """log_delta from tables of one bin's law each, made once: quicker, and accurate to some 1e-9, for searches."""
+
+    def __init__(self, flip: float, eps: float, log_tail: float) -> None:
+        self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -600.0)
+        self.laws: dict[tuple[int, int], tuple[FloatArray, ...]] = {}
+
+    def _law(self, ones: int, zeros: int) -> tuple[FloatArray, ...]:
+        """Return P, Q and -P/Q, and Pr_P[S <= k], Pr_Q[S <= k] from k = -1 on."""
+        known = self.laws.get((ones, zeros))
+        if known is None:
+            chances, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
+            held = counts > 0
+            law = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=self.log_tail, most=MOST_VALUES)[1]
+            window = np.exp(law)
+            p, q = np.convolve(window, [1 - self.flip, self.flip]), np.convolve(window, [self.flip, 1 - self.flip])
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                order = -p / q
+            known = p, q, order, np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
+            self.laws[ones, zeros] = known
+        return known
+
+    def log_delta(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[float, float]:
+        """Return bounds of log H, as the function of this name."""
+        p, q = self._law(*first)[:2]
+        _, _, order, p_below, q_below = self._law(*second)
+        more = math.exp(self.eps)
+        # the second sum is tested at the ratio that the first leaves
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            last = np.searchsorted(order, -more * q / p)
+        here, there = p * p_below[last], more * q * q_below[last]
+        error = 1e-12 + 4 * UNIT * (order.size - self.log_tail)
+        low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())
+        high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
+        outside = 8 * math.exp(self.log_tail)
+        low -= outside * more
+        return (math.log(low) if low > 0 else -math.inf), min(0.0, math.log(high + outside))
+
+
+def _log_sum(logs: FloatArray) -> float:
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum())) if top > -math.inf else -math.inf
+
+
+class FakeTable:
+    """The law of how many of m uniform fake records show a one in the first and in the second of two bins, flipped."""
+
+    def __init__(self, fakes: int, bins: int, flip: float, log_tail: float = -90.0) -> None:
+        p, q, d = 1 - flip, flip, float(bins)
+        single = (p * p + q * q) / d + (1 - 2 / d) * p * q
+        both = 2 * p * q / d + (1 - 2 / d) * q * q
+        one = single + both
+        rows = _range(fakes, one, log_tail)
+        cells = (rows[1] - rows[0] + 1) ** 2
+        self.cells, self.start, self.table, self.lost = cells, (rows[0], rows[0]), np.zeros((0, 0)), 4 * math.exp(log_tail)
+        if cells > MOST_CELLS:
+            return
+        f = np.arange(rows[0], rows[1] + 1, dtype=np.float64)
+        weight = np.exp(binom_logpmf(f, fakes, one))
+        table = np.zeros((f.size, f.size))
+        for i, shown in enumerate(f):
+            # of the records that show a one in the first bin, and of those that do not
+            a, b = _range(shown, both / one, log_tail), _range(fakes - shown, single / (1 - one), log_tail)
+            law = np.convolve(
+                np.exp(binom_logpmf(np.arange(a[0], a[1] + 1), shown, both / one)),
+                np.exp(binom_logpmf(np.arange(b[0], b[1] + 1), fakes - shown, single / (1 - one))),
+            )
+            start = int(a[0] + b[0] - rows[0])
+            inside = slice(max(start, 0), min(start + law.size, f.size))
+            table[i, inside] = weight[i] * law[inside.start - start : inside.stop - start]
+        self.table = table
+
+    def log_delta(
+        self, first: tuple[int, int], second: tuple[int, int], flip: float, eps: float, log_tail: float = -90.0
+    ) -> tuple[float, float] | None:
+        """Return bounds of log H of the target's move, the fakes among (ones, zeros) real bits in each bin, or None.
+
+        P has the target's one in the first bin. None where the table would be too large.
+        """
+        if self.cells > MOST_CELLS:
+            return None
+        sides = []
+        for ones, zeros in (first, second):
+            chances, counts = np.array([1 - flip, flip]), np.array([ones, zeros], dtype=np.float64)
+            held = counts > 0
+            width = 2 * math.sqrt(2 * -log_tail * (ones + zeros) * flip * (1 - flip)) + 2 * -log_tail
+            if min(width, ones + zeros) * self.table.shape[0] > MOST_CELLS:
+                return None
+            window = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=log_tail, most=MOST_VALUES)[1]
+            law = np.exp(window)
+            sides.append((np.convolve(law, [1 - flip, flip]), np.convolve(law, [flip, 1 - flip])))
+        (zero, one), (zero_after, one_after) = sides
+        here = self._spread(one) @ self.table @ self._spread(zero_after).T
+        there = (self._spread(zero) @ self.table @ self._spread(one_after).T) * math.exp(eps)
+        error = 2e-12
+        low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())
+        high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
+        lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * here.size
+        low -= lost * math.exp(eps)
+        return (math.log(low) if low > 0 else -math.inf), min(0.0, math.log(high + lost))
+
+    def _spread(self, law: FloatArray) -> FloatArray:
+        """Return the matrix that adds a sum of this law to the rows of the table."""
+        rows = self.table.shape[0]
+        spread: FloatArray = toeplitz(np.append(law, np.zeros(rows - 1)), np.append(law[0], np.zeros(rows - 1)))
+        return spread
+
+
+def _range(trials: float, prob: float, log_tail: float) -> tuple[int, int]:
+    """Return a range that leaves at most e^log_tail of Bin(trials, prob) outside (Bernstein)."""
+    prob = min(prob, 1.0)
+    depth = -log_tail + math.log(2)
+    width = depth / 3 + math.sqrt(depth * depth / 9 + 2 * depth * trials * prob * (1 - prob)) if 0 < prob < 1 else 0.0
+    return max(0, math.floor(trials * prob - width)), int(min(trials, math.ceil(trials * prob + width)))

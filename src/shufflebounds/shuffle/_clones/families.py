@@ -1,0 +1,230 @@
+r"""How one user's message splits into clones of the target's two laws: the rates r_i of the families that share a randomizer.
+
+For a target with output laws :math:`R_0, R_1` (likelihood ratio at most :math:`e^{\varepsilon_1}`) and others with laws
+:math:`R_i(x)`, every valid split bounds delta(eps) by scale * delta_clone(eps; rates) + tail. Three are used:
+
+S1      :math:`r_i = \inf_{x,z} R_i/(R_0+R_1)`, scale 1.
+S2      the part where :math:`R_0 = R_1` is revealed: :math:`r_i = T \inf R_i/|R_0-R_1|`, scale
+        :math:`\lambda = T (e^{\varepsilon_1}+1)/(e^{\varepsilon_1}-1)`, T the total variation of the target's pair.
+window  both laws restricted to a set G of mass kappa: :math:`r_i = \kappa \inf_G R_i/(R_0+R_1)`, scale kappa, and what the pair
+        leaks outside G as the tail.
+
+Every method takes an interval [low, high] of target budgets and answers for all targets in it at once: largest weight, scale and
+tail, smallest rates (delta is non-increasing in each rate and non-decreasing in the target's local budget, by post-processing).
+With low = high it is the bound of one target. As a function of the other user's own budget every rate is quasi-concave, so
+over a range of budgets it is smallest at one of the ends.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri_exp
+
+from shufflebounds._types import FloatArray
+
+__all__ = ["Family", "Gaussian", "Laplace", "RandomizedResponse", "Terms"]
+
+ROUNDING = 1e-13
+"""Relative rounding of a rate that takes many operations; taken off, so that the rate stays valid."""
+
+
+class Terms(NamedTuple):
+    """What a decomposition says of the target: delta <= e^log_scale delta_clone + e^log_tail."""
+
+    local_eps: float
+    log_scale: float = 0.0
+    log_tail: float = -math.inf
+    reach: float = math.inf
+
+
+class Family(ABC):
+    """One randomizer with a budget for every user; a larger budget is less private."""
+
+    kinds: ClassVar[tuple[str, ...]] = ()
+    windowed: ClassVar[bool] = False
+
+    def terms(self, kind: str, low: float, high: float) -> Terms:
+        """Return what a decomposition without a window says of targets in [low, high]."""
+        raise self._lacks(f"decomposition {kind}")
+
+    def rates(self, kind: str, low: float, high: float, budgets: FloatArray) -> FloatArray:
+        """Return its rates for users of these budgets."""
+        raise self._lacks(f"decomposition {kind}")
+
+    def window(self, log_mass: float, low: float, high: float, eps: float) -> Terms:
+        """Return the terms of the window that leaves about e^log_mass of the target's law outside, on one side."""
+        raise self._lacks("window")
+
+    def window_rates(self, reach: float, low: float, high: float, budgets: FloatArray) -> FloatArray:
+        """Return the rates of the window of that reach."""
+        raise self._lacks("window")
+
+    def _lacks(self, what: str) -> TypeError:
+        """Return the error of asking for what `kinds` and `windowed` do not list."""
+        return TypeError(f"{type(self).__name__} has no {what}")
+
+    @abstractmethod
+    def pure_epsilon(self, budget: float) -> float:
+        """Return the local pure epsilon of a budget, or inf."""
+
+    def log_local(self, budget: float, eps: float) -> float:
+        """Return an upper bound of the target's log delta without shuffling, where no decomposition is below it anyway."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(Family):
+    """K-ary randomized response: the true category with chance e^eps/(e^eps + k - 1), any other with 1/(e^eps + k - 1)."""
+
+    categories: int
+
+    kinds: ClassVar[tuple[str, ...]] = ("S1", "S2")
+
+    def pure_epsilon(self, budget: float) -> float:
+        return budget
+
+    def terms(self, kind: str, low: float, high: float) -> Terms:
+        scale = math.log1p(math.exp(-high)) - math.log1p((self.categories - 1) * math.exp(-high)) if kind == "S2" else 0.0
+        return Terms(high, min(scale, 0.0))
+
+    def rates(self, kind: str, low: float, high: float, budgets: FloatArray) -> FloatArray:
+        x = np.exp(-budgets)
+        rates: FloatArray = x / (1 + (self.categories - 1) * x)
+        if kind == "S1":
+            y = math.exp(-high)
+            rates *= (1 + (self.categories - 1) * y) / (1 + y)
+        return np.minimum(rates, 0.5)
+
+
+@dataclass(frozen=True)
+class Laplace(Family):
+    """Laplace noise of scale 1/eps on a value in [0, 1], not clipped afterwards.
+
+    On z <= 0 and z >= 1 the log ratio R_i/(R_0+R_1) moves at the rate eps_i - eps_1, on [0, 1] it is concave: for
+    eps_i <= eps_1 it is smallest at z = 0, x_i = 1; for eps_i > eps_1 it tends to 0 in the tails, so S1 and S2 give rate 0 and
+    only a window [-T, 1+T] counts such users, with the ratio at z = -T, x_i = 1.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("S1", "S2")
+    windowed: ClassVar[bool] = True
+
+    def pure_epsilon(self, budget: float) -> float:
+        return budget
+
+    def terms(self, kind: str, low: float, high: float) -> Terms:
+        return Terms(high, 0.0 if kind == "S1" else math.log(max(_revealed(low), _revealed(high))))
+
+    def rates(self, kind: str, low: float, high: float, budgets: FloatArray) -> FloatArray:
+        rates = np.where(budgets <= low, budgets * np.exp(-budgets), 0.0)
+        rates *= 1 / (high * (1 + math.exp(-high)))
+        if kind == "S2":
+            least = -2 * math.log(math.sqrt(2) - 1)
+            rates *= _revealed(min(max(least, low), high))
+        return np.minimum(rates, 0.5)
+
+    def window(self, log_mass: float, low: float, high: float, eps: float) -> Terms:
+        reach = (-log_mass - math.log(2)) / low
+        left, right = 0.5 * math.exp(-high * reach), 0.5 * math.exp(-high * (1 + reach))
+        leak = -math.expm1(min(eps - high, 0.0))
+        tail = -low * reach - math.log(2) + math.log(leak) + 1e-13 * (1 + low * reach) if leak > 0 else -math.inf
+        return Terms(high, math.log1p(-left - right), tail, reach)
+
+    def window_rates(self, reach: float, low: float, high: float, budgets: FloatArray) -> FloatArray:
+        kappa = 1 - 0.5 * math.exp(-low * reach) * (1 + math.exp(-low))
+        with np.errstate(under="ignore"):
+            rates = budgets * np.exp(-budgets - np.maximum(budgets - low, 0) * reach)
+        rates *= kappa * (1 - ROUNDING) / (high * (1 + math.exp(-high)))
+        return np.minimum(rates, 0.5)
+
+
+def _revealed(budget: float) -> float:
+    """Return the scale of S2 for Laplace noise."""
+    return (1 + math.exp(-budget)) / (1 + math.exp(-budget / 2))
+
+
+@dataclass(frozen=True)
+class Gaussian(Family):
+    r"""Gaussian noise on a value in [0, 1]; the budget is 1/sigma.
+
+    The window is G = [1/2-T, 1/2+T]. With b = 1/sigma_i, a = 1/sigma_1, c = a^2/2, z = 1/2 - t and x_i = 1 (the worst value, and
+    by symmetry t >= 0 the worst side),
+
+    .. math:: \log\frac{R_i}{R_0+R_1} = \log\frac{b}{a} + \chi(t), \qquad
+        \chi(t) = -\tfrac12 b^2 (t+\tfrac12)^2 + \tfrac12 a^2 (t^2+\tfrac14) - \log 2\cosh(ct).
+
+    :math:`\chi'' = a^2 - b^2 - c^2 \mathrm{sech}^2(ct)` changes sign at most once on t >= 0, from - to +, so chi is concave up to
+    t* and convex beyond: its minimum over [0, T] is chi(0), chi(T) or the one of the convex part, found by Newton's method from
+    the right and certified by the tangent there, which lies below a convex function.
+    """
+
+    windowed: ClassVar[bool] = True
+
+    def pure_epsilon(self, budget: float) -> float:
+        return math.inf
+
+    def log_local(self, budget: float, eps: float) -> float:
+        first, second = (float(log_ndtr(side * budget / 2 - eps / budget)) for side in (1, -1))
+        gap = second + eps - first
+        if not gap < -1e-9:
+            return 0.0
+        loss = -math.expm1(gap)
+        return min(0.0, first + math.log(loss) + 1e-13 * (2 + abs(first) + abs(eps)) * (1 + 1 / loss))
+
+    def window(self, log_mass: float, low: float, high: float, eps: float) -> Terms:
+        # beyond reach = eps sigma^2 alone the tail bound holds: inside, the ratio must be able to exceed e^eps
+        reach = max(0.5 - float(ndtri_exp(log_mass)) / low, eps / low**2 * (1 + 1e-15))
+        first = float(log_ndtr(-(reach - 0.5) * low))
+        second = eps + float(log_ndtr(-(reach + 0.5) * high))
+        gap = second - first
+        tail = first + (math.log(-math.expm1(gap)) if gap < 0 else -math.inf)
+        tail += 1e-13 * (2 + abs(first)) * (1 + (1 / -math.expm1(gap) if gap < 0 else 0))
+        kappa = math.log1p(-math.exp(log_ndtr(-(reach - 0.5) * high)) - math.exp(log_ndtr(-(reach + 0.5) * high)))
+        return Terms(reach * high**2, kappa, tail, reach)
+
+    def window_rates(self, reach: float, low: float, high: float, budgets: FloatArray) -> FloatArray:
+        kappa = math.log1p(-math.exp(log_ndtr(-(reach - 0.5) * low)) - math.exp(log_ndtr(-(reach + 0.5) * low)))
+        # R_0 + R_1 at a target in [low, high] is at most high/low times its value at low
+        depth = least_log_ratio(low, budgets, reach)
+        with np.errstate(under="ignore"):
+            rates: FloatArray = np.exp(depth + (kappa + math.log(1 / high))) * budgets
+        return np.minimum(rates * (1 - ROUNDING * (1 + reach * reach * low * low)), 0.5)
+
+
+def least_log_ratio(a: float, b: FloatArray, reach: float) -> FloatArray:
+    """Return a lower bound of chi over 0 <= t <= reach (see Gaussian), at most a rounding below its minimum."""
+    c = 0.5 * a * a
+    excess = (a - b) * (a + b)
+
+    def chi(t: FloatArray | float, i: Any) -> FloatArray:
+        value: FloatArray = -0.5 * b[i] ** 2 * (t + 0.5) ** 2 + 0.5 * a * a * (t * t + 0.25) - np.logaddexp(c * t, -c * t)
+        return value
+
+    every = slice(None)
+    least = np.minimum(chi(0.0, every), chi(reach, every))
+    slope_at_reach = excess * reach - 0.5 * b * b - c * math.tanh(c * reach)
+    inner = np.flatnonzero((excess > 0) & (slope_at_reach > 0))
+    if inner.size == 0:
+        return least
+    e, half = excess[inner], 0.5 * b[inner] ** 2
+    left = np.arccosh(np.maximum(c / np.sqrt(e), 1.0)) / c
+    left = np.minimum(left, reach)
+    t = np.minimum((half + c) / e, reach)
+    for _ in range(12):
+        t = np.maximum(t, left)
+        h = np.tanh(c * t)
+        slope = e * t - half - c * h
+        bend = e - c * c * (1 - h) * (1 + h)
+        step = np.where(bend > 0, slope / np.where(bend > 0, bend, 1.0), 0.0)
+        t = t - np.maximum(step, 0.0)
+        if (np.abs(step) <= 1e-14 * (1 + t)).all():
+            break
+    t = np.maximum(t, left)
+    slope = e * t - half - c * np.tanh(c * t)
+    tangent = np.where(slope > 0, slope * (left - t), slope * (reach - t))
+    least[inner] = np.minimum(least[inner], chi(t, inner) + tangent)
+    return least

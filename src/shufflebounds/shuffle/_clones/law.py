@@ -1,0 +1,167 @@
+"""The clone sum over a Poisson-binomial number of clones: every personalised clone bound is one or two of these."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from shufflebounds._core import _compound
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.tails.poisson_binomial import _window_with_error
+
+__all__ = ["CloneLaw", "log_clone_delta", "log_estimate"]
+
+NEGLIGIBLE = -30.0      # log of the part of the sum that may stay outside the window
+LOG_TAIL = -50.0
+
+
+@dataclass
+class _Window:
+    """log Pr[C = first + i], relatively accurate about the peak of the law tilted by e^(-decay c)."""
+
+    decay: float
+    first: int
+    log_weights: FloatArray
+    error: float
+    complete_below: bool
+    complete_above: bool
+
+
+@dataclass
+class CloneLaw:
+    r"""The number of clones :math:`C = \sum_j \mathrm{Bin}(g_j, 2 r_j)` among the other users.
+
+    The terms of the clone sum decay like e^(-decay c), so they peak where the law tilted by that factor does. A window of the
+    tilted law is kept and serves every eps whose terms it holds: what lies outside is bounded by a geometric series, since the
+    tilted probabilities are log-concave, and is added to the upper bound only.
+    """
+
+    rates: FloatArray
+    counts: FloatArray
+    windows: list[_Window] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        seen = (self.rates > 0) & (self.counts > 0)
+        if not seen.all():
+            self.rates, self.counts = self.rates[seen], self.counts[seen]
+        self.chances = np.minimum(2 * self.rates, 1.0)
+        self.counted = self.counts if (self.counts != 1).any() else None
+        self.trials = float(self.counts.sum())
+        self.mean = float(self.chances @ self.counts)
+        self.sure = int(self.counts[self.chances == 1].sum())
+
+    def _window(self, decay: float, log_tail: float) -> _Window:
+        if self.rates.size == 0:
+            return _Window(decay, 0, np.zeros(1), 0.0, True, True)
+        shrink = math.exp(-decay)
+        scale = self.chances * math.expm1(-decay)
+        tilted = np.minimum(self.chances * shrink / (1 + scale), 1.0)
+        first, log_weights, error = _window_with_error(tilted, self.counted, log_tail=log_tail)
+        level = np.log1p(scale)
+        total = float(level @ self.counts)
+        spread = float(np.abs(level) @ self.counts) if decay < 0 else -total
+        last = first + log_weights.size - 1
+        log_weights = log_weights + decay * np.arange(first, last + 1, dtype=np.float64) + total
+        error += 4 * UNIT * (spread + abs(decay) * last + 4)
+        return _Window(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
+
+    def log_sum(self, u: float, v: float) -> tuple[float, float]:
+        """Return bounds of log sum_c Pr[C = c] G_(c+1)/(c+1) for the threshold D > u m, v = 1 - u (see _core/_compound)."""
+        if v <= 0:
+            return -math.inf, -math.inf
+        decay, beyond = self._decay(u, v)
+        for window in self.windows:
+            inside, error, outside = self._sum(window, u, v, decay, beyond)
+            if outside <= inside + NEGLIGIBLE:
+                break
+        else:
+            log_tail = LOG_TAIL
+            while True:
+                window = self._window(decay, log_tail)
+                inside, error, outside = self._sum(window, u, v, decay, beyond)
+                if outside <= inside + NEGLIGIBLE or log_tail < -1e4:
+                    break
+                log_tail *= 1.6
+            self.windows = [window, *self.windows[:2]]
+        upper = np.logaddexp(inside, outside) if outside > -math.inf else inside
+        return inside - error, float(upper) + error
+
+    def _decay(self, u: float, v: float) -> tuple[float, float]:
+        """Return k and b with G_(c+1) <= e^(b - k c)."""
+        tilt = math.atanh(u) if u <= 0.5 else 0.5 * math.log((1 + u) / v)
+        # any tilt gives a bound of the terms; the second stands in where u vanishes
+        tilt = max(tilt, 1 / math.sqrt(self.mean + 1))
+        decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
+        return decay, -decay - 1 - math.log(tilt) + 1e-9
+
+    def estimate(self, u: float, v: float) -> float:
+        """Return log_sum(u, v), roughly and in one pass over the rates: Gaussian about the tilted mean."""
+        if v <= 0:
+            return -math.inf
+        decay = 0.5 * ((1 + u) * math.log1p(u) + v * math.log(v))
+        scale = 1 + self.chances * math.expm1(-decay)
+        total = float(np.log(scale) @ self.counts) - decay
+        mean = 1 + math.exp(-decay) * float((self.chances / np.maximum(scale, 1e-300)) @ self.counts)
+        x = u * math.sqrt(mean)
+        return total - 0.5 * math.log(mean) - 0.92 - math.log1p(1.25 * x + x * x)
+
+    def _sum(self, window: _Window, u: float, v: float, decay: float, beyond: float) -> tuple[float, float, float]:
+        """Return log of the sum over the window, its error, and a bound of the log of the rest."""
+        weights = window.log_weights
+        inside, error = _compound.log_weighted_excess(float(window.first), weights, u, v)
+        last = window.first + weights.size - 1
+        moved = abs(decay - window.decay) * last
+        error += window.error + 4 * UNIT * (moved + abs(inside) + 8)
+        outside = -math.inf
+        for complete, edge, step, c in (
+            (window.complete_below, weights[:2], decay, window.first),
+            (window.complete_above, weights[:-3:-1], -decay, last),
+        ):
+            if complete:
+                continue
+            if edge.size < 2:
+                return inside, error, math.inf
+            # tilted, the weights fall by at least this ratio at every step outward
+            ratio = float(edge[0] - edge[1] + step) + 2 * window.error
+            if ratio >= 0:
+                return inside, error, math.inf
+            rest = float(edge[0]) - decay * c + ratio - math.log(-math.expm1(ratio)) + beyond + window.error + 1e-9
+            outside = float(np.logaddexp(outside, rest))
+        return inside, error, outside
+
+
+def _log_cosh(x: float) -> float:
+    return math.log1p(2 * math.sinh(x / 2) ** 2)
+
+
+def _threshold(local_eps: float, eps: float) -> tuple[float, float, float, float]:
+    """Return u, v = 1 - u, the log of the factor before the sum, and how much the rounding of local_eps moves log v."""
+    u = min(1.0, math.tanh(eps / 2) / math.tanh(local_eps / 2))
+    # 1 - u in a form that does not cancel as eps -> local_eps
+    gap = -math.expm1(eps - local_eps)
+    v = min(1.0, 2 * math.exp(-eps) * gap / ((1 + math.exp(-eps)) * -math.expm1(-local_eps)))
+    return u, v, math.log(math.tanh(local_eps / 2)) + float(np.logaddexp(0, eps)), UNIT * local_eps / gap
+
+
+def log_clone_delta(law: CloneLaw, local_eps: float, eps: float) -> tuple[float, float]:
+    r"""Return bounds of log delta_clone(eps) for the target weight 1/(e^local_eps + 1).
+
+    .. math:: \delta = \tanh(\varepsilon_1/2)(1 + e^\varepsilon)\sum_c \Pr[C = c]\, G_{c+1}/(c+1)
+    """
+    if eps >= local_eps:
+        return -math.inf, -math.inf
+    u, v, factor, moved = _threshold(local_eps, eps)
+    lower, upper = law.log_sum(u, v)
+    # the sum is at most as steep in log v as its own logarithm
+    slack = 4 * UNIT * abs(factor) + (abs(upper) + 4) * (8 * UNIT + moved)
+    return lower + factor - slack, upper + factor + slack
+
+
+def log_estimate(law: CloneLaw, local_eps: float, eps: float) -> float:
+    """Return log delta_clone(eps), roughly: to choose among bounds, never as one."""
+    if eps >= local_eps:
+        return -math.inf
+    u, v, factor, _ = _threshold(local_eps, eps)
+    return law.estimate(u, v) + factor

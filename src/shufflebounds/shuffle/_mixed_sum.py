@@ -1,0 +1,137 @@
+"""Sums of a log-concave law against a monotone function, in logarithms, with both sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from shufflebounds._core._special import log1mexp
+from shufflebounds._types import UNIT, FloatArray
+
+MOST_TERMS = 2**16
+"""Windows of more terms are summed by blocks, whose ends bound what lies between."""
+
+DEPTH = 60.0
+"""How far below the largest term, in nats, a window ends."""
+
+GRID = 64
+
+
+def enclose_sum(
+    log_pmf: Callable[[FloatArray], FloatArray],
+    mode: float,
+    first: float,
+    last: float,
+    value: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+) -> tuple[float, float]:
+    """Return bounds of log sum over i = first..last of pmf(i) g(i).
+
+    The pmf is log-concave with its largest value at `mode`, its logarithm accurate to 1e-13 and a few ulp; ``value(i)``
+    encloses log g(i), and g is monotone. Blocks of the sum, single terms within a window about the largest one, are bounded
+    by their size, the largest or least mass in them, which is at an end or at the mode, and the ends' g.
+    """
+
+    def upper_terms(i: FloatArray) -> FloatArray:
+        return log_pmf(i) + value(i)[1]
+
+    peak = _argmax(upper_terms, first, last)
+    top = float(upper_terms(np.array([peak]))[0])
+    if top == -math.inf:
+        return -math.inf, -math.inf
+    depth = DEPTH
+    while True:
+        low = _edge(upper_terms, peak, first, top - depth)
+        high = _edge(upper_terms, peak, last, top - depth)
+        width = math.ceil((high - low + 1) / MOST_TERMS)
+        starts = np.arange(low, high + 1, width, dtype=np.float64)
+        lower, upper = _blocks(log_pmf, mode, starts, np.minimum(starts + width - 1, high), value)
+        outside = -math.inf
+        for edge, end, step in ((low - 1, first, -1.0), (high + 1, last, 1.0)):
+            if (end - edge) * step >= 0:
+                pieces = max(1.0, (high - low) // 16) * (np.exp2(np.arange(64)) - 1)
+                near = edge + step * pieces[pieces <= abs(end - edge)]
+                far = np.append(near[1:] - step, end)
+                rest = _blocks(log_pmf, mode, np.minimum(near, far), np.maximum(near, far), value)[1]
+                outside = float(np.logaddexp(outside, rest))
+        if outside < upper - 34 or depth > 1e4:
+            return lower, float(np.logaddexp(upper, outside))
+        depth *= 2
+
+
+def at_any_eps(
+    forward: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    backward: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    eps: FloatArray,
+    slack: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of log H_(e^eps)(P || Q) at eps of either sign and +-inf, known up to slack.
+
+    From H(P || Q) at eps >= 0 (forward) and H(Q || P) (backward): H_(e^-t)(P || Q) = 1 - e^-t + e^-t H_(e^t)(Q || P).
+    """
+    sides = []
+    for side, at in ((0, eps + slack), (1, eps - slack)):
+        out = np.where(at > 0, -np.inf, 0.0)
+        ahead = (at >= 0) & (at < np.inf)
+        if ahead.any():
+            out[ahead] = forward(at[ahead])[side]
+        behind = (at < 0) & (at > -np.inf)
+        if behind.any():
+            t = -at[behind]
+            out[behind] = np.logaddexp(log1mexp(-t), backward(t)[side] - t) + (2 * side - 1) * 4 * UNIT
+        sides.append(np.minimum(out, 0.0))
+    return sides[0], sides[1]
+
+
+def _blocks(
+    log_pmf: Callable[[FloatArray], FloatArray],
+    mode: float,
+    starts: FloatArray,
+    ends: FloatArray,
+    value: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+) -> tuple[float, float]:
+    """Return bounds of the log of the sum over the blocks starts..ends."""
+    mass, (low, high) = log_pmf(starts), value(starts)
+    least = most = mass
+    if (ends > starts).any():
+        mass_at_end, (low_at_end, high_at_end) = log_pmf(ends), value(ends)
+        low, high = np.minimum(low, low_at_end), np.maximum(high, high_at_end)
+        inside = log_pmf(np.clip(mode, starts, ends))
+        least, most = np.minimum(mass, mass_at_end), np.maximum(np.maximum(mass, mass_at_end), inside)
+    size = np.log(ends - starts + 1)
+
+    def total(logs: FloatArray, outward: float) -> float:
+        seen = np.where(logs > -math.inf, logs, 0.0)
+        logs = logs + outward * (2e-13 + 8 * UNIT * np.abs(seen))
+        top = float(logs.max())
+        if top == -math.inf:
+            return -math.inf
+        return top + math.log(float(np.exp(logs - top).sum())) + outward * 1e-14
+
+    return total(least + size + low, -1.0), total(most + size + high, 1.0)
+
+
+def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float) -> float:
+    """Return where the terms are largest, if they rise and then fall; no bound rests on it."""
+    while last - first > GRID:
+        grid = np.unique(np.floor(np.linspace(first, last, GRID + 1)))
+        best = int(np.argmax(terms(grid)))
+        first, last = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, grid.size - 1)])
+    grid = np.arange(first, last + 1, dtype=np.float64)
+    return float(grid[int(np.argmax(terms(grid)))])
+
+
+def _edge(terms: Callable[[FloatArray], FloatArray], peak: float, end: float, level: float) -> float:
+    """Return the last place from peak towards end where the terms reach the level, if they fall; no bound rests on it."""
+    step = 1.0 if end >= peak else -1.0
+    near, far = 0.0, abs(end - peak)
+    while far - near > 0:
+        grid = np.unique(np.ceil(np.linspace(near, far, GRID + 1)))[1:]
+        below = terms(peak + step * grid) < level
+        if not below.any():
+            near = far
+        else:
+            place = int(np.argmax(below))
+            near, far = (float(grid[place - 1]) if place else near), float(grid[place]) - 1
+    return peak + step * near

@@ -1,0 +1,119 @@
+"""Shuffled records of flipped bits: what the two bins that the target may hold show together."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.shuffle._accuracy import _tail
+from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
+
+ENUMERATED = 24
+"""Up to so many records of two bins the law is listed, for all data."""
+
+
+def local(flip: float, eps: float) -> float:
+    """Return log of the local delta, p^2 - e^eps q^2: other pairs of bits are as likely from either bin."""
+    p, q = math.log1p(-flip), math.log(flip)
+    gap = eps + 2 * (q - p)
+    return 2 * p + math.log(-math.expm1(gap)) + 1e-14 if gap < 0 else -math.inf
+
+
+def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
+    """Return an upper bound of log delta of shuffled records, whatever the data.
+
+    The target shows 10 or 01 with probability c = p^2 + q^2, whichever it holds, one of them with p^2/c. Every other record is
+    10 or 01, each with probability q^2 and all other bits as the target's, or something else; who is what may be told.
+    A uniform fake is either one with (p^2 + q^2)/d + (1 - 2/d) q^2.
+    """
+    p, q = 1 - flip, flip
+    shown = (p * p + q * q) / bins + (1 - 2 / bins) * q * q
+    law = CloneLaw(np.array([q * q, shown]) * (1 - 8 * UNIT), np.array([others, fakes], dtype=np.float64))
+    local_eps = 2 * (math.log1p(-q) - math.log(q)) * (1 + 4 * UNIT)
+    return log_clone_delta(law, local_eps, eps)[1] + math.log(p * p + q * q) + 1e-14
+
+
+def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
+    """Return a lower bound of log delta from the count of records that show 01, all others holding the target's first bin."""
+    p, q = 1 - flip, flip
+    shown = (p * p + q * q) / bins + (1 - 2 / bins) * p * q
+    return _one_count(np.array([q * q, shown]), np.array([others, fakes], dtype=np.float64), q * q, p * p, eps)
+
+
+def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
+    """Return a lower bound of log delta of the sums from one bin alone, nobody else in it."""
+    shown = (1 - flip) / bins + (1 - 1 / bins) * flip
+    return _one_count(np.array([flip, shown]), np.array([others, fakes], dtype=np.float64), flip, 1 - flip, eps)
+
+
+def _one_count(chances: FloatArray, counts: FloatArray, rare: float, common: float, eps: float) -> float:
+    """Return a lower bound of log max over k of Pr[S + Ber(rare) <= k] - e^eps Pr[S + Ber(common) <= k].
+
+    Any k is a test; the one taken is near the best, found on a grid that closes in.
+    """
+    trials = int(counts.sum())
+    if trials == 0:
+        return math.log1p(-rare - math.exp(eps) * (1 - common)) - 1e-12 if rare + math.exp(eps) * (1 - common) < 1 else -math.inf
+
+    def gain(k: int) -> float:
+        values = [_tail(chances, 1 - chances, counts, k - back, False) for back in (0, 1)]
+        below = [math.exp(value - 2 * error) for value, error in values], [math.exp(value + 2 * error) for value, error in values]
+        # Pr[S + Ber(c) <= k] = (1 - c) Pr[S <= k] + c Pr[S <= k - 1]
+        here = (1 - rare) * below[0][0] + rare * below[0][1]
+        there = (1 - common) * below[1][0] + common * below[1][1]
+        return here * (1 - 1e-14) - math.exp(eps) * there * (1 + 1e-14)
+
+    mean, spread = float(chances @ counts), math.sqrt(float(chances @ (counts * (1 - chances))))
+    low, high = max(0, math.floor(mean - 40 * spread - 40)), min(trials, math.ceil(mean + 12 * spread + 40))
+    best = -math.inf
+    while True:
+        grid = np.unique(np.floor(np.linspace(low, high, 17)).astype(np.int64))
+        values = [gain(int(k)) for k in grid]
+        place = int(np.argmax(values))
+        best = max(best, values[place])
+        if high - low <= 16:
+            return math.log(best) if best > 0 else -math.inf
+        low, high = int(grid[max(place - 1, 0)]), int(grid[min(place + 1, grid.size - 1)])
+
+
+def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> tuple[float, float]:
+    """Return bounds of log delta of records of two bins, listed for every data; `known` fakes count as other users.
+
+    Only 10 and 01 tell anything, and their numbers are all there is to see.
+    """
+    p, q = 1 - flip, flip
+    c = p * p + q * q
+    one_hot = np.array([[2 * p * q, q * q], [p * p, 0.0]]), np.array([[2 * p * q, p * p], [q * q, 0.0]])
+    even = np.array([[2 * p * q, c / 2], [c / 2, 0.0]])
+    rest = np.ones((1, 1))
+    for _ in range(fakes):
+        rest = _with(rest, even)
+    others = users - 1 + known
+    # all in the second bin, from which one after the other moves
+    seconds = [rest]
+    for _ in range(others):
+        seconds.append(_with(seconds[-1], one_hot[1]))
+    low = high = 0.0
+    for ones in range(others + 1):
+        law = seconds[others - ones]
+        for _ in range(ones):
+            law = _with(law, one_hot[0])
+        here, there = _with(law, one_hot[0]), _with(law, one_hot[1])
+        for first, second in ((here, there), (there, here)):
+            error = 1e-14 * (users + fakes + known + 4)
+            more = math.exp(eps)
+            low = max(low, float(np.maximum(first * (1 - error) - more * second * (1 + error), 0).sum()))
+            high = max(high, float(np.maximum(first * (1 + error) - more * second * (1 - error), 0).sum()))
+    return (math.log(low) - 1e-14 if low > 0 else -math.inf), (math.log(high) + 1e-14 if high > 0 else -math.inf)
+
+
+def _with(law: FloatArray, record: FloatArray) -> FloatArray:
+    """Return the law of the numbers of 10 and 01 with one more record."""
+    size = law.shape[0]
+    out = np.zeros((size + 1, size + 1))
+    out[:size, :size] = record[0, 0] * law
+    out[1:, :size] += record[1, 0] * law
+    out[:size, 1:] += record[0, 1] * law
+    return out

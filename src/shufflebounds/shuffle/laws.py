@@ -1,0 +1,193 @@
+r"""Laws of the excess :math:`X = (R_0 - e^\varepsilon R_1)/m`: what a randomizer hands over to be shuffled.
+
+:math:`R_0, R_1` are the output laws of the two inputs between which the target is hidden, m a measure on outputs. Under any
+:math:`m \le \inf_x R_x` the functional :math:`\Phi_n(X) = \frac1n \mathbb{E}(X_1 + \dots + X_n)_+` bounds the hockey stick of the
+shuffled messages from above; under :math:`m = R_{x^*}` it is the hockey stick where all others hold x*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds.profile import FloatArray
+
+__all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
+
+
+@dataclass(frozen=True, eq=False)
+class ExcessLaw:
+    r"""The law of :math:`X = a - e^\varepsilon b` in atoms, for every eps at once.
+
+    .. math:: a = R_0/m, \qquad b = R_1/m, \qquad X = b\,e^{\varepsilon}\,(e^{\ln a - \ln b - \varepsilon} - 1)
+
+    Parameters
+    ----------
+    log_mass : array_like
+        Logarithms of the masses under m, one an atom; their total is at most 1 and the rest of the mass sits at X = 0.
+    log_a, log_b : array_like
+        Logarithms of a and b; -inf where :math:`R_0` or :math:`R_1` has no mass. At an atom that attains a pure budget the
+        difference log_a - log_b must be that budget, as a double: X is formed from it, and does not cancel next to the budget.
+    log_cut : float
+        Logarithm of :math:`\int R_0` over what the atoms leave out, m = 0 or a tail cut on purpose: added to an upper side. -inf
+        in a lower law, which leaves a gain out.
+
+    Notes
+    -----
+    A density is cut into cells. A lower law has the means of a and b over each cell, and leaves a cell out only where X may be
+    positive in it. An upper law spreads each cell to its two ends, with the same mass and mean: :meth:`cells`.
+    """
+
+    log_mass: FloatArray = field(repr=False)
+    log_a: FloatArray = field(repr=False)
+    log_b: FloatArray = field(repr=False)
+    log_cut: float = -np.inf
+
+    def __post_init__(self) -> None:
+        for name in ("log_mass", "log_a", "log_b"):
+            array = np.array(getattr(self, name), dtype=np.float64, ndmin=1)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not self.log_mass.shape == self.log_a.shape == self.log_b.shape or self.log_mass.ndim != 1:
+            raise ValueError(f"log_mass, log_a and log_b have shapes {self.log_mass.shape}, {self.log_a.shape} and "
+                             f"{self.log_b.shape}: they must be 1-D and agree")
+
+    @classmethod
+    def of(cls, r0: ArrayLike, r1: ArrayLike, base: ArrayLike) -> ExcessLaw:
+        """Return the law of two columns of masses under a third; outputs where the base is 0 are cut.
+
+        Parameters
+        ----------
+        r0, r1 : array_like
+            Masses of the outputs under the two inputs, 1-D.
+        base : array_like
+            Masses of m. Proportional outputs may stay apart: they are merged where X is formed.
+
+        Returns
+        -------
+        ExcessLaw
+            With one atom for every output where m is positive.
+        """
+        first, second, under = (np.asarray(x, dtype=np.float64) for x in (r0, r1, base))
+        kept = under > 0
+        with np.errstate(divide="ignore"):
+            log_m = np.log(under[kept])
+            laws = [np.log(r[kept]) - log_m for r in (first, second)]
+            cut = float(np.log(first[~kept].sum()))
+        return cls(log_m, *laws, cut)
+
+    @classmethod
+    def cells(cls, mass: ArrayLike, mean: ArrayLike, low: ArrayLike, high: ArrayLike, log_cut: float = -np.inf) -> ExcessLaw:
+        """Return an upper law of a density: the mass of every cell spread to its two ends, its mean kept.
+
+        Parameters
+        ----------
+        mass : array_like
+            Masses of the cells under m, 1-D.
+        mean, low, high : array_like
+            (a, b) over the cells, of shape (2, cells): the mean under m, and the two ends. Within a cell (a, b) must run on the
+            straight line between the ends, as where a or b is constant.
+        log_cut : float
+            As for the class.
+
+        Returns
+        -------
+        ExcessLaw
+            With two atoms a cell, larger in the convex order than the density, at every eps.
+        """
+        m, middle, start, end = (np.asarray(x, dtype=np.float64) for x in (mass, mean, low, high))
+        along = end - start
+        coordinate = np.argmax(np.abs(along), axis=0)[None, :]
+        length = np.take_along_axis(along, coordinate, 0)[0]
+        part = np.take_along_axis(middle - start, coordinate, 0)[0]
+        share = np.clip(np.divide(part, length, out=np.full(m.shape, 0.5), where=length != 0), 0, 1)
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(np.concatenate([m * (1 - share), m * share]))
+            log_a, log_b = np.log(np.concatenate([start, end], axis=1))
+        kept = log_mass > -np.inf
+        return cls(log_mass[kept], log_a[kept], log_b[kept], log_cut)
+
+    def thinned(self, share: float) -> ExcessLaw:
+        """Return the law where every user takes part with chance `share` and otherwise sends nothing, which is seen.
+
+        Parameters
+        ----------
+        share : float
+            In (0, 1].
+
+        Returns
+        -------
+        ExcessLaw
+            The masses times `share`, and the rest of the mass at 1 - e^eps: no message has the same chance under every input.
+        """
+        if share == 1:
+            return self
+        move = np.log(share)
+        masses = np.append(self.log_mass + move, np.log1p(-share))
+        return ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), self.log_cut + float(move))
+
+    def values(self, eps: float) -> FloatArray:
+        """Return X at one eps, relatively accurate next to a pure budget too.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats.
+
+        Returns
+        -------
+        ndarray
+            One value an atom; a few ulp off, relatively, beyond what the logarithms given are.
+        """
+        with np.errstate(invalid="ignore", over="ignore"):
+            loss = self.log_a - self.log_b - eps
+            # from the larger of the two terms, so that neither overflows
+            return np.where(loss > 0, np.exp(self.log_a) * -np.expm1(-loss), np.exp(self.log_b + eps) * np.expm1(loss))
+
+
+@dataclass(frozen=True, eq=False)
+class PairLaws:
+    """The laws of X for one ordered pair of inputs of the target.
+
+    Parameters
+    ----------
+    inputs : str
+        The pair in words, such as "inputs 0 and 1".
+    upper : ExcessLaw
+        Under some m that is nowhere above the output law of any input.
+    lower : tuple of (str, ExcessLaw)
+        Laws under the output law of one input x* (or a mixture), each with the data of the others in words, such as
+        "all others hold 2".
+    symmetric : bool
+        Whether the reversed pair has the same laws, and is not listed.
+    """
+
+    inputs: str
+    upper: ExcessLaw
+    lower: tuple[tuple[str, ExcessLaw], ...] = ()
+    symmetric: bool = False
+
+
+@runtime_checkable
+class Randomizer(Protocol):
+    """What one user runs: it knows its laws of X."""
+
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        """Return the laws of X of the ordered pairs of inputs, up to symmetry.
+
+        Parameters
+        ----------
+        cells : int
+            Into about so many cells a density is cut; finite randomizers ignore it.
+        log_cut : float
+            Logarithm of the mass that may be cut off where losses are unbounded.
+
+        Returns
+        -------
+        tuple of PairLaws
+            One entry for every ordered pair, up to symmetry.
+        """
+        ...

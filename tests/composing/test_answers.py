@@ -1,0 +1,95 @@
+"""What a composition answers beside delta: curve, mu, Renyi divergence and the way back, against products written out."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds import DominatingPair, Tradeoff
+from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
+from shufflebounds.profile import Composition
+from shufflebounds.shuffle import BinomialNoise, ShuffledBits
+from shufflebounds.tradeoff import renyi_divergence
+from tests.composing.test_composer import listed, product
+from tests.oracles import logs
+from tests.strategies import laws
+
+ALPHA = np.linspace(0, 1, 41)[1:-1]
+
+
+def skewed():
+    """A pair whose two orders differ."""
+    return DominatingPair.from_pmfs(np.log([0.7, 0.2, 0.1]), np.log([0.85, 0.05, 0.1]))
+
+
+@pytest.mark.parametrize("times", [1, 2, 4])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_curve_of_an_ordered_product(times, backwards):
+    pair = skewed().reverse() if backwards else skewed()
+    p, q = product(*[(np.exp(pair.log_p), np.exp(pair.log_q))] * times)
+    exact = Tradeoff.from_pmfs(np.log(p), np.log(q)).beta(ALPHA)
+    many = pair.self_compose(times)
+    assert (many.tradeoff().beta(ALPHA) <= exact + 1e-12).all()
+    assert (many.tradeoff(bound="upper").beta(ALPHA) >= exact - 1e-12).all()
+    assert np.abs(many.tradeoff().beta(ALPHA) - exact).max() < 0.02
+
+
+@settings(max_examples=15)
+@given(laws(), laws())
+def test_curves_of_products_of_any_pairs(first, second):
+    p, q = product(first, second)
+    exact = Tradeoff.from_pmfs(logs(p), logs(q)).beta(ALPHA)
+    both = listed(first).compose(listed(second))
+    assert (both.tradeoff().beta(ALPHA) <= exact + 1e-9).all()
+    assert (both.tradeoff(bound="upper").beta(ALPHA) >= exact - 1e-9).all()
+
+
+def test_the_way_back():
+    pair = skewed()
+    many = pair.self_compose(3)
+    back = many._opposite()
+    assert back == pair.reverse().self_compose(3)
+    eps = np.linspace(0, 0.5, 6)
+    distribution = pytest.importorskip("dp_accounting") and many.to_dp_accounting(1e-3)
+    both = np.maximum(many.delta(eps, bound="lower"), back.delta(eps, bound="lower"))
+    assert (np.array(distribution.get_delta_for_epsilon(eps)) >= both).all()
+    symmetric = GaussianMechanism(2.0).self_compose(3)
+    assert symmetric._opposite() is symmetric
+
+
+@settings(max_examples=25)
+@given(laws(), laws(), st.sampled_from([1.0, 1.5, 2.0, 7.0, math.inf]))
+def test_renyi_divergences_add(first, second, order):
+    p, q = (logs(side) for side in product(first, second))
+    exact = renyi_divergence(p, q, order)
+    both = listed(first).compose(listed(second))
+    lower, upper = both.rdp(order, bound="lower"), both.rdp(order)
+    assert lower <= exact * (1 + 1e-9) + 1e-9
+    assert exact <= upper * (1 + 1e-9) + 1e-9
+    assert exact == math.inf or upper - lower < 1e-6 * (1 + exact)
+
+
+def test_divergence_of_gaussians_and_laplace():
+    many = GaussianMechanism(3.0).self_compose(9).compose(RandomizedResponse(0.5))
+    one = RandomizedResponse(0.5)
+    for side in ("lower", "upper"):
+        assert many.rdp(4.0, bound=side) == pytest.approx(2.0 + one.rdp(4.0), rel=1e-9)
+    many = LaplaceMechanism(5.0).self_compose(7)
+    assert many.rdp(2.0, bound="lower") <= 7 * LaplaceMechanism(5.0).rdp(2.0, bound="lower") <= many.rdp(2.0)
+
+
+def test_mu_by_the_root_of_squares():
+    many = GaussianMechanism(10.0).self_compose(36).compose(GaussianMechanism(2.0))
+    exact = math.sqrt(0.36 + 0.25)
+    assert exact <= many.gdp_mu() < exact * (1 + 1e-12)
+    assert many.gdp_mu(bound="lower") <= exact
+    bits = ShuffledBits(50, 0.2, ones=10)
+    assert bits.gdp_mu(bound="lower") <= bits.self_compose(2).gdp_mu() <= math.sqrt(2) * bits.gdp_mu() * (1 + 1e-12)
+    assert BinomialNoise(100, 0.5).self_compose(2).gdp_mu() == math.inf
+
+
+def test_a_composition_of_compositions():
+    inner = Composition(((skewed(), 2),))
+    assert inner.self_compose(3) == skewed().self_compose(6)

@@ -1,0 +1,181 @@
+"""Exact laws, hockey sticks and curves in fractions, with which tests compare; a law is a list or a dictionary {outcome: mass}."""
+
+import itertools
+import json
+import math
+from collections import Counter, defaultdict
+from fractions import Fraction
+from itertools import pairwise, product
+from pathlib import Path
+
+import mpmath
+import numpy as np
+
+REFERENCE = {
+    entry["id"].removeprefix("shuffled-bits/"): entry
+    for entry in json.loads((Path(__file__).parent / "reference" / "shuffled-bits.json").read_text())
+}
+
+
+def references(prefix):
+    """Return the reference entries whose id starts so."""
+    found = [entry for name, entry in REFERENCE.items() if name.startswith(prefix)]
+    assert found, prefix
+    return found
+
+
+def rational(eps):
+    """Return the fraction nearest to e^eps; its error of 1e-40 is far below what is asserted."""
+    with mpmath.workdps(60):
+        return Fraction(int(mpmath.exp(mpmath.mpf(eps)) * 10**45), 10**45)
+
+
+LONG = mpmath.mp.clone()
+LONG.dps = 50
+
+
+def logs(masses):
+    """Return the logarithms of a list of masses."""
+    return np.array([math.log(m) if m else -math.inf for m in masses])
+
+
+def total(law, other):
+    """Return the law of the sum of two independent values, numbers or tuples."""
+    out = defaultdict(Fraction)
+    for (a, p), (b, q) in itertools.product(law.items(), other.items()):
+        out[tuple(map(sum, zip(a, b))) if isinstance(a, tuple) else a + b] += p * q
+    return out
+
+
+def power(law, times, zero=0):
+    """Return the law of the sum of so many independent values."""
+    out = {zero: Fraction(1)}
+    for _ in range(times):
+        out = total(out, law)
+    return out
+
+
+def coin(p):
+    """Return the law of one bit."""
+    return {1: Fraction(p), 0: 1 - Fraction(p)}
+
+
+def binomial(n, p):
+    """Return the law of Bin(n, p)."""
+    return dict(enumerate(binomial_masses(n, Fraction(p))))
+
+
+def binomial_masses(n, p):
+    """Return the masses of Bin(n, p) on 0..n."""
+    return [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
+
+
+def convolved(a, b):
+    """Return the masses of the sum of two independent whole numbers, each given by its masses from 0 on."""
+    out = [Fraction(0)] * (len(a) + len(b) - 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            out[i + j] += x * y
+    return out
+
+
+def with_bit(law, chance):
+    """Return the masses of a sum with one more bit."""
+    return convolved(law, [1 - chance, chance])
+
+
+def stick(first, second, factor):
+    """Return sum max(0, first - factor * second) of two laws of fractions or of mpf."""
+    pairs = ((p, second.get(x, 0)) for x, p in first.items()) if isinstance(first, dict) else zip(first, second)
+    return sum(max(0, p - factor * q) for p, q in pairs)
+
+
+def log_stick(first, second, eps):
+    """Return log of the hockey stick at e^eps of two lists of fractions or doubles, to 40 digits."""
+    return logarithm(stick(map(Fraction, first), map(Fraction, second), rational(eps)))
+
+
+def stick_of_losses(log_p, loss, eps, rest=-math.inf):
+    """Return the hockey stick of a law of losses, e^rest of it infinite, to 50 digits."""
+    mp = LONG
+    total = mp.exp(mp.mpf(rest)) if rest > -math.inf else mp.mpf(0)
+    for a, x in zip(map(float, log_p), map(float, loss)):
+        if a > -math.inf and x > eps:
+            total -= mp.exp(mp.mpf(a)) * mp.expm1(mp.mpf(eps) - mp.mpf(x))
+    return total
+
+
+def worse(first, second, factor):
+    """Return the larger hockey stick of the two directions."""
+    return max(stick(first, second, factor), stick(second, first, factor))
+
+
+def multiset(records):
+    """Return a hashable form of records in no order."""
+    return tuple(sorted(Counter(records).items()))
+
+
+def logarithm(value):
+    """Return log of a fraction to 40 digits."""
+    with mpmath.workdps(40):
+        return mpmath.log(mpmath.mpf(value.numerator) / value.denominator) if value else -mpmath.inf
+
+
+def assert_encloses(profile, eps, exact, *, apart):
+    """Assert that the sides of log delta hold the exact fraction, so far apart at most."""
+    true = logarithm(exact)
+    lower, upper = (profile.log_delta(eps, bound=side) for side in ("lower", "upper"))
+    assert lower <= true + mpmath.mpf("1e-30"), (profile, eps, lower, true, upper)
+    assert true <= upper + mpmath.mpf("1e-30"), (profile, eps, lower, true, upper)
+    assert lower == upper == -math.inf or upper - lower <= apart, (profile, eps, lower, true, upper)
+
+
+def assert_error_tail(profile, errors, truth, points, *, apart=1e-10):
+    """Assert that error_tail at the points holds the exact law {error: probability}."""
+    for a in points:
+        exact = sum((p for e, p in errors.items() if abs(e) > Fraction(a)), Fraction(0))
+        lower, upper = (profile.error_tail(a, truth, bound=side) for side in ("lower", "upper"))
+        assert Fraction(lower) <= exact <= Fraction(upper) + (Fraction(1, 10**15) if exact == 1 else 0), (profile, a)
+        assert upper - lower <= apart * float(exact) + 1e-300
+
+
+ALPHAS = [Fraction(k, 16) for k in range(17)] + [Fraction(1, 10**6), Fraction(1, 10**12)]
+
+
+def every_test(p, q):
+    """Return the lower convex boundary of (alpha, beta) over all subsets of atoms as regions of rejection."""
+    points = {(Fraction(1), Fraction(0))}
+    for region in product((False, True), repeat=len(p)):
+        points.add((sum(x for x, r in zip(p, region) if r), sum(x for x, r in zip(q, region) if not r)))
+    return hull(points)
+
+
+def thresholds(p, q):
+    """Return the same by the lemma of Neyman and Pearson, for laws with too many atoms to try every test."""
+    order = sorted((i for i in range(len(p)) if p[i] or q[i]), key=lambda i: (p[i] != 0, p[i] / q[i] if q[i] else math.inf))
+    points, alpha, beta = [], Fraction(0), sum(q)
+    for i in order:
+        points.append((alpha, beta))
+        alpha, beta = alpha + p[i], beta - q[i]
+    return hull({*points, (alpha, beta)})
+
+
+def hull(points):
+    """Return the lower convex boundary of points."""
+    best = {}
+    for x, y in points:
+        best[x] = min(y, best.get(x, y))
+    out = []
+    for x, y in sorted(best.items()):
+        while len(out) > 1 and (out[-1][1] - out[-2][1]) * (x - out[-2][0]) >= (y - out[-2][1]) * (out[-1][0] - out[-2][0]):
+            out.pop()
+        out.append((x, y))
+    return out
+
+
+def at(boundary, alpha):
+    """Return the boundary at one alpha, exactly."""
+    for (x0, y0), (x1, y1) in pairwise(boundary):
+        if x0 <= alpha <= x1:
+            return y0 + (y1 - y0) * (alpha - x0) / (x1 - x0)
+    return boundary[-1][1]

@@ -1,0 +1,44 @@
+"""Every answer recorded from an older version holds: its sides and those of today enclose one value, no further apart than before.
+
+recorded.json is made by record.py; `python -m tests.regression.record compare` prints what is asserted here and what became slower.
+"""
+
+from collections import defaultdict
+
+import pytest
+
+from tests.regression.questions import SUBJECTS, answer, key, problem, recorded
+
+CORRECTED: dict[str, str] = {}
+"""Keys of questions whose recorded answer was wrong or whose gap is wider for a reason, and that reason."""
+
+QUICK = 0.02
+"""CPU seconds up to which a question is asked in every run."""
+
+BY_CLASS = defaultdict(list)
+for row in recorded():
+    BY_CLASS[row["build"][0]].append(row)
+
+
+def problems(rows):
+    """Return what is wrong with today's answers to these questions."""
+    found = [(key(row), problem(row, answer(row))) for row in rows if key(row) not in CORRECTED]
+    return [f"{name}: {what}" for name, what in found if what]
+
+
+def test_all_classes_are_recorded():
+    assert set(SUBJECTS) <= set(BY_CLASS)
+    assert sum(map(len, BY_CLASS.values())) >= 400
+    assert set(CORRECTED) <= {key(row) for rows in BY_CLASS.values() for row in rows}
+
+
+@pytest.mark.parametrize("path", BY_CLASS)
+def test_quick_answers_hold(path):
+    rows = [row for row in BY_CLASS[path] if row["seconds"] <= QUICK][:6]
+    assert problems(rows) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", BY_CLASS)
+def test_all_answers_hold(path):
+    assert problems(BY_CLASS[path]) == []

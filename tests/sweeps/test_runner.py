@@ -1,0 +1,403 @@
+"""Sweeps: the same table from every executor, rows that are named when they fail, and nothing lost on an interrupt."""
+
+import itertools
+import math
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import namedtuple
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds import SweepError, SweepInterrupted, shuffle, sweep
+
+Pair = namedtuple("Pair", "total product")
+
+
+# functions of the module, so that another process can import them
+def clone_eps(users, local_eps):
+    return shuffle.Clones(users, local_eps).epsilon(1e-6)
+
+
+def pair(a, b):
+    return Pair(a + b, a * b)
+
+
+def mapping(a):
+    return {"half": a / 2, "even": a % 2 == 0}
+
+
+def total(a, b):
+    return a + b
+
+
+def fails_at_seven(a):
+    if a == 7:
+        raise ZeroDivisionError("seven")
+    return a
+
+
+def quits_at_seven(a):
+    if a == 7:
+        raise KeyboardInterrupt
+    return a
+
+
+def kills_its_process(a):
+    if a == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return a
+
+
+def refuses_pickling(a):
+    class Local(Exception):
+        pass
+
+    raise Local("cannot travel")
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+def test_threads_and_processes_give_the_serial_table(processes):
+    grid = {"users": [100, 10**4, 10**6], "local_eps": [0.5, 1.0, 3.0]}
+    serial = sweep(clone_eps, grid)
+    assert serial.dtype.names == ("users", "local_eps", "value")
+    assert serial["users"].dtype.kind == "i"
+    expected = [shuffle.Clones(n, e).epsilon(1e-6) for n, e in itertools.product(*grid.values())]
+    assert serial["value"].tolist() == expected
+    assert list(zip(serial["users"].tolist(), serial["local_eps"].tolist())) == list(itertools.product(*grid.values()))
+    for options in ({"workers": 1}, {"workers": 3}, {"executor": processes}):
+        assert sweep(clone_eps, grid, **options).tobytes() == serial.tobytes()
+
+
+def test_dask_cluster():
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        executor = client.get_executor(pure=False)
+        grid = {"a": range(30), "b": range(40)}
+        table = sweep(total, grid, executor=executor)
+        assert table["value"].tolist() == [a + b for a, b in itertools.product(range(30), range(40))]
+        with pytest.raises(SweepError, match=r"row 7 \(a=7\): ZeroDivisionError: seven") as failure:
+            sweep(fails_at_seven, {"a": range(20)}, executor=executor)
+        # a loaded cluster may not end the other batches within the grace: what did not come in stands among the rest
+        partial, remaining = (table["a"].tolist() for table in (failure.value.partial, failure.value.remaining))
+        assert sorted(partial + remaining) == list(range(20))
+        assert 7 in remaining
+        assert failure.value.partial["value"].tolist() == partial
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 2}])
+def test_fields_of_the_result(options):
+    assert sweep(pair, {"a": [1, 2], "b": [3, 4]}, **options).dtype.names == ("a", "b", "total", "product")
+    table = sweep(mapping, {"a": [1, 2, 3]}, **options)
+    assert table["half"].tolist() == [0.5, 1.0, 1.5]
+    assert table["even"].tolist() == [False, True, False]
+    assert table["even"].dtype == np.bool_
+    assert sweep(lambda a: (a, -a), {"a": [1]}, **options).dtype.names == ("a", "value0", "value1")
+
+
+def test_numbers_of_several_kinds_meet_in_one_field():
+    table = sweep(lambda a: a if a < 5 else math.inf, {"a": range(3000)})
+    assert table["value"].dtype == np.float64
+    assert table["value"][4] == 4
+    assert np.isinf(table["value"][5:]).all()
+    assert sweep(lambda a: 2**70, {"a": [1]})["value"][0] == 2.0**70
+
+
+def test_rows_given_one_by_one():
+    rows = [{"a": 1, "b": 2.0}, {"b": 5.0, "a": 3}]
+    table = sweep(total, rows)
+    assert table["a"].tolist() == [1, 3]
+    assert table["value"].tolist() == [3.0, 8.0]
+    array = np.array([(1, 2.0), (3, 5.0)], dtype=[("a", int), ("b", float)])
+    assert sweep(total, array).tolist() == table.tolist()
+    assert sweep(total, array.view(np.recarray)).tolist() == table.tolist()
+
+
+def test_words_and_numbers_in_one_column_stay_what_they_are():
+    seen = []
+    table = sweep(lambda ones: seen.append(ones) or 0.0, {"ones": ["worst", 0, 5]})
+    assert seen == ["worst", 0, 5]
+    assert table["ones"].tolist() == ["worst", 0, 5]
+    sweep(lambda a: seen.append(type(a)) or 0, {"a": np.arange(1)})
+    assert seen[-1] is int
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.integers(-(2**60), 2**60), min_size=1, max_size=30),
+    st.lists(st.floats(allow_nan=False), min_size=1, max_size=30),
+    st.sampled_from([None, 1, 3]),
+)
+def test_every_combination_once_in_order(first, second, workers):
+    seen = []
+    table = sweep(lambda a, b: (seen.append((a, b)), len(str(a)))[1], {"a": first, "b": second}, workers=workers)
+    expected = list(itertools.product(first, second))
+    assert sorted(seen) == sorted(expected)
+    assert list(zip(table["a"].tolist(), table["b"].tolist())) == expected
+    assert table["value"].tolist() == [len(str(a)) for a, _ in expected]
+
+
+class Counting(Executor):
+    """Run each batch at once and note its length and how many were begun and not yet collected."""
+
+    def __init__(self):
+        self.batches = []
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        reply = fn(*args, **kwargs)
+        self.batches.append((args[2][0].size, reply.seconds))
+        future.set_result(reply)
+        return future
+
+
+def test_batches_grow_to_a_tenth_of_a_second():
+    def slow(a):
+        end = time.perf_counter() + 0.002
+        while time.perf_counter() < end:
+            pass
+        return a
+
+    executor = Counting()
+    table = sweep(slow, {"a": range(300)}, executor=executor)
+    assert table["value"].tolist() == list(range(300))
+    sizes = [size for size, _ in executor.batches]
+    assert sizes[0] == 1
+    # 0.2 s hold at most 100 rows of 2 ms, and are not cut into single rows
+    assert max(sizes) <= 100
+    assert sum(sizes) == 300
+    assert max(sizes) > 1
+
+
+class Late(Executor):
+    """Run batches at once, the third in a thread that begins when asked whether it runs; like dask, call none running."""
+
+    _max_workers = 3
+
+    def __init__(self):
+        self.begun, self.threads = 0, []
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.begun += 1
+        future, asked = Future(), threading.Event()
+
+        def run():
+            asked.wait()
+            if not future.cancelled():
+                future.set_result(fn(*args, **kwargs))
+
+        if self.begun == 3:
+            future.running = lambda: asked.set() or False
+            self.threads.append(threading.Thread(target=run))
+            self.threads[0].start()
+        else:
+            asked.set()
+            run()
+        return future
+
+
+def test_batches_under_way_are_kept_where_none_is_called_running():
+    def row(a):
+        return 1 / a
+
+    executor = Late()
+    with pytest.raises(SweepError, match="row 0") as failure:
+        sweep(row, {"a": [0, 1, 2]}, executor=executor)
+    executor.threads[0].join()
+    assert failure.value.partial["a"].tolist() == [1, 2]
+    assert failure.value.remaining["a"].tolist() == [0]
+
+
+def test_a_failing_row_is_named_and_the_others_are_kept(processes):
+    for options in ({}, {"workers": 2}, {"executor": processes}):
+        with pytest.raises(SweepError, match=r"^row 7 \(a=7\): ZeroDivisionError: seven$") as failure:
+            sweep(fails_at_seven, {"a": range(5000)}, **options)
+        error = failure.value
+        assert isinstance(error.__cause__, ZeroDivisionError)
+        assert error.row == 7
+        assert not error.done[7]
+        assert error.partial["value"].tolist() == np.flatnonzero(error.done).tolist()
+        assert error.partial["value"].tolist()[:7] == list(range(7))
+        assert error.remaining["a"].tolist() == np.flatnonzero(~error.done).tolist()
+    assert any("fails_at_seven" in note for note in error.__cause__.__notes__)
+    with pytest.raises(SweepError, match="cannot travel"):
+        sweep(refuses_pickling, {"a": [1, 2]}, executor=processes)
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 2}])
+def test_an_interrupt_in_a_row_loses_nothing_and_can_be_taken_up_again(options):
+    with pytest.raises(KeyboardInterrupt) as stop:
+        sweep(quits_at_seven, {"a": range(1000)}, **options)
+    error = stop.value
+    assert isinstance(error, SweepInterrupted)
+    assert error.done[:7].all()
+    assert not error.done[7]
+    assert error.partial.dtype.names == ("a", "value")
+    rest = sweep(lambda a: a, error.remaining)
+    both = np.concatenate([error.partial, rest])
+    assert sorted(both["value"].tolist()) == list(range(1000))
+
+
+def test_an_interrupt_before_the_first_answer_keeps_the_parameters():
+    def quit_now(a):
+        raise KeyboardInterrupt
+
+    with pytest.raises(SweepInterrupted) as stop:
+        sweep(quit_now, {"a": [1, 2]})
+    assert stop.value.partial.dtype.names == ("a",)
+    assert stop.value.partial.size == 0
+    assert stop.value.remaining["a"].tolist() == [1, 2]
+
+
+@pytest.fixture
+def interruptible():
+    """Give SIGINT its usual meaning, which a process started in the background does not inherit."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_signal_stops_threads_at_their_next_row():
+    reached = threading.Event()
+
+    def row(a):
+        if a == 50:
+            reached.set()
+            # Ctrl-C, which the main thread gets while it waits for batches
+            os.kill(os.getpid(), signal.SIGINT)
+        return a
+
+    with pytest.raises(SweepInterrupted) as stop:
+        sweep(row, {"a": range(10**6)}, workers=2)
+    error = stop.value
+    assert reached.is_set()
+    assert error.partial["value"].tolist() == np.flatnonzero(error.done).tolist()
+    assert 0 < error.partial.size < 10**6
+    assert error.partial.size + error.remaining.size == 10**6
+
+
+def test_progress():
+    calls = []
+    sweep(total, {"a": range(20), "b": range(20)}, progress=lambda done, of: calls.append((done, of)))
+    assert calls == sorted(calls)
+    assert calls[-1] == (400, 400)
+
+    def stops(done, of):
+        if done >= 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(SweepInterrupted) as stop:
+        sweep(total, {"a": range(2000), "b": range(20)}, progress=stops)
+    assert 10 <= stop.value.partial.size < 40000
+
+    def breaks(done, of):
+        raise LookupError("no such bar")
+
+    with pytest.raises(SweepError, match="progress raised LookupError: no such bar") as failure:
+        sweep(total, {"a": range(20), "b": range(20)}, progress=breaks)
+    assert failure.value.row is None
+    assert failure.value.partial.size >= 1
+
+
+def test_bar(capsys):
+    sweep(total, {"a": range(20), "b": range(20)}, progress=True)
+    assert "400/400" in capsys.readouterr().err
+
+
+def test_a_dead_worker_costs_its_batch_only():
+    with (
+        ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool,
+        pytest.raises(SweepError, match="lost the batch from row") as failure,
+    ):
+        sweep(kills_its_process, {"a": range(100)}, executor=pool)
+    assert failure.value.partial["a"].tolist() == failure.value.partial["value"].tolist()
+
+
+def test_a_closed_executor_is_reported():
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    with pytest.raises(SweepError, match="takes no work"):
+        sweep(total, {"a": [1], "b": [2]}, executor=pool)
+
+
+def test_what_is_no_number_is_named():
+    for bad in (None, "1", [1, 2], (1, "a"), {"x": None}, {}, (), 1j, {1: 2.0}):
+        with pytest.raises(SweepError, match=r"row 0 .*must return a number"):
+            sweep(lambda a, bad=bad: bad, {"a": [1, 2]})
+    with pytest.raises(SweepError, match=r"row 1 \(a=2\)") as failure:
+        sweep(lambda a: 1.0 if a == 1 else "two", np.array([(1,), (2,)], dtype=[("a", int)]))
+    assert failure.value.partial["value"].tolist() == [1.0]
+    with pytest.raises(SweepError, match="fields"):
+        sweep(lambda a: {"x": 1.0} if a < 40 else {"y": 1.0}, {"a": range(100)})
+
+
+@pytest.mark.parametrize(
+    ("grid", "word"),
+    [
+        ({}, "at least one parameter"),
+        ({"a": []}, r"grid\['a'\] must not be empty"),
+        ({"a": 3}, r"grid\['a'\]=3 must be a sequence"),
+        ({"a": "abc"}, "must be a sequence"),
+        ({"a": np.ones((2, 2))}, r"shape \(2, 2\)"),
+        ({1: [2]}, "the name 1"),
+        ([], "must be a mapping"),
+        ([1, 2], "must be a mapping"),
+        ([{"a": 1}, {"b": 1}], r"grid\[1\]"),
+        ([{}], "at least one parameter"),
+        (np.zeros(3), "must be a mapping"),
+        (np.zeros((2, 2), dtype=[("a", float)]), r"shape \(2, 2\)"),
+        (np.zeros(0, dtype=[("a", float)]), r"shape \(0,\)"),
+        ("ab", "must be a mapping"),
+    ],
+)
+def test_bad_grids(grid, word):
+    with pytest.raises(ValueError, match=word):
+        sweep(total, grid)
+
+
+def test_bad_arguments():
+    good = {"a": [1], "b": [2]}
+    with pytest.raises(ValueError, match="exclude each other"), ThreadPoolExecutor(1) as pool:
+        sweep(total, good, workers=1, executor=pool)
+    for workers in (0, -1, 1.5, "two"):
+        with pytest.raises(ValueError, match="workers"):
+            sweep(total, good, workers=workers)
+    with pytest.raises(ValueError, match="executor"):
+        sweep(total, good, executor=2)
+    with pytest.raises(ValueError, match="progress"):
+        sweep(total, good, progress=3)
+    with pytest.raises(ValueError, match="function"):
+        sweep(3, good)
+    with pytest.raises(ValueError, match="'a', which is a parameter"):
+        sweep(lambda a, b: {"a": 1.0}, good)
+
+
+def test_the_example_of_a_million(tmp_path):
+    example = Path(__file__).parents[2] / "examples" / "size_a_million.py"
+    for options in (["--workers", "2"], []):
+        file = tmp_path / "sizes.npz"
+        command = [sys.executable, str(example), "--side", "4", "--largest", "1e5", "--save", str(file), *options]
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert out.startswith("64 deployments")
+        table = np.load(file)["table"]
+        assert table.size == 64
+        row = table[37]
+        assert row["value"] == shuffle.StrongerClones(int(row["users"]), float(row["local_eps"])).epsilon(float(row["delta"]))

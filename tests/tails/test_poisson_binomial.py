@@ -1,0 +1,333 @@
+"""Poisson-binomial law against values and methods that the library does not use; see tests/reference."""
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds._core._blocks import Lattice, convolve
+from shufflebounds.tails import poisson_binomial as module
+from shufflebounds.tails.poisson_binomial import (
+    _tails_with_error,
+    _window_with_error,
+    poisson_binom_logcdf,
+    poisson_binom_logpmf,
+    poisson_binom_logsf,
+    poisson_binom_window,
+)
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "poisson-binomial.json").read_text())["values"]
+FAMILIES = {
+    "ramp": lambda i, n: (2 * i + 1) / (2 * n),
+    "edge": lambda i, n: np.where(i % 2 == 0, 2.0**-10, 0.25),
+    "tiny": lambda i, n: (2 * i + 1) * 2.0**-40,
+    "high": lambda i, n: 1 - (2 * i + 1) * 2.0**-30,
+    "split": lambda i, n: np.where(i % 2 == 0, (2 * i + 1) * 2.0**-70, 1 - (2 * i + 1) * 2.0**-50),
+    "deep": lambda i, n: 2.0 ** -(60.0 + i),
+}
+WANTED = {"logpmf": poisson_binom_logpmf, "logcdf": poisson_binom_logcdf, "logsf": poisson_binom_logsf}
+
+
+def score(got, exact):
+    """Error of a log probability in units of its target, min(1, |log p|) 1e-12 + 8 ulp; below 1 passes."""
+    exact = arb(exact)
+    size = abs(float(exact))
+    if size == math.inf or size == 0:
+        return 0.0 if got == float(exact) else math.inf
+    error = abs(float(arb(float(got)) - exact))
+    return error / (1e-12 * min(1.0, size) + 8 * 2.0**-52 * size) if error < math.inf else math.inf
+
+
+def exact_law(p, counts=None):
+    """Probabilities of 0..n as fractions."""
+    pmf = [Fraction(1)]
+    for x, g in zip(p, [1] * len(p) if counts is None else counts):
+        for _ in range(int(g)):
+            y = Fraction(float(x))
+            pmf = [a * (1 - y) + b * y for a, b in zip([*pmf, 0], [0, *pmf])]
+    return pmf
+
+
+def exact_log(mass):
+    """Log of a fraction to 300 bits, from 1 minus it where that is smaller."""
+    ctx.prec = 300
+    if mass == 0:
+        return -math.inf
+    if mass < Fraction(1, 2):
+        return (arb(mass.numerator) / mass.denominator).log()
+    rest = 1 - mass
+    return (-(arb(rest.numerator) / rest.denominator)).log1p()
+
+
+def case(value):
+    if value["family"] == "two":
+        return np.array([float.fromhex(x) for x in value["p"]]), np.array(value["counts"], float)
+    return FAMILIES[value["family"]](np.arange(value["n"]), value["n"]), None
+
+
+@pytest.fixture
+def inversion_only(monkeypatch):
+    monkeypatch.setattr(module, "DIRECT_TRIALS", 0)
+
+
+@pytest.mark.parametrize("value", REFERENCE, ids=lambda v: v["id"])
+def test_reference_one_point(value, inversion_only):
+    p, counts = case(value)
+    for name in value.keys() & WANTED.keys():
+        assert score(WANTED[name](value["k"], p, counts), value[name]) < 0.3, name
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_reference_many_points(direct, monkeypatch):
+    if not direct:
+        monkeypatch.setattr(module, "DIRECT_TRIALS", 0)
+    for name, n in {(v["family"], v["n"]) for v in REFERENCE if v["family"] != "two"}:
+        values = [v for v in REFERENCE if (v["family"], v["n"]) == (name, n)]
+        p, _ = case(values[0])
+        results = _tails_with_error(np.arange(n + 1), p)
+        for v in values:
+            for kind, result in zip(("logpmf", "logcdf", "logsf"), results):
+                assert score(result[v["k"]], v[kind]) < 1, (v["id"], kind)
+                if math.isfinite(result[v["k"]]):
+                    error = abs(float(arb(float(result[v["k"]])) - arb(v[kind])))
+                    assert error <= results[3][v["k"]] + 2.0**-51 * abs(result[v["k"]]), (v["id"], kind)
+
+
+def test_reference_window():
+    for v in REFERENCE:
+        p, counts = case(v)
+        log_tail = max(-5000.0, 1.3 * float(v["logpmf"]) - 20)
+        if v["n"] > 10**10 or float(v["logpmf"]) < -1000:
+            continue
+        first, logpmf, error = _window_with_error(p, counts, log_tail=log_tail)
+        got = logpmf[v["k"] - first]
+        assert score(got, v["logpmf"]) < 1, v["id"]
+        assert abs(float(arb(float(got)) - arb(v["logpmf"]))) <= error + 2.0**-51 * abs(got), v["id"]
+
+
+probabilities = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 0.5, 1e-300, 5e-324, 1 - 2.0**-53, 1e-9, 1 - 1e-9, 0.25]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(probabilities, st.integers(0, 4)), min_size=1, max_size=7), st.booleans())
+def test_small_laws_against_fractions(law, direct):
+    p, counts = (np.array(x, float) for x in zip(*law))
+    pmf = exact_law(p, counts)
+    n = len(pmf) - 1
+    k = np.arange(-1, n + 2)
+    saved, module.DIRECT_TRIALS = module.DIRECT_TRIALS, module.DIRECT_TRIALS if direct else 0
+    try:
+        got = [function(k, p, counts) for function in WANTED.values()]
+    finally:
+        module.DIRECT_TRIALS = saved
+    for i in range(n + 1):
+        exact = (pmf[i], sum(pmf[: i + 1]), sum(pmf[i + 1 :]))
+        for value, mass in zip(got, exact):
+            reference = exact_log(mass)
+            if 0 < abs(float(reference)) < 1e-290:
+                continue  # the logarithm itself is near the end of the range of a double
+            assert score(value[i + 1], reference) < 1, (i, value[i + 1], float(reference))
+    assert [x[0] for x in got] == [-math.inf, -math.inf, 0.0]
+    assert [x[-1] for x in got] == [-math.inf, 0.0, -math.inf]
+
+
+@pytest.mark.parametrize("n", [10**3, 10**6, 10**9, 10**12, 10**15])
+@pytest.mark.parametrize("p", [0.5, 2.0**-10, 1 - 2.0**-7, 2.0**-33])
+def test_one_group_is_the_binomial_law(n, p):
+    ctx.prec = 300
+    sd = math.sqrt(n * p * (1 - p))
+    q = 1 - arb(p)
+    for k in {0, 1, 2, n - 2, n - 1, n} | {round(n * p + z * sd) for z in (-40, -6, -1, 0, 0.5, 3, 30, 440)}:
+        if not 0 <= k <= n:
+            continue
+        exact = arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma()
+        exact += k * arb(p).log() + (n - k) * q.log()
+        tail, term = arb(0), arb(1)
+        upper = k > n * p
+        for i in range(20000):  # Pr[S >= k] or Pr[S <= k] over Pr[S = k]
+            tail += term
+            if not (0 <= k + (i if upper else -i) <= n) or term < 1e-40 * tail:
+                break
+            j = k + i if upper else k - i
+            term = term * (arb(n - j) / (j + 1) * arb(p) / q if upper else arb(j) / (n - j + 1) * q / arb(p))
+            term = arb(term.mid())
+        assert score(poisson_binom_logpmf(k, [p], [n]), exact) < 0.3 or float(exact) > -0.1
+        if i < 19999 and float(exact) < -20:
+            got = poisson_binom_logsf(k - 1, [p], [n]) if upper else poisson_binom_logcdf(k, [p], [n])
+            assert score(got, exact + tail.log()) < 0.3
+
+
+@pytest.mark.parametrize("kind", ["uniform", "tiny", "high", "split"])
+@pytest.mark.parametrize("n", [2000, 10**4, 10**6])
+def test_grouped_and_ungrouped_agree(n, kind):
+    rng = np.random.default_rng(n)
+    base = {
+        "uniform": rng.random(50),
+        "tiny": rng.random(50) * 20 / n,
+        "high": 1 - rng.random(50) * 1e-3,
+        "split": np.concatenate([10 ** rng.uniform(-8, -5, 25), 1 - 10 ** rng.uniform(-7, -4, 25)]),
+    }[kind]
+    p, counts = np.repeat(base, n // 50), np.full(50, n // 50)
+    rng.shuffle(p)
+    law = Lattice(p)
+    for z in (-200, -20, -1, 0, 2, 30, 300):
+        k = round(law.mean + z * math.sqrt(law.var))
+        if 0 <= k <= n:
+            one, other = _tails_with_error(k, p), _tails_with_error(k, base, counts)
+            for a, b in zip(one[:3], other[:3]):
+                assert score(a, float(b)) < 0.5
+    first, logpmf, error = _window_with_error(p)
+    other_first, other, other_error = _window_with_error(base, counts)
+    assert abs(first - other_first) <= 1
+    assert abs(logpmf.size - other.size) <= 2
+    low, high = max(first, other_first), min(first + logpmf.size, other_first + other.size)
+    gap = np.abs(logpmf[low - first : high - first] - other[low - other_first : high - other_first])
+    assert gap.max() <= error + other_error + 1e-13
+    assert gap.max() < 2e-12
+
+
+def test_order_of_p_does_not_matter():
+    p = np.random.default_rng(1).random(3000)
+    k = np.arange(1300, 1700)
+    np.testing.assert_allclose(poisson_binom_logpmf(k, p), poisson_binom_logpmf(k, np.sort(p)), rtol=1e-13)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 3000), st.integers(0, 2**32 - 1), st.floats(-3, 3))
+def test_laws_of_complement_and_symmetry(n, seed, skew):
+    p = 1 / (1 + np.exp(-np.random.default_rng(seed).normal(skew, 1.5, n)))
+    p = np.round(p * 2**40) / 2**40  # 1 - p is exact
+    k = np.arange(n + 1)
+    pmf, lower, upper, error = _tails_with_error(k, p)
+    bound = 2 * error + 1e-14
+    assert np.all(np.abs(np.expm1(np.logaddexp(lower, upper))) <= bound)
+    mirrored = _tails_with_error(n - k, 1 - p)
+    assert np.all(np.abs(mirrored[0] - pmf) <= mirrored[3] + bound + 1e-15 * np.abs(pmf))
+    after = _tails_with_error(n - k - 1, 1 - p)  # Pr[n - S <= n - k - 1] = Pr[S > k]
+    assert after[1][-1] == upper[-1] == -math.inf
+    gap = np.abs(after[1][:-1] - upper[:-1])
+    assert np.all(gap <= (after[3] + bound)[:-1] + 2e-15 * np.abs(upper[:-1]))
+    steps = np.logaddexp(lower[:-1], pmf[1:])
+    assert np.all(np.abs(steps - lower[1:]) <= bound[1:] + bound[:-1] + 1e-15 * np.abs(lower[1:]))
+
+
+def test_window_leaves_what_it_promises():
+    p = np.random.default_rng(2).random(4000)
+    for log_tail in (-1.0, -5.0, -50.0, -400.0):
+        first, logpmf = poisson_binom_window(p, log_tail=log_tail)
+        last = first + logpmf.size - 1
+        assert poisson_binom_logcdf(first - 1, p) <= log_tail < poisson_binom_logcdf(first + 1, p)
+        assert poisson_binom_logsf(last, p) <= log_tail < poisson_binom_logsf(last - 2, p)
+        np.testing.assert_allclose(logpmf, poisson_binom_logpmf(np.arange(first, last + 1), p), rtol=0, atol=1e-12)
+
+
+def test_certain_terms_are_shifts():
+    p = [0.0, 1.0, 0.3, 1.0, 0.0, 0.6]
+    np.testing.assert_allclose(poisson_binom_logpmf([2, 3, 4], p), poisson_binom_logpmf([0, 1, 2], [0.3, 0.6]))
+    assert poisson_binom_window(p)[0] == 2
+    assert poisson_binom_logpmf([1, 2, 3], [1.0, 1.0, 0.0]).tolist() == [-math.inf, 0.0, -math.inf]
+    assert poisson_binom_logcdf([1, 2], [1.0], [2]).tolist() == [-math.inf, 0.0]
+    assert poisson_binom_logsf([1, 2], [1.0, 0.5], [2, 0]).tolist() == [0.0, -math.inf]
+    first, logpmf = poisson_binom_window([1.0, 0.0], [7, 2])
+    assert (first, logpmf.tolist()) == (7, [0.0])
+
+
+def test_shapes_and_values_of_k():
+    p = np.full(30, 0.25)
+    assert isinstance(poisson_binom_logpmf(3, p), float)
+    k = np.array([[-np.inf, -0.5, 2.5], [3, 30, np.inf]])
+    assert poisson_binom_logpmf(k, p).shape == k.shape
+    assert np.array_equal(np.isfinite(poisson_binom_logpmf(k, p)), [[False, False, False], [True, True, False]])
+    assert poisson_binom_logcdf(2.5, p) == poisson_binom_logcdf(2, p)
+    assert poisson_binom_logsf(-0.5, p) == 0.0
+    assert poisson_binom_logsf(k, p)[1].tolist()[1:] == [-math.inf, -math.inf]
+    assert poisson_binom_logpmf(np.zeros((0, 2)), p).shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((1, [0.5, 1.5]), r"p holds 1\.5: every entry must be in \[0, 1\]"),
+        ((1, [0.5, math.nan]), r"p holds nan: every entry must be in \[0, 1\]"),
+        ((1, [-1e-300]), r"p holds -1e-300: every entry must be in \[0, 1\]"),
+        ((1, []), r"p has shape \(0,\)"),
+        ((1, [[0.5]]), r"p has shape \(1, 1\)"),
+        ((1, 0.5), r"p has shape \(\)"),
+        ((1, "abc"), r"p='abc' must be a number in \[0, 1\]"),
+        ((1, [True]), r"p=\[True\] must be a number"),
+        ((1, [1 + 2j]), r"p=.* must be a number"),
+        ((1, [[0.5], [0.5, 0.5]]), r"p=.* must be a number in \[0, 1\], or a rectangular array"),
+        ((1, [0.5], [1, 2]), r"counts has shape \(2,\)"),
+        ((1, [0.5], [-1]), r"counts holds -1: every entry must be an integer in 0\.\.2\*\*53"),
+        ((1, [0.5], [1.5]), r"counts holds 1\.5"),
+        ((1, [0.5], [math.nan]), r"counts holds nan"),
+        ((1, [0.5], ["a"]), r"counts=\['a'\] must be an integer"),
+        ((1, [0.5, 0.5], [2.0**53, 1.0]), r"counts sum to"),
+        (("k", [0.5]), r"k='k' must be a real number"),
+        ((math.nan, [0.5]), r"k has a NaN"),
+    ],
+)
+def test_bad_input(arguments, message):
+    for function in WANTED.values():
+        with pytest.raises(ValueError, match=message):
+            function(*arguments)
+
+
+@pytest.mark.parametrize("log_tail", [0.0, -0.5, -2e6, math.nan, math.inf])
+def test_bad_log_tail(log_tail):
+    with pytest.raises(ValueError, match=r"log_tail=.* must be in \[-1e\+06, -1\]"):
+        poisson_binom_window([0.5], log_tail=log_tail)
+
+
+def test_deep_tails():
+    ctx.prec = 300
+    n = 10**5
+    p = np.full(n, 2.0**-20)
+    for k in (n, n - 1, n // 10):
+        exact = (
+            arb(n + 1).lgamma()
+            - arb(k + 1).lgamma()
+            - arb(n - k + 1).lgamma()
+            + k * arb(2.0**-20).log()
+            + (n - k) * (-arb(2.0**-20)).log1p()
+        )
+        assert float(exact) < -9e4
+        assert score(poisson_binom_logpmf(k, p), exact) < 0.5
+        assert score(poisson_binom_logpmf(k, [2.0**-20], [n]), exact) < 0.3
+
+
+def test_complements_beyond_double_precision():
+    """With q = 2**-80 given, p rounds to 1; the mirrored law has p = 2**-80 and needs no q."""
+    q, counts = np.array([2.0**-80, 2.0**-30, 0.75, 2.0**-70]), np.array([50.0, 7.0, 3.0, 1e6])
+    law, mirror = Lattice(1 - q, counts, q), Lattice(q, counts)
+    n = int(counts.sum())
+    for k in (0, 1, 2, 5, 20, 57, 62, n - 3, n):
+        for upper in (True, False):
+            got, expected = mirror.point(k, upper), law.point(n - k, not upper)
+            for a, b in zip(got[:2], expected[:2]):
+                assert a == b or abs(a) < 1e-290 or score(a, b) < 0.3
+
+
+def test_direct_convolution_is_exact_to_rounding():
+    p = np.random.default_rng(5).random(12)
+    for size in (1, 2, 5, 12):
+        exact = [float(x) for x in exact_law(p[:size])]
+        np.testing.assert_allclose(convolve(p[:size]), exact, rtol=4e-16 * size)
+
+
+@pytest.mark.parametrize("p", [[0.5, 0.5000000000000001, 0.5, 0.16658457354994738], [0.25] * 4, [0.75, 0.75, 0.25], [0.5, 1e-9]])
+def test_fair_coins_of_which_the_characteristic_function_vanishes(p):
+    p = np.array(p)
+    law, exact = Lattice(p, np.ones(p.size), 1 - p), exact_law(p)
+    for k in range(1, p.size):
+        for upper in (False, True):
+            value, error = law.tail(float(k), upper)
+            assert abs(arb(value) - exact_log(sum(exact[k:] if upper else exact[: k + 1]))) <= error < 1e-13
+            _, value, error = law.point(float(k), upper)
+            assert abs(arb(value) - exact_log(exact[k])) <= error < 1e-13
