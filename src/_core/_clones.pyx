@@ -216,8 +216,6 @@ cdef inline void correct(double eps, double value, Line *line, Pair *pair) noexc
 cdef inline double level(double delta, bint upper) noexcept nogil:
     """The log delta that an answer has to meet: past delta by what delta() adds on the way back from the logarithm."""
     cdef double outward = -1 if upper else 1, reach
-    if delta >= 1:
-        return 0
     reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
     return fmin(0, nextafter(log(reach), outward * INFINITY)) if reach > 0 else -746.0
 
@@ -259,9 +257,11 @@ cdef double c_clone_epsilon(double users, double rate, double local, double delt
     line.offset = line.rise = line.about = 0
     if delta == 0:
         return local if upper or local == INFINITY else last_positive(&pair)
+    if delta >= 1:
+        return 0
     target = level(delta, upper)
     # the value at 0, where the sweep is dear, only if the estimate leaves it open
-    if estimate(0, &pair) < target + 1 + 0.1 * fabs(target) and side(0, &pair, upper) <= target:
+    if (users * rate < 100 or estimate(0, &pair) < target + 1 + 0.1 * fabs(target)) and side(0, &pair, upper) <= target:
         return 0
     if users * rate * (1 - rate) > DEAR:
         eps = near(target, &line, &pair)
@@ -303,6 +303,14 @@ cdef double c_clone_epsilon(double users, double rate, double local, double delt
 def clone_rate(double local, bint stronger):
     """Return the chance that another user's message is a clone."""
     return c_clone_rate(local, stronger)
+
+
+def clone_epsilon(double users, double rate, double local, double delta, bint upper):
+    """Return a side of epsilon of one deployment."""
+    cdef double eps
+    with nogil:
+        eps = c_clone_epsilon(users, rate, local, delta, upper)
+    return eps
 
 
 def rates(const double[::1] local, bint stronger, double[::1] out):

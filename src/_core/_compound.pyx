@@ -46,6 +46,7 @@ cdef extern from *:
     #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BLOCK 512
     #define RANGE 300.0                     /* e^RANGE: how far b and the weights may move within a block */
+    #define WIDTH 9.0                       /* standard deviations of the number of clones on either side */
     #define NEGLIGIBLE 1e-13                /* of the sum: what the window may leave out */
     #define TWO_53 9007199254740992.0
     #define CLOSE 1e-11                     /* a gap of the contour, over 1 - log of the tilted mass, no sweep need mend */
@@ -56,6 +57,7 @@ cdef extern from *:
     const double UNIT
     const int BLOCK
     const double RANGE
+    const double WIDTH
     const double NEGLIGIBLE
     const double TWO_53
     const double CLOSE
@@ -180,39 +182,43 @@ cdef inline Line make_line(double u, double v) noexcept nogil:
     return line
 
 
-cdef void c_log_sign_excess(double n, double rate, double u, double v, double *lower, double *upper) noexcept nogil:
-    cdef Line line = make_line(u, v)
-    cdef double tilt, decay, shrink, mean, sigma, width = 9, lo, hi, inside, outside, bound, error, tilted, steps
-    if v * n <= 2:
-        # a single minus ends it: E = v E[M 2^-M]
-        inside = log(v) + log(0.5 * n * rate) + (n - 1) * log1p(-0.5 * rate)
-        error = 8 * UNIT * (fabs(log(v)) + fabs(log(0.5 * n * rate)) + (1 - n) * log1p(-0.5 * rate) + 1)
-        lower[0] = inside - error
-        upper[0] = inside + error
-        return
+cdef struct Window:
+    double mean         # of the number of clones under the tilt
+    double sigma
+    double tilted       # its chance
+    double log_mass     # n log(1 - r + r e^-k), the mass of the tilted law
+    double bound        # of the sum outside, over a tail of the tilted law
+    Line line
+
+
+cdef inline Window make_window(double n, double rate, double u, double v) noexcept nogil:
+    cdef Window w
     # any tilt l > 0 gives a bound; 1/sqrt(n rate) stands in where u vanishes
-    tilt = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v))
-    decay = line.rate
+    cdef double tilt = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v)), decay, shrink
+    w.line = make_line(u, v)
+    decay = w.line.rate
     if tilt < 1 / sqrt(n * rate + 1):
         tilt = 1 / sqrt(n * rate + 1)
         decay = tilt * u - log(cosh(tilt))
     shrink = rate * expm1(-decay)
-    tilted = fmin(1, rate * exp(-decay) / (1 + shrink))
-    mean = n * tilted
-    sigma = sqrt(mean * (1 - tilted))
-    bound = n * log1p(shrink) - log(tilt) - 1
-    bound += 1e-9 + 16 * UNIT * fabs(bound)
-    steps = fmin(n, 2 * width * sigma) * (1 if u < 0.5 else 15)
-    if steps > FEW and c_log_sign_contour(n, rate, u, v, lower, upper):
-        error = CLOSE * (1 - n * log1p(shrink))
-        if steps > MANY or upper[0] - lower[0] <= (error if steps <= SOME else 100 * error):
-            return
+    w.tilted = fmin(1, rate * exp(-decay) / (1 + shrink))
+    w.mean = n * w.tilted
+    w.sigma = sqrt(w.mean * (1 - w.tilted))
+    w.log_mass = n * log1p(shrink)
+    w.bound = w.log_mass - log(tilt) - 1
+    w.bound += 1e-9 + 16 * UNIT * fabs(w.bound)
+    return w
+
+
+cdef void sweep(double n, double rate, Window *w, double *lower, double *upper) noexcept nogil:
+    """The sum over the window, and what lies outside."""
+    cdef double lo, hi, inside, outside, error, width = WIDTH
     while True:
-        lo = fmax(1, floor(mean - width * sigma))
-        hi = fmin(n, ceil(mean + width * sigma + width * width / 2))
-        inside = window_sum(n, rate, lo, hi, &line, &error)
-        outside = bound + c_log_add_exp(c_binom_logcdf(lo - 1, n, tilted) if lo > 1 else -INFINITY,
-                                        c_binom_logsf(hi, n, tilted))
+        lo = fmax(1, floor(w.mean - width * w.sigma))
+        hi = fmin(n, ceil(w.mean + width * w.sigma + width * width / 2))
+        inside = window_sum(n, rate, lo, hi, &w.line, &error)
+        outside = w.bound + c_log_add_exp(c_binom_logcdf(lo - 1, n, w.tilted) if lo > 1 else -INFINITY,
+                                          c_binom_logsf(hi, n, w.tilted))
         if outside < inside + log(NEGLIGIBLE) or (lo == 1 and hi == n):
             break
         width *= 1.25
@@ -220,6 +226,25 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
     error += 16 * UNIT * fabs(inside)
     lower[0] = inside - error
     upper[0] = (c_log_add_exp(inside, outside) if lo > 1 or hi < n else inside) + error
+
+
+cdef void c_log_sign_excess(double n, double rate, double u, double v, double *lower, double *upper) noexcept nogil:
+    cdef Window w
+    cdef double error, steps
+    if v * n <= 2:
+        # a single minus ends it: E = v E[M 2^-M]
+        lower[0] = log(v) + log(0.5 * n * rate) + (n - 1) * log1p(-0.5 * rate)
+        error = 8 * UNIT * (fabs(log(v)) + fabs(log(0.5 * n * rate)) + (1 - n) * log1p(-0.5 * rate) + 1)
+        upper[0] = lower[0] + error
+        lower[0] -= error
+        return
+    w = make_window(n, rate, u, v)
+    steps = fmin(n, 2 * WIDTH * w.sigma) * (1 if u < 0.5 else 15)
+    if steps > FEW and c_log_sign_contour(n, rate, u, v, lower, upper):
+        error = CLOSE * (1 - w.log_mass)
+        if steps > MANY or upper[0] - lower[0] <= (error if steps <= SOME else 100 * error):
+            return
+    sweep(n, rate, &w, lower, upper)
 
 
 cdef double c_log_weighted_excess(double first, const double *log_weights, Py_ssize_t count,
@@ -247,16 +272,32 @@ cdef double c_log_weighted_excess(double first, const double *log_weights, Py_ss
     return total
 
 
+cdef inline bint out_of_range(double n, double rate, double u, double v) noexcept nogil:
+    return not (n == n and rate == rate and u == u and v == v and 1 <= n <= TWO_53 and n == floor(n)
+                and 0 < rate <= 1 and 0 <= u <= 1 and 0 <= v <= 1)
+
+
 @cython.ufunc
 cdef (double, double) log_sign_excess(double n, double rate, double u, double v) noexcept nogil:
     """log_sign_excess(n, rate, u, v) -> (lower, upper): bounds of log E[max(0, D - u M)], M ~ Bin(n, rate), v = 1 - u."""
     cdef double lower = NAN, upper = NAN
-    if not (n == n and rate == rate and u == u and v == v and 1 <= n <= TWO_53 and n == floor(n)
-            and 0 < rate <= 1 and 0 <= u <= 1 and 0 <= v <= 1):
+    if out_of_range(n, rate, u, v):
         return NAN, NAN
     if v == 0:
         return -INFINITY, -INFINITY
     c_log_sign_excess(n, rate, u, v, &lower, &upper)
+    return lower, upper
+
+
+@cython.ufunc
+cdef (double, double) log_sign_sweep(double n, double rate, double u, double v) noexcept nogil:
+    """The same by the sweep at any size: what the contour integral is tested against."""
+    cdef double lower = NAN, upper = NAN
+    cdef Window w
+    if out_of_range(n, rate, u, v) or v == 0:
+        return NAN, NAN
+    w = make_window(n, rate, u, v)
+    sweep(n, rate, &w, &lower, &upper)
     return lower, upper
 
 
