@@ -6,14 +6,14 @@ functions on memoryviews that give up the interpreter's lock and look for signal
 Definition. w = 1/(e^l + 1) for a target of pure budget l (w = 0 for l = inf), C ~ Bin(n - 1, r) clones:
     delta(eps) = tanh(l/2) (1 + e^eps) E[max(0, D - u M)]/(n r),   M ~ Bin(n, r),   D a sum of M random signs,
     u = tanh(eps/2)/tanh(l/2),   v = 1 - u = sinh((l - eps)/2)/(sinh(l/2) cosh(eps/2)),
-the expectation by _compound.pyx, at a cost free of n where that is large. l - eps is exact near the budget, and v is formed from it,
-so that delta falls to 0 with full relative accuracy. For n v <= 2 one user on the other side ends it:
+the expectation by _compound.pyx, at a cost free of n where that is large. l - eps is exact near the budget, and v is formed
+from it, so that delta falls to 0 with full relative accuracy. For n v <= 2 one user on the other side ends it:
     delta(eps) = (1 - e^(eps - l)) (1 - r/2)^(n-1)/(1 + e^-l).
 
-eps(delta). An estimate of log delta (Gaussian about the tilted mean, a constant off) is solved, its offset is measured by the kernel,
-where that is dear by the contour integral without its bound of the revivals, and it is solved again with the offset extended
-as a straight line: two or three rounds. The last evaluations are those of the side asked for, each time a step outward by the rest,
-until it holds; a bracket keeps every step.
+eps(delta). An estimate of log delta (Gaussian about the tilted mean, a constant off) is solved, its offset is measured by the
+kernel, where that is dear by the middle of the contour integral, and it is solved again with the offset extended as a straight line:
+two or three rounds. The last evaluations are those of the side asked for, each time a step outward by the rest, until it
+holds; a bracket keeps every step.
 
 Returned error, taken outward: that of _compound.pyx, and some ulp of every logarithm that is added to it.
 Cost      10 us a value of delta beyond 1e7 clones, up to 80 us below; 4 to 8 values an epsilon, one to three of them by the sweep
@@ -31,7 +31,7 @@ cdef extern from *:
     #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BLOCK 16                        /* answers between two looks for signals */
     #define CLOSE 3e-13                     /* of eps: how near the crossing an answer lies */
-    #define DEAR 2e4                        /* the variance of the number of clones from where the sweep costs more than the contour */
+    #define DEAR 2e4                        /* variance of the number of clones: from here the sweep is dearer than the contour */
     #define EXP_SLACK 8.881784197001252e-16 /* what delta() adds on the way back from the logarithm */
     """
     const double UNIT
@@ -165,7 +165,7 @@ cdef double solve_estimate(double target, double start, Line *line, Pair *pair) 
         # two secant steps from a start that is nearly right
         a, b = start, start * (1 + 1e-4)
         fa, fb = beyond(a, goal, line, pair), beyond(b, goal, line, pair)
-        for i in range(4):
+        for _ in range(4):
             eps = b - fb * (b - a) / (fb - fa)
             if not 0.5 * start < eps < fmin(2 * start, pair.local):
                 break
@@ -234,8 +234,7 @@ cdef double last_positive(Pair *pair) noexcept nogil:
 cdef double near(double target, Line *line, Pair *pair) noexcept nogil:
     """An eps with centre(eps) = target, nearly, in 0..local; line is left corrected by what was seen."""
     cdef double value, before, eps = solve_estimate(target, 0, line, pair)
-    cdef int i
-    for i in range(4):
+    for _ in range(4):
         if not 0 < eps < pair.local:
             break
         value = centre(eps, pair)

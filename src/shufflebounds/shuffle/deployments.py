@@ -14,7 +14,7 @@ __all__ = ["clones_epsilon", "clones_log_delta"]
 
 
 def _deployments(
-    users: ArrayLike, local_eps: ArrayLike, third: FloatArray, stronger: bool
+    users: ArrayLike, local_eps: ArrayLike, name: str, third: FloatArray, stronger: bool
 ) -> tuple[tuple[int, ...], list[FloatArray], FloatArray]:
     """Return the common shape, the flattened arguments users, local_eps and the third, and the rate of clones."""
     if not isinstance(stronger, bool | np.bool_):
@@ -25,7 +25,7 @@ def _deployments(
         arrays = np.broadcast_arrays(counts, local, third)
     except ValueError:
         raise ValueError(
-            f"users, local_eps and the last argument have shapes {counts.shape}, {local.shape} and {third.shape}: they must broadcast"
+            f"users, local_eps and {name} have shapes {counts.shape}, {local.shape} and {third.shape}: they must broadcast"
         ) from None
     flat = [np.ascontiguousarray(array).ravel() for array in arrays]
     rates = np.empty(flat[0].size)
@@ -72,7 +72,7 @@ def clones_epsilon(
 
     References
     ----------
-    Feldman, V., McMillan, A., Talwar, K. Hiding Among the Clones, FOCS 2021; Stronger Privacy Amplification by Shuffling, SODA 2023.
+    Feldman, V., McMillan, A., Talwar, K. Hiding Among the Clones, 2021; Stronger Privacy Amplification by Shuffling, 2023.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def clones_epsilon(
     """
     upper = _validate.choice("bound", bound, SIDES) == "upper"
     target = _validate.real_array("delta", delta, 0, 1)
-    shape, flat, rates = _deployments(users, local_eps, target, stronger)
+    shape, flat, rates = _deployments(users, local_eps, "delta", target, stronger)
     out = np.empty(rates.size)
     _clones.clones_epsilon(flat[0], rates, flat[1], flat[2], upper, out)
     return out.reshape(shape) if shape else float(out[0])
@@ -125,7 +125,7 @@ def clones_log_delta(
 
     References
     ----------
-    Feldman, V., McMillan, A., Talwar, K. Hiding Among the Clones, FOCS 2021; Stronger Privacy Amplification by Shuffling, SODA 2023.
+    Feldman, V., McMillan, A., Talwar, K. Hiding Among the Clones, 2021; Stronger Privacy Amplification by Shuffling, 2023.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def clones_log_delta(
     """
     side = SIDES.index(_validate.choice("bound", bound, SIDES))
     at = _validate.real_array("eps", eps, 0)
-    shape, flat, rates = _deployments(users, local_eps, at, stronger)
+    shape, flat, rates = _deployments(users, local_eps, "eps", at, stronger)
     sides = np.empty(rates.size), np.empty(rates.size)
     _clones.clones_log_delta(flat[0], rates, flat[1], flat[2], *sides)
     out = np.minimum(sides[side], 0.0)
