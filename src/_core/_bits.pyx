@@ -28,6 +28,9 @@ from shufflebounds._core._lattice cimport (
     Law, Phi, Tilt, c_exponent, c_half_period, c_lattice_law, c_left_out, c_phi_at, c_phi_make,
 )
 
+cdef extern from "arithmetic.h" nogil:
+    Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
+
 cdef extern from "lattice.h" nogil:
     dd lattice_shift(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
                      double *var)
@@ -65,7 +68,7 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
     cdef Phi phi
     half = sqrt(0.5 * BAND / tilt.var) if tilt.var > 0.5 * BAND else 1.0
     c_phi_make(law, tilt.theta, tilt.var, half, &phi)
-    for m in range(<Py_ssize_t> J + 1):
+    for m in range(whole(J, 0, <Py_ssize_t> TWO_53) + 1):
         if m == J:
             t, s, c, weight = M_PI, 1, 0, 1
         else:
