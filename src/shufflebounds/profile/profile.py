@@ -83,6 +83,9 @@ class PrivacyProfile(Numbers, Outputs):
         except TypeError:
             return ()
 
+    def _opposite(self) -> PrivacyProfile:
+        return self
+
     def _directions(self) -> tuple[DominatingPair, ...]:
         """Return the guarantee when a record is removed, and when it is added; none where one serves both.
 

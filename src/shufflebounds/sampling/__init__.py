@@ -5,6 +5,7 @@ with another one in its place (replace one record); the two are never mixed with
 """
 
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
+from shufflebounds.sampling.replace import ReplaceOne
 from shufflebounds.sampling.without_replacement import WithoutReplacement
 
-__all__ = ["SampledPair", "Subsampled", "WithoutReplacement"]
+__all__ = ["ReplaceOne", "SampledPair", "Subsampled", "WithoutReplacement"]

@@ -72,8 +72,8 @@ class SampledPair(DominatingPair):
     --------
     >>> from shufflebounds.mechanisms import GaussianMechanism
     >>> remove, add = GaussianMechanism(1.0).subsampled(0.01).pairs()
-    >>> print(f"{remove.delta(0.1):.9f} {add.delta(0.1):.9f}")
-    0.001036806 0.000000000
+    >>> print(f"{remove.delta(0.005):.9f} {add.delta(0.005):.9f}")
+    0.002635151 0.000963144
     """
 
     mechanism: PrivacyProfile

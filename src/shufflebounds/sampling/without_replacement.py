@@ -54,7 +54,7 @@ class WithoutReplacement(PrivacyProfile):
     >>> from shufflebounds.sampling import WithoutReplacement
     >>> step = WithoutReplacement(GaussianMechanism(sigma=2.0, sensitivity=2.0), records=10**5, batch=1000)
     >>> print(f"{step.delta(0.5):.9f}")
-    0.000000030
+    0.000000221
     """
 
     mechanism: PrivacyProfile
