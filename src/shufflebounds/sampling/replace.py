@@ -56,7 +56,8 @@ class ReplaceOne(PrivacyProfile):
         if not isinstance(self.profile, PrivacyProfile):
             raise TypeError(f"profile={self.profile!r} must be a PrivacyProfile")
         if self.profile.relation == "replace-one":
-            raise ValueError(f"profile={self.profile!r} is for a replaced record already: its relation must be 'add-remove' or 'either'")
+            raise ValueError(f"profile={self.profile!r} is for a replaced record already: its relation must be "
+                             "'add-remove' or 'either'")
 
     def _both(self) -> tuple[PrivacyProfile, PrivacyProfile]:
         """Return the guarantees of removal and of addition."""
