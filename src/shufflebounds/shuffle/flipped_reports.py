@@ -83,7 +83,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
     target's bin. Two bins and at most 24 reports: exact, over all data.
 
     The error of one bin's estimate depends on how many users hold it, which :meth:`error_tail` takes as `truth`; over all
-    data it is enclosed as in :class:`ShuffledBits`.
+    data it is enclosed as in :class:`ShuffledBits`. With ``of="any"`` every bin may be of that kind: the union bound.
 
     References
     ----------
@@ -362,6 +362,12 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
 
     def _checked_truth(self, truth: Any) -> int | None:
         return None if truth is None else _validate.integer("truth", truth, 0, self.users)
+
+    def _many(self) -> int:
+        return self.bins
+
+    def _even(self) -> int:
+        return -(-self.users // self.bins)
 
     def _error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
         self._informative()
