@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds.mechanisms._base import UNIT
+from shufflebounds._types import UNIT, Bound, FloatArray
 from shufflebounds.mechanisms._two_level import TwoLevel
-from shufflebounds.profile import Bound, FloatArray
 from shufflebounds.shuffle._accuracy import ErrorLaw, Of, log_exceeded
 
 __all__ = ["Chances", "CountErrors", "CountEstimate", "FrequencyOracle", "bernoulli"]

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Listed
-from shufflebounds.mechanisms._base import UNIT, LocalRandomizer, listed_curve, mirrored_renyi
-from shufflebounds.profile import FloatArray
+from shufflebounds.mechanisms._base import LocalRandomizer, listed_curve, mirrored_renyi
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 from shufflebounds.tradeoff import Tradeoff
 
