@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle import _bin_pair, _record_pair
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._calibrate import smallest
-from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
+from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.tails.poisson_binomial import WideWindowError
 
@@ -216,7 +217,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         return 0.6 if self.view == "sums" else 0.05
 
     def _pure_epsilon(self) -> float:
-        return math.nextafter(2 * _local_epsilon(self.flip), math.inf) if self.flip < 0.5 else 0.0
+        return log_odds(self.flip).times(2).above
 
     @classmethod
     def calibrate(
