@@ -51,9 +51,10 @@ def test_all_bits_zero(users, flip):
     event = (1 - q) ** n, q * (1 - q) ** (n - 1)
     eps = below(local_budget(flip))
     holds(shuffle.ShuffledBits(users, flip, ones=0), eps, event)
-    holds(shuffle.FlippedReports(users, 0, 2, flip, view="sums"), eps[:3], event)
+    if users <= 10:
+        holds(shuffle.FlippedReports(users, 0, 2, flip, view="sums"), eps, event)
     if users <= 1000:
-        holds(shuffle.ShuffledBits(users, flip), eps[::2], event)
+        holds(shuffle.ShuffledBits(users, flip), eps[::3], event)
 
 
 @pytest.mark.parametrize("flip", FLIPS[:-1])
