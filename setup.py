@@ -1,9 +1,12 @@
 import os
+import tarfile
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.sdist import sdist
 
 TRACED = bool(os.environ.get("SHUFFLEBOUNDS_COVERAGE"))
+CHECKED = bool(os.environ.get("SHUFFLEBOUNDS_CHECKED"))
 WINDOWS = os.name == "nt"
 KERNELS = (
     "_special",
@@ -17,6 +20,37 @@ KERNELS = (
     "_tradeoff",
     "_losses",
 )
+HEADERS = ("arithmetic.h", "dd.h", "lattice.h", "tables.h")
+FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
+if CHECKED and not WINDOWS:
+    # every index into a table and every cast of a double to an integer is asserted; a trap needs no library
+    FLAGS += ["-fsanitize=bounds,float-cast-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"]
+FLAGS += os.environ.get("SHUFFLEBOUNDS_CFLAGS", "").split()
+
+
+class ReproducibleSdist(sdist):
+    """An sdist of the same bytes from the same files where SOURCE_DATE_EPOCH is set, as wheels already are."""
+
+    def make_archive(self, base_name, format, root_dir=None, base_dir=None, owner=None, group=None):
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        if epoch is None or format != "gztar":
+            return super().make_archive(base_name, format, root_dir, base_dir, owner, group)
+        import gzip
+
+        def plain(info):
+            info.mtime, info.uid, info.gid, info.uname, info.gname = int(epoch), 0, 0, "", ""
+            info.mode = 0o755 if info.isdir() or info.mode & 0o100 else 0o644
+            return info
+
+        os.makedirs(os.path.dirname(base_name) or ".", exist_ok=True)
+        path = f"{base_name}.tar.gz"
+        with (
+            open(path, "wb") as raw,
+            gzip.GzipFile("", "wb", fileobj=raw, mtime=int(epoch)) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            archive.add(base_dir, filter=plain)         # the names of a folder come sorted
+        return path
 
 
 def kernel(name):
@@ -26,13 +60,16 @@ def kernel(name):
         f"shufflebounds._core.{name}",
         [f"src/_core/{name}.pyx"],
         include_dirs=[numpy.get_include(), "src/_core"],
-        depends=["src/_core/dd.h", "src/_core/tables.h", "src/_core/lattice.h"],
-        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")] + [("CYTHON_TRACE_NOGIL", "1")] * TRACED,
-        extra_compile_args=["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"],
+        depends=[f"src/_core/{header}" for header in HEADERS],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")]
+        + [("CYTHON_TRACE_NOGIL", "1")] * TRACED
+        + [("SHUFFLEBOUNDS_CHECKED", "1")] * CHECKED,
+        extra_compile_args=FLAGS,
     )
 
 
 setup(
+    cmdclass={"sdist": ReproducibleSdist},
     ext_modules=cythonize(
         [kernel(name) for name in KERNELS],
         include_path=["src"],
@@ -40,10 +77,10 @@ setup(
             "language_level": 3,
             "freethreading_compatible": True,
             "cdivision": True,
-            "boundscheck": False,
+            "boundscheck": CHECKED,
             "wraparound": False,
             "initializedcheck": False,
             "linetrace": TRACED,
         },
-    )
+    ),
 )

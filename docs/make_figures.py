@@ -192,10 +192,10 @@ def histogram() -> plt.Figure:
     printed = users * published.balcer_cheu_histogram_error(users, eps / 2, delta / 2, beta)
     zsum, clear, flipped, central, local = [], [], [], [], []
     for d in map(int, bins):
-        zsum.append(ShuffledHistogram.calibrate(users, d, eps, delta).error_quantile(beta))
+        zsum.append(ShuffledHistogram.calibrate(users, d, eps, delta).error_quantile(beta, of="any"))
         # two bins change: half the budget each; then the union bound over the bins
         flipped.append(ShuffledBits.calibrate(users, eps / 2, delta / 2).error_quantile(beta / d))
-        clear.append(ClearReports.calibrate(d, eps, delta).error_quantile(beta / d))
+        clear.append(ClearReports.calibrate(d, eps, delta).error_quantile(beta, of="any"))
         central.append(-2 / eps * math.log(-math.expm1(math.log1p(-beta) / d)))
         # optimised unary encoding, by the normal law; a held bit is reported with chance 1/2, another with 1/(e^eps + 1)
         apart = math.tanh(eps / 2) / 2
@@ -323,8 +323,8 @@ def points_of_histograms(users: list[int], bins: int, eps: float, delta: float) 
             law = FlippedReports.calibrate(n, bins, eps, delta, view=view)
             out[view].append((law.messages_per_user(), law.error_quantile(beta, truth), law.error_quantile(beta)))
         zero = ShuffledHistogram.calibrate(n, bins, eps, delta)
-        known = zero.error_quantile(0.05, np.full(bins, truth))
-        out["zero"].append((zero.messages_per_user(), known, zero.error_quantile(0.05)))
+        known = zero.error_quantile(0.05, np.full(bins, truth), of="any")
+        out["zero"].append((zero.messages_per_user(), known, zero.error_quantile(0.05, of="any")))
         out["noise"].append((clear.messages_per_user(n), *[clear.error_quantile(beta)] * 2))
         for name, local in (("local", eps), ("clones", amplified(n, eps, delta))):
             error = quantile_of_response(n, truth, bins, local, beta)

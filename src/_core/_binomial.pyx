@@ -210,7 +210,8 @@ cdef double c_binom_tail_ratio(double j, double n, double p, double p_lo, double
     cdef double b = n - j + 1, size = n + 1, lo, leading, value, s, dev, square
     cdef double variance = j * (b / size)
     cdef dd d = distance_dd(j, b, n, 1, p, p_lo, q, q_lo)
-    if variance >= SERIES_VARIANCE:
+    # at p < TINY_P the mode is far, and j/(n p) may leave the doubles
+    if variance >= SERIES_VARIANCE and p >= TINY_P:
         dev = total_deviance(j, b, n, 1, p, p_lo, q, q_lo, d, &lo)
         square = spread(dev)
         if square < NEAR_SLOPE * variance:

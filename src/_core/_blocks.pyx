@@ -39,6 +39,9 @@ from shufflebounds._core._lattice cimport (
     c_phi_at, c_phi_make,
 )
 
+cdef extern from "arithmetic.h" nogil:
+    Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
+
 cdef extern from "lattice.h" nogil:
     void lattice_sums(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
                       int orders, double *even, double *odd)
@@ -205,7 +208,7 @@ cdef class Lattice:
         reach = ceil(3.8 * sigma) + 4
         span = c_half_period(tilt.var, reach + fabs(tilt.shift))
         # even, so that the node at pi is one of them; for tails a multiple of 2 of the length of the kernel
-        period = 2 * next_fast_len(<Py_ssize_t> (span if kind else ceil(0.5 * (span + reach))), True)
+        period = 2 * next_fast_len(whole(span if kind else ceil(0.5 * (span + reach)), 1, 1 << 53), True)
         half = sqrt(21.5 / tilt.var) if tilt.var > 21.5 else 1.0
         nodes = period // 2 + 1
         coefficients = np.zeros(nodes, dtype=np.complex128)

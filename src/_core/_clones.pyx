@@ -11,9 +11,9 @@ from it, so that delta falls to 0 with full relative accuracy. For n v <= 2 one 
     delta(eps) = (1 - e^(eps - l)) (1 - r/2)^(n-1)/(1 + e^-l).
 
 eps(delta). An estimate of log delta (Gaussian about the tilted mean, a constant off) is solved, its offset is measured by the
-kernel, where that is dear by the middle of the contour integral, and it is solved again with the offset extended as a straight line:
-two or three rounds. The last evaluations are those of the side asked for, each time a step outward by the rest, until it
-holds; a bracket keeps every step.
+kernel, where that is dear by the middle of the contour integral, and it is solved again with the offset extended as a
+straight line: two or three rounds. The last evaluations are those of the side asked for, each time a step outward by the
+rest, until it holds; a bracket keeps every step.
 
 Returned error, taken outward: that of _compound.pyx, and some ulp of every logarithm that is added to it.
 Cost      10 us a value of delta beyond 1e7 clones, up to 80 us below; 4 to 8 values an epsilon, one to three of them by the sweep

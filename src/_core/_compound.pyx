@@ -43,6 +43,9 @@ from shufflebounds._core._binomial cimport c_binom_logcdf, c_binom_logpmf, c_bin
 from shufflebounds._core._contour cimport c_log_sign_contour
 from shufflebounds._core._special cimport c_deviance, c_log_add_exp
 
+cdef extern from "arithmetic.h" nogil:
+    Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
+
 cdef extern from *:
     """
     #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
@@ -147,19 +150,22 @@ cdef double excess_block(double m, int count, Line *line, double *out, double *e
 
 
 cdef inline int block_length(double steps, double steepness) noexcept nogil:
-    """How many steps keep a quantity that moves by e^steepness a step within e^RANGE."""
-    return <int> fmin(steps, fmin(BLOCK, 1 + floor(RANGE / (steepness + 1e-300))))
+    """How many steps, 1..BLOCK, keep a quantity that moves by e^steepness a step within e^RANGE; steps >= 1."""
+    return <int> whole(fmin(steps, fmin(BLOCK, 1 + floor(RANGE / (steepness + 1e-300)))), 1, BLOCK)
 
 
 cdef double window_sum(double n, double rate, double lo, double hi, Line *line, double *error) noexcept nogil:
     """log sum_(m = lo..hi) Pr[Bin(n, rate) = m] G_m."""
     cdef double out[BLOCK]
-    cdef double total = -INFINITY, m = hi, partial, weight, odds = (1 - rate) / rate, scale, log_weight, worst = 0
-    cdef double low, steepness
+    cdef double total = -INFINITY, m = hi, partial, weight, scale, log_weight, worst = 0
+    # below 1e-300 blocks have one step, and no use for the odds
+    cdef double low, steepness, odds = (1 - rate) / fmax(rate, 1e-300)
+    # at rate = 1 any number: a compiler may take the logarithm before it looks whether it is wanted
+    cdef double log_odds = log(odds if odds > 0 else 1)
     cdef int count, i
     while m >= lo:
         low = fmax(lo, m - BLOCK)
-        steepness = fmax(fabs(log(m / (n - m + 1)) + log(odds)), fabs(log(low / (n - low + 1)) + log(odds))) if rate < 1 else RANGE
+        steepness = fmax(fabs(log(m / (n - m + 1)) + log_odds), fabs(log(low / (n - low + 1)) + log_odds)) if rate < 1 else RANGE
         count = block_length(m - lo + 1, fmax(steepness, line.rate))
         scale = excess_block(m, count, line, out, error)
         log_weight = c_binom_logpmf(m, n, rate)

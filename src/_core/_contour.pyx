@@ -45,6 +45,9 @@ cimport cython
 from libc.math cimport (INFINITY, M_PI, NAN, asin, atan, atan2, atanh, ceil, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p,
                         remainder, sin, sinh, sqrt, tanh)
 
+cdef extern from "arithmetic.h" nogil:
+    Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
+
 cdef extern from *:
     """
     #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
@@ -186,7 +189,7 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, double *
     h = 2 * M_PI / period
     reach = asin(sqrt(2 * DEPTH / p.spread))
     # reach <= 0.28, period sqrt(a) < 60: below 2**7
-    nodes = <int> fmin(500, ceil(reach / h))
+    nodes = <int> whole(ceil(reach / h), 1, 500)
     error = 4 * UNIT / (theta * theta)
     total = 0.5 / (theta * theta)
     for k in range(1, nodes + 1):

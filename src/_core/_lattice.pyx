@@ -39,6 +39,9 @@ from libc.stdlib cimport free, malloc
 from shufflebounds._core._dd cimport dd, dd_add, dd_fast_sum, dd_make, dd_mul_d, dd_neg, dd_prod, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp
 
+cdef extern from "arithmetic.h" nogil:
+    Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
+
 cdef extern from "lattice.h" nogil:
     const int LATTICE_CHUNK
     const int LATTICE_ORDERS
@@ -55,7 +58,8 @@ cdef extern from "lattice.h" nogil:
 
 cdef double EPS = 1.1102230246251565e-16          # half an ulp of 1
 cdef double BAND = 43.0                           # nodes with |phi| <= e^-43 are left out
-cdef Py_ssize_t FEW = 24                          # so many groups are treated one by one at every node
+cdef Py_ssize_t FEW = 24                          # so many groups are treated one by one at every node (72 places in Phi.near)
+cdef Py_ssize_t MOST_NODES = 1 << 53              # J is 12 sigma and the reach at most, n <= 2**53
 
 
 # ---------------------------------------------------------------------------------------------------------------- tilt
@@ -247,7 +251,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, phi.even, phi.odd)
     else:
         phi.small = LATTICE_SMALL
-        room = min(<Py_ssize_t> (9.2 * var) + 16, law.groups)
+        room = law.groups if 9.2 * var + 16 >= law.groups else whole(9.2 * var, 0, law.groups) + 16
         phi.heap = <double *> malloc(3 * room * sizeof(double))
         phi.x = phi.heap
         phi.y = phi.heap + room
@@ -404,7 +408,7 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
     cdef Phi phi
     half = sqrt(0.5 * BAND / tilt.var) if tilt.var > 0.5 * BAND else 1.0
     c_phi_make(law, tilt.theta, tilt.var, half, &phi)
-    for m in range(<Py_ssize_t> J + 1):
+    for m in range(whole(J, 0, MOST_NODES) + 1):
         if m == J:
             t, s, c, weight = M_PI, 1, 0, 1
         else:

@@ -39,6 +39,10 @@ cdef extern from *:
 
 from shufflebounds._core._special cimport c_log_add_exp, c_log_sub_exp
 
+cdef extern from "arithmetic.h" nogil:
+    Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
+    Py_ssize_t slot(Py_ssize_t i, Py_ssize_t n)
+
 
 cdef double slope(double x, double y, double right, double below) noexcept nogil:
     """log of (e^y - e^below)/(e^right - e^x) for x < right; -inf where the values do not fall."""
@@ -86,17 +90,25 @@ cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, dou
             spare += (old - held) + term if old >= term else (term - held) + old
 
 
+cdef inline void pour(double *out, Py_ssize_t at, double v) noexcept nogil:
+    out[at] = c_log_add_exp(out[at], v)
+
+
 cdef void c_merge(
-    const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, double *out
+    const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, Py_ssize_t size,
+    double *out
 ) noexcept nogil:
-    """Masses on anchor + step k, k = first...; out is -inf. Checked by the caller: loss rises, no NaN, out is long enough."""
+    """Masses on anchor + step k, k = first..first + size - 1, which encloses every loss; out is -inf and holds size.
+
+    Checked by the caller: loss rises, no NaN.
+    """
     cdef Py_ssize_t i = 0, j, t, k = first, last, lowest
     cdef double rest = 1, g, balance, mass, c, f, ref, left, below
     while i < n and log_p[i] == -INFINITY:
         i += 1
     lowest = i
     while i < n:
-        t = <Py_ssize_t> ceil((loss[i] - anchor) / step)
+        t = whole(ceil((loss[i] - anchor) / step), first - 1, first + size)
         k = t if t > k else k
         g = anchor + step * k
         if g < loss[i]:
@@ -106,7 +118,7 @@ cdef void c_merge(
         ref = log_p[i] + log(rest)
         if i == lowest and rest == 1 and k - 1 >= first and loss[i] - (g - step) < ROUNDED * step:
             # nothing lies below to balance it, and to lift it by a whole step costs more
-            out[k - 1 - first] = ref
+            out[slot(k - 1 - first, size)] = ref
             i += 1
             continue
         # nearer the point below than g, where only outcomes far apart can serve it: a share of a point below balances it
@@ -123,7 +135,7 @@ cdef void c_merge(
                 left = out[last]
                 f = c * exp(ref - left) / expm1(below - (anchor + step * (first + last)))
                 out[last] = left + log1p(-f)
-                out[k - 1 - first] = c_log_add_exp(out[k - 1 - first], c_log_add_exp(ref, left + log(f)) if f > 0 else ref)
+                pour(out, slot(k - 1 - first, size), c_log_add_exp(ref, left + log(f)) if f > 0 else ref)
                 i += 1
                 rest = 1
                 continue
@@ -149,13 +161,13 @@ cdef void c_merge(
                     balance = 0
             if balance < 0:
                 for t in range(i, n):
-                    k = <Py_ssize_t> floor((loss[t] - anchor) / step + 0.5)
+                    k = whole(floor((loss[t] - anchor) / step + 0.5), first - 1, first + size)
                     # a loss on the grid stays there, whatever the rounding of its point
                     if anchor + step * k > loss[t] + TIED * fabs(loss[t]):
                         k -= 1
                     k = k if k > first else first
                     c = log_p[t] + (log(rest) if t == i else 0)
-                    out[k - first] = c_log_add_exp(out[k - first], c)
+                    pour(out, slot(k - first, size), c)
                 return
         elif balance > 0:
             while j > i:
@@ -175,7 +187,7 @@ cdef void c_merge(
                 mass += exp(log_p[t] - ref) if t > i else 1
             if left < 1:
                 mass += exp(log_p[j] - ref) * (1 - left)
-        out[k - first] = c_log_add_exp(out[k - first], ref + log(mass))
+        pour(out, slot(k - first, size), ref + log(mass))
         i = j
         rest = left
         if rest <= 0:
@@ -229,7 +241,7 @@ def split(const double[::1] log_p not None, const double[::1] loss not None, dou
     cdef double[::1] o = out
     with nogil:
         for i in range(log_p.shape[0]):
-            k = <Py_ssize_t> floor((loss[i] - anchor) / step)
+            k = whole(floor((loss[i] - anchor) / step), first - 1, first + size)
             k = min(max(k, first), first + size - 2) if size > 1 else first
             over = loss[i] - (anchor + step * k)
             under = step - over
@@ -251,7 +263,7 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
     cdef double[::1] o = out
     with nogil:
         if log_p.shape[0]:
-            c_merge(&log_p[0], &loss[0], log_p.shape[0], anchor, step, first, &o[0])
+            c_merge(&log_p[0], &loss[0], log_p.shape[0], anchor, step, first, size + 1, &o[0])
     return out[:size]
 
 

@@ -18,23 +18,35 @@ tests/core/test_special.py repeats it):
 """
 
 cimport cython
-from libc.math cimport INFINITY, M_LN2, NAN, exp, expm1, fabs, frexp, log, log1p
+from libc.math cimport INFINITY, M_LN2, NAN, exp, expm1, fabs, floor, frexp, log, log1p
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_div, dd_fast_sum, dd_make, dd_mul, dd_mul_d, dd_prod, dd_sum
+
+cdef extern from "arithmetic.h" nogil:
+    Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
 cdef extern from "tables.h" nogil:
     const double *ATANH
     const double *LOG_C
     const double *LOG_HI
     const double *LOG_LO
+    const Py_ssize_t LOG_CELLS
     const double LOG_FIRST
     const double LOG_STEP
     const double *STIRLING
     const int STIRLING_LAST
     const double *MILLS
     const int MILLS_DEGREE
-    const double MILLS_PIECES
+    const Py_ssize_t MILLS_PIECES
     const double MILLS_SCALE
+
+cdef extern from *:
+    """
+    #define LEAST 0x1p-990
+    #define MOST 0x1p990
+    """
+    const double LEAST
+    const double MOST
 
 # ln 2 in two parts, the first with 21 trailing zero bits so that its product with an exponent is exact.
 cdef double LN2_HI = 0.693147180558298714458942413330078125
@@ -92,7 +104,7 @@ cdef double c_stirling_error(double n) noexcept nogil:
     """
     cdef double r, w
     if n <= STIRLING_LAST:
-        return STIRLING[<int> n]
+        return STIRLING[whole(n, 1, STIRLING_LAST)]
     r = 1 / n
     w = r * r
     return r * (1 / 12.0 - w * (1 / 360.0 - w * (1 / 1260.0 - w * (
@@ -106,11 +118,10 @@ cdef double c_mills_ratio(double x) noexcept nogil:
     """
     cdef double y = MILLS_SCALE / (MILLS_SCALE + x)
     cdef double z = y * MILLS_PIECES
-    cdef int piece = <int> z
+    # z = MILLS_PIECES at x = 0
+    cdef Py_ssize_t piece = whole(z, 0, MILLS_PIECES - 1) if z < MILLS_PIECES else MILLS_PIECES - 1
     cdef const double *c
     cdef double t, t2, t4
-    if piece >= MILLS_PIECES:
-        piece = <int> MILLS_PIECES - 1
     t = z - piece - 0.5
     c = MILLS + piece * (MILLS_DEGREE + 1)
     t2 = t * t
@@ -120,20 +131,24 @@ cdef double c_mills_ratio(double x) noexcept nogil:
 
 
 cdef double c_log_ratio(double x, double m, double m_lo, double *lo) noexcept nogil:
-    """log(x/(m + m_lo)) as a double-double. Checked by the caller: x > 0, m > 0, x/m within 2^+-1000.
+    """log(x/(m + m_lo)) as a double-double. Checked by the caller: x > 0, m > 0.
 
     z = x/m = 2^e z', z' in [11/16, 11/8): c ~ 1/z' from a table, r = c z' - 1 with |r| < 0.008,
     log = e ln 2 - log c + log1p(r), the series' first two terms in double-double.
+    Where x/m leaves 2^+-990, and its splitting would overflow: log x - log m, in plain double.
     """
     cdef dd z = dd_div(dd_make(x, 0), dd_make(m, m_lo)), r, total, square
     cdef int e
     cdef double f = frexp(z.hi, &e), scale, c, u
-    cdef int cell
+    cdef Py_ssize_t cell
+    if not LEAST < z.hi < MOST:
+        lo[0] = 0
+        return log(x) - log(m)
     if f < LOG_FIRST:
         f *= 2
         e -= 1
     scale = f / z.hi                                   # a power of two
-    cell = <int> ((f - LOG_FIRST) * LOG_STEP)
+    cell = whole((f - LOG_FIRST) * LOG_STEP, 0, LOG_CELLS - 1)          # 87 at most, as f < 11/8
     c = LOG_C[cell]
     r = dd_prod(f, c)
     r = dd_sum(r.hi - 1, r.lo + z.lo * scale * c)      # r.hi - 1 is exact
@@ -217,7 +232,7 @@ cdef double log_sub_exp(double a, double b) noexcept nogil:
 @cython.ufunc
 cdef double stirling_error(double n) noexcept nogil:
     """log n! minus Stirling's formula, log(sqrt(2 pi n) (n/e)^n), for integers n >= 1; NaN otherwise."""
-    return c_stirling_error(n) if n == n and n >= 1 and n < INFINITY and n % 1 == 0 else NAN
+    return c_stirling_error(n) if n == n and n >= 1 and n < INFINITY and n == floor(n) else NAN
 
 
 @cython.ufunc

@@ -8,6 +8,7 @@
 #define SHUFFLEBOUNDS_DD_H
 
 #include <math.h>
+#include "arithmetic.h"
 
 typedef struct { double hi, lo; } dd;
 

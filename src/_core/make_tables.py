@@ -209,6 +209,7 @@ def render():
         "#define SHUFFLEBOUNDS_TABLES_H",
         f"#define LOG_FIRST {LOG_FIRST}",
         f"#define LOG_STEP {LOG_STEP}.0",
+        f"#define LOG_CELLS {len(log_table())}",
         f"#define STIRLING_LAST {STIRLING_LAST}",
         f"#define MILLS_PIECES {MILLS_PIECES}",
         f"#define MILLS_DEGREE {MILLS_DEGREE}",

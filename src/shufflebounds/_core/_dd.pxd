@@ -1,4 +1,4 @@
-# Double-double arithmetic for the kernels of this package (a C header beside their sources, not part of the installed contract).
+# Double-double arithmetic for the kernels of this package (dd.h, beside their sources; neither is installed).
 
 cdef extern from "dd.h" nogil:
     ctypedef struct dd:

@@ -11,7 +11,9 @@ cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, dou
 # has checked: theta >= 0, step > 0.
 cdef void c_tilted_stick(const double *g, Py_ssize_t n, double theta, double step, double *tail, double *stick) noexcept nogil
 
-# Outcomes of rising losses merged onto anchor + step (first + 0, 1, ...); out is -inf and reaches beyond the last loss.
+# Outcomes of rising losses merged onto the points anchor + step (first..first + size - 1), which enclose every loss; out is
+# -inf at all of them.
 cdef void c_merge(
-    const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, double *out
+    const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, Py_ssize_t size,
+    double *out
 ) noexcept nogil

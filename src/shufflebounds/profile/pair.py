@@ -29,6 +29,7 @@ class DominatingPair(PrivacyProfile):
 
     theorem: ClassVar[str] = "exact hockey stick of the pair"
     neighbours: ClassVar[str] = "P against Q, in this order"
+    relation: ClassVar[str] = "either"
 
     @abstractmethod
     def reverse(self) -> DominatingPair:
@@ -71,7 +72,8 @@ class DominatingPair(PrivacyProfile):
         return (self,)
 
     def _release(self) -> Release:
-        return Release(self._log_delta, self.reverse()._log_delta, self._pure_epsilon(), self._listed(), self._lattice())
+        sticks = self._log_delta, self.reverse()._log_delta
+        return Release(*sticks, self._pure_epsilon(), self._listed(), self._lattice(), self._merged())
 
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
         r"""Return a curve beside the trade-off function :math:`T(P, Q)`, which rejects P.

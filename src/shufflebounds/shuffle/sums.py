@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle import _composed_columns, _sum_pair, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_chernoff, log_exceeded
 from shufflebounds.shuffle._calibrate import smallest
-from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
+from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RealSum"]
@@ -156,7 +157,7 @@ class RealSum(PrivacyProfile, ErrorLaw):
         return self.column._rdp(orders, upper) if self.bits == 1 else super()._rdp(orders, upper)
 
     def _pure_epsilon(self) -> float:
-        return math.nextafter(self.bits * _local_epsilon(self.flip), math.inf) if self.flip < 0.5 else 0.0
+        return log_odds(self.flip).times(self.bits).above
 
     @classmethod
     def calibrate(

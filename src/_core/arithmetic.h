@@ -1,0 +1,44 @@
+/* What the kernels ask of the machine's arithmetic, and the one road from a double to an index.
+ *
+ * Their error bounds hold for IEEE doubles, evaluated as written: no reassociation, no wider registers.
+ */
+#ifndef SHUFFLEBOUNDS_ARITHMETIC_H
+#define SHUFFLEBOUNDS_ARITHMETIC_H
+
+#include <float.h>
+#include <stddef.h>
+
+#if defined(__FAST_MATH__) || defined(_M_FP_FAST)
+#error "the kernels' error bounds do not hold under -ffast-math: build without it"
+#endif
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
+#error "the kernels need doubles that are evaluated as doubles (FLT_EVAL_METHOD 0): on 32-bit x86 build with -msse2 -mfpmath=sse"
+#endif
+
+/* SHUFFLEBOUNDS_CHECKED: a build for tests (setup.py reads the variable of this name), in which a broken promise about an
+ * index ends the process. */
+#ifdef SHUFFLEBOUNDS_CHECKED
+#include <stdio.h>
+#include <stdlib.h>
+#define PROMISE(condition) \
+    ((condition) ? (void)0 : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), abort()))
+#else
+#define PROMISE(condition) ((void)0)
+#endif
+
+/* x towards 0 as an integer in low..high. NaN and what lies outside, which callers promise not to pass, go to an end: never
+ * an undefined cast, never an index outside a table. */
+static inline ptrdiff_t whole(double x, ptrdiff_t low, ptrdiff_t high)
+{
+    PROMISE(x > (double)low - 1 && x < (double)high + 1);
+    return x >= (double)low ? (x <= (double)high ? (ptrdiff_t)x : high) : low;
+}
+
+/* An index into n places, which callers promise to be one. */
+static inline ptrdiff_t slot(ptrdiff_t i, ptrdiff_t n)
+{
+    PROMISE(0 <= i && i < n);
+    return i < 0 ? 0 : i < n ? i : n - 1;
+}
+
+#endif
