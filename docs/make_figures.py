@@ -73,7 +73,10 @@ def gaussian_delta(mu: float, eps: np.ndarray) -> np.ndarray:
 def bits() -> plt.Figure:
     """Chen and Long, Figure 1 a and b."""
     users, lam = 100, 58
-    figure, left, right = two_panels(r"The printed curve of the boolean sum is no bound, and loose where it holds" "\n" r"$n = 100$, $\lambda = 58$ (Chen and Long, Figure 1 a, b)")
+    figure, left, right = two_panels(
+        "The printed curve of the boolean sum is no bound, and loose where it holds\n"
+        r"$n = 100$, $\lambda = 58$ (Chen and Long, Figure 1 a, b)"
+    )
     eps = np.linspace(0, 2, 201)
     protocol = ShuffledBits.boolean_sum(users, lam)
     exact = np.min([protocol.pair(m).tradeoff().beta(ALPHA) for m in range(users)], axis=0)
@@ -171,7 +174,9 @@ def noise() -> plt.Figure:
 def overshoot() -> plt.Figure:
     """The flips of Zhilyaev, section 4, over the exact ones."""
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), layout="constrained", sharey=True)
-    figure.suptitle("The printed flip is two to five times too large\n(4.48) over the exact flip, all data; none where it exceeds 1/2")
+    figure.suptitle(
+        "The printed flip is two to five times too large\n(4.48) over the exact flip, all data; none where it exceeds 1/2"
+    )
     users = np.unique(np.round(np.geomspace(100, 10**9, 29)).astype(np.int64))
     for panel, delta in zip(axes, (1e-6, 1e-9)):
         looks = ((PURPLE, "--", "^"), (BLUE, "-", "o"), (ORANGE, "-.", "s"), (GREEN, ":", "D"))
@@ -410,8 +415,8 @@ def headline() -> plt.Figure:
 
 
 FIGURES: dict[str, Callable[[], plt.Figure]] = {
-    "headline": headline, "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot, "histogram": histogram, "budgets": budgets,
-    "comparison": comparison, "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff,
+    "headline": headline, "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot,
+    "histogram": histogram, "budgets": budgets, "comparison": comparison, "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff,
     "mechanisms": figures_of_rules.mechanisms,
 }
 
