@@ -51,7 +51,7 @@ class ClearReports(PrivacyProfile, ErrorLaw):
 
     References
     ----------
-    Zhilyaev, M. Shuffled bits and fake records, section 5.1; its closed form (5.10) asks for 4 to 7 times as many fake reports
+    Zhilyaev, M. Shuffled bits and fake records, section 5.1; its closed form (5.10) asks for several times as many fake reports
     and its derivation is unsound.
 
     Examples

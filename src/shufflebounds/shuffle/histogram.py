@@ -45,7 +45,7 @@ class ShuffledHistogram(PrivacyProfile, ErrorLaw):
     Neighbours: one user's bin is replaced. Exact for the protocol, whatever the data, and the same in both directions: given the
     first count, what is left is one shifted binomial at :math:`\varepsilon` less the loss of that count. The sides are 1e-11 apart,
     relatively, and up to 1e-2 where the first count has more than 2**16 likely values (:math:`n\gamma` beyond some 1e7). The
-    published (2 eps, 2 delta) of two bins is sound and loses a factor of 10 to 1000 in delta.
+    published (2 eps, 2 delta) of two bins is sound and loses orders of magnitude in delta.
 
     `truth` in :meth:`error_tail` is the number of users in the bin, or the histogram of the data: then "bin" is the bin of it with
     the largest chance, and "any" needs it. The noise of the bins is independent:

@@ -56,7 +56,7 @@ class RealSum(PrivacyProfile, ErrorLaw):
 
     **Columns**: x = 0 against x = 1 differs in all r columns, and other pairs in fewer. The upper side composes r columns whose
     data is the worst at every loss (a grid of losses, chords above); the lower side is that of the total, which is computed from
-    the columns. They are some 10 to 25 per cent apart, relatively, in delta.
+    the columns. How far apart they are grows with eps: docs/protocols/real-sum.md computes it.
 
     The printed privacy of this protocol (its Corollary 3.3) has no finite parameter; see the specification of
     :class:`ShuffledBits`, whose r = 1 this is.
