@@ -48,12 +48,15 @@ def root(
         share = min(1 - least, max(least, share))
 
 
-def outward(start: float, enough: Callable[[float], bool], step: float, end: float) -> float:
-    """Return start, or the first of start + step, start + 3 step, start + 7 step, ... that is enough; `end` if none is."""
+def outward(start: float, enough: Callable[[float], bool], step: float, end: float, growth: float = 2.0) -> float:
+    """Return start, or the first number at growing steps from it that is enough, `end` if none is before.
+
+    The first step is `step`, of the sign of end - start; each is `growth` times the one before.
+    """
     value = start
     while not enough(value):
         value += step
-        step *= 2
+        step *= growth
         if value >= end if step > 0 else value <= end:
             return end
     return value
@@ -112,7 +115,8 @@ def least_real(
     # the value at high may be anything below 0: it is known to be enough
     at_high = -max(1.0, at_low)
     value = min(high, math.exp(root(of_log, math.log(low), math.log(high), at_low, at_high, rtol=1e-13, xtol=rtol)))
-    return outward(value, enough, rtol * value, high)
+    # seldom more than a few steps, but where the sides are a search's, to its tolerance
+    return outward(value, enough, rtol * value, high, 8.0)
 
 
 Interval = tuple[int, int]

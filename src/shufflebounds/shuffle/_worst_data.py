@@ -65,6 +65,7 @@ def of_two_counts(
     some `most` evaluations.
     """
     rtol = SQUARE_RTOL if count > SMALL_SQUARE else SMALL_RTOL
+    known: dict[tuple[int, int], tuple[float, float]] = {}
 
     def measure(rectangles: Sequence[Rectangle], enough: float) -> list[tuple[float, float, float]]:
         out = []
@@ -74,7 +75,10 @@ def of_two_counts(
             bound = math.inf if single else enclose(first, low, last - first, high - low)[1]
             if not bound <= enough:
                 # the corner nearest to the worst data that the rectangle holds
-                sides = enclose(max(first, low), low, 0, 0)
+                corner = max(first, low), low
+                if corner not in known:
+                    known[corner] = enclose(*corner, 0, 0)
+                sides = known[corner]
             out.append((*sides, sides[1] if single else bound))
         return out
 

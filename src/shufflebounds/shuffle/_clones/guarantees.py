@@ -246,16 +246,21 @@ class Crowd:
     def _measured(
         self, eps: float, level: int, masses: dict[Interval, float], blocks: Sequence[Interval], enough: float
     ) -> list[tuple[float, float, float]]:
-        """Return for each block of targets the bound of the one in its middle, twice, and of all, on a level of grouping."""
-        out = []
-        for i, j in blocks:
-            bound, mass = self._bound(eps, level, i, j, masses[i, j], enough)
-            masses[i, j] = mass
-            value, middle = -math.inf, (i + j) // 2
-            if bound > enough:
-                value = bound if i == j else self._bound(eps, level, middle, middle, mass, enough)[0]
-            out.append((value, value, bound))
-        return out
+        """Return for each block of targets, on a level of grouping, the bound of all and of one, twice.
+
+        That one is the target itself where there is no other, or the one in the middle of the block of largest bound.
+        """
+        bounds = []
+        for block in blocks:
+            bound, masses[block] = self._bound(eps, level, *block, masses[block], enough)
+            bounds.append(bound)
+        values = [bound if i == j else -math.inf for bound, (i, j) in zip(bounds, blocks)]
+        place = int(np.argmax(bounds))
+        i, j = blocks[place]
+        if i < j and bounds[place] > enough:
+            middle = (i + j) // 2
+            values[place] = self._bound(eps, level, middle, middle, masses[i, j], enough)[0]
+        return list(zip(values, values, bounds))
 
 
 def _same(margin: float, best: float) -> float:
