@@ -9,7 +9,7 @@ Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0 with a
 Method   at most 2e5 outcomes     all of them are listed
          otherwise                U ~ N(0, tau^2) independent:  E(S+U)_+ - tau^2 f_{S+U}(0) <= E S_+ <= E(S+U)_+, as
                                   E(s+U)_+ - s_+ = tau g(|s|/tau), 0 <= g(z) = pdf(z) - z cdf(-z) <= pdf(z). Both by the
-                                  trapezoid on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2)/s^2 (f: no 1/s^2)
+                                  trapezoid on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2)/s^2 (f: 1)
          trapezoid                adds sum_m e^(theta L m) E(S+U-Lm)_+ >= 0, L = 2 pi/step: nothing to do above; below,
                                   Chernoff's bound of it at theta +- d goes off (c_alias), L is widened until that is 1e-11
          revivals of |phi|        the angle arccos|phi_i(t)| moves at most by sd_i dt (c_stride), so that stretches with
@@ -17,7 +17,7 @@ Method   at most 2e5 outcomes     all of them are listed
          heavy tails              values that decide the sign of S alone are taken out (c_split): E S_+ given none, and
                                   E S + E S_- given some
 Roundings   values and masses are taken to be good to 4 ulp, plus what exp(log w) loses; that, n log1p(sum w expm1), the phases
-         n arg phi and the sum of nodes are charged by a model (ulp counts times magnitudes, c_cumulant's blur), not interval arithmetic.
+         n arg phi and the sum of nodes are charged by a model (ulp counts, c_cumulant's blur), not interval arithmetic.
          It grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
 
 Measured   (tests/reference/measure_excess.py: powers of polynomials at 400 bits, lattice laws, n = 1..600, log masses to -60)
@@ -516,7 +516,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, const Users *users, double t
 
     With some, E[S_+] = E[S] + E[S_-]; the edge is the lowest that makes the last less than rtol/8 of the answer.
     """
-    cdef double edge = ldexp(top, -40), least, unused, sums, first, jumps, later, chance, short_of = 0
+    cdef double edge = ldexp(top, -40), least, unused, sums, first, later, chance, short_of = 0
     cdef Py_ssize_t i, j
     cdef Group *g
     out.log_none = out.mean = out.error = 0
@@ -526,25 +526,26 @@ cdef void c_split(Group *groups, Py_ssize_t number, const Users *users, double t
             break
         edge *= 2
     # without larger values the sum is smaller: a bound of the answer from below
+    least = -INFINITY
     if edge < 0.125 * top:
-        least = -INFINITY
         for i in range(4):
             c_part(groups, number, users, ldexp(edge, -4 * i))
             if c_contour(groups, number, 1e-2, 4e6, angles, &least, &unused) < 0 or least > -INFINITY:
                 break
-        if least == -INFINITY:
-            edge = top
     else:
         edge = top
     while edge < top:
         chance = c_part(groups, number, users, edge)
+        sums = 0
         for i in range(number):
             groups[i].below = 1
             for j in range(groups[i].atoms, users[i].atoms):
                 groups[i].below -= exp(groups[i].log_w[j])
+                sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
-            short_of = fmin(chance, 1) * c_short(groups, number, edge)
-            if short_of <= 0.125 * rtol * exp(least):
+            short_of = chance * c_short(groups, number, edge)
+            # the answer, roughly: what the others lose is at most half a jump
+            if short_of <= 0.125 * rtol * fmax(exp(least), 0.3 * sums):
                 break
         edge *= 1.4142135623730951
     if edge >= top:
@@ -577,7 +578,7 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
     cdef int power
     cdef Group *groups
     cdef double *room
-    cdef Jumps jumps
+    cdef Jumps some
     for i in range(number):
         size += 5 * users[i].atoms + 2
     groups = <Group *> malloc(number * sizeof(Group))
@@ -608,16 +609,16 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
     for i in range(3):
         if c_outcomes(groups, number) <= LISTED:
             c_listed(groups, number, &low, &high)
-            jumps.log_none = jumps.mean = jumps.error = 0
+            some.log_none = some.mean = some.error = 0
         else:
             aim = rtol if i == 0 else fmax(rtol, 1e-4 if i == 1 else 1e-2)
-            c_split(groups, number, users, top, aim, room + size - number, &jumps)
+            c_split(groups, number, users, top, aim, room + size - number, &some)
             kept = c_contour(groups, number, aim, work, room + size - number, &low, &high)
             if kept < 0:
                 break
-        if jumps.mean > 0:
-            low = c_log_add_exp(low + jumps.log_none * (1 + 16 * EPS), log(fmax(jumps.mean - jumps.error, 1e-320))) - 4 * EPS
-            high = c_log_add_exp(high + jumps.log_none * (1 - 16 * EPS), log(jumps.mean + jumps.error)) + 4 * EPS
+        if some.mean > 0:
+            low = c_log_add_exp(low + some.log_none * (1 + 16 * EPS), log(fmax(some.mean - some.error, 1e-320))) - 4 * EPS
+            high = c_log_add_exp(high + some.log_none * (1 - 16 * EPS), log(some.mean + some.error)) + 4 * EPS
         lower[0] = fmax(lower[0], low)
         upper[0] = fmin(upper[0], high + 4 * EPS * fabs(high))
         if upper[0] - lower[0] < 2e-4:

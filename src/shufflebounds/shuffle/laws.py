@@ -163,7 +163,7 @@ class ExcessLaw:
     def pure_epsilon(self) -> float:
         """The least eps from which on nothing can be gained, inf where some output has no mass under the second law."""
         gains = (self.log_mass > -np.inf) & (self.log_a > -np.inf)
-        cut = np.broadcast_to(self.log_cut, np.broadcast_shapes(self.log_cut.shape, self.log_cut_b.shape))
+        cut = np.asarray(self.log_cut)
         lost = cut > -np.inf
         losses = np.append((self.log_a - self.log_b)[gains], (cut - self.log_cut_b)[lost])
         return float(losses.max(initial=-np.inf))
@@ -191,8 +191,8 @@ class ExcessLaw:
             if log_mass.size:
                 values = _excesses(log_a, log_b, e)
                 lower[i], upper[i] = _excess.log_excess(values, log_mass, starts, count)
-            gain = _excesses(self.log_cut, self.log_cut_b, e)
-            gain = float(np.maximum(gain, 0.0).sum())
+            cut = _excesses(np.asarray(self.log_cut), np.asarray(self.log_cut_b), e)
+            gain = float(np.maximum(cut, 0.0).sum())
             lower[i] -= np.log(users) * (1 - 4 * UNIT)
             upper[i] = np.logaddexp(upper[i] - np.log(users) * (1 - 4 * UNIT), np.log(gain) if gain > 0 else -np.inf)
         return lower, upper
