@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
-from shufflebounds import _validate
+from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Release
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
+from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["GaussianMechanism"]
@@ -129,28 +130,18 @@ class GaussianMechanism(AdditiveNoise):
         >>> print(f"{GaussianMechanism.from_dp(8.0, 1e-5).sigma:.12f}")
         0.600229072199
         """
-        from scipy.optimize import brentq
-
         eps = _validate.real("eps", eps, 0, 1e6)
         delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
         sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
-        goal = math.sqrt(-math.log(delta))
-
-        def excess(log_mu: float) -> float:
-            return goal - math.sqrt(-min(0.0, cls(math.exp(-log_mu)).log_delta(eps)))
-
-        low, high = math.log(1.000001e-12), math.log(0.999999e6)
-        if excess(low) > 0:
+        least, most = 1.000001e-6, 0.999999e12
+        if not meets(cls(most), eps, delta):
             raise _validate.InfeasibleError(
                 f"delta={delta:g} cannot be met at eps={eps:g} with sensitivity/sigma >= 1e-12: "
-                f"that gives {cls(math.exp(-low)).delta(eps):.3g}"
+                f"that gives {cls(most).delta(eps):.3g}"
             )
-        log_mu = high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-15, rtol=1e-15))
-        sigma = sensitivity * math.exp(-log_mu)
-        step = math.ulp(sigma)
-        while cls(sigma, sensitivity).delta(eps) > delta:
-            sigma += step
-            step *= 2
+        sigma = least if meets(cls(least), eps, delta) else least_parameter(cls, least, most, eps, delta)
+        sigma *= sensitivity
+        sigma = _search.outward(sigma, lambda sigma: meets(cls(sigma, sensitivity), eps, delta), math.ulp(sigma), math.inf)
         return cls(sigma, sensitivity)
 
     @classmethod

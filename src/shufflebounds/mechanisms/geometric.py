@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,6 +14,7 @@ from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Listed
 from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, mirrored_renyi, product
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
 
@@ -117,15 +117,10 @@ class GeometricMechanism(AdditiveNoise):
         """
         delta = _validate.real("delta", delta, 0, 1, open_low=True)
 
-        def enough(bound: int) -> bool:
-            return cls(eps, sensitivity, bound).delta(eps) <= delta
-
-        high = 1
-        while not enough(high):
-            if high == _MAX_BOUND:
-                raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
-            high = min(2 * high, _MAX_BOUND)
-        return cls(eps, sensitivity, bisect_left(range(high), True, lo=1, key=enough))
+        bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=1, high=_MAX_BOUND)
+        if bound is None:
+            raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
+        return cls(eps, sensitivity, bound)
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         # far beyond the noise's own budget only what one law alone can reach is left

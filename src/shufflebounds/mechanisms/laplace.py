@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
+from shufflebounds import _search, _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Listed
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
+from shufflebounds.profile.calibration import meets
 from shufflebounds.shuffle.clones import StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 
@@ -119,16 +120,13 @@ class LaplaceMechanism(AdditiveNoise):
         if eps == delta == 0:
             raise ValueError("eps=0 must be > 0 where delta=0: no scale gives perfect privacy")
         scale = sensitivity / (eps - 2 * math.log1p(-delta))
-        step = math.ulp(scale)
-        while not cls(scale, sensitivity)._meets(eps, delta):
-            scale += step
-            step *= 2
+        scale = _search.outward(scale, lambda scale: cls(scale, sensitivity)._meets(eps, delta), math.ulp(scale), math.inf)
         return cls(scale, sensitivity)
 
     def _meets(self, eps: float, delta: float) -> bool:
         if delta == 0:
-            return Fraction(self.sensitivity) <= Fraction(eps) * Fraction(self.scale)
-        return self.delta(eps) <= delta
+            return Fraction(self.sensitivity) <= Fraction(eps) * Fraction(self.scale) and self.epsilon(0.0) <= eps
+        return meets(self, eps, delta)
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         head, rest = self._budget()

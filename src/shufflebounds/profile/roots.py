@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable
 
+from shufflebounds._search import outward, root
+
 _ROOT_RTOL = 1e-13
 
 
 def solve(log_delta: Callable[[float], float], target: float, pure: float, *, upper: bool, cap: float = 1e6) -> float:
     """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing, inf where that is above cap."""
-    # scipy.optimize takes half a second to import: only who asks for eps pays
-    from scipy.optimize import brentq
-
     goal = math.sqrt(-target)
 
     def excess(eps: float) -> float:
@@ -33,13 +32,7 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
         if high > cap:
             return math.inf
         at_high = excess(high)
-    eps = float(brentq(excess, low, high, xtol=1e-300, rtol=_ROOT_RTOL)) if at_high > 0 else high
-    step = _ROOT_RTOL * eps
-    while (log_delta(eps) > target) if upper else (log_delta(eps) < target):
-        eps = eps + step if upper else max(0.0, eps - step)
-        step *= 2
-        if upper and eps >= pure:
-            return pure
-        if not upper and eps == 0:
-            break
-    return eps
+    eps = root(excess, low, high, at_low, at_high, rtol=_ROOT_RTOL) if at_high > 0 else high
+    if upper:
+        return outward(eps, lambda eps: log_delta(eps) <= target, _ROOT_RTOL * eps, pure)
+    return outward(eps, lambda eps: log_delta(eps) >= target, -_ROOT_RTOL * eps, 0.0)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from shufflebounds import _validate
+from shufflebounds import _search, _validate
 from shufflebounds._core._special import log1mexp
 from shufflebounds.composition.budgets import BudgetSum
 
@@ -133,13 +133,7 @@ def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
         return run <= MAX_RUN and _log_delta([run, run / 8] if numeric else [run], cutoff, eps) <= math.log(delta) * (1 + 1e-15)
 
     low = eps / (cutoff * (9 / 8 if numeric else 1.0)) * (1 - 1e-15)
-    high = 2 * low
-    while high < 600 and private(high):
-        low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if private(middle) else (low, middle)
-    return low
+    return _search.bracket(lambda run: not private(run), low, 2 * low, rtol=1e-15)[0]
 
 
 def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Literal["exact", "union"] = "exact") -> float:
@@ -207,25 +201,15 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     union = _union(scales, k, c, beta)
     if method == "union":
         return union
-    from scipy.optimize import brentq
-
     goal = math.log(beta)
 
     def excess(alpha: float) -> float:
         return math.log(max(_failure(scales, k, c, alpha), 5e-324)) + 1e-12 - goal
 
-    low = union / 2
-    while excess(low) < 0:
-        low /= 2
     high = union
     while excess(high) > 0:
         high *= 2
-    alpha = float(brentq(excess, low, high, rtol=1e-14))
-    step = 1e-14 * alpha
-    while excess(alpha) > 0:
-        alpha += step
-        step *= 2
-    return alpha
+    return _search.least_real(excess, union / 2, high, enough=lambda alpha: excess(alpha) <= 0, rtol=1e-14)
 
 
 def _union(scales: SVTScales, k: int, c: int, beta: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -15,6 +14,7 @@ from shufflebounds import _validate
 from shufflebounds._core import _clones
 from shufflebounds._types import UNIT, Bound, FloatArray
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
 from shufflebounds.shuffle.noise import BinomialNoise
 
@@ -136,25 +136,16 @@ class ClearReports(PrivacyProfile, ErrorLaw):
         if bins == 1 or delta == 1:
             return cls(0, bins)
 
-        def enough(fakes: int) -> bool:
-            return cls(fakes, bins).delta(eps) <= delta
-
         # near the number that would be certain to hit the two bins often enough
         hits = BinomialNoise.calibrate(eps, delta).trials
-        low, high = 0, min(_validate.MAX_COUNT, max(1, hits * bins // 2))
-        while not enough(high):
-            if high == _validate.MAX_COUNT:
-                most = cls(high, bins)
-                raise _validate.InfeasibleError(
-                    f"delta={delta:g} cannot be met at eps={eps:g} with bins={bins}: 2**53 fakes give delta={most.delta(eps):.3g}, "
-                    f"or eps={most.epsilon(delta):.3g}"
-                )
-            low, high = high, min(_validate.MAX_COUNT, high + high // 8 + 1)
-        step = max(1, high // 16)
-        while low < high - step and enough(high - step):
-            high -= step
-            step *= 2
-        return cls(bisect_left(range(high), True, lo=max(low, high - step), key=enough), bins)
+        fakes = least_count(lambda fakes: cls(fakes, bins), eps, delta, guess=hits * bins // 2)
+        if fakes is None:
+            most = cls(_validate.MAX_COUNT, bins)
+            raise _validate.InfeasibleError(
+                f"delta={delta:g} cannot be met at eps={eps:g} with bins={bins}: 2**53 fakes give delta={most.delta(eps):.3g}, "
+                f"or eps={most.epsilon(delta):.3g}"
+            )
+        return cls(fakes, bins)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         """Return what the analyst sees: the users' bins and the fake ones in random order.
