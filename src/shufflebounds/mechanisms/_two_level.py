@@ -79,7 +79,8 @@ class TwoLevel(LocalRandomizer):
         return self.local_eps
 
     def _lattice(self) -> tuple[float, float]:
-        return 0.0, self.local_eps
+        # without outcomes in neither set or both, the two ends only
+        return self.local_eps, self.local_eps if self._log_masses()[1] > -math.inf else 2 * self.local_eps
 
     def _listed(self) -> Listed:
         log_p = np.array(self._log_masses())
