@@ -57,6 +57,7 @@ def test_json_of_each_command(capsys):
     assert answer["delta"]["upper"] <= 1e-8
 
 
+@pytest.mark.slow
 def test_shuffled_bits(capsys):
     code, out, _ = run(capsys, "delta", "shuffled-bits", "--users", "1e6", "--flip", "5e-5", "--eps", "1", "--ones", "0", "--json")
     assert code == 0
@@ -112,6 +113,7 @@ def test_infeasible_target_is_code_1(capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"),
     [

@@ -73,6 +73,7 @@ def test_edges():
         ClearReports.calibrate(2**53, 0.1, 1e-9)
 
 
+@pytest.mark.slow
 @given(fakes=st.integers(0, 2**53), bins=st.integers(1, 10**6), eps=st.floats(0, 10), more=st.integers(1, 100))
 @settings(max_examples=60, deadline=None)
 def test_laws(fakes, bins, eps, more):
