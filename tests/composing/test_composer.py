@@ -86,7 +86,7 @@ SMALL = math.log(1e-12)
 @settings(max_examples=40)
 @given(st.lists(laws(), min_size=1, max_size=3), st.integers(1, 2), st.sampled_from(EPS))
 def test_products_of_small_pairs(pairs, times, eps):
-    exact = log_stick(*product(*(pairs * times)), eps)
+    exact = float(log_stick(*product(*(pairs * times)), eps))
     parts = [listed(pq).self_compose(times) for pq in pairs]
     both = parts[0].compose(*parts[1:])
     lower, upper = both.log_delta(eps, bound="lower"), both.log_delta(eps)
@@ -179,7 +179,7 @@ def test_small_binomial_noise_by_enumeration(prob, pair):
         many = one.pairs()[pair].self_compose(times)
         both = one.self_compose(times)
         for eps in EPS:
-            exact = log_stick(*product(*[(p, q)] * times), eps)
+            exact = float(log_stick(*product(*[(p, q)] * times), eps))
             assert many.log_delta(eps, bound="lower") <= exact <= many.log_delta(eps) + 1e-13
             assert exact <= both.log_delta(eps) + 1e-13
             assert many.log_delta(eps) - exact < 1e-3
