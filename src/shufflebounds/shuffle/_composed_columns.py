@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import FloatArray
+from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.shuffle.bits import ShuffledBits
 
 MOST_ATOMS = 6000
@@ -58,17 +58,25 @@ def _chords(losses: FloatArray, high: FloatArray) -> tuple[FloatArray, float]:
     Below E = 1 the curve is 1 - E + E h(1/E); 1 - E has no kink, so only the rest is differenced.
     """
     upward, value = np.exp(losses), high
-    after = _slopes(upward, _hull(upward, value))
+    after, after_error = _slopes(upward, _hull(upward, value))
     downward = np.append(0.0, np.exp(-losses[::-1]))
     rest = np.append(0.0, np.exp(-losses[::-1]) * high[::-1])
-    before = _slopes(downward, _hull(downward, rest))
+    before, before_error = _slopes(downward, _hull(downward, rest))
     kinks = np.concatenate([np.diff(before), [after[0] - before[-1] + 1], np.diff(np.append(after, 0.0))])
+    # kinks are differences of slopes, and these of values: short steps leave few digits
+    error = np.concatenate([before_error, np.append(after_error, 0.0)])
+    kinks += error[:-1] + error[1:]
+    kinks[before.size - 1] += 4 * UNIT
     grid = np.concatenate([downward[1:], upward[1:]])
     return np.maximum(kinks, 0.0) * grid * (1 + 1e-12), float(value[-1])
 
 
-def _slopes(x: FloatArray, y: FloatArray) -> FloatArray:
-    return np.diff(y) / np.diff(x)
+def _slopes(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the slopes, and how far rounding may have moved each."""
+    width = np.diff(x)
+    slope = np.diff(y) / width
+    error = 4 * UNIT * ((y[:-1] + y[1:]) + (x[:-1] + x[1:]) * np.abs(slope)) / width
+    return slope, error
 
 
 def _hull(x: FloatArray, y: FloatArray) -> FloatArray:
