@@ -108,6 +108,7 @@ def test_records_that_hardly_tell(bins):
 @pytest.mark.parametrize("lam", [2 * (1 - 1e-13), 2 - 2.0**-51, 1.9, 1e-300])
 def test_columns_that_hardly_tell(lam):
     # two users and two columns, by all outcomes
+    mp.mp.dps = 1500
     protocol = shuffle.RealSum(2, lam, 2, view="columns")
     q = mp.mpf(protocol.flip)
     column = {m: [(1 - a) * (1 - b), a * (1 - b) + b * (1 - a), a * b]

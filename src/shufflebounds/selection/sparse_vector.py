@@ -190,11 +190,11 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     """
     if not isinstance(scales, SVTScales):
         raise ValueError(f"scales={scales!r} must be SVTScales, as svt_scales returns")
-    for name, value in zip(("threshold", "query"), scales[:2], strict=True):
-        _validate.real(f"scales.{name}", value, 0, 1e300, open_low=True)
-    if scales.answer is not None:
-        _validate.real("scales.answer", scales.answer, 0, 1e300, open_low=True)
+    given = {name: getattr(scales, name) for name in ("threshold", "query", "answer")}
+    checked = {name: None if name == "answer" and value is None else
+               _validate.real(f"scales.{name}", value, 1e-300, 1e300) for name, value in given.items()}
     c = _validate.integer("scales.cutoff", scales.cutoff, 1)
+    scales = scales._replace(**checked, cutoff=c)
     k = _validate.integer("n_queries", n_queries, 1)
     beta = _validate.real("beta", beta, 1e-300, 1, open_high=True)
     _validate.choice("method", method, ("exact", "union"))

@@ -7,7 +7,11 @@ import math
 import numpy as np
 
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle.bits import ShuffledBits
+
+LEAST_LOCAL = 1e-9
+"""On a grid of smaller losses e^loss has no digits left."""
 
 MOST_ATOMS = 6000
 """Largest number of losses in the composed law, about."""
@@ -22,7 +26,10 @@ def log_composed(column: ShuffledBits, times: int, eps: float, log_scale: float)
     """
     local = column._pure_epsilon()
     basic = math.log(times) + column.log_delta(eps / times)
-    if log_scale < -600 or local == math.inf:
+    if 0 < (gap := log_odds(column.flip).times(times).less(eps)) < 1:
+        # what any mechanism of that budget leaks
+        basic = min(basic, math.log(-math.expm1(-gap)) + 4 * UNIT * (1 - math.log(gap)))
+    if log_scale < -600 or local == math.inf or local < LEAST_LOCAL:
         return basic
     # beyond the grid a column loses less than a ten-thousandth of the whole
     reach, goal = 0.5 * local, log_scale - math.log(times) - 9
