@@ -163,15 +163,19 @@ def _endless():
     return nested
 
 
-@pytest.mark.parametrize("value", [np.zeros((1, 2)).view(np.matrix), _endless(), [1, 2], True, -1, 0.5, np.random.RandomState(1), _Hostile()],
-                         ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", [np.zeros((1, 2)).view(np.matrix), _endless(), [1, 2], True, -1, 0.5, np.random.RandomState(1), _Hostile()],
+    ids=lambda value: type(value).__name__,
+)
 def test_generator_takes_nothing_else(value):
     with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed"):
         _validate.generator(value)
 
 
-@pytest.mark.parametrize("value", [10**5000, 10**400, "0.5", True, 1j, None, _endless(), _Hostile(), np.ma.masked_array([0.5], [True])],
-                         ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", [10**5000, 10**400, "0.5", True, 1j, None, _endless(), _Hostile(), np.ma.masked_array([0.5], [True])],
+    ids=lambda value: type(value).__name__,
+)
 def test_every_message_names_argument_and_range(value):
     for check in (lambda: _validate.real("x", value, 0, 1), lambda: _validate.integer("x", value, 0, 9),
                   lambda: _validate.log_pmfs(value, value)):

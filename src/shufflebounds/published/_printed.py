@@ -100,7 +100,7 @@ class PrintedBound(Generic[Parameters]):
             value = math.nan
         if math.isnan(value):
             shown = ", ".join(f"{name}={value!r}" for name, value in checked.items())
-            raise ValueError(f"{shown} must leave the terms of {self.__name__} within the range of a double: some vanish or overflow")
+            raise ValueError(f"{shown} must leave the terms of {self.__name__} within the range of a double")
         return value
 
     def __reduce__(self) -> str:
