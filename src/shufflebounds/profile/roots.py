@@ -9,7 +9,7 @@ _ROOT_RTOL = 1e-13
 
 
 def solve(log_delta: Callable[[float], float], target: float, pure: float, *, upper: bool, cap: float = 1e6) -> float:
-    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing, inf where that is above cap."""
+    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing; no looking further than cap."""
     goal = math.sqrt(-target)
 
     def excess(eps: float) -> float:
@@ -30,7 +30,8 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
         low, at_low = high, at_high
         high = min(pure, high + min(max(step, 0.01 * high), 3 * high))
         if high > cap:
-            return math.inf
+            # below, the last eps that was tried; from above the pure budget serves, finite or not
+            return pure if upper or pure == math.inf else low
         at_high = excess(high)
     eps = root(excess, low, high, at_low, at_high, rtol=_ROOT_RTOL) if at_high > 0 else high
     if upper:

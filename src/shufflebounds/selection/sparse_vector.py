@@ -190,11 +190,10 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     """
     if not isinstance(scales, SVTScales):
         raise ValueError(f"scales={scales!r} must be SVTScales, as svt_scales returns")
-    for name, value in zip(("threshold", "query"), scales[:2], strict=True):
-        _validate.real(f"scales.{name}", value, 0, 1e300, open_low=True)
-    if scales.answer is not None:
-        _validate.real("scales.answer", scales.answer, 0, 1e300, open_low=True)
+    wide, narrow = (_validate.real(f"scales.{name}", getattr(scales, name), 1e-300, 1e300) for name in ("threshold", "query"))
+    answer = None if scales.answer is None else _validate.real("scales.answer", scales.answer, 1e-300, 1e300)
     c = _validate.integer("scales.cutoff", scales.cutoff, 1)
+    scales = SVTScales(wide, narrow, answer, c)
     k = _validate.integer("n_queries", n_queries, 1)
     beta = _validate.real("beta", beta, 1e-300, 1, open_high=True)
     _validate.choice("method", method, ("exact", "union"))

@@ -97,11 +97,14 @@ class Bins:
         _, _, order, p_below, q_below = self._law(*second)
         more = math.exp(self.eps)
         # the second sum is tested at the ratio that the first leaves
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            last = np.searchsorted(order, -more * q / p)
-        here, there = p * p_below[last], more * q * q_below[last]
         error = 1e-12 + 4 * UNIT * (order.size - self.log_tail)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            ratio = more * q / p
+            # any threshold bounds from below; above, outcomes count whose ratio may be larger than it seems
+            last, most = np.searchsorted(order, -ratio), np.searchsorted(order, -ratio * (1 - 4 * error))
+        here, there = p * p_below[last], more * q * q_below[last]
         low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())
+        here, there = p * p_below[most], more * q * q_below[most]
         high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
         outside = 8 * math.exp(self.log_tail)
         low -= outside * more

@@ -141,9 +141,10 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             return 0.0, 0.0
         if eps > 700:
             # e^eps must stay a double
-            return -math.inf, self._enclosed(700.0)[1]
+            return -math.inf, min(self._enclosed(700.0)[1], _record_pair.local(self.flip, eps))
         uniform = self.fake == "uniform" and self.fakes > 0
         low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform)
+        high = min(high, _record_pair.local(self.flip, eps))
         if uniform:
             high = min(high, float(self.clear._log_delta(np.array([eps]))[1][0]))
         return low, max(low, min(high, 0.0))
@@ -155,7 +156,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         others = self.users - 1 + (0 if uniform else self.fakes)
         return (
             _record_pair.projected(others, *fakes, self.flip, eps),
-            min(_record_pair.local(self.flip, eps), _record_pair.blanket(others, *fakes, self.flip, eps)),
+            _record_pair.blanket(others, *fakes, self.flip, eps),
         )
 
     def _sums(self, eps: float, uniform: bool) -> tuple[float, float]:
