@@ -13,6 +13,7 @@ mpmath.mp.dps = 60
 
 UNIFORM_ORDERS = (9, 15)
 ATANH_TERMS = 12
+LGAMMA_TERMS = 28
 MILLS_PIECES, MILLS_DEGREE, MILLS_SCALE = 32, 8, 4
 LOG_FIRST, LOG_STEP = 0.6875, 128
 STIRLING_LAST = 15
@@ -192,6 +193,12 @@ def uniform_table():
     return rows
 
 
+def lgamma_table():
+    """Taylor coefficients of log Gamma(2 + a) after a^0: 1 - Euler's constant, then (-1)^k (zeta(k) - 1)/k."""
+    coefficients = [1 - mpmath.euler] + [(-1) ** k * (mpmath.zeta(k) - 1) / k for k in range(2, LGAMMA_TERMS + 1)]
+    return [float(c) for c in coefficients]
+
+
 def render():
     """Return the header's text."""
     number = "{:.17g}".format
@@ -203,6 +210,7 @@ def render():
         f" * MILLS                  M(x)/y on {MILLS_PIECES} cells of y = {MILLS_SCALE}/({MILLS_SCALE}+x), degree {MILLS_DEGREE},"
         " within 1e-16 relative, coefficients rounded.",
         " * ATANH                  (atanh(v)/v - 1)/v^2 as a polynomial in v^2 <= 1/9, within 2e-17 relative before rounding.",
+        " * LGAMMA                 log Gamma(2 + a) = sum_k LGAMMA[k-1] a^k; what is left out at a = 1/2 is below 1e-18.",
         " * uniform_9, _15        e_m(gamma), gamma = q - p, of the uniform expansion; exact rationals, rounded once.",
         " */",
         "#ifndef SHUFFLEBOUNDS_TABLES_H",
@@ -215,6 +223,7 @@ def render():
         f"#define MILLS_DEGREE {MILLS_DEGREE}",
         f"#define MILLS_SCALE {MILLS_SCALE}.0",
         f"#define ATANH_TERMS {ATANH_TERMS}",
+        f"#define LGAMMA_TERMS {LGAMMA_TERMS}",
     ]
 
     def array(name, values):
@@ -229,6 +238,7 @@ def render():
     array("STIRLING", stirling_table())
     array("MILLS", [c for row in mills_table() for c in row])
     array("ATANH", atanh_table())
+    array("LGAMMA", lgamma_table())
     out.extend(uniform_functions())
     out.append("#endif")
     return "\n".join(out) + "\n"

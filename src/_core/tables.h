@@ -4,6 +4,7 @@
  * STIRLING               log n! - log(sqrt(2 pi n)(n/e)^n), rounded to nearest; entry 0 is unused.
  * MILLS                  M(x)/y on 32 cells of y = 4/(4+x), degree 8, within 1e-16 relative, coefficients rounded.
  * ATANH                  (atanh(v)/v - 1)/v^2 as a polynomial in v^2 <= 1/9, within 2e-17 relative before rounding.
+ * LGAMMA                 log Gamma(2 + a) = sum_k LGAMMA[k-1] a^k; what is left out at a = 1/2 is below 1e-18.
  * uniform_9, _15        e_m(gamma), gamma = q - p, of the uniform expansion; exact rationals, rounded once.
  */
 #ifndef SHUFFLEBOUNDS_TABLES_H
@@ -16,6 +17,7 @@
 #define MILLS_DEGREE 8
 #define MILLS_SCALE 4.0
 #define ATANH_TERMS 12
+#define LGAMMA_TERMS 28
 static const double LOG_C[96] = {
     1.447265625, 1.4296875, 1.4140625, 1.3984375,
     1.3828125, 1.369140625, 1.35546875, 1.33984375,
@@ -178,6 +180,15 @@ static const double ATANH[12] = {
     0.33333333333333331, 0.20000000000000007, 0.14285714285710971, 0.11111111111665993,
     0.090909090430028275, 0.076923101269020813, 0.066665884745690893, 0.058839988836205177,
     0.052401996171826372, 0.049710124482773677, 0.031670554258851229, 0.07615631309714492,
+};
+static const double LGAMMA[28] = {
+    0.42278433509846713, 0.3224670334241132, -0.067352301053198102, 0.020580808427784546,
+    -0.0073855510286739857, 0.0028905103307415234, -0.001192753911703261, 0.00050966952474304245,
+    -0.00022315475845357939, 9.9457512781808531e-05, -4.4926236738133142e-05, 2.0507212775670691e-05,
+    -9.4394882752683967e-06, 4.3748667899074882e-06, -2.0392157538013662e-06, 9.5514121304074194e-07,
+    -4.4924691987645662e-07, 2.1207184805554665e-07, -1.0043224823968099e-07, 4.7698101693639804e-08,
+    -2.2711094608943164e-08, 1.0838659214896955e-08, -5.1834750419700466e-09, 2.4836745438024785e-09,
+    -1.1921401405860912e-09, 5.7313672416788623e-10, -2.7595228851242334e-10, 1.3304764374244489e-10,
 };
 static inline double uniform_9(double gamma, double h, double s, double *leading) {
     const double g = gamma * gamma, square = s * s, h2 = h * h;
