@@ -21,6 +21,7 @@ KERNELS = (
     "_losses",
     "_excess",
     "_gamma",
+    "_beta",
 )
 HEADERS = ("arithmetic.h", "dd.h", "excess.h", "lattice.h", "tables.h")
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
