@@ -22,6 +22,7 @@ KERNELS = (
     "_excess",
     "_gamma",
     "_beta",
+    "_hypergeom",
 )
 HEADERS = ("arithmetic.h", "dd.h", "excess.h", "lattice.h", "tables.h")
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]

@@ -16,17 +16,19 @@ Definitions, for real a, b > 0, y = 1 - x carried as a double-double, d = a y - 
         Q       where P > 1/2: -expm1(u) - e^u sum_(n > 0), the same terms, for b x < 3/2; else the continued fraction of Q
 
 Measured error of log p in units of 1e-13 min(1, |log p|) + 4 ulp(log p) (of the smaller tail, carried to the larger), against
-python-flint (arb, to 1e-20; tests/reference/measure_gamma.py, tests/core/test_beta.py):
+python-flint (arb, to 1e-20; tests/reference/measure_gamma.py, tests/core/test_gamma.py):
 
-@TABLE@
-Cost      @COST@
+    domain                                               trials    peak    rms
+    a, b 1e-10..200, any x, both functions               500       0.26    0.04
+    integers to 2**53, 40 sigma, against _binomial       ~450      0.20    0.02
+Cost      0.23 us near x = a/(a+b), 0.27 us far from it, 0.2 us the pmf (SciPy's betainc: 0.48)
 Source    Loader 2000 for the deviances; DLMF 8.17; Didonato, Morris 1992 for the case distinction by size.
 """
 
 cimport cython
-from libc.math cimport INFINITY, M_PI, NAN, ceil, exp, expm1, fabs, floor, lgamma, log, log1p, sqrt
+from libc.math cimport INFINITY, M_PI, NAN, exp, expm1, fabs, floor, log, log1p, sqrt
 
-from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_mul, dd_mul_d, dd_neg, dd_prod, dd_sum
+from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_mul, dd_mul_d, dd_neg, dd_sum
 from shufflebounds._core._gamma cimport c_lgamma1p, c_stirling_real
 from shufflebounds._core._special cimport (
     c_deviance, c_deviance_dd, c_log1mexp, c_log1pmx, c_log_add_exp, c_mills_ratio, c_stirling_error)
@@ -124,7 +126,13 @@ cdef inline dd balance(double a, double b, dd x, dd y) noexcept nogil:
 
 
 cdef void both_large(double a, double b, dd x, dd y, double *lower, double *upper) noexcept nogil:
-    cdef dd d = balance(a, b, x, y)
+    cdef dd d
+    if x.hi < TINY:
+        d = balance(a, b, dd_make(TINY, 0), dd_make(1, -TINY))
+        lower[0] = log_side(a, b, dd_make(TINY, 0), dd_make(1, -TINY), d) + a * log(x.hi / TINY)
+        upper[0] = c_log1mexp(lower[0])
+        return
+    d = balance(a, b, x, y)
     if d.hi >= 0:
         lower[0] = log_side(a, b, x, y, d)
         upper[0] = c_log1mexp(lower[0])
@@ -175,12 +183,7 @@ cdef void c_log_beta_tails(double a, double b, double x, double x_lo, double y, 
                            double *upper) noexcept nogil:
     cdef dd first = dd_make(x, x_lo), second = dd_make(y, y_lo)
     if a >= 1 and b >= 1:
-        if x < TINY:
-            both_large(a, b, dd_make(TINY, 0), dd_make(1, -TINY), lower, upper)
-            lower[0] += a * log(x / TINY)
-            upper[0] = c_log1mexp(lower[0])
-        else:
-            both_large(a, b, first, second, lower, upper)
+        both_large(a, b, first, second, lower, upper)
     elif x <= y:
         one_small(a, b, first, second, lower, upper)
     else:
@@ -266,7 +269,7 @@ cdef double log_betainc(double a, double b, double x) noexcept nogil:
     --------
     >>> from shufflebounds.tails import log_betainc
     >>> print(f"{log_betainc(50.0, 2000.5, 1e-3):.8f}")
-    @EX@
+    -115.16104885
     """
     if not (a == a and b == b and x == x and 0 < a <= MOST and 0 < b <= MOST and 0 <= x <= 1):
         return NAN
@@ -299,13 +302,14 @@ cdef double log_betaincc(double a, double b, double x) noexcept nogil:
 
     Notes
     -----
-    Relative error about 1e-13, or some ulp of the logarithm: the header of ``_core/_beta.pyx`` has the table. 1 - x is never rounded.
+    Relative error about 1e-13, or some ulp of the logarithm: the header of ``_core/_beta.pyx`` has the table.
+    1 - x is never rounded.
 
     Examples
     --------
     >>> from shufflebounds.tails import log_betaincc
     >>> print(f"{log_betaincc(0.5, 2000.5, 0.75):.8f}")
-    @EX@
+    -2777.51111528
     """
     if not (a == a and b == b and x == x and 0 < a <= MOST and 0 < b <= MOST and 0 <= x <= 1):
         return NAN
@@ -346,7 +350,7 @@ cdef double nbinom_logpmf(double k, double r, double p) noexcept nogil:
     --------
     >>> from shufflebounds.tails import nbinom_logpmf
     >>> print(f"{nbinom_logpmf(10**6, 2.5, 1e-3):.8f}")
-    @EX@
+    -997.33113694
     """
     if not (k == k and r == r and p == p and k <= 9007199254740992.0 and 0 < r <= MOST and 0 <= p <= 1):
         return NAN
@@ -387,7 +391,7 @@ cdef double nbinom_logcdf(double k, double r, double p) noexcept nogil:
     --------
     >>> from shufflebounds.tails import nbinom_logcdf
     >>> print(f"{nbinom_logcdf(10, 1000, 0.5):.8f}")
-    @EX@
+    -646.04067365
     """
     if not (k == k and r == r and p == p and k <= 9007199254740992.0 and 0 < r <= MOST and 0 <= p <= 1):
         return NAN
@@ -428,7 +432,7 @@ cdef double nbinom_logsf(double k, double r, double p) noexcept nogil:
     --------
     >>> from shufflebounds.tails import nbinom_logsf
     >>> print(f"{nbinom_logsf(10**6, 2.5, 1e-3):.8f}")
-    @EX@
+    -990.42288254
     """
     if not (k == k and r == r and p == p and k <= 9007199254740992.0 and 0 < r <= MOST and 0 <= p <= 1):
         return NAN

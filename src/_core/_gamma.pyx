@@ -19,8 +19,10 @@ Only one of P and Q is computed, the other is log(1 - e^that):
 Measured error of log p in units of 1e-13 min(1, |log p|) + 4 ulp(log p), against python-flint (arb, to 1e-40;
 tests/reference/measure_gamma.py, tests/core/test_gamma.py):
 
-@TABLE@
-Cost      @COST@
+    domain                                               trials    peak    rms
+    a 1e-10..300, x 1e-5..600, both functions            500       0.29    0.04
+    a 84..1e15, x to 40 sigma, against _beta at b 2**330 ~450      0.20    0.02
+Cost      0.14 us near x = a, 0.24 us far from it, 21 ns the pmf (SciPy's gammaincc: 0.24 and 0.08)
 Source    Loader 2000 for the deviance; Temme 1979 for the idea of the uniform expansion; DLMF 8.7, 8.9, 8.11.
 """
 
@@ -40,7 +42,7 @@ cdef extern from *:
     #define LOG_SQRT_2PI 0.91893853320467274178
     #define NEAR_SLOPE 0.0745                       /* as in _binomial.pyx: max(s, 2.5) < 0.27 sqrt(a) */
     #define MOST 1e270                              /* squares and double-doubles stay in range */
-    #define STEEP 0x1p900                           /* a/x beyond which it is not formed */
+    #define STEEP 0x1p-900                          /* x/a below which a/x is not formed */
     """
     const double LOG_SQRT_2PI
     const double NEAR_SLOPE
@@ -71,7 +73,7 @@ cdef inline double gamma_deviance(double a, double x, double *lo) noexcept nogil
     cdef dd d = dd_sum(a, -x)
     cdef double dev
     lo[0] = 0
-    if a > STEEP * x:
+    if x < STEEP * a:
         return a * (log(a) - log(x)) - d.hi
     dev = c_deviance(a, x, d.hi)
     return dev if dev <= 32 else c_deviance_dd(a, x, 0, d.hi, d.lo, lo)
@@ -220,7 +222,7 @@ cdef double log_gammainc(double a, double x) noexcept nogil:
     --------
     >>> from shufflebounds.tails import log_gammainc
     >>> print(f"{log_gammainc(1000.0, 10.0):.9f}")
-    @LGI@
+    -3619.533045351
     """
     if not (a == a and x == x and 0 <= a <= MOST and 0 <= x <= MOST):
         return NAN
@@ -259,7 +261,7 @@ cdef double log_gammaincc(double a, double x) noexcept nogil:
     --------
     >>> from shufflebounds.tails import log_gammaincc
     >>> print(f"{log_gammaincc(0.5, 1000.0):.9f}")
-    @LGC@
+    -1004.026741959
     """
     if not (a == a and x == x and 0 <= a <= MOST and 0 <= x <= MOST):
         return NAN
@@ -294,7 +296,7 @@ cdef double poisson_logpmf(double k, double mu) noexcept nogil:
     --------
     >>> from shufflebounds.tails import poisson_logpmf
     >>> print(f"{poisson_logpmf(10**15, 1e15):.9f}")
-    @PP@
+    -18.188326731
     """
     if not (k == k and mu == mu and k <= 9007199254740992.0 and 0 <= mu <= MOST):
         return NAN
@@ -329,7 +331,7 @@ cdef double poisson_logcdf(double k, double mu) noexcept nogil:
     --------
     >>> from shufflebounds.tails import poisson_logcdf
     >>> print(f"{poisson_logcdf(10, 1000.0):.9f}")
-    @PC@
+    -946.016819630
     """
     if not (k == k and mu == mu and k <= 9007199254740992.0 and 0 <= mu <= MOST):
         return NAN
@@ -364,7 +366,7 @@ cdef double poisson_logsf(double k, double mu) noexcept nogil:
     --------
     >>> from shufflebounds.tails import poisson_logsf
     >>> print(f"{poisson_logsf(1000, 10.0):.9f}")
-    @PS@
+    -3624.139225107
     """
     if not (k == k and mu == mu and k <= 9007199254740992.0 and 0 <= mu <= MOST):
         return NAN
