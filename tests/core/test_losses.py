@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds._core import _losses
-from shufflebounds.composing import Law, Listed, Product
-from shufflebounds.composing.law import connect, envelope
+from shufflebounds.composing import Atoms, Law, Product
+from shufflebounds.composing.chords import connect, envelope
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp
 from tests.oracles import stick_of_losses as stick
@@ -134,7 +134,7 @@ def test_product_of_listed_laws():
             for _ in range(r):
                 p, q = np.outer(p, a).ravel(), np.outer(q, b).ravel()
         for upper in (True, False):
-            shaped = [Listed.of(np.log(a), np.log(b)).law(0.0, 1e-3, upper=upper) for a, b in laws]
+            shaped = [Atoms.of(np.log(a), np.log(b)).law(0.0, 1e-3, upper=upper) for a, b in laws]
             assert all(isinstance(law, Law) for law in shaped)
             found = Product(shaped, times, upper=upper)
             for eps in (0.0, 0.25, 0.5, 1.0):

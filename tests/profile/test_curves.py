@@ -17,7 +17,7 @@ from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
 from shufflebounds.profile._dual import curve, gdp_mu
 from shufflebounds.profile._least import least
 from shufflebounds.profile.renyi import renyi
-from shufflebounds.profile.samples import Samples
+from shufflebounds.composing import Samples
 from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import renyi_divergence
 from tests.oracles import ALPHAS, at, convolved, hull, logs, thresholds

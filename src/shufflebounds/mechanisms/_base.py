@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
@@ -107,12 +109,9 @@ def phi(x: FloatArray) -> FloatArray:
 class LocalRandomizer(PrivacyProfile):
     """A mechanism that every user may run on the own value before a shuffle."""
 
-    # what composition asks: delta is the hockey stick of one pair of laws, the same in both orders
-    _one_pair: ClassVar[bool] = True
-
-    def _lattice(self) -> tuple[float, float] | None:
-        """Return anchor and spacing of a lattice on which losses lie, or None."""
-        return None
+    def _knowledge(self) -> Knowledge:
+        # delta is the hockey stick of one pair of laws, the same in both orders
+        return replace(super()._knowledge(), single=True)
 
     def shuffled(self, users: int) -> Clones | StrongerClones:
         """Return the clone bound of the shuffled messages of users who each run this mechanism.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing import Listed
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer, beside, outward
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
@@ -87,13 +87,13 @@ class RandomizedResponse(LocalRandomizer):
     def _pure_epsilon(self) -> float:
         return self.eps
 
-    def _lattice(self) -> tuple[float, float]:
-        return self.eps, 2 * self.eps
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), listed=self._atoms, lattice=(self.eps, 2 * self.eps), on_lattice=True)
 
-    def _listed(self) -> Listed:
+    def _atoms(self, log_tail: float) -> Atoms:
         top = -math.log1p(math.exp(-self.eps))
         slack = UNIT * (16 + 2 * self.eps)
-        return Listed(np.array([top - self.eps, top]), np.array([-self.eps, self.eps]), -math.inf, -math.inf, slack, 0.0)
+        return Atoms(np.array([top - self.eps, top]), np.array([-self.eps, self.eps]), -math.inf, -math.inf, slack, 0.0)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         step = orders - 1

@@ -14,8 +14,8 @@ import numpy as np
 
 from shufflebounds._core._special import log1mexp
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing.samples import Samples
 from shufflebounds.profile._least import rounded
-from shufflebounds.profile.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff._form import log_quantile
 

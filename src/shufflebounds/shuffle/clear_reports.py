@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
 from shufflebounds.shuffle._mixed_sum import enclose_sum
@@ -67,7 +68,6 @@ class ClearReports(PrivacyProfile, ErrorLaw):
     bins: int
 
     theorem: ClassVar[str] = "exact for the protocol: a binomial mixture of shifted fair coins"
-    _one_pair: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the shuffled reports, real and fake alike"
 
     def __post_init__(self) -> None:
@@ -93,6 +93,9 @@ class ClearReports(PrivacyProfile, ErrorLaw):
 
         first = m if chance == 1 else 0.0
         return enclose_sum(lambda hits: binom_logpmf(hits, m, chance), math.floor((m + 1) * chance), first, m, value)
+
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), single=True, seconds=2e-3)
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _compound, _tradeoff
 from shufflebounds._types import FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._least import rounded
 from shufflebounds.tradeoff import Tradeoff
@@ -33,7 +34,6 @@ class _UniformClones(PrivacyProfile):
     local_eps: float
 
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
-    _one_pair: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
@@ -85,11 +85,11 @@ class _UniformClones(PrivacyProfile):
         return np.array([log_count + np.logaddexp(zero + stay, one + step)
                          for zero, one in ((keep - self.local_eps, keep), (keep, keep - self.local_eps))])
 
-    @property
-    def _sampling(self) -> float:
-        # a value of delta costs some 20 sqrt(n rate) steps of 5 ns
+    def _knowledge(self) -> Knowledge:
         clones = self.users * self._rate()
-        return 0.01 if clones < 1e7 else 0.03 if clones < 1e9 else 0.2 if clones < 1e11 else 0.5
+        spacing = 0.01 if clones < 1e7 else 0.03 if clones < 1e9 else 0.2 if clones < 1e11 else 0.5
+        # a value of delta takes some 20 sqrt(clones) steps of 5 ns
+        return replace(super()._knowledge(), single=True, seconds=2e-6 + 1e-7 * math.sqrt(clones), spacing=spacing)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._types import FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._clones.families import Family, Gaussian, Laplace, RandomizedResponse
 from shufflebounds.shuffle._clones.guarantees import Crowd, OfEveryUser, OfOneUser
@@ -122,9 +123,8 @@ class PersonalizedClones(PrivacyProfile):
         shift = math.log(self.scale)
         return sides[:, 0] + shift - slack, sides[:, 1] + shift + slack
 
-    @property
-    def _sampling(self) -> float:
-        return 0.05
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), spacing=0.05, seconds=1e-3)
 
     def _local_eps(self) -> float:
         return math.log1p(-self.weight) - math.log(self.weight)

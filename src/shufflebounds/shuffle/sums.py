@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import _composed_columns, _sum_pair, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_chernoff, log_exceeded
@@ -141,10 +142,12 @@ class RealSum(PrivacyProfile, ErrorLaw):
             return log_scale
         return _composed_columns.log_composed(self.column, self.bits, eps, log_scale)
 
-    @property
-    def _sampling(self) -> float:
+    def _knowledge(self) -> Knowledge:
         # a search over the data for every eps, and a composed law where the columns are seen
-        return 0.02 if self.bits == 1 else 0.15 if self.view == "total" else 0.6
+        if self.bits == 1:
+            return self.column._knowledge()
+        spacing, seconds = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
+        return replace(super()._knowledge(), spacing=spacing, seconds=seconds)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return self.column._tradeoff(upper) if self.bits == 1 else super()._tradeoff(upper)
