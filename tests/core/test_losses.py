@@ -109,7 +109,7 @@ def test_known_by_delta_alone(trials, step):
             p, q = q, p
         reverse = pair.reverse()
         index = np.arange(-math.ceil(8 / step), math.ceil(8 / step) + 1)
-        law = connect(index, 0.0, step, pair._log_delta, reverse._log_delta)
+        law = connect(step * index, pair._log_delta, reverse._log_delta).law(0.0, step, upper=True)
         low = envelope(step * index, pair._log_delta, reverse._log_delta)
         assert law.slack < 1e-11
         assert low.slack < 1e-9

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
+from shufflebounds.composing import Samples
 from shufflebounds.profile._dual import curve, gdp_mu
 from shufflebounds.profile._least import least
 from shufflebounds.profile.renyi import renyi
-from shufflebounds.composing import Samples
 from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import renyi_divergence
 from tests.oracles import ALPHAS, at, convolved, hull, logs, thresholds

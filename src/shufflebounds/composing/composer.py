@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -26,8 +25,8 @@ SPARE = 45.0
 REFINEMENTS, COARSER = 8, 6
 """How often the grid may be halved, and doubled where its transform would be too long."""
 
-REMEMBERED = 12
-"""Products kept."""
+REMEMBERED, ANSWERS = 40, 2**14
+"""Products kept, and answers."""
 
 CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
 """A grid starts with at least so many points, and is refined to about so many."""
@@ -41,20 +40,11 @@ TIED = 1e-9
 Releases = Sequence[tuple[Knowledge, int]]
 
 
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """How a stretch of eps is answered: the grid, the mass beyond the listed losses, the products of both sides."""
-
-    step: float
-    log_tail: float
-    above: Product
-    below: tuple[Product, ...]
-
-
 class Composer:
     """Two sides of the composed hockey stick.
 
-    The line of eps is cut into stretches, each planned once for its middle: so an answer does not depend on what was asked before.
+    An answer depends on eps alone, not on what was asked before: grids are refined anew for every eps, and values that are placed
+    one by one are placed for the middle of a stretch of the line. Only what was computed is kept.
 
     Parameters
     ----------
@@ -69,7 +59,7 @@ class Composer:
     def __init__(self, upper: Releases, lower: Sequence[Releases], rtol: float) -> None:
         self._upper, self._lower, self._rtol = upper, lower, rtol
         self._products: dict[tuple[float, float, float, int], Product] = {}
-        self._plans: dict[int, _Plan] = {}
+        self._known: dict[float, tuple[float, float]] = {}
         self._lock = threading.RLock()
         self._count = sum(r for _, r in upper)
         # where other laws bound from below, their distance is no matter of the grid
@@ -161,7 +151,7 @@ class Composer:
             for release, _ in releases:
                 placed = None
                 if release.sparing(step, log_tail):
-                    goal = 0.25 * self._rtol * max(middle, self._spread) / self._count
+                    goal = 0.25 * self._rtol * max(middle - NEAR * self._spread, self._spread) / self._count
                     placed = release.refined(log_tail, self._theta(middle), goal)
                 laws.append(release.law(self._anchor(release, step), step, log_tail, placed, upper=side < 0))
             while len(self._products) >= REMEMBERED:
@@ -194,11 +184,13 @@ class Composer:
         return -max(0.0, eps - mean) ** 2 / (2 * var) if var > 0 else 0.0
 
     def bounds(self, eps: float) -> tuple[float, float]:
-        """Return a lower and an upper bound of the composed log hockey stick at eps; asked again, the same ones."""
+        """Return a lower and an upper bound of the composed log hockey stick at eps."""
         with self._lock:
-            plan = self._plan(eps)
-            high = plan.above.log_delta(eps)[0]
-            return max((product.log_delta(eps)[0] for product in plan.below), default=-math.inf), high
+            if eps not in self._known:
+                if len(self._known) >= ANSWERS:
+                    self._known.clear()
+                self._known[eps] = self._bounds(eps)
+            return self._known[eps]
 
     def near(self, log_delta: float) -> float | None:
         """Return an eps near which the composition may have that log delta: that of a Gaussian of its mean and variance."""
@@ -210,57 +202,54 @@ class Composer:
             z = math.sqrt(max(0.0, -2 * (log_delta + math.log((1 + z * (self._spread + z)) * 2.5 / max(self._spread, 1e-9)))))
         return max(0.0, self._mean + z * self._spread)
 
-    def _plan(self, eps: float) -> _Plan:
-        """Return the plan of the stretch about eps: 2 NEAR standard deviations wide, the first from -inf on."""
+    def _middle(self, eps: float) -> float:
+        """Return the middle of the stretch about eps, 2 NEAR standard deviations wide; the first reaches down to -inf."""
         width = 2 * NEAR * self._spread
         place = max(0, math.ceil((eps - self._mean) / width - 0.5)) if width > 0 else 0
-        if place not in self._plans:
-            middle = max(self._mean + place * width, 0.0)
-            self._plans[place] = self._planned(middle, middle + 0.5 * width)
-            while len(self._plans) > REMEMBERED // 2:
-                del self._plans[next(iter(self._plans))]
-        return self._plans[place]
+        return max(self._mean + place * width, 0.0)
 
-    def _planned(self, middle: float, last: float) -> _Plan:
-        """Return the plan for eps about the middle, none beyond the last."""
+    def _bounds(self, eps: float) -> tuple[float, float]:
         finer, final = 0, False
-        best: tuple[_Plan, float] | None = None
+        found: tuple[float, float] | None = None
         while True:
             step = math.ldexp(self._first_step, -finer)
             try:
-                plan, gap, slope = self._tried(step, middle, last)
+                low, high, slope = self._on_grid(step, eps)
             except TooLongError:
-                if best is not None:
-                    return best[0]
+                if found is not None:
+                    return found
                 if finer < -COARSER:
                     raise
                 finer, final = finer - 1, True
                 continue
-            if best is not None and not gap < 0.8 * best[1]:
-                # no better: the grid is not what keeps the sides apart
-                return plan if gap < best[1] else best[0]
-            best = plan, gap
-            met = gap <= max(slope * max(middle, self._spread), 1.0) * self._rtol
+            gap = high - low
+            if found is not None:
+                last = found[1] - found[0]
+                found = max(low, found[0]), min(high, found[1])
+                if not gap < 0.8 * last:
+                    # no better: the grid is not what keeps the sides apart
+                    return found
+            found = found or (low, high)
+            met = gap <= max(slope * max(eps, self._spread), 1.0) * self._rtol
             room = finer < REFINEMENTS and step > 40 * self._spread / REFINED_POINTS
             if met or final or not self._tight or self._lattice is not None or not room:
-                return plan
+                return found
             finer += 1
 
-    def _tried(self, step: float, middle: float, last: float) -> tuple[_Plan, float, float]:
-        """Return the plan on that grid, how far apart its sides are in the middle, and how fast log delta falls there."""
-        log_tail = self._tail(last)
+    def _on_grid(self, step: float, eps: float) -> tuple[float, float, float]:
+        """Return both sides on that grid, and how fast log delta falls there."""
+        log_tail, middle = self._tail(eps), self._middle(eps)
         while True:
             above = self._product(step, log_tail, middle, -1)
-            high, slope = above.log_delta(middle)
+            high, slope = above.log_delta(eps)
             if above.log_rest <= high - 25 or log_tail <= -1e6:
                 break
             deeper = self._product(step, log_tail * DEEPER, middle, -1)
             if not deeper.log_rest < above.log_rest - 1:
                 break
             log_tail *= DEEPER
-        below = tuple(self._product(step, log_tail, middle, i) for i in range(len(self._lower)))
-        low = max((product.log_delta(middle)[0] for product in below), default=-math.inf)
-        return _Plan(step, log_tail, above, below), high - low, slope
+        below = (self._product(step, log_tail, middle, i).log_delta(eps)[0] for i in range(len(self._lower)))
+        return max(below, default=-math.inf), high, slope
 
     @cached_property
     def coarse(self) -> bool:

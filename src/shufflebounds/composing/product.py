@@ -28,7 +28,7 @@ NEAR = 1.5
 OUTSIDE = -45.0
 """Logarithm of the tilted mass that a window may leave out."""
 
-KEPT = 6
+KEPT = 2
 """Transforms kept by a product."""
 
 FINEST = 12
@@ -91,6 +91,11 @@ class Product:
             var += r * float((weight * (x - m) ** 2).sum()) / total
         return cumulant, self.origin + mean, var
 
+    @property
+    def _rest(self) -> float:
+        """The bound where no finite loss is left."""
+        return self.log_rest + (self.slack if self.upper else -self.slack)
+
     @cached_property
     def _untilted(self) -> tuple[float, float, float]:
         return self.moments(0.0)
@@ -117,7 +122,7 @@ class Product:
     def log_delta(self, eps: float) -> tuple[float, float]:
         """Return the bound of the log hockey stick at eps, on this product's side, and how fast it falls there."""
         if any(logs.size == 0 for logs in self._logs):
-            return self.log_rest, 0.0
+            return self._rest, 0.0
         outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
         at = eps + outward
         return self._read(self._block(at), at)
@@ -125,7 +130,7 @@ class Product:
     def _block(self, eps: float) -> _Block:
         """Return a transform that serves eps, tilted to the middle of a stretch of the line, which only eps decides."""
         _, mean, var = self._untilted
-        width = 1.9 * NEAR * math.sqrt(var)
+        width = 0.6 * NEAR * math.sqrt(var)
         for _ in range(FINEST):
             if width <= 4 * UNIT * abs(eps):
                 break
@@ -175,7 +180,7 @@ class Product:
         else:
             total -= error + block.outside * largest
         if not total > 0:
-            return self.log_rest, 0.0
+            return self._rest, 0.0
         raw = block.cumulant - theta * (eps - self.origin)
         slack = self.slack + 8 * UNIT * (abs(block.cumulant) + abs(theta * (eps - self.origin)) + abs(raw))
         outward = slack if self.upper else -slack
