@@ -11,7 +11,9 @@ WINDOWS = os.name == "nt"
 KERNELS = (
     "_special",
     "_binomial",
+    "_contour",
     "_compound",
+    "_clones",
     "_lattice",
     "_blocks",
     "_bits",

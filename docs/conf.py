@@ -13,7 +13,11 @@ author = "The shufflebounds developers"
 project_copyright = "The shufflebounds developers"
 version = release = installed_version("shufflebounds")
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_parser", "numpydoc"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_parser", "numpydoc", "sphinx_copybutton", "sphinx_design"]
+# the copy button leaves prompts and printed lines out
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
 exclude_patterns = ["_build", "_generated"]
 templates_path = ["_templates"]
 
@@ -31,18 +35,20 @@ add_module_names = False
 html_math_renderer = "mathml"
 
 html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = "shufflebounds"
 html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_nav_level": 2,
-    "header_links_before_dropdown": 9,
+    "header_links_before_dropdown": 6,
     "navbar_persistent": ["search-button"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
 # pages at the top have no section of their own to list beside them
-html_sidebars = {name: [] for name in ("index", "tour", "choose", "mechanisms")}
+html_sidebars = {name: [] for name in ("index", "tour", "choose")}
 html_show_sourcelink = False
 
 

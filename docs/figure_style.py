@@ -9,7 +9,8 @@ PRINTED = {"color": ORANGE, "lw": 1.6, "ls": "--"}
 
 plt.switch_backend("agg")
 plt.rcParams.update({
-    "font.size": 9, "axes.titlesize": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
-    "grid.color": "#dddddd", "grid.linewidth": 0.5, "legend.frameon": False, "legend.fontsize": 8, "figure.facecolor": "white",
-    "svg.hashsalt": "shufflebounds", "savefig.bbox": "tight", "figure.dpi": 110,
+    "font.size": 11, "axes.titlesize": 11, "figure.titlesize": 12, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.color": "#dddddd",
+    "grid.linewidth": 0.5, "legend.frameon": False, "legend.fontsize": 10, "figure.facecolor": "white",
+    "svg.hashsalt": "shufflebounds", "savefig.bbox": "tight", "figure.dpi": 110, "svg.fonttype": "path",
 })

@@ -40,8 +40,11 @@ def rules() -> plt.Figure:
             curves[above].append(composed.epsilon(delta))
             curves[below].append(composed.epsilon(delta, bound="lower"))
     arrays = {name: np.array(values) for name, values in curves.items()}
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 5.0), layout="constrained")
-    figure.suptitle(r"$k$ releases of $\varepsilon = 0.1$ each, $\delta = 10^{-6}$", fontsize=10)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 5.6), layout="constrained", gridspec_kw={"wspace": 0.12})
+    figure.suptitle(
+        "What a mechanism is, not its budget, says what releases cost\n"
+        r"$k$ releases of $\varepsilon = 0.1$ each, $\delta = 10^{-6}$"
+    )
     for name, label, look in (
         ("basic", "basic", {"color": GREY, "lw": 1.4, "ls": ":"}),
         ("advanced", "advanced", {"color": ORANGE, "lw": 1.6, "ls": "--"}),
@@ -70,7 +73,10 @@ def rules() -> plt.Figure:
 def chernoff() -> plt.Figure:
     """Closed tail bounds against the exact tail."""
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.2), layout="constrained")
-    figure.suptitle(r"$\Pr[S \geq k]$, $S$ a sum of $n$ independent trials of chance $p$", fontsize=10)
+    figure.suptitle(
+        "Closed tail bounds miss by orders of magnitude, the further out the more\n"
+        r"$\Pr[S \geq k]$, $S$ a sum of $n$ independent trials of chance $p$"
+    )
     for axis, n, mean, top in zip(axes, (1000, 10**6), (0.1, 1e-5), (300, 100)):
         k = np.arange(round(n * mean), top + 1)
         for method, label, look in (
@@ -100,7 +106,10 @@ def mechanisms() -> plt.Figure:
     """Error at equal privacy: of one value, and of many that one person changes all."""
     delta = 1e-6
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 4.6), layout="constrained")
-    figure.suptitle(r"Error exceeded with 5 %, $\delta = 10^{-6}$, every value changed by at most 1", fontsize=10)
+    figure.suptitle(
+        "Laplace for one value, Gaussian for many\n"
+        r"Error exceeded with 5 %, $\delta = 10^{-6}$, every value changed by at most 1"
+    )
     eps = np.geomspace(0.1, 4, 25)
     gaussian = [GaussianMechanism.from_dp(float(e), delta) for e in eps]
     left.plot(eps, [m.error_quantile(0.05) for m in gaussian], label="Gaussian", color=BLUE, lw=2.0)

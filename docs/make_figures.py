@@ -50,8 +50,8 @@ def lines_below(eps: np.ndarray, delta: np.ndarray) -> np.ndarray:
 
 def two_panels(title: str) -> tuple[plt.Figure, plt.Axes, plt.Axes]:
     """Return a figure with room for a trade-off curve on the left and delta(eps) on the right."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 4.6), layout="constrained")
-    figure.suptitle(title, fontsize=10)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 5.6), layout="constrained")
+    figure.suptitle(title)
     left.set(xlabel=r"error of the first kind $\alpha$", ylabel=r"error of the second kind $\beta$", xlim=(0, 1), ylim=(0, 1))
     left.set_aspect("equal")
     right.set(xlabel=r"privacy loss $\varepsilon$ (nats)", ylabel=r"$\delta(\varepsilon)$", yscale="log")
@@ -73,7 +73,10 @@ def gaussian_delta(mu: float, eps: np.ndarray) -> np.ndarray:
 def bits() -> plt.Figure:
     """Chen and Long, Figure 1 a and b."""
     users, lam = 100, 58
-    figure, left, right = two_panels(r"Boolean sum, $n = 100$, $\lambda = 58$ (Chen and Long, Figure 1 a, b)")
+    figure, left, right = two_panels(
+        "The printed curve of the boolean sum is no bound, and loose where it holds\n"
+        r"$n = 100$, $\lambda = 58$ (Chen and Long, Figure 1 a, b)"
+    )
     eps = np.linspace(0, 2, 201)
     protocol = ShuffledBits.boolean_sum(users, lam)
     exact = np.min([protocol.pair(m).tradeoff().beta(ALPHA) for m in range(users)], axis=0)
@@ -96,7 +99,7 @@ def bits() -> plt.Figure:
     right.plot(cheu_eps, cheu_delta, label="Cheu et al. 2019", **CHEU)
     local = math.log((1 - protocol.flip) / protocol.flip)
     right.axvline(local, **PERFECT)
-    right.text(local + 0.04, 1e-12, r"exact $\delta = 0$ from here:" "\n" r"$\varepsilon = \ln(p/q) = 0.895$", fontsize=8)
+    right.text(local + 0.04, 1e-12, r"exact $\delta = 0$ from here:" "\n" r"$\varepsilon = \ln(p/q) = 0.895$", fontsize=9)
     right.set(ylim=(1e-14, 1.5), xlim=(0, 2))
     legends(left, right)
     return figure
@@ -125,7 +128,10 @@ def composed(users: int, flip: float, times: int, eps: np.ndarray, step: float =
 def reals() -> plt.Figure:
     """Chen and Long, Figure 1 c and d."""
     users, lam, r = 100, 58, 10
-    figure, left, right = two_panels(r"Real sum, $n = 100$, $\lambda = 58$, $r = 10$ bits (Chen and Long, Figure 1 c, d)")
+    figure, left, right = two_panels(
+        r"Ten bits in one sum hide each other: the exact total against composed bounds" "\n"
+        r"$n = 100$, $\lambda = 58$, $r = 10$ (Chen and Long, Figure 1 c, d)"
+    )
     eps = np.concatenate([np.linspace(0, 1, 51), np.linspace(1.05, 4, 40)])
     exact = RealSum(users, lam, r).delta(eps)
     printed = composed(users, lam / (2 * users), r, eps)
@@ -146,7 +152,9 @@ def reals() -> plt.Figure:
 def noise() -> plt.Figure:
     """Chen and Long, Figure 2."""
     coins = 50
-    figure, left, right = two_panels(r"Sum with $|H| = 50$ fair coins (Chen and Long, Figure 2)")
+    figure, left, right = two_panels(
+        r"Fifty fair coins: exact privacy a thousandth of the printed $\delta$" "\n" r"$|H| = 50$ (Chen and Long, Figure 2)"
+    )
     eps = np.linspace(0, 2.5, 251)
     mechanism = BinomialNoise(coins, 0.5)
     level = np.geomspace(1, 4 / math.exp(coins / 8) * (1 + 1e-9), 400)
@@ -166,8 +174,9 @@ def noise() -> plt.Figure:
 def overshoot() -> plt.Figure:
     """The flips of Zhilyaev, section 4, over the exact ones."""
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), layout="constrained", sharey=True)
-    title = "Flipped bits: printed flip (4.48) over the exact one, all data; no line where the printed flip exceeds 1/2"
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(
+        "The printed flip is two to five times too large\n(4.48) over the exact flip, all data; none where it exceeds 1/2"
+    )
     users = np.unique(np.round(np.geomspace(100, 10**9, 29)).astype(np.int64))
     for panel, delta in zip(axes, (1e-6, 1e-9)):
         looks = ((PURPLE, "--", "^"), (BLUE, "-", "o"), (ORANGE, "-.", "s"), (GREEN, ":", "D"))
@@ -179,7 +188,7 @@ def overshoot() -> plt.Figure:
                 ratios.append(claim / exact)
             look = {"color": color, "ls": style, "marker": mark, "markevery": 4, "ms": 4, "lw": 1.6}
             panel.plot(users, ratios, label=rf"$\varepsilon = {eps:g}$", **look)
-        panel.set(xscale="log", xlabel="users $n$", title=rf"$\delta = 10^{{{round(math.log10(delta))}}}$", ylim=(1, None))
+        panel.set(xscale="log", xlabel="users $n$", title=rf"$\delta = 10^{{{round(math.log10(delta))}}}$", ylim=(2, None))
     axes[0].set_ylabel(r"printed $q$ / exact $q$")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
@@ -192,10 +201,10 @@ def histogram() -> plt.Figure:
     printed = users * published.balcer_cheu_histogram_error(users, eps / 2, delta / 2, beta)
     zsum, clear, flipped, central, local = [], [], [], [], []
     for d in map(int, bins):
-        zsum.append(ShuffledHistogram.calibrate(users, d, eps, delta).error_quantile(beta))
+        zsum.append(ShuffledHistogram.calibrate(users, d, eps, delta).error_quantile(beta, of="any"))
         # two bins change: half the budget each; then the union bound over the bins
         flipped.append(ShuffledBits.calibrate(users, eps / 2, delta / 2).error_quantile(beta / d))
-        clear.append(ClearReports.calibrate(d, eps, delta).error_quantile(beta / d))
+        clear.append(ClearReports.calibrate(d, eps, delta).error_quantile(beta, of="any"))
         central.append(-2 / eps * math.log(-math.expm1(math.log1p(-beta) / d)))
         # optimised unary encoding, by the normal law; a held bit is reported with chance 1/2, another with 1/(e^eps + 1)
         apart = math.tanh(eps / 2) / 2
@@ -211,7 +220,8 @@ def histogram() -> plt.Figure:
     ):
         axis.plot(bins, values, label=label, markevery=3, **look)
     axis.set(xscale="log", yscale="log", xlabel="bins $d$", ylabel="largest error of any bin, exceeded with 5 % (users)",
-             title=r"Histogram of $n = 10^5$ users at $\varepsilon = 1$, $\delta = 10^{-6}$, worst data (Balcer and Cheu, Table 1)")
+             title="Calibrated exactly, a shuffled histogram errs like a central one\n"
+             r"$n = 10^5$, $\varepsilon = 1$, $\delta = 10^{-6}$, worst data (Balcer and Cheu, Table 1)")
     figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
@@ -234,8 +244,10 @@ def budgets() -> plt.Figure:
     delta = 1e-5
     users = np.round(np.geomspace(10**3, 10**6, 7)).astype(int)
     figure, axes = plt.subplots(2, 2, figsize=(8.4, 6.2), layout="constrained", sharex=True)
-    title = r"Budgets of one's own: $\varepsilon\,\sqrt{n}$ of every user, $\delta = 10^{-5}$ (Liu et al., Figure 4)"
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(
+        "The printed bound promises several times more privacy than users get\n"
+        r"$\varepsilon\,\sqrt{n}$ of every user, $\delta = 10^{-5}$ (Liu et al., Figure 4)"
+    )
     grid = (np.arange(100) + 0.5) / 100
     for axis, (name, law) in zip(axes.flat, LAWS.items()):
         eps = law(grid)
@@ -323,8 +335,8 @@ def points_of_histograms(users: list[int], bins: int, eps: float, delta: float) 
             law = FlippedReports.calibrate(n, bins, eps, delta, view=view)
             out[view].append((law.messages_per_user(), law.error_quantile(beta, truth), law.error_quantile(beta)))
         zero = ShuffledHistogram.calibrate(n, bins, eps, delta)
-        known = zero.error_quantile(0.05, np.full(bins, truth))
-        out["zero"].append((zero.messages_per_user(), known, zero.error_quantile(0.05)))
+        known = zero.error_quantile(0.05, np.full(bins, truth), of="any")
+        out["zero"].append((zero.messages_per_user(), known, zero.error_quantile(0.05, of="any")))
         out["noise"].append((clear.messages_per_user(n), *[clear.error_quantile(beta)] * 2))
         for name, local in (("local", eps), ("clones", amplified(n, eps, delta))):
             error = quantile_of_response(n, truth, bins, local, beta)
@@ -344,41 +356,67 @@ COMPARED = {
 
 
 def comparison() -> plt.Figure:
-    """Error against messages at equal (eps, delta)."""
+    """Error at equal (eps, delta): a labelled row for every protocol, a mark for every number of users."""
     users, bins, eps, delta = [10**k for k in range(4, 9)], 1000, 1.0, 1e-6
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 5.2), layout="constrained", width_ratios=(5, 6), sharey=True)
-    title = r"Error against messages, $\varepsilon = 1$, $\delta = 10^{-6}$; $n = 10^4$ (small) to $10^8$ (large marks)"
-    figure.suptitle(title, fontsize=10)
     panels = (points_of_counts(users, eps, delta), points_of_histograms(users, bins, eps, delta))
-    for axis, points, spread in zip(axes, panels, (0.16, 0.4)):
-        at_one = [name for name in points if all(messages == 1 for messages, _, _ in points[name])]
-        # what sends one message is drawn side by side, to the left of one, and the last two likewise
-        places = {name: i - len(at_one) for i, name in enumerate(at_one)} | {"sums": -0.7}
-        for name, path in points.items():
-            nudge = math.exp(spread * places.get(name, 0))
-            x, error, worst = np.array(path).T
-            label, look = COMPARED[name]
-            axis.plot(x * nudge, error, color=look["color"], lw=1.2)
-            axis.vlines(x * nudge, error, worst, color=look["color"], lw=0.8, alpha=0.6)
-            axis.scatter(x * nudge, error, s=np.linspace(14, 70, x.size), label=label, zorder=3, **look)
-        axis.set(yscale="log", xscale="log", xlabel="messages per user")
-        left = math.exp(-spread * (len(at_one) + 0.7))
-        axis.axvspan(left, math.exp(-spread / 2), color="#f0f0f0", zorder=0)
-        axis.text(math.exp(-spread * (len(at_one) + 0.5)), 5, "one message", fontsize=8, color=GREY)
-        axis.set(xlim=(left, None), ylim=(4, 1.5e6))
-    axes[0].set(ylabel="error, exceeded with 5 % (users)", title="count, a tenth of the users hold 1")
-    axes[1].set(title="histogram of 1000 bins, largest error of any bin")
-    for axis, ticks in zip(axes, ((1, 2), (1, 10, 100, 1000))):
-        axis.set_xticks(ticks, map(str, ticks))
-        axis.tick_params(which="minor", bottom=False, labelbottom=False)
-        axis.xaxis.grid(False)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    rows = [[name for name in COMPARED if name in points] for points in panels]
+    figure, axes = plt.subplots(
+        2, 1, figsize=(8.4, 8.0), layout="constrained", sharex=True, height_ratios=[len(names) for names in rows]
+    )
+    figure.suptitle("Behind a shuffler the error does not grow with the users\n"
+                    r"$\varepsilon = 1$, $\delta = 10^{-6}$; $n = 10^4$ (small) to $10^8$ (large marks)")
+    for axis, points, names in zip(axes, panels, rows):
+        names.sort(key=lambda name, points=points: -points[name][-1][1])
+        for row, name in enumerate(names):
+            messages, error, worst = np.array(points[name]).T
+            color = COMPARED[name][1]["color"]
+            axis.hlines(row + 0.18, error.min(), worst.max(), color=color, lw=0.8, alpha=0.5)
+            axis.scatter(error, np.full(error.size, row), s=np.linspace(14, 80, error.size), zorder=3, **COMPARED[name][1])
+            low, high = messages.min(), messages.max()
+            text = f"{low:.0f}" if high - low < 0.05 * high else f"{low:.0f} to {high:.1f}"
+            axis.text(1.01, row, text, transform=axis.get_yaxis_transform(), va="center", fontsize=10)
+        axis.text(1.01, len(names) - 0.35, "messages\nper user", transform=axis.get_yaxis_transform(), fontsize=9, color=GREY)
+        axis.set_yticks(range(len(names)), [COMPARED[name][0] for name in names])
+        axis.set(xscale="log", ylim=(-0.6, len(names) - 0.4))
+        axis.yaxis.grid(False)
+    axes[0].set_title("count, a tenth of the users hold 1", loc="left")
+    axes[1].set_title("histogram of 1000 bins, largest error of any bin", loc="left")
+    axes[1].set_xlabel("error in users, exceeded with 5 %; the thin line reaches to any data")
+    return figure
+
+
+def headline() -> plt.Figure:
+    """Show the first picture: eps over the number of users."""
+    local, delta = 4.0, 1e-8
+    users = np.unique(np.round(np.geomspace(10**3, 10**9, 49)).astype(np.int64))
+    upper = [StrongerClones(int(n), local).epsilon(delta) for n in users]
+    lower = [StrongerClones(int(n), local).epsilon(delta, bound="lower") for n in users]
+    closed = []
+    for n in users:
+        try:
+            closed.append(published.stronger_clones_closed_form(int(n), local, delta))
+        except ValueError:
+            closed.append(math.nan)
+    ratio = np.array(closed)[np.isfinite(closed)] / np.array(upper)[np.isfinite(closed)]
+    figure, axis = plt.subplots(figsize=(8.4, 4.6), layout="constrained")
+    axis.axhline(local, color=GREY, lw=1.4, ls=":")
+    axis.text(users[-1], local * 0.93, r"local budget $\varepsilon_0 = 4$", ha="right", va="top", color=GREY)
+    axis.plot(users, closed, **PRINTED)
+    axis.plot(users, upper, **EXACT)
+    axis.fill_between(users, lower, upper, color=BLUE, alpha=0.3, lw=0)
+    place = users.size * 2 // 3
+    axis.annotate("closed form in use today", (users[place], closed[place]), (8, 8), textcoords="offset points", color=ORANGE)
+    axis.annotate("computed: both sides,\none line", (users[place], upper[place]), (-12, -14), textcoords="offset points",
+                  color=BLUE, ha="right", va="top")
+    axis.set(xscale="log", yscale="log", xlabel="users $n$", ylabel=r"$\varepsilon$ after the shuffle (nats)",
+             title=f"The same messages are {ratio.min():.0f} to {ratio.max():.0f} times more private than the formula says\n"
+                   r"$\varepsilon$ at $\delta = 10^{-8}$, stronger clones")
     return figure
 
 
 FIGURES: dict[str, Callable[[], plt.Figure]] = {
-    "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot, "histogram": histogram, "budgets": budgets,
-    "comparison": comparison, "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff,
+    "headline": headline, "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot,
+    "histogram": histogram, "budgets": budgets, "comparison": comparison, "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff,
     "mechanisms": figures_of_rules.mechanisms,
 }
 

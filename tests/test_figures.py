@@ -33,7 +33,8 @@ def test_a_figure_is_drawn(script, tmp_path, monkeypatch):
 
 
 def test_every_figure_stands_in_a_page(script):
-    page = "".join((SCRIPT.parent / name).read_text() for name in ("figures.md", "comparison.md", "rules.md", "mechanisms.md"))
+    names = ("index.md", "figures.md", "comparison.md", "rules.md", "mechanisms.md")
+    page = "".join((SCRIPT.parent / name).read_text() for name in names)
     for name in script.FIGURES:
         assert f"_static/figures/{name}.svg" in page
         assert (script.FOLDER / f"{name}.svg").exists()

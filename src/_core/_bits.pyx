@@ -112,8 +112,8 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
 
 
 cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
-                             double flip, double eps, double *error) noexcept nogil:
-    cdef double keep = 1 - flip, local = log(keep / flip) if flip > 1e-300 else -log(flip)
+                             double flip, double eps, double gap, double *error) noexcept nogil:
+    cdef double keep = 1 - flip
     cdef double gain, loss, gain_error, rho, k, value, rounding, blur
     cdef Law law
     cdef Tilt tilt
@@ -121,16 +121,17 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     cdef dd mean
     cdef int attempt
     error[0] = 0
-    if eps >= local or flip >= 0.5:
+    if gap <= 0:
         return -INFINITY
-    # p - q E and (p E - q)/(p - q E), E = e^eps, by the distance to the local budget
-    gain = -keep * expm1(eps - local)
-    gain_error = keep * exp(eps - local) * 4 * UNIT * (1 + local)
+    # p - q E and (p E - q)/(p - q E), E = e^eps, by the distance to the local budget eps + gap
+    gain = -keep * expm1(-gap)
+    gain_error = 8 * UNIT * gain
     loss = expm1(eps)
-    rho = exp(eps) * expm1(-eps - local) / expm1(eps - local)
+    rho = exp(eps) * expm1(-2 * eps - gap) / expm1(-gap)
     if groups == 0:
-        error[0] = gain_error / gain + 8 * UNIT
-        return log(gain)
+        value = log(gain)
+        error[0] = gain_error / gain + UNIT * (8 + 4 * fabs(value))
+        return value
     c_lattice_law(&law, p, q, counts, groups)
     tilt.theta = -log(rho)
     mean = dd_add(dd_make(law.mean, law.mean_lo),
@@ -163,13 +164,17 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     if value <= 2 * rounding:
         error[0] = INFINITY
         return tilt.exponent + log(gain * at.here)
-    error[0] = tilt.exponent_error + rounding / (value - rounding) + UNIT * (8 + 2 * fabs(tilt.exponent))
+    error[0] = (tilt.exponent_error + rounding / (value - rounding)
+                + UNIT * (8 + 2 * fabs(tilt.exponent) + 4 * fabs(log(value))))
     return tilt.exponent + log(value)
 
 
 @cython.ufunc
-cdef (double, double) shuffled_bits_log_delta(double ones, double zeros, double flip, double eps) noexcept nogil:
-    """shuffled_bits_log_delta(ones, zeros, flip, eps) -> (value, error): others hold ones and zeros, the target 0 against 1."""
+cdef (double, double) shuffled_bits_log_delta(double ones, double zeros, double flip, double eps, double gap) noexcept nogil:
+    """shuffled_bits_log_delta(ones, zeros, flip, eps, gap) -> (value, error): others hold ones and zeros, the target 0 against 1.
+
+    gap = ln((1 - flip)/flip) - eps to an ulp: formed here, from a rounded budget, it would be off next to it.
+    """
     cdef double p[2]
     cdef double q[2]
     cdef double counts[2]
@@ -177,7 +182,7 @@ cdef (double, double) shuffled_bits_log_delta(double ones, double zeros, double 
     cdef double error = 0
     cdef double value
     if not (0 <= ones and 0 <= zeros and ones + zeros < TWO_53 and ones == floor(ones) and zeros == floor(zeros)
-            and 0 <= flip <= 0.5 and 0 <= eps < INFINITY):
+            and 0 <= flip <= 0.5 and 0 <= eps < INFINITY and gap == gap):
         return NAN, NAN
     if flip == 0:
         return 0.0, 0.0
@@ -187,12 +192,12 @@ cdef (double, double) shuffled_bits_log_delta(double ones, double zeros, double 
     if zeros > 0:
         p[groups], q[groups], counts[groups] = flip, 1 - flip, zeros
         groups += 1
-    value = c_bits_log_delta(p, q, counts, groups, flip, eps, &error)
+    value = c_bits_log_delta(p, q, counts, groups, flip, eps, gap, &error)
     return value, error
 
 
-def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps):
-    """Return log delta of the target 0 against 1, and a bound of its absolute error.
+def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps, double gap):
+    """Return log delta of the target 0 against 1, and a bound of its absolute error; gap: the target's budget less eps, to an ulp.
 
     p, q, counts: the other bits' law in groups; counts is None where every group is one bit, which is faster.
     """
@@ -200,5 +205,5 @@ def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] c
     cdef Py_ssize_t groups = p.shape[0]
     cdef const double *g = &counts[0] if counts is not None and groups else NULL
     with nogil:
-        value = c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, g, groups, flip, eps, &error)
+        value = c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, g, groups, flip, eps, gap, &error)
     return value, error

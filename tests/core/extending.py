@@ -61,9 +61,9 @@ def lattice_log_tail(const double[::1] p, const double[::1] counts, double k, bi
     return tail, log_pmf, error
 
 
-def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps):
+def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps, double gap):
     cdef double error = 0
-    value = c_bits_log_delta(&p[0], &q[0], &counts[0], p.shape[0], flip, eps, &error)
+    value = c_bits_log_delta(&p[0], &q[0], &counts[0], p.shape[0], flip, eps, gap, &error)
     return value, error
 
 

@@ -69,7 +69,7 @@ def test_sums_of_independent_bits(outside):
         assert pmf == pytest.approx(tails.poisson_binom_logpmf(k, p, counts), rel=1e-12, abs=error + 1e-13)
         assert above == pytest.approx(tails.poisson_binom_logsf(k - 1, p, counts), rel=1e-12, abs=1e-13)
         assert below == pytest.approx(tails.poisson_binom_logcdf(k, p, counts), rel=1e-12, abs=1e-13)
-    assert outside.bits_log_delta(p, 1 - p, counts, 0.1, 0.5) == _bits.bits_log_delta(p, 1 - p, counts, 0.1, 0.5)
+    assert outside.bits_log_delta(p, 1 - p, counts, 0.1, 0.5, 1.7) == _bits.bits_log_delta(p, 1 - p, counts, 0.1, 0.5, 1.7)
     weights = np.log([0.25, 0.75])
     for kind, function in enumerate((tails.compound_binom_logpmf, tails.compound_binom_logcdf, tails.compound_binom_logsf)):
         assert outside.compound_log(kind, 4.0, 9.0, weights, 0.125) == pytest.approx(function(4, 9, weights, 0.125), rel=1e-12)

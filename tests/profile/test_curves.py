@@ -319,7 +319,7 @@ def test_sides_of_every_profile(profile):
     reverse = profile.reverse() if isinstance(profile, DominatingPair) else profile
     for eps in (0.0, 0.01, 0.1, 0.5, 1.0):
         # a minimum of several bounds is not convex, and the delta of a curve is
-        assert not profile._convex or below.delta(eps) >= reverse.delta(eps, bound="lower") * (1 - 1e-10) - 1e-14
+        assert not profile._knowledge().convex or below.delta(eps) >= reverse.delta(eps, bound="lower") * (1 - 1e-10) - 1e-14
         assert above.delta(eps) <= reverse.delta(eps) * (1 + 1e-10) + 1e-12
     assert profile.gdp_mu(bound="lower") <= profile.gdp_mu()
     orders = np.array([1.0, 1.5, 2.0, 8.0, np.inf])

@@ -72,10 +72,14 @@ def test_simultaneous_error(users, bins, gamma):
             counts = np.bincount(data, minlength=bins)
             exact = exact_exceeded(counts.tolist(), users, gamma, a)
             worst = max(worst, exact)
-            assert mechanism.error_tail(a, counts) == pytest.approx(float(exact), rel=1e-10, abs=1e-300)
-            assert mechanism.error_tail(a, counts, bound="lower") <= exact
-        assert mechanism.error_tail(a, bound="lower") <= worst
-        assert float(worst) <= mechanism.error_tail(a) * (1 + 1e-12)
+            assert mechanism.error_tail(a, counts, of="any") == pytest.approx(float(exact), rel=1e-10, abs=1e-300)
+            assert mechanism.error_tail(a, counts, of="any", bound="lower") <= exact
+            alone = [exact_exceeded([int(count)], users, gamma, a) for count in counts]
+            assert mechanism.error_tail(a, counts) == pytest.approx(float(max(alone)), rel=1e-10, abs=1e-300)
+            assert mechanism.error_tail(a, int(counts[0])) == pytest.approx(float(alone[0]), rel=1e-10, abs=1e-300)
+            assert float(max(alone)) <= mechanism.error_tail(a) * (1 + 1e-12)
+        assert mechanism.error_tail(a, of="any", bound="lower") <= worst
+        assert float(worst) <= mechanism.error_tail(a, of="any") * (1 + 1e-12)
 
 
 @given(users=st.integers(1, 10**9), eps=st.floats(0.2, 3), delta=st.floats(1e-12, 0.5))
@@ -103,9 +107,9 @@ def test_protocol_on_data():
     assert raw.var(axis=0) == pytest.approx(np.full(6, mechanism.variance), rel=0.15)
     largest = np.abs(estimates - truth).max(axis=1)
     for a in (5, 10, 14):
-        tail = mechanism.error_tail(a, truth)
+        tail = mechanism.error_tail(a, truth, of="any")
         assert abs(np.mean(largest > a) - tail) < 5 * math.sqrt(tail / 3000)
-    assert mechanism.error_tail(mechanism.error_quantile(0.05, truth), truth) <= 0.05
+    assert mechanism.error_tail(mechanism.error_quantile(0.05, truth, of="any"), truth, of="any") <= 0.05
     assert mechanism.messages_per_user() == pytest.approx(1 + 6 * 0.97)
 
 
@@ -126,6 +130,8 @@ def test_one_bin_hides_nothing():
         (lambda: ShuffledHistogram(5, 2, 0.1).estimate([1, 11]), "messages holds 11"),
         (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, [2, 2]), "truth sums to 4"),
         (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, [2, 2, 1]), "truth has shape"),
+        (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, 2, of="any"), "truth=2 must be a histogram"),
+        (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, 6), "truth=6"),
         (lambda: ShuffledHistogram.calibrate(5, 1, 1.0, 0.1), "bins=1"),
     ],
 )

@@ -1,7 +1,8 @@
 # Hockey stick of a sum of independent bits between the two values of one of them. Errors: the header of _bits.pyx.
 
 # log max(0, sum_s (P0(s) - e^eps P1(s))), P0 the law of S + Ber(flip), P1 of S + Ber(1 - flip), S the sum of the others.
-# The caller has checked: the law as in _lattice.pxd (counts > 0, 0 < p < 1; groups may be 0), 0 < flip <= 1/2, eps >= 0.
+# The caller has checked: the law as in _lattice.pxd (counts > 0, 0 < p < 1; groups may be 0), 0 < flip <= 1/2, eps >= 0;
+# gap = ln((1 - flip)/flip) - eps to an ulp, which a rounded budget would not give next to it.
 # error[0] bounds the absolute error of the logarithm.
 cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
-                             double flip, double eps, double *error) noexcept nogil
+                             double flip, double eps, double gap, double *error) noexcept nogil

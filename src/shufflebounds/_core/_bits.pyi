@@ -4,5 +4,5 @@ from numpy.typing import NDArray
 shuffled_bits_log_delta: np.ufunc
 
 def bits_log_delta(
-    p: NDArray[np.float64], q: NDArray[np.float64], counts: NDArray[np.float64] | None, flip: float, eps: float
+    p: NDArray[np.float64], q: NDArray[np.float64], counts: NDArray[np.float64] | None, flip: float, eps: float, gap: float
 ) -> tuple[float, float]: ...

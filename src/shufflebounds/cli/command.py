@@ -157,7 +157,13 @@ def _accuracy(profile: Any, users: Any = None) -> dict[str, dict[str, float]]:
     """Return the error that follows from the parameters of a protocol or a noise, and what it costs."""
     if not isinstance(profile, ErrorLaw | AdditiveNoise):
         return {}
-    told = {"standard_error": math.sqrt(profile.variance), "error_95": profile.error_quantile(0.05)}
+    told = {"standard_error": math.sqrt(profile.variance)}
+    if isinstance(profile, AdditiveNoise) or profile._many() == 1:
+        told["error_95"] = profile.error_quantile(0.05)
+    else:
+        told["error_95_one_bin"] = profile.error_quantile(0.05)
+        told["error_95_any_bin"] = profile.error_quantile(0.05, of="any")
+        told["error_95_any_bin_even_data"] = profile.error_quantile(0.05, profile._even(), of="any")
     cost = getattr(profile, "messages_per_user", None)
     if cost is not None and not _needs_users(profile):
         told["messages_per_user"] = cost()

@@ -3,15 +3,25 @@
 from shufflebounds.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.geometric import GeometricMechanism
+from shufflebounds.mechanisms.hadamard_response import HadamardResponse
+from shufflebounds.mechanisms.kary_response import KaryResponse
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
+from shufflebounds.mechanisms.local_hashing import LocalHashing
 from shufflebounds.mechanisms.randomized_response import RandomizedResponse
 from shufflebounds.mechanisms.rappor import Rappor
+from shufflebounds.mechanisms.subset_selection import SubsetSelection
+from shufflebounds.mechanisms.unary_encoding import UnaryEncoding
 
 __all__ = [
     "DiscreteGaussianMechanism",
     "GaussianMechanism",
     "GeometricMechanism",
+    "HadamardResponse",
+    "KaryResponse",
     "LaplaceMechanism",
+    "LocalHashing",
     "RandomizedResponse",
     "Rappor",
+    "SubsetSelection",
+    "UnaryEncoding",
 ]

@@ -14,6 +14,7 @@ from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.sampling.poisson import Subsampled
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 
@@ -136,6 +137,26 @@ class LocalRandomizer(PrivacyProfile):
         """
         return Clones(users, self._local_budget())
 
+    def subsampled(self, rate: float) -> Subsampled:
+        """Return the profile of this mechanism on a Poisson sample.
+
+        Parameters
+        ----------
+        rate : float
+            Chance of a record to enter, independently of the others, in [1e-100, 1].
+
+        Returns
+        -------
+        Subsampled
+            For neighbours with and without a record, exact in both directions.
+
+        Raises
+        ------
+        ValueError
+            If `rate` lies outside its range.
+        """
+        return Subsampled(self, rate)
+
     def _local_budget(self) -> float:
         local_eps = self._pure_epsilon()
         if local_eps == math.inf:
@@ -151,6 +172,7 @@ class AdditiveNoise(LocalRandomizer):
     """A value plus symmetric noise of mean zero."""
 
     whole: ClassVar[bool] = False
+    relation: ClassVar[str] = "either"
 
     @abstractmethod
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -217,7 +217,7 @@ class GeometricMechanism(AdditiveNoise):
     def _knowledge(self) -> Knowledge:
         known = super()._knowledge()
         if self.bound is not None and self.sensitivity > 1:
-            return replace(known, single=False, realised=self._realised(), lattice=(self.eps, 2 * self._rate))
+            return replace(known, single=False, lattice=(self.eps, 2 * self._rate))
         # with the bound 1 there are the two ends only
         lattice = None if self.bound == 1 else (self.eps, 2 * self._rate)
         return replace(known, listed=self._atoms, lattice=lattice, on_lattice=lattice is not None)
@@ -241,9 +241,9 @@ class GeometricMechanism(AdditiveNoise):
         blur = UNIT * (8 + 4 * float(np.abs(loss).max()))
         return Atoms(log_p[order], loss[order], end - math.log1p(math.exp(-rate)), -math.inf, slack, blur)
 
-    def _realised(self) -> tuple[Knowledge, ...]:
+    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         bound, s = self.bound or 0, self.sensitivity
-        if not s < min(bound, _MOST_LISTED):
+        if not 1 < s < min(bound, _MOST_LISTED):
             return ()
         # the largest shift, one that neighbours realise: what only one law reaches, the lower end of the other, its kin, ...
         rate, log_rest = self._rate, math.log(-math.expm1(-self._rate))
@@ -254,8 +254,7 @@ class GeometricMechanism(AdditiveNoise):
         log_q = log_p[::-1]
         # listed masses count as exact: on the safe side
         size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
-        pair = DominatingPair.from_pmfs(log_p - UNIT * (16 + 4 * size), np.minimum(log_q + UNIT * (16 + 4 * size[::-1]), 0.0))
-        return (pair._knowledge(),)
+        return (DominatingPair.from_pmfs(log_p - UNIT * (16 + 4 * size), np.minimum(log_q + UNIT * (16 + 4 * size[::-1]), 0.0)),)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.bound is not None:

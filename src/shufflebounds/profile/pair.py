@@ -28,6 +28,7 @@ class DominatingPair(PrivacyProfile):
 
     theorem: ClassVar[str] = "exact hockey stick of the pair"
     neighbours: ClassVar[str] = "P against Q, in this order"
+    relation: ClassVar[str] = "either"
 
     @abstractmethod
     def reverse(self) -> DominatingPair:

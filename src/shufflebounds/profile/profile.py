@@ -44,10 +44,14 @@ class PrivacyProfile(Numbers, Outputs):
         What is proven, and where; one line.
     neighbours : str
         The neighbour relation of the guarantee; one line.
+    relation : {"replace-one", "add-remove", "either"}
+        What kind of relation that is. "either": neighbouring values, whatever makes them neighbours, as for noise on a sum.
+        Compositions refuse to mix the first two.
     """
 
     theorem: ClassVar[str]
     neighbours: ClassVar[str]
+    relation: ClassVar[str] = "replace-one"
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the ordered pairs (P, Q) whose hockey sticks have `delta` as their maximum.
@@ -73,8 +77,22 @@ class PrivacyProfile(Numbers, Outputs):
 
     def _knowledge(self) -> Knowledge:
         """Return what is known of the pair that this profile stands for; a class that knows more overrides this."""
-        realised = tuple(one for pair in self._listed_pairs() for one in pair._knowledge().below)
+        realised = tuple(one for pair in self._realised_pairs() for one in pair._knowledge().below)
         return Knowledge(self._log_delta, pure=self._pure_epsilon(), realised=realised)
+
+    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+        """Return ordered pairs that neighbours realise: what composes from below where the guarantee is no single pair."""
+        return self._listed_pairs()
+
+    def _opposite(self) -> PrivacyProfile:
+        return self
+
+    def _directions(self) -> tuple[DominatingPair, ...]:
+        """Return the guarantee when a record is removed, and when it is added; none where one serves both.
+
+        Which of two neighbours has the record stays the same from release to release, so a composition goes one way throughout.
+        """
+        return ()
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
         """Return samples of H(Q||P) and of H(P||Q), for the pair (P, Q) that the guarantee stands for."""
@@ -335,8 +353,9 @@ class Composition(PrivacyProfile):
 
     Notes
     -----
-    Directions. A :class:`DominatingPair` stands for itself: pairs compose in the order given, one-sided. Any other profile is
-    a maximum over both orders of its neighbours. From above every release takes, at each eps of the whole line, the larger
+    Directions. A :class:`DominatingPair` stands for itself: pairs compose in the order given, one-sided. Sampled mechanisms, whose
+    neighbours have one record more or less, compose in each of the two directions, and the worse counts. Any other profile is a
+    maximum over both orders of its neighbours. From above every release takes, at each eps of the whole line, the larger
     one, so the bound holds for adaptive choice of mechanisms and data; nothing is lost where the two orders agree. From below
     all releases take the same entry of their ``pairs()``, the best one. A profile that lists no pairs bounds the
     composition from below by what a single release leaks.
@@ -384,6 +403,39 @@ class Composition(PrivacyProfile):
         if not flat:
             raise ValueError("factors must not be empty: give at least one mechanism")
         object.__setattr__(self, "factors", tuple(flat))
+        self._check_relations()
+
+    def _check_relations(self) -> None:
+        """Refuse factors whose neighbours differ."""
+        kinds: dict[str, PrivacyProfile] = {}
+        for profile, _ in self.factors:
+            kinds.setdefault(profile.relation, profile)
+        if "add-remove" in kinds and "replace-one" in kinds:
+            raise ValueError(
+                f"the guarantee of {kinds['add-remove']!r} is for data with or without a record, that of {kinds['replace-one']!r} "
+                "for a record replaced by another: no composition holds for both. Convert the first by "
+                "sampling.ReplaceOne(...), which replaces by removing and adding, or give both for the same neighbours"
+            )
+        loose = next((p for p, _ in self.factors if p._opposite() is not p and p._knowledge().single), None)
+        two_ways = next((p for p, _ in self.factors if p._directions()), None)
+        if loose is not None and two_ways is not None:
+            raise ValueError(f"{loose!r} is one ordered pair, {two_ways!r} goes both ways: compose the pair with one entry of the "
+                             "pairs() of the other, in the same order")
+
+    @property
+    def relation(self) -> str:  # type: ignore[override]
+        """The kind of neighbours that all factors share."""
+        return next((profile.relation for profile, _ in self.factors if profile.relation != "either"), "either")
+
+    @cached_property
+    def _ways(self) -> tuple[Composition, ...]:
+        """The compositions of each direction, where the factors tell them apart."""
+        both = [(profile._directions(), profile, times) for profile, times in self.factors]
+        if not any(ways for ways, _, _ in both):
+            return ()
+        return tuple(
+            Composition(tuple((ways[i] if ways else profile, times) for ways, profile, times in both), self.rtol) for i in (0, 1)
+        )
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # the laws already composed stay behind
@@ -410,6 +462,9 @@ class Composition(PrivacyProfile):
         return Composer(above, below, self.rtol)
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self._ways:
+            first, second = (way._log_delta(eps) for way in self._ways)
+            return np.maximum(first[0], second[0]), np.maximum(first[1], second[1])
         if len(self._above) == 1 and self._above[0][1] == 1:
             return self._above[0][0].stick(eps)
         pure = self._pure_epsilon()
@@ -455,13 +510,22 @@ class Composition(PrivacyProfile):
         parts = ((profile._gdp_mu(True), times) for profile, times in self.factors)
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        if self._ways:
+            return least([way._tradeoff(upper) for way in self._ways], upper=upper)
+        return super()._tradeoff(upper)
+
     def _gdp_mu(self, upper: bool) -> float:
+        if self._ways:
+            return max(way._gdp_mu(upper) for way in self._ways)
         if not upper:
             return max(super()._gdp_mu(upper), *(profile._gdp_mu(upper) for profile, _ in self.factors))
         rule = self._gaussian_rule
         return min(rule, super()._gdp_mu(upper)) if self._pure_epsilon() < math.inf else rule
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if self._ways:
+            return np.asarray(np.max([way._rdp(orders, upper) for way in self._ways], axis=0))
         parts = [(profile, times, times * profile._rdp(orders, upper)) for profile, times in self.factors]
         if upper:
             return np.asarray(np.sum([value for _, _, value in parts], axis=0) * (1 + EXP_SLACK))
@@ -476,5 +540,7 @@ class Composition(PrivacyProfile):
         return np.asarray((sure + single) * (1 - EXP_SLACK))
 
     def _pure_epsilon(self) -> float:
+        if self._ways:
+            return max(way._pure_epsilon() for way in self._ways)
         total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
         return math.nextafter(total * (1 + EXP_SLACK), math.inf) if total > 0 else 0.0

@@ -42,7 +42,7 @@ def _zeros_compared() -> Comparison:
 
 @printed(
     verdict="unproven",
-    reason="the proof covers one of the two directions; no violation found; 2.6 to 4 times the flip that is needed",
+    reason="the proof covers one of the two directions; no violation found; several times the flip that is needed",
     reference=f"{_PAPER}, (4.36)",
     comparison=_zeros_compared,
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",

@@ -26,7 +26,7 @@ def _fakes_compared() -> Comparison:
 
 @printed(
     verdict="unproven",
-    reason="(5.6) drops a term on the unsafe side; no violation found; 4 to 7 times the fakes that are needed",
+    reason="(5.6) drops a term on the unsafe side; no violation found; several times the fakes that are needed",
     reference=f"{_PAPER}, (5.10)",
     comparison=_fakes_compared,
     returns="The printed number of fake records, over the number of bins.",

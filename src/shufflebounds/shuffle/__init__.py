@@ -4,6 +4,7 @@ from shufflebounds.shuffle import samples
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.clones import Clones, StrongerClones
+from shufflebounds.shuffle.deployments import clones_epsilon, clones_log_delta
 from shufflebounds.shuffle.flipped_reports import FlippedReports
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 from shufflebounds.shuffle.noise import BinomialNoise
@@ -24,5 +25,7 @@ __all__ = [
     "ShuffledHistogram",
     "StrongerClones",
     "ZeroSum",
+    "clones_epsilon",
+    "clones_log_delta",
     "samples",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,10 +21,15 @@ BLOCKS = 256
 """Of more users, so many blocks of data are bounded."""
 
 
+Of = Literal["bin", "any"]
+"""Whose error: that of one bin chosen beforehand, or the largest of any bin."""
+
+
 class ErrorLaw(ABC):
     """What every protocol says of the error of its estimate, estimate minus truth.
 
-    ``_error(a, truth)`` bounds log Pr[|error| > a] from both sides, for the given truth or, where it is None, the worst.
+    ``_error(a, truth)`` bounds log Pr[|error| > a] for one bin from both sides, for the given truth or, where it is None, the
+    worst; ``_any_error`` that of any bin. A protocol that estimates one number has one bin.
     """
 
     @property
@@ -35,6 +40,22 @@ class ErrorLaw(ABC):
     @abstractmethod
     def _error(self, a: Fraction, truth: Any) -> tuple[float, float]: ...
 
+    def _many(self) -> int:
+        """Return how many bins are estimated."""
+        return 1
+
+    def _even(self) -> Any:
+        """Return the truth where the users are spread evenly over the bins; None where the error does not depend on it."""
+        return None
+
+    def _any_error(self, a: Fraction, truth: Any) -> tuple[float, float]:
+        low, high = self._error(a, truth)
+        # the union bound; a bin alone is exceeded no more often than any of them
+        return low, min(0.0, high + math.log(self._many()) * (1 + UNIT))
+
+    def _sides(self, a: Fraction, truth: Any, of: str) -> tuple[float, float]:
+        return self._error(a, truth) if of == "bin" else self._any_error(a, truth)
+
     def _checked_truth(self, truth: Any) -> Any:
         if truth is not None:
             raise ValueError(f"truth={truth!r} must be None: the error of {type(self).__name__} is the same whatever the data")
@@ -44,7 +65,7 @@ class ErrorLaw(ABC):
         """Return some positive number of the order of the error."""
         return 1.0
 
-    def error_tail(self, a: float, truth: Any = None, *, bound: Bound = "upper") -> float:
+    def error_tail(self, a: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
         r"""Probability that the estimate is off by more than `a`, either way.
 
         Parameters
@@ -53,6 +74,8 @@ class ErrorLaw(ABC):
             Error that is exceeded, finite and >= 0, in the units of the estimate.
         truth : optional
             The data behind the estimate, as the class describes it, or None for the worst data.
+        of : {"bin", "any"}
+            The error of one bin chosen beforehand, or the largest of any bin, which is no different where one number is estimated.
         bound : {"upper", "lower"}
             "upper" is never below the exact probability, "lower" never above.
 
@@ -65,19 +88,20 @@ class ErrorLaw(ABC):
         Raises
         ------
         ValueError
-            If `a` is negative or not finite, `truth` is no data of this mechanism, or `bound` is neither word.
+            If `a` is negative or not finite, `truth` is no data of this mechanism, or `of` or `bound` is none of its words.
 
         Notes
         -----
         Parameters are doubles, hence rational: the counts at which the error exceeds `a` are found in exact arithmetic, and
         their probability is one binomial or Poisson-binomial tail on each side. An estimate that is rounded may fall on the other
-        side of a tie.
+        side of a tie. Any bin: the union bound, unless the class says better; its lower side is one bin alone.
         """
         upper = _validate.choice("bound", bound, ("lower", "upper")) == "upper"
         a = _validate.real("a", a, 0)
-        return _outward(self._error(Fraction(a), self._checked_truth(truth))[upper], upper)
+        _validate.choice("of", of, ("bin", "any"))
+        return _outward(self._sides(Fraction(a), self._checked_truth(truth), of)[upper], upper)
 
-    def error_quantile(self, beta: float, truth: Any = None, *, bound: Bound = "upper") -> float:
+    def error_quantile(self, beta: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
         """The least error that is exceeded with probability at most `beta`.
 
         Parameters
@@ -85,6 +109,8 @@ class ErrorLaw(ABC):
         beta : float
             Probability of a larger error, in (0, 1).
         truth : optional
+            As in :meth:`error_tail`.
+        of : {"bin", "any"}
             As in :meth:`error_tail`.
         bound : {"upper", "lower"}
             "upper": a number whose upper :meth:`error_tail` was evaluated and is at most `beta`. "lower": one whose lower
@@ -98,7 +124,7 @@ class ErrorLaw(ABC):
         Raises
         ------
         ValueError
-            If `beta` lies outside (0, 1), `truth` is no data of this mechanism, or `bound` is neither word.
+            If `beta` lies outside (0, 1), `truth` is no data of this mechanism, or `of` or `bound` is none of its words.
 
         Notes
         -----
@@ -106,10 +132,11 @@ class ErrorLaw(ABC):
         """
         side = ("lower", "upper").index(_validate.choice("bound", bound, ("lower", "upper")))
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+        _validate.choice("of", of, ("bin", "any"))
         known = self._checked_truth(truth)
 
         def exceeded(a: float) -> bool:
-            return _outward(self._error(Fraction(a), known)[side], side == 1) > beta
+            return _outward(self._sides(Fraction(a), known, of)[side], side == 1) > beta
 
         if not exceeded(0.0):
             return 0.0

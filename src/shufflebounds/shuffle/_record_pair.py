@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._accuracy import _tail
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 
@@ -16,9 +17,8 @@ ENUMERATED = 24
 
 def local(flip: float, eps: float) -> float:
     """Return log of the local delta, p^2 - e^eps q^2: other pairs of bits are as likely from either bin."""
-    p, q = math.log1p(-flip), math.log(flip)
-    gap = eps + 2 * (q - p)
-    return 2 * p + math.log(-math.expm1(gap)) + 1e-14 if gap < 0 else -math.inf
+    gap = log_odds(flip).times(2).less(eps)
+    return 2 * math.log1p(-flip) + math.log(-math.expm1(-gap)) + 1e-14 if gap > 0 else -math.inf
 
 
 def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
@@ -31,8 +31,7 @@ def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> floa
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * q * q
     law = CloneLaw(np.array([q * q, shown]) * (1 - 8 * UNIT), np.array([others, fakes], dtype=np.float64))
-    local_eps = 2 * (math.log1p(-q) - math.log(q)) * (1 + 4 * UNIT)
-    return log_clone_delta(law, local_eps, eps)[1] + math.log(p * p + q * q) + 1e-14
+    return log_clone_delta(law, log_odds(flip).times(2), eps)[1] + math.log(p * p + q * q) + 1e-14
 
 
 def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:

@@ -16,6 +16,7 @@ from shufflebounds._core import _bits
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile._least import least
 from shufflebounds.shuffle import _all_data, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
@@ -32,27 +33,33 @@ def _sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     # e^eps must stay a double; beyond, where flips hardly ever happen, delta is bounded by its value there
-    local, near = _local_epsilon(flip), np.minimum(eps, MAX_LOCAL_EPS)
-    lower, upper = near_local(lambda at: _bits.shuffled_bits_log_delta(ones, zeros, flip, at), near, local)
-    return np.where(near == eps, lower, -np.inf), np.where(local > eps, upper, -np.inf)
+    budget, near = log_odds(flip), np.minimum(eps, MAX_LOCAL_EPS)
+    lower, upper = near_budget(
+        lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)
+    )
+    return np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf)
 
 
-def near_local(kernel: Callable[[Any], tuple[Any, Any]], eps: FloatArray | float, local: float) -> tuple[FloatArray, FloatArray]:
-    """Return both sides of what the kernel answers (value, error) below the local budget, which is rounded there.
+def near_budget(
+    kernel: Callable[[Any, Any], tuple[Any, Any]], eps: FloatArray | float, gap: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    """Return both sides of what the kernel answers (value, error) at eps, gap below the budget.
 
-    Where that leaves it nothing to say, delta is at most its value a little before, and at most local - eps.
+    Where it has nothing to say, delta is at most its value a little before, and at most 1 - e^-gap.
     """
     # flips that hardly ever happen put weights beyond the range of a double, which count as infinite
-    with np.errstate(over="ignore", invalid="ignore"):
-        value, error = kernel(eps)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        value, error = kernel(eps, gap)
         lower, upper = np.asarray(value - error), np.asarray(value + error)
     lower = np.where(np.isnan(lower), -np.inf, lower)
-    lost = ~np.isfinite(upper) & (eps < local)
+    lost = ~np.isfinite(upper) & (np.asarray(gap) > 0)
     if lost.any():
-        with np.errstate(over="ignore", invalid="ignore"):
-            value, error = kernel(np.minimum(eps, max(0.0, local - 256 * UNIT * (1 + local))))
+        earlier = np.maximum(eps - 256 * UNIT * (1 + eps), 0.0)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            value, error = kernel(earlier, gap + (eps - earlier))
+            most = np.log(-np.expm1(-np.maximum(gap, 0.0))) * (1 - 4 * UNIT) + 4 * UNIT
         before = np.where(np.isfinite(value + error), value + error, 0.0)
-        upper = np.where(lost, np.minimum(before, np.log(np.maximum(local - eps, 0.0) + 16 * UNIT * local)), upper)
+        upper = np.where(lost, np.minimum(before, most), upper)
     return lower, upper
 
 
@@ -84,7 +91,7 @@ class _BitPair(DominatingPair):
         return curve.inverse() if curve and self.reversed else curve
 
     def _pure_epsilon(self) -> float:
-        return _local_epsilon(self.flip)
+        return log_odds(self.flip).above
 
     def _knowledge(self) -> Knowledge:
         lattice = _middle_losses(*((self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)), self.flip)
@@ -106,15 +113,6 @@ def _middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | 
     ratio = np.exp(near[:-1] - near[1:])
     losses = np.log((keep + flip * ratio) / (flip + keep * ratio))
     return float(losses[0]), float(abs(losses[1] - losses[0]))
-
-
-def _local_epsilon(flip: float) -> float:
-    """Return ln((1 - flip)/flip), rounded up."""
-    if flip == 0:
-        return math.inf
-    odds = (1 - 2 * flip) / flip
-    local = math.log1p(odds) if odds < math.inf else -math.log(flip)
-    return local * (1 + 4 * UNIT) if flip < 0.5 else 0.0
 
 
 @dataclass(frozen=True)
@@ -267,13 +265,17 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         if self.ones != "worst":
             lattice = _middle_losses(self.ones, self.users - 1 - self.ones, self.flip)
             return replace(known, single=2 * self.ones == self.users - 1, spacing=0.12, lattice=lattice)
-        pair = self.pair(0)
         # some hundred eps for a curve, each a search over the data of up to 1/loose evaluations where all data are nearly alike
         loose, spacing, seconds = (2e-4, 0.12, 2e-3) if self.users <= 10**7 else (2e-3, 0.3, 2e-2)
         return replace(
-            known, realised=(pair._knowledge(), pair.reverse()._knowledge()), spacing=spacing, seconds=seconds,
-            curve_stick=lambda eps: self._worst_sides(eps, loose),
+            known, spacing=spacing, seconds=seconds, curve_stick=lambda eps: self._worst_sides(eps, loose)
         )
+
+    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+        if self.ones != "worst":
+            return self.pairs()
+        pair = self.pair(0)
+        return pair, pair.reverse()
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.ones != "worst":
@@ -336,7 +338,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         return _worst_data.maximum(enclose, self.users, loose)
 
     def _pure_epsilon(self) -> float:
-        return _local_epsilon(self.flip)
+        return log_odds(self.flip).above
 
     @classmethod
     def calibrate(cls, users: int, eps: float, delta: float) -> Self:

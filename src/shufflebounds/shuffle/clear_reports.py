@@ -48,11 +48,11 @@ class ClearReports(PrivacyProfile, ErrorLaw):
     blocks of terms are bounded by their ends, D being monotone in N.
 
     The error of one bin's :meth:`estimate` is :math:`\mathrm{Bin}(m, 1/d) - m/d` whatever the data: `truth` stays None in
-    :meth:`error_tail`. By the union bound that any bin is off by more than a has at most d times its probability.
+    :meth:`error_tail`. That any bin is off has at most d times its probability, the union bound.
 
     References
     ----------
-    Zhilyaev, M. Shuffled bits and fake records, section 5.1; its closed form (5.10) asks for 4 to 7 times as many fake reports
+    Zhilyaev, M. Shuffled bits and fake records, section 5.1; its closed form (5.10) asks for several times as many fake reports
     and its derivation is unsound.
 
     Examples
@@ -231,6 +231,9 @@ class ClearReports(PrivacyProfile, ErrorLaw):
             If `users` lies outside its range.
         """
         return 1 + self.fakes / _validate.integer("users", users, 1)
+
+    def _many(self) -> int:
+        return self.bins
 
     def _error(self, a: Fraction, truth: Any) -> tuple[float, float]:
         chance, counts = 1 / self.bins, np.array([float(self.fakes)])

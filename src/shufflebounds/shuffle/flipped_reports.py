@@ -14,10 +14,11 @@ from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle import _bin_pair, _record_pair
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._calibrate import smallest
-from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
+from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.tails.poisson_binomial import WideWindowError
 
@@ -84,7 +85,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
     target's bin. Two bins and at most 24 reports: exact, over all data.
 
     The error of one bin's estimate depends on how many users hold it, which :meth:`error_tail` takes as `truth`; over all
-    data it is enclosed as in :class:`ShuffledBits`.
+    data it is enclosed as in :class:`ShuffledBits`. With ``of="any"`` every bin may be of that kind: the union bound.
 
     References
     ----------
@@ -217,7 +218,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         return replace(super()._knowledge(), spacing=spacing, seconds=seconds)
 
     def _pure_epsilon(self) -> float:
-        return math.nextafter(2 * _local_epsilon(self.flip), math.inf) if self.flip < 0.5 else 0.0
+        return log_odds(self.flip).times(2).above
 
     @classmethod
     def calibrate(
@@ -363,6 +364,12 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
 
     def _checked_truth(self, truth: Any) -> int | None:
         return None if truth is None else _validate.integer("truth", truth, 0, self.users)
+
+    def _many(self) -> int:
+        return self.bins
+
+    def _even(self) -> int:
+        return -(-self.users // self.bins)
 
     def _error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
         self._informative()

@@ -46,11 +46,13 @@ class ShuffledHistogram(PrivacyProfile, ErrorLaw):
     Neighbours: one user's bin is replaced. Exact for the protocol, whatever the data, and the same in both directions: given the
     first count, what is left is one shifted binomial at :math:`\varepsilon` less the loss of that count. The sides are 1e-11 apart,
     relatively, and up to 1e-2 where the first count has more than 2**16 likely values (:math:`n\gamma` beyond some 1e7). The
-    published (2 eps, 2 delta) of two bins is sound and loses a factor of 10 to 1000 in delta.
+    published (2 eps, 2 delta) of two bins is sound and loses orders of magnitude in delta.
 
-    `truth` in :meth:`error_tail` is the histogram of the data, its error the largest of any bin. The noise of the bins is
-    independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all data, as many bins as there can be hold
-    the worst sum :math:`\lfloor a \rfloor + 1`, the rest at most a; the lower side is one such histogram.
+    `truth` in :meth:`error_tail` is the number of users in the bin, or the histogram of the data: then "bin" is the bin of it with
+    the largest chance, and "any" needs it. The noise of the bins is independent:
+    :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all data, as many bins as there can be hold
+    the worst sum :math:`\lfloor a \rfloor + 1`, which the comparison with n may take for an empty bin, the rest at most a; the
+    lower side is one such histogram.
 
     References
     ----------
@@ -220,15 +222,39 @@ class ShuffledHistogram(PrivacyProfile, ErrorLaw):
         """
         return 1 + self.bins * (1 - self.gamma)
 
-    def _checked_truth(self, truth: Any) -> NDArray[np.float64] | None:
+    def _checked_truth(self, truth: Any) -> NDArray[np.float64] | int | None:
         if truth is None:
             return None
+        if np.ndim(truth) == 0:
+            return _validate.integer("truth", truth, 0, self.users)
         counts = _validate.counts("truth", truth, self.users, self.bins)
         if counts.sum() != self.users:
             raise ValueError(f"truth sums to {_validate.shown(float(counts.sum()))}: it must sum to users={self.users}")
         return counts
 
-    def _error(self, a: Fraction, truth: NDArray[np.float64] | None) -> tuple[float, float]:
+    def _error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> tuple[float, float]:
+        if truth is None:
+            totals = [min(math.floor(a) + 1, self.users), max(min(math.floor(a), self.users), 1)]
+        elif isinstance(truth, int):
+            totals = [truth]
+        else:
+            totals = [int(total) for total in np.unique(truth)]
+        sides = [log_missed(self.users, self.gamma, total, a) for total in totals if total]
+        if not sides:
+            # an empty bin is never wrong
+            return -math.inf, -math.inf
+        return max(low for low, _ in sides) - 1e-13, min(0.0, max(high for _, high in sides) + 1e-13)
+
+    def _many(self) -> int:
+        return self.bins
+
+    def _even(self) -> NDArray[np.float64]:
+        each, more = divmod(self.users, self.bins)
+        return np.where(np.arange(self.bins) < more, each + 1.0, float(each))
+
+    def _any_error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> tuple[float, float]:
+        if isinstance(truth, int):
+            raise ValueError(f"truth={truth} must be a histogram of shape ({self.bins},), or None, where of='any'")
         if truth is not None:
             totals, held = np.unique(truth[truth > 0], return_counts=True)
             sides = [log_missed(self.users, self.gamma, int(total), a) for total in totals]

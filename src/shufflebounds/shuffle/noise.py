@@ -103,6 +103,7 @@ class BinomialNoise(PrivacyProfile, ErrorLaw):
 
     theorem: ClassVar[str] = "exact for the protocol: the larger hockey stick of Bin(trials, prob) and its shift by one"
     neighbours: ClassVar[str] = "the count differs by one; the analyst sees count plus noise"
+    relation: ClassVar[str] = "either"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "trials", _validate.integer("trials", self.trials))

@@ -13,6 +13,7 @@ from shufflebounds import _validate
 from shufflebounds._types import FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._clones.families import Family, Gaussian, Laplace, RandomizedResponse
 from shufflebounds.shuffle._clones.guarantees import Crowd, OfEveryUser, OfOneUser
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
@@ -115,22 +116,17 @@ class PersonalizedClones(PrivacyProfile):
         return self.weight, self.scale, self.rates.tobytes(), self.counts.tobytes()
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        local_eps = self._local_eps()
-        sides = np.array([log_clone_delta(self._law, local_eps, float(e)) for e in eps])
-        # the rounding of local_eps, and of log(scale)
-        slack = 4e-16 * (1 + np.abs(sides[:, 1])) * (1 + 1 / np.maximum(local_eps - eps, 1e-300))
-        slack[sides[:, 1] == -np.inf] = 0
+        budget = log_odds(self.weight)
+        sides = np.array([log_clone_delta(self._law, budget, float(e)) for e in eps])
         shift = math.log(self.scale)
+        slack = np.where(sides[:, 1] > -np.inf, 4e-16 * (1 + np.abs(sides[:, 1]) + abs(shift)), 0.0)
         return sides[:, 0] + shift - slack, sides[:, 1] + shift + slack
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), spacing=0.05, seconds=1e-3)
 
-    def _local_eps(self) -> float:
-        return math.log1p(-self.weight) - math.log(self.weight)
-
     def _pure_epsilon(self) -> float:
-        return self._local_eps() * (1 + 4e-16)
+        return log_odds(self.weight).above
 
     @classmethod
     def randomized_response(

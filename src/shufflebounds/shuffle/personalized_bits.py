@@ -18,7 +18,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.shuffle._sum_curve import curve_of_sum
 from shufflebounds.shuffle._worst_data import RTOL
-from shufflebounds.shuffle.bits import near_local
+from shufflebounds.shuffle.bits import near_budget
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tradeoff import Tradeoff
@@ -60,7 +60,9 @@ class _Law:
     def sides(self, budget: float, eps: float) -> tuple[float, float]:
         """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
         flip = math.exp(-budget) / (1 + math.exp(-budget))
-        lower, upper = near_local(lambda at: _bits.bits_log_delta(*self.arrays, flip, float(at)), eps, budget)
+        lower, upper = near_budget(
+            lambda at, gap: _bits.bits_log_delta(*self.arrays, flip, float(at), float(gap)), eps, budget - eps
+        )
         return float(lower), float(upper)
 
 
@@ -88,7 +90,7 @@ class _PersonalPair(DominatingPair):
         return curve_of_sum(*self.law.arrays, log_keep - self.budget, log_keep, log_tail, upper=upper)
 
     def _pure_epsilon(self) -> float:
-        return math.nextafter(self.budget, math.inf)
+        return self.budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +262,7 @@ class PersonalizedBits(PrivacyProfile):
 
     def _pure_epsilon(self) -> float:
         budget = self.local_eps.max() if self.target is None else self.local_eps[self.target]
-        return math.nextafter(float(budget), math.inf)
+        return float(budget)
 
     def ascend(self, eps: float, *, steps: int = 100) -> Self:
         """Return the mechanism with known data found by greedy ascent of delta at `eps`, for the lower side of unknown data.

@@ -14,10 +14,11 @@ from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle import _composed_columns, _sum_pair, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_chernoff, log_exceeded
 from shufflebounds.shuffle._calibrate import smallest
-from shufflebounds.shuffle.bits import ShuffledBits, _local_epsilon
+from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RealSum"]
@@ -56,7 +57,7 @@ class RealSum(PrivacyProfile, ErrorLaw):
 
     **Columns**: x = 0 against x = 1 differs in all r columns, and other pairs in fewer. The upper side composes r columns whose
     data is the worst at every loss (a grid of losses, chords above); the lower side is that of the total, which is computed from
-    the columns. They are some 10 to 25 per cent apart, relatively, in delta.
+    the columns. How far apart they are grows with eps: docs/protocols/real-sum.md computes it.
 
     The printed privacy of this protocol (its Corollary 3.3) has no finite parameter; see the specification of
     :class:`ShuffledBits`, whose r = 1 this is.
@@ -159,7 +160,7 @@ class RealSum(PrivacyProfile, ErrorLaw):
         return self.column._rdp(orders, upper) if self.bits == 1 else super()._rdp(orders, upper)
 
     def _pure_epsilon(self) -> float:
-        return math.nextafter(self.bits * _local_epsilon(self.flip), math.inf) if self.flip < 0.5 else 0.0
+        return log_odds(self.flip).times(self.bits).above
 
     @classmethod
     def calibrate(

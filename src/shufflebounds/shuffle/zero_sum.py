@@ -42,7 +42,7 @@ class ZeroSum(PrivacyProfile, ErrorLaw):
     Notes
     -----
     Neighbours: one user's bit is replaced. Exact for the protocol, whatever the data: the noise is that of
-    :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is 19 to 50 times what
+    :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is tens of times what
     is needed; since the error is about :math:`n\gamma`, the calibrated one is the gain. delta is not monotone in gamma (ripples
     of up to 4e-4, relatively, at n = 1000).
 

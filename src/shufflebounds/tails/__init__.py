@@ -2,13 +2,16 @@
 
 ``binom_logpmf``, ``binom_logcdf`` and ``binom_logsf`` are NumPy ufuncs over compiled kernels: they broadcast, take
 ``out=`` and ``where=``, and follow scipy.special in that they answer NaN outside the domain. The other functions validate
-their arguments once and raise ValueError. ``sf`` is Pr[X > k] in the exact laws; the two closed bounds, ``chernoff_logsf`` and
+their arguments once and raise ValueError. ``binom``, ``poisson_binom`` and ``compound_binom`` are the same laws frozen, with the
+methods of scipy.stats. ``sf`` is Pr[X > k] in the exact laws; the two closed bounds, ``chernoff_logsf`` and
 ``bounded_difference_logsf``, are of Pr[S >= k].
 """
 
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds.tails.closed import bounded_difference_logsf, chernoff_logsf
 from shufflebounds.tails.compound_binomial import compound_binom_logcdf, compound_binom_logpmf, compound_binom_logsf
+from shufflebounds.tails.frozen import FrozenLaw
+from shufflebounds.tails.laws import binom, compound_binom, poisson_binom
 from shufflebounds.tails.poisson_binomial import (
     poisson_binom_logcdf,
     poisson_binom_logpmf,
@@ -17,14 +20,18 @@ from shufflebounds.tails.poisson_binomial import (
 )
 
 __all__ = [
+    "FrozenLaw",
+    "binom",
     "binom_logcdf",
     "binom_logpmf",
     "binom_logsf",
     "bounded_difference_logsf",
     "chernoff_logsf",
+    "compound_binom",
     "compound_binom_logcdf",
     "compound_binom_logpmf",
     "compound_binom_logsf",
+    "poisson_binom",
     "poisson_binom_logcdf",
     "poisson_binom_logpmf",
     "poisson_binom_logsf",

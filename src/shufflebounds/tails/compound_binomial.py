@@ -146,9 +146,10 @@ def compound_binom_logsf(k: ArrayLike, first: int, log_weights: ArrayLike, p: fl
 
 
 def _evaluate(kind: int, k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
-    values = _validate.floats("k", k, "a real number")
-    if np.isnan(values).any():
-        raise ValueError("k has a NaN: every k must be a real number")
+    return _answers(kind, k, *_checked(first, log_weights, p))
+
+
+def _checked(first: int, log_weights: ArrayLike, p: float) -> tuple[int, FloatArray, float]:
     p = _validate.real("p", p, 0, 1)
     first = _validate.integer("first", first)
     weights = _validate.floats("log_weights", log_weights, "a number <= 0")
@@ -160,6 +161,14 @@ def _evaluate(kind: int, k: ArrayLike, first: int, log_weights: ArrayLike, p: fl
         raise ValueError(f"log_weights sum to {math.fsum(np.exp(weights))!r} as probabilities: they must sum to 1 within 1e-9")
     if first + weights.size - 1 > _validate.MAX_COUNT:
         raise ValueError(f"first={first} with {weights.size} sizes must stay within 2**53")
+    return first, weights, p
+
+
+def _answers(kind: int, k: ArrayLike, first: int, weights: FloatArray, p: float) -> FloatArray | float:
+    """Log probabilities of a checked law at any k."""
+    values = _validate.floats("k", k, "a real number")
+    if np.isnan(values).any():
+        raise ValueError("k has a NaN: every k must be a real number")
     flat = values.ravel()
     out = _sum(kind, flat if kind == PMF else np.floor(flat), first, weights, p)
     if kind == PMF:

@@ -208,8 +208,11 @@ def _window_with_error(
     p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0
 ) -> tuple[int, FloatArray, float]:
     """`poisson_binom_window` and a bound on the relative error of every probability in it."""
-    log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
-    inner, multiplicities, shift = _checked_law(p, counts)
+    return _window_of(_checked_law(p, counts), _validate.real("log_tail", log_tail, -1e6, -1))
+
+
+def _window_of(law: tuple[FloatArray, FloatArray | None, int], log_tail: float) -> tuple[int, FloatArray, float]:
+    inner, multiplicities, shift = law
     if inner.size == 0:
         return shift, np.zeros(1), 0.0
     pmf = _direct(inner, multiplicities, log_tail - 20)
@@ -217,8 +220,7 @@ def _window_with_error(
         table, first, error = _direct_tables(pmf)[PMF], 0, 4e-16 * pmf.size
         below = above = -math.inf
     else:
-        law = Lattice(inner, multiplicities)
-        first, table, error, below, above = _blocks_from_mean(law, log_tail)
+        first, table, error, below, above = _blocks_from_mean(Lattice(inner, multiplicities), log_tail)
     table, start = _trim(table, below, above, log_tail)
     return shift + first + start, table, error
 
@@ -237,7 +239,12 @@ def _tails_with_error(
 
 
 def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: int) -> FloatArray | float:
-    inner, multiplicities, shift = _checked_law(p, counts)
+    return _answers(_checked_law(p, counts), k, kind)
+
+
+def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind: int) -> FloatArray | float:
+    """Log probabilities of a checked law at any k."""
+    inner, multiplicities, shift = law
     values = _checked_k(k)
     result = _served(inner, multiplicities, values.ravel() - shift, kind)[0].reshape(values.shape)
     return result if values.ndim else float(result)

@@ -33,6 +33,9 @@ def log_blanket_delta(
     """Return bounds of log delta, or None where the table would be too large; log_scale: about the answer, from above."""
     if eps >= local_eps:
         return -math.inf, -math.inf
+    if local_eps < 1e-290:
+        # weights would be subnormal
+        return None
     log_tail = min(-40.0, max(log_scale, -1e5) - 35.0)
     while True:
         sides = _summed(budgets, counts, categories, local_eps, eps, log_tail)
@@ -66,7 +69,8 @@ def _summed(
     share = k / (1 + (k - 1) * y)       # k a E_1
     # alpha, beta, gamma over E_1
     alpha = -math.expm1(eps - local_eps)
-    beta = y - math.exp(eps)
+    # where e^eps and e^-local_eps agree to some digits their difference is formed as one
+    beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
     gamma = -math.expm1(eps) * y
     log_inner, relative = _inner(m[:, None], s[None, :], alpha, beta, gamma)
     log_cells = log_inner + binom_logpmf(s[None, :], m[:, None], 2 / k)
@@ -94,19 +98,20 @@ def _middle(trials: float, prob: float, log_tail: float) -> tuple[float, float]:
 def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> tuple[FloatArray, FloatArray]:
     """Return log E[(alpha N + beta (s-N) + gamma (m-s))_+], N ~ Bin(s, 1/2), and its relative error."""
     slope = alpha - beta
-    base = beta * s + gamma * (m - s)
-    tau = np.floor(-base / slope) + 1
-    possible = (s >= 1) & (s <= m) & (tau <= s)
+    # what is gained with N = s, and the J = s - N that use it up: from the other end, base = beta s + gamma (m - s), alpha is lost
+    # in the rounding of beta where budgets are large, and with it the only term
+    full = alpha * s + gamma * (m - s)
+    tau = s + 1 - np.ceil(full / slope)
+    possible = (s >= 1) & (s <= m) & (full > 0)
+    tau = np.where(possible, np.minimum(tau, s), 1.0)
     one = np.maximum(s - 1, 0)
-    log_mass = binom_logpmf(tau - 1, one, 0.5)
+    log_mass = np.where(possible, binom_logpmf(tau - 1, one, 0.5), 0.0)
     log_tail = binom_logsf(tau - 1, one, 0.5)
-    log_mass = np.where(possible, log_mass, 0.0)
     reach = np.exp(np.where(possible, log_tail, -np.inf) - log_mass)
-    plus = 0.5 * (slope * s + base)
-    minus = 0.5 * slope * s + base
+    plus, minus = 0.5 * full, full - 0.5 * slope * s
     value = plus + minus * reach
     blur = np.abs(minus) * reach * (2e-13 + 8 * UNIT * np.abs(log_mass)) + 8 * UNIT * (
-        np.abs(plus) + (np.abs(slope) * s + np.abs(base)) * (1 + reach))
+        alpha * s + np.abs(gamma) * (m - s) + slope * s * reach)
     good = possible & (value + blur > 0)
     safe = np.where(good, np.maximum(value, 0.5 * blur), 1.0)
     with np.errstate(invalid="ignore"):

@@ -15,6 +15,7 @@ import numpy as np
 from shufflebounds._types import Bound, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile._budget import Budget
 from shufflebounds.profile.roots import solve
 from shufflebounds.shuffle._clones.blanket import log_blanket_delta
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
@@ -105,14 +106,14 @@ class Crowd:
         """Return bounds of one decomposition's log delta for every target in i..j."""
         terms = self._terms(kind, eps, i, j, log_mass)
         law = self._law(kind, terms, level, i, j)
-        sides = log_clone_delta(law, terms.local_eps, eps)
+        sides = log_clone_delta(law, Budget(terms.local_eps), eps)
         lower, upper = (_total(side, terms) for side in sides)
         return lower, min(upper, 0.0)
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
         """Return `value`, roughly: to choose among bounds, never as one."""
         terms = self._terms(kind, eps, i, j, log_mass)
-        return _total(log_estimate(self._clones(kind, terms, self.sketch, i, j), terms.local_eps, eps), terms)
+        return _total(log_estimate(self._clones(kind, terms, self.sketch, i, j), Budget(terms.local_eps), eps), terms)
 
     def _useful_window(self, i: int) -> bool:
         # a pure family needs the window only for users of larger budget

@@ -9,10 +9,12 @@ import numpy as np
 
 from shufflebounds._core import _compound
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile._budget import Budget
 from shufflebounds.tails.poisson_binomial import _window_with_error
 
 __all__ = ["CloneLaw", "log_clone_delta", "log_estimate"]
 
+LEAST_V = 1e-290        # smaller thresholds lose their digits
 NEGLIGIBLE = -30.0      # log of the part of the sum that may stay outside the window
 LOG_TAIL = -50.0
 
@@ -51,6 +53,11 @@ class CloneLaw:
         self.trials = float(self.counts.sum())
         self.mean = float(self.chances @ self.counts)
         self.sure = int(self.counts[self.chances == 1].sum())
+
+    @property
+    def log_alone(self) -> float:
+        """Log of the chance of no clone."""
+        return float(np.log1p(-self.chances) @ self.counts) if not self.sure else -math.inf
 
     def _window(self, decay: float, log_tail: float) -> _Window:
         if self.rates.size == 0:
@@ -136,32 +143,37 @@ def _log_cosh(x: float) -> float:
     return math.log1p(2 * math.sinh(x / 2) ** 2)
 
 
-def _threshold(local_eps: float, eps: float) -> tuple[float, float, float, float]:
-    """Return u, v = 1 - u, the log of the factor before the sum, and how much the rounding of local_eps moves log v."""
+def _threshold(budget: Budget, eps: float) -> tuple[float, float, float]:
+    """Return u, v = 1 - u and the log of the factor before the sum."""
+    local_eps = budget.head
     u = min(1.0, math.tanh(eps / 2) / math.tanh(local_eps / 2))
     # 1 - u in a form that does not cancel as eps -> local_eps
-    gap = -math.expm1(eps - local_eps)
-    v = min(1.0, 2 * math.exp(-eps) * gap / ((1 + math.exp(-eps)) * -math.expm1(-local_eps)))
-    return u, v, math.log(math.tanh(local_eps / 2)) + float(np.logaddexp(0, eps)), UNIT * local_eps / gap
+    v = min(1.0, 2 * math.exp(-eps) * -math.expm1(-budget.less(eps)) / ((1 + math.exp(-eps)) * -math.expm1(-local_eps)))
+    return u, v, math.log(math.tanh(local_eps / 2)) + float(np.logaddexp(0, eps))
 
 
-def log_clone_delta(law: CloneLaw, local_eps: float, eps: float) -> tuple[float, float]:
-    r"""Return bounds of log delta_clone(eps) for the target weight 1/(e^local_eps + 1).
+def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> tuple[float, float]:
+    r"""Return bounds of log delta_clone(eps) for the target weight 1/(e^budget + 1).
 
     .. math:: \delta = \tanh(\varepsilon_1/2)(1 + e^\varepsilon)\sum_c \Pr[C = c]\, G_{c+1}/(c+1)
     """
-    if eps >= local_eps:
+    if budget.less(eps) <= 0:
         return -math.inf, -math.inf
-    u, v, factor, moved = _threshold(local_eps, eps)
+    u, v, factor = _threshold(budget, eps)
+    # at most what the target loses without clones, which is the term c = 0
+    alone = math.log(-math.expm1(-budget.less(eps))) - math.log1p(math.exp(-budget.head))
+    blur = 4 * UNIT * (2 - alone)
+    if v < LEAST_V:
+        return alone + law.log_alone - blur + 16 * UNIT * law.log_alone, alone + blur
     lower, upper = law.log_sum(u, v)
     # the sum is at most as steep in log v as its own logarithm
-    slack = 4 * UNIT * abs(factor) + (abs(upper) + 4) * (8 * UNIT + moved)
-    return lower + factor - slack, upper + factor + slack
+    slack = 4 * UNIT * abs(factor) + (abs(upper) + 4) * 16 * UNIT
+    return lower + factor - slack, min(alone + blur, upper + factor + slack)
 
 
-def log_estimate(law: CloneLaw, local_eps: float, eps: float) -> float:
+def log_estimate(law: CloneLaw, budget: Budget, eps: float) -> float:
     """Return log delta_clone(eps), roughly: to choose among bounds, never as one."""
-    if eps >= local_eps:
+    if budget.less(eps) <= 0:
         return -math.inf
-    u, v, factor, _ = _threshold(local_eps, eps)
+    u, v, factor = _threshold(budget, eps)
     return law.estimate(u, v) + factor

@@ -1,0 +1,221 @@
+"""The clone sum by a contour integral: both sides, at a cost that does not grow with the number of users.
+
+Layer: a kernel ``cdef ... c_...(...) noexcept nogil`` (declared in _contour.pxd, which says what the caller has checked), and a
+ufunc of it for tests. _compound.pyx chooses between this and its sweep.
+
+Definition. S = D - u M with M ~ Bin(n, r) and D a sum of M random signs: n independent values, 1 - u or -1 - u with chance r/2
+each, else 0. With phi(s) = 1 - r + r e^(-us) cosh s and any theta > 0
+    E max(0, S) = (1/2 pi) int phi(theta + it)^n / (theta + it)^2 dt.
+Theta is the saddle of the integrand, n K'(theta) = 2/theta, roughly, K = log phi; the bounds hold for every theta.
+
+Form.  T = tanh theta, r' = r e^(-u theta) cosh theta / phi(theta), a = n r' (1 - T^2), zeta = e^(-iut) (cos t + i T sin t):
+    phi(s)/phi(theta) = 1 - r' + r' zeta,   |zeta|^2 = 1 - (1 - T^2) sin^2 t,   arg zeta = chi = atan(T tan t) - u t,
+    |1 - r' + r' zeta|^2 = 1 - 2 r' (1 - r') (1 - Re zeta) - r'^2 (1 - |zeta|^2),
+all sums of terms of one sign, but for chi: its two parts are n r' T t ~ 9 sigma theta radians where it is multiplied by n, so
+that the phases need no reduction and no extended precision at any n. (u >= 1/2: chi from 1 - u and 1 - T.)
+
+Bounds.
+    aliasing    the trapezoid rule of step h adds sum_(m <> 0) e^(theta m y) E max(0, S - m y), y = 2 pi/h, all positive; with
+                max(0, x) <= e^(theta' x)/(e theta') each is a Chernoff bound, theta' on either side of theta; y makes it e^-36
+    truncation  |phi/phi(theta)|^n <= exp(-a sin^2(t)/2): the triangle inequality; the nodes reach to the exponent 36
+    revivals    that bound returns to 1 at t = pi j. There, t = pi j + tau, the phase psi_j = pi j (1 - u) of zeta adds the factor
+                exp(-c |zeta| (1 - cos(psi_j + chi(tau)))), c = n r' (1 - r'), while 1/|s|^2 is 1/(pi j)^2, not 1/theta^2.
+                The psi_j of even j (and those of odd j) turn by 2 pi u a step, so that in one turn the factors sum to at most
+                1 + mean/u, mean <= 1.2/sqrt(2 pi c): of every turn only the neighbourhood of psi = 0 counts, first at
+                j = 1/u, and the sum over j <> 0 of what the peaks weigh is some u^2/5, or theta^2 u^2 in relation to the
+                central peak; theta^2/12 is left where M is so narrow that even the second peak, psi = 2 pi u, keeps its
+                height. No peak is evaluated: they widen the two sides.
+
+Measured, n = 1e5 .. 1e9 and r = 0.001 .. 0.99, u = x/sqrt(n r), against the sweep of _compound.pyx, in 137,224 cases (and 240,000
+of n = 1e3 .. 2e6 with rational, steep and narrow ones: the two enclosures always met): how far the middle lies from that of
+the sweep, and the gap between the two sides; _compound.pyx ships it only where the gap is small enough.
+
+    n r       x         middle    gap: peak   rms                n r       x         middle    gap: peak   rms
+    1e4..1e5  1..6      2.1e-6    1.4e-5      1.3e-6             1e6..1e7  6..40     2.5e-7    2.6e-6      2.5e-7
+    1e5..1e6  1..6      2.3e-6    1.2e-5      1.2e-6             1e7..1e8  below 1   1.2e-8    3.9e-7      1.0e-7
+    1e5..1e6  6..40     1.5e-5    2.9e-4      2.3e-5             1e7..1e8  1..6      2.1e-8    1.0e-7      1.2e-8
+    1e6..1e7  below 1   1.5e-7    4.0e-6      1.0e-6             1e7..1e8  6..40     2.3e-9    2.9e-8      2.4e-9
+    1e6..1e7  1..6      2.0e-7    1.1e-6      1.2e-7             beyond    any       2.1e-9    4.0e-8      falling like 1/n, 1/n^2
+Returned error: aliasing, truncation, revivals as above; 24 roundings a node, 12 of its exponent, 6 of the parts of its phase.
+Cost      13 to 25 nodes, 5 us at any n
+Source    the integral is that of E max(0, S) in any text on saddle points; the bounds are derived above.
+"""
+
+cimport cython
+from libc.math cimport (INFINITY, M_PI, NAN, asin, atan, atan2, atanh, ceil, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p,
+                        remainder, sin, sinh, sqrt, tanh)
+
+cdef extern from "arithmetic.h" nogil:
+    Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
+
+cdef extern from *:
+    """
+    #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
+    #define TWO_53 9007199254740992.0
+    #define DEPTH 36.0                      /* -log of what aliasing and truncation may add, in relation to the sum */
+    #define LEAST_SPREAD 1000.0             /* of a: below it the tails of a peak reach the next */
+    #define EXPLICIT 64                     /* peaks bounded one by one where u is no small number */
+    """
+    const double UNIT
+    const double TWO_53
+    const double DEPTH
+    const double LEAST_SPREAD
+    const int EXPLICIT
+
+
+cdef struct Tilt:
+    double n
+    double rate
+    double u
+    double v            # 1 - u
+    double theta
+    double slope        # T
+    double off          # 1 - T
+    double tilted       # r'
+    double idle         # 1 - r'
+    double spread       # a
+    double level        # n K(theta)
+    double level_error
+
+
+cdef inline double log_cosh_less(double theta, double u, double v) noexcept nogil:
+    """log cosh(theta) - u theta."""
+    if u < 0.5:
+        return log1p(2 * sinh(0.5 * theta) * sinh(0.5 * theta)) - u * theta
+    return v * theta - 0.6931471805599453 + log1p(exp(-2 * theta))
+
+
+cdef inline void set_tilt(double theta, Tilt *p) noexcept nogil:
+    cdef double weight = log_cosh_less(theta, p.u, p.v), moved = p.rate * expm1(weight)
+    p.theta = theta
+    p.slope = tanh(theta)
+    p.off = 2 / (exp(fmin(2 * theta, 700)) + 1)
+    p.tilted = p.rate * exp(weight) / (1 + moved)
+    p.idle = (1 - p.rate) / (1 + moved)
+    p.spread = p.n * p.tilted * p.off * (1 + p.slope)
+    p.level = p.n * log1p(moved)
+    # the parts of weight have one sign each and a few ulp
+    weight = log1p(2 * sinh(0.5 * theta) * sinh(0.5 * theta)) + p.u * theta if p.u < 0.5 else p.v * theta + 0.7
+    p.level_error = UNIT * (12 * p.n * p.tilted * weight + 8 * fabs(p.level))
+
+
+cdef inline double level_change(double d, Tilt *p) noexcept nogil:
+    """n K(theta + d) - n K(theta)."""
+    cdef double weight
+    if p.u < 0.5:
+        weight = log1p(2 * sinh(0.5 * d) * sinh(0.5 * d) + p.slope * sinh(d)) - p.u * d
+    else:
+        weight = p.v * d + log1p(-0.5 * p.off * -expm1(-2 * d))
+    return p.n * log1p(p.tilted * expm1(weight))
+
+
+cdef inline double node(double t, Tilt *p, double *error) noexcept nogil:
+    """Re phi(s)^n/s^2 over phi(theta)^n, s = theta + it; error[0] gains a bound of its rounding error."""
+    cdef double x = sin(t), y = cos(t), short, length, chi, parts, half, turn, real, size, phase, weight
+    # 1 - |zeta|^2 and |zeta|
+    short = p.off * (1 + p.slope) * x * x
+    length = sqrt(1 - short)
+    if p.u < 0.5:
+        chi = atan(p.slope * x / y) - p.u * t
+        parts = (p.slope + p.u) * t
+    else:
+        chi = p.v * t - atan(p.off * x * y / (y * y + p.slope * x * x))
+        parts = (p.v + p.off) * t
+    half = sin(0.5 * chi)
+    turn = 2 * length * half * cos(0.5 * chi)
+    # 1 - Re zeta
+    real = short / (1 + length) + 2 * length * half * half
+    size = 0.5 * p.n * log1p(-p.tilted * (2 * p.idle * real + p.tilted * short))
+    phase = p.n * atan2(p.tilted * turn, 1 - p.tilted * real)
+    weight = 1 / (p.theta * p.theta + t * t)
+    error[0] += exp(size) * weight * UNIT * (24 + 12 * fabs(size) + 6 * p.n * p.tilted * parts + 4 * fabs(phase))
+    return exp(size) * weight * weight * ((p.theta * p.theta - t * t) * cos(phase) + 2 * p.theta * t * sin(phase))
+
+
+cdef inline double factor(double psi, double slack, double c) noexcept nogil:
+    """exp(-c (1 - cos psi)), or above it by what slack allows psi to be off."""
+    cdef double away = 0.5 * fmax(0, fabs(remainder(psi, 2 * M_PI)) - slack)
+    return exp(-2 * c * sin(away) * sin(away))
+
+
+cdef double revivals(double reach, Tilt *p) noexcept nogil:
+    """A bound of sum_(j >= 1) max |phi/phi(theta)|^n/(pi j)^2, the maximum within reach of pi j."""
+    cdef double c = p.n * p.tilted * p.idle * sqrt(1 - reach * reach), u = p.u, v = p.v, slack, mean, total = 0, runs, drift, psi
+    cdef int j, strands
+    drift = fabs(p.slope - u) if u < 0.5 else fabs(v - p.off)
+    slack = drift * reach + p.off * (1 + p.slope) * p.slope * reach * reach * reach / (1 - reach * reach) + 4 * UNIT * EXPLICIT
+    mean = fmin(1.0, slack / M_PI + 1.2 / sqrt(2 * M_PI * c)) if c > 0 else 1.0
+    if u < 0.125:
+        # even j at first: psi = 2 pi u, 4 pi u, ..., falling factors as far as half a turn, which is past the fourth
+        for j in range(1, 4):
+            total += factor(2 * M_PI * u * j, slack, c) / (4 * M_PI * M_PI * j * j)
+        total += factor(2 * M_PI * u * 4, slack, c) / (4 * M_PI * M_PI * 3)
+        # whole turns about psi = 0: within pi/8 of it 1/j^2 is summed for even and odd j, elsewhere the factor is small
+        total += (0.0462 + 0.1576) * u * (u + mean) + factor(M_PI / 8, slack, c) / 6
+    else:
+        for j in range(1, EXPLICIT + 1):
+            psi = M_PI * v * j if u >= 0.5 else M_PI * (j & 1) - M_PI * u * j
+            total += factor(psi, slack, c) / (M_PI * M_PI * j * j)
+        # the further ones by turns of one strand, or of the even and the odd one
+        strands = 1 if u >= 0.5 else 2
+        runs = 2 / v if u >= 0.5 else 1 / u
+        total += fmin(1.0, strands * (2 + mean * runs) * (1.0 / EXPLICIT + 1 / (strands * (runs - 1)))) / (M_PI * M_PI * EXPLICIT)
+    return fmin(total, 1.0 / 6)
+
+
+cdef bint c_log_sign_contour(double n, double rate, double u, double v, double *lower, double *upper) noexcept nogil:
+    cdef Tilt p
+    cdef double theta = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v))
+    cdef double depth, reach, period, d, h, total, error, tails, wings, low, high
+    cdef int k, nodes
+    p.n, p.rate, p.u, p.v = n, rate, u, v
+    # the saddle, K taken for a parabola about atanh u, where K' = 0
+    set_tilt(theta, &p)
+    if not p.spread >= LEAST_SPREAD:
+        return False
+    theta = fmax(0.5 * (theta + sqrt(theta * theta + 8 / p.spread)), 2.5 / sqrt(p.spread))
+    set_tilt(theta, &p)
+    if not p.spread >= LEAST_SPREAD:
+        return False
+    depth = DEPTH + log1p(theta * sqrt(p.spread))
+    d = 8.2 / sqrt(p.spread)
+    period = (depth + level_change(d, &p)) / d
+    tails = 1 / (theta + d)
+    d = fmin(d, 0.8 * theta)
+    period = fmax(period, fmax((depth + level_change(-d, &p)) / d, 30 / d))
+    tails += 1 / (theta - d)
+    # twice e^-depth: the later m of the aliasing sum, and the rounding of the exponents, which are below 200
+    tails *= 2 * M_PI * exp(-1 - depth) * 2
+    h = 2 * M_PI / period
+    reach = asin(sqrt(2 * DEPTH / p.spread))
+    # reach <= 0.28, period sqrt(a) < 60: below 2**7
+    nodes = <int> whole(ceil(reach / h), 1, 500)
+    error = 4 * UNIT / (theta * theta)
+    total = 0.5 / (theta * theta)
+    for k in range(1, nodes + 1):
+        total += node(k * h, &p, &error)
+    total *= 2 * h
+    error *= 2 * h * (1 + nodes * UNIT)
+    # beyond the nodes, then beyond 0.5 of pi j, for all j; sin(t)^2 >= 0.9194 t^2 up to there
+    wings = exp(-DEPTH) * (h + 1 / (0.877 * sqrt(2 * DEPTH * p.spread)))
+    error += 2 * wings * (1 / (theta * theta) + 0.5) + 4.2 * exp(-0.1149 * p.spread) * (1 + 1 / (theta * theta))
+    d = 1 - reach / M_PI
+    error += 2 * (h + 1.044 * sqrt(2 * M_PI / p.spread)) * revivals(reach, &p) / (d * d)
+    low = total - error - tails
+    high = total + error
+    p.level -= log(2 * M_PI)
+    p.level_error += 8 * UNIT * (1 + fabs(p.level))
+    lower[0] = p.level + log(low) - p.level_error if low > 0 else -INFINITY
+    upper[0] = p.level + log(high) + p.level_error
+    return True
+
+
+@cython.ufunc
+cdef (double, double) log_sign_contour(double n, double rate, double u, double v) noexcept nogil:
+    """log_sign_contour(n, rate, u, v) -> (lower, upper) of log E[max(0, D - u M)], NaN where the method does not serve."""
+    cdef double lower = NAN, upper = NAN
+    if not (n == n and rate == rate and u == u and v == v and 1 <= n <= TWO_53 and n == floor(n)
+            and 0 < rate <= 1 and 0 <= u <= 1 and 0 < v <= 1):
+        return NAN, NAN
+    c_log_sign_contour(n, rate, u, v, &lower, &upper)
+    return lower, upper

@@ -1,0 +1,12 @@
+# The clone bounds of deployments: delta and epsilon, both sides. Definitions and errors: the header of _clones.pyx.
+# The caller has checked: users an integer in 1..2**53, 0 < rate <= 1, 0 < local <= inf, 0 <= eps < inf, 0 <= delta <= 1.
+
+# The chance that another user's message is a clone: e^-local, or 2/(e^local + 1) for the stronger bound.
+cdef double c_clone_rate(double local, bint stronger) noexcept nogil
+
+# log delta of the clone pair of a target with pure budget local, the number of clones Bin(users - 1, rate).
+cdef void c_clone_log_delta(double users, double rate, double local, double eps, double *lower, double *upper) noexcept nogil
+
+# The eps at which the upper delta was evaluated and is at most delta, next to the crossing; or, upper = 0, at which the lower
+# one still reaches it. inf where local = inf and no eps serves.
+cdef double c_clone_epsilon(double users, double rate, double local, double delta, bint upper) noexcept nogil

@@ -1,0 +1,3 @@
+import numpy as np
+
+log_sign_contour: np.ufunc

@@ -1,0 +1,351 @@
+"""Counts from messages that each support some values: the unbiased estimate, its variance and the law of its error."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._types import UNIT, Bound, FloatArray
+from shufflebounds.mechanisms._two_level import TwoLevel
+from shufflebounds.shuffle._accuracy import ErrorLaw, Of, log_exceeded
+
+__all__ = ["Chances", "CountErrors", "CountEstimate", "FrequencyOracle", "bernoulli"]
+
+_SCANNED = 256
+"""Up to so many users every number of holders is tried, for more so many blocks of it are bounded."""
+
+
+def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], chance: float) -> NDArray[np.bool_]:
+    """Return independent events of one chance, good to 2**-61: one random byte decides all but 1 of 256 of them."""
+    scaled = 256 * chance
+    first = math.floor(scaled)
+    size = math.prod(shape)
+    drawn = np.frombuffer(rng.bytes(size), dtype=np.uint8)
+    out = drawn < first
+    ties = np.flatnonzero(drawn == first) if first < 256 else np.empty(0, dtype=np.int64)
+    out[ties] = rng.random(ties.size) < scaled - first
+    return out.reshape(shape)
+
+
+class Chances(NamedTuple):
+    """Chances that a message supports the value behind it, or another value, with what is missing to one, and their gap."""
+
+    own: float
+    not_own: float
+    other: float
+    not_other: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class CountErrors(ErrorLaw):
+    """The error of the estimated number of holders of a value, of `users` users; `bins` values are estimated.
+
+    `truth` is the number of users who hold the value, for any of them together the largest such number.
+    """
+
+    chances: Chances
+    users: int
+    bins: int
+
+    @property
+    def variance(self) -> float:
+        """Largest variance of one estimate, over all data."""
+        return max(self._variance(held) for held in (0, self.users))
+
+    def _variance(self, held: float) -> float:
+        own, not_own, other, not_other, gap = self.chances
+        return (held * own * not_own + (self.users - held) * other * not_other) / gap**2
+
+    def _checked_truth(self, truth: Any) -> int | None:
+        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
+
+    def _scale(self) -> float:
+        return math.sqrt(self.variance) + 1
+
+    def _many(self) -> int:
+        return self.bins
+
+    def _even(self) -> int:
+        return -(-self.users // self.bins)
+
+    def _error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
+        reach = a * Fraction(self.chances.gap)
+        if truth is not None:
+            return self._known(truth, self.users - truth, reach)
+        if self.users <= _SCANNED:
+            sides = [self._known(held, self.users - held, reach) for held in range(self.users + 1)]
+            return max(low for low, _ in sides), max(high for _, high in sides)
+        lower = max(self._known(held, self.users - held, reach)[0] for held in (0, self.users // 2, self.users))
+        return lower, max(high for _, high in self._blocks(reach, lower))
+
+    def _any_error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
+        if truth is not None:
+            return super()._any_error(a, truth)
+        # of all values together as many users hold one as there are: the concave envelope of the tail, at their mean number
+        reach = a * Fraction(self.chances.gap)
+        if self.users <= _SCANNED:
+            tails = [self._known(held, self.users - held, reach) for held in range(self.users + 1)]
+            points = [(held, high) for held, (_, high) in enumerate(tails)]
+            lower = max(low for low, _ in tails)
+        else:
+            lower = max(self._known(held, self.users - held, reach)[0] for held in (0, self.users // 2, self.users))
+            points = self._blocks(reach, lower)
+        return lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins))
+
+    def _known(self, held: int, others: int, reach: Fraction) -> tuple[float, float]:
+        own, not_own, other, not_other, _ = self.chances
+        center = held * Fraction(own) + others * Fraction(other)
+        one, zero = np.array([own, other]), np.array([not_own, not_other])
+        return log_exceeded(one, zero, np.array([held, others], dtype=np.float64), center, reach, rounding=8 * UNIT)
+
+    def _blocks(self, reach: Fraction, lower: float) -> list[tuple[int, float]]:
+        """Return the first number of holders of each block, with an upper bound of the log tail for all numbers in it."""
+        own, not_own, other, not_other, _ = self.chances
+        size = -(-(self.users + 1) // _SCANNED)
+        # of a block as many users as it is wide are summed apart: off by more than `apart` with Bernstein's probability
+        depth = max(1.0, 6 - lower) if lower > -math.inf else 745.0
+        spread = size * max(own * not_own, other * not_other)
+        apart = depth / 3 + math.sqrt(depth * depth / 9 + 2 * spread * depth)
+        rest, left = math.log(2) - depth, reach - Fraction(apart)
+        out = []
+        for first in range(0, self.users + 1, size):
+            width = min(size - 1, self.users - first)
+            high = self._known(first, self.users - first - width, left)[1]
+            out.append((first, min(0.0, float(np.logaddexp(high, rest)) + 1e-12)))
+        return out
+
+
+def _envelope(points: list[tuple[int, float]], mean: float) -> float:
+    """Return the logarithm of the least concave function above all e^y, not falling, at the given x."""
+    top = max(y for _, y in points)
+    if top == -math.inf:
+        return top
+    x = np.array([float(x) for x, _ in points])
+    y = np.exp(np.array([y for _, y in points]) - top)
+    # the least line above all points, by its slope: convex and piecewise linear, so that a finite list of slopes has it
+    right = x > mean
+    slopes = np.concatenate([[0.0], ((y[right][:, None] - y[~right][None, :]) / (x[right][:, None] - x[~right][None, :])).ravel()])
+    slopes = np.unique(np.maximum(slopes, 0.0))
+    best = math.inf
+    for part in np.array_split(slopes, max(1, slopes.size // 1024)):
+        best = min(best, float((part * mean + (y[None, :] - part[:, None] * x[None, :]).max(axis=1)).min()))
+    return top + math.log(best) + 1e-12
+
+
+class CountEstimate:
+    """How many users hold a value, from the number of messages that support it."""
+
+    @abstractmethod
+    def _chances(self) -> Chances:
+        """Return the chances that a message supports a value."""
+
+    @abstractmethod
+    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
+        """Return for each value how many messages support it, and the number of messages.
+
+        Parameters
+        ----------
+        messages : array_like
+            One message a user, as :meth:`randomize` returns them.
+
+        Returns
+        -------
+        counts : ndarray of int64
+            One entry a value.
+        users : int
+
+        Raises
+        ------
+        ValueError
+            If `messages` is empty or holds anything but messages.
+        """
+
+    def estimate(self, messages: ArrayLike) -> FloatArray:
+        r"""Return the unbiased estimates of how many users hold each value, from one message of each user.
+
+        .. math:: t = \frac{c - n q}{p - q}
+
+        with c of the n messages supporting the value, which they do with chance p for the value behind them and q for another.
+
+        Parameters
+        ----------
+        messages : array_like
+            One message a user, as :meth:`randomize` returns them, in any order.
+
+        Returns
+        -------
+        ndarray
+            One entry a value; it may lie outside [0, n].
+
+        Raises
+        ------
+        ValueError
+            If `messages` is empty or holds anything but messages.
+        """
+        return np.asarray(self.from_counts(*self.support(messages)))
+
+    def from_counts(self, counts: ArrayLike, users: int) -> float | FloatArray:
+        """Return the same estimates from the numbers of messages that support each value.
+
+        Parameters
+        ----------
+        counts : float or array_like
+            Number of messages that support a value, 0 to users.
+        users : int
+            Number of messages.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `counts`.
+
+        Raises
+        ------
+        ValueError
+            If `users` is no positive integer or `counts` leaves 0..users.
+        """
+        users = _validate.integer("users", users, 1)
+        seen = _validate.real_array("counts", counts, 0, users)
+        _, _, other, _, gap = self._chances()
+        out = (seen - other * users) / gap
+        return out if out.ndim else float(out)
+
+    def variance(self, held: ArrayLike, users: int) -> float | FloatArray:
+        r"""Variance of :meth:`estimate` for a value that `held` of the users hold.
+
+        .. math:: \frac{t\, p (1 - p) + (n - t)\, q (1 - q)}{(p - q)^2}
+
+        Parameters
+        ----------
+        held : float or array_like
+            Number t of users who hold the value, 0 to users.
+        users : int
+            Number n of users.
+
+        Returns
+        -------
+        float or ndarray
+            Of the shape of `held`.
+
+        Raises
+        ------
+        ValueError
+            If `users` is no positive integer or `held` leaves 0..users.
+        """
+        users = _validate.integer("users", users, 1)
+        t = _validate.real_array("held", held, 0, users)
+        own, not_own, other, not_other, gap = self._chances()
+        out = (t * own * not_own + (users - t) * other * not_other) / gap**2
+        return out if out.ndim else float(out)
+
+    def errors(self, users: int) -> CountErrors:
+        """Return the law of the errors of that many users' estimates.
+
+        Parameters
+        ----------
+        users : int
+            Number of users, 1 to 2**53.
+
+        Returns
+        -------
+        CountErrors
+            With `error_tail` and `error_quantile`.
+
+        Raises
+        ------
+        ValueError
+            If `users` lies outside its range.
+        """
+        return CountErrors(self._chances(), _validate.integer("users", users, 1), self._values())
+
+    def _values(self) -> int:
+        """Return how many values are estimated."""
+        return 1
+
+    def error_quantile(
+        self, beta: float, users: int, truth: int | None = None, *, of: Of = "bin", bound: Bound = "upper"
+    ) -> float:
+        """The least error of an estimated count that is exceeded with probability at most `beta`.
+
+        Parameters
+        ----------
+        beta : float
+            Probability of a larger error, in (0, 1).
+        users : int
+            Number of users, 1 to 2**53.
+        truth : int, optional
+            Number of users who hold the value; with ``of="any"`` no value may have more. By default the worst data.
+        of : {"bin", "any"}
+            The error of one value chosen beforehand, or the largest error of any value.
+        bound : {"upper", "lower"}
+            "upper" is never below the exact quantile, "lower" never above.
+
+        Returns
+        -------
+        float
+            In users.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range.
+
+        Notes
+        -----
+        The number of supporting messages is a sum of two binomials, evaluated exactly. Any value: the union bound, for the worst
+        data over all histograms of that many users.
+        """
+        return self.errors(users).error_quantile(beta, truth, of=of, bound=bound)
+
+
+class FrequencyOracle(CountEstimate, TwoLevel):
+    """A two-level randomizer of one of `bins` values, from whose messages their histogram is estimated."""
+
+    bins: int
+
+    @property
+    @abstractmethod
+    def message_bits(self) -> float:
+        """Length of one message in bits."""
+
+    def _chances(self) -> Chances:
+        one, both, neither = self._shares()
+        base = math.exp(self._log_base())
+        lifted = math.exp(self._log_base() + self.local_eps)
+        gap = one * lifted * -math.expm1(-self.local_eps)
+        return Chances((one + both) * lifted, (one + neither) * base, both * lifted + one * base,
+                       one * lifted + neither * base, gap)
+
+    def _values(self) -> int:
+        return self.bins
+
+    def rmse(self, users: int) -> float:
+        r"""Root of the mean squared error of a bin, the mean over all bins; it is the same whatever the data.
+
+        .. math:: \sqrt{\frac{n}{k} \, \frac{p(1-p) + (k-1)\, q(1-q)}{(p-q)^2}}
+
+        Parameters
+        ----------
+        users : int
+            Number n of users.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If `users` is no positive integer.
+        """
+        users = _validate.integer("users", users, 1)
+        own, not_own, other, not_other, gap = self._chances()
+        return math.sqrt(users * (own * not_own / self.bins + (1 - 1 / self.bins) * other * not_other)) / gap

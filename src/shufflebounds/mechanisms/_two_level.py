@@ -1,0 +1,133 @@
+r"""Randomizers of two levels: one law for everybody, lifted by e^eps0 on a set of outputs that depends on the value.
+
+.. math:: R_x = \gamma\, B \cdot e^{\varepsilon_0 [y \in A_x]}, \qquad \gamma = \frac{1}{1 + s(e^{\varepsilon_0} - 1)}, \quad
+    s = B(A_x)
+
+So with chance gamma a message is drawn from B, which says nothing, and otherwise from B inside A_x. Everything about privacy
+follows from the shares of B in :math:`A_0 \setminus A_1` (as much as in :math:`A_1 \setminus A_0`), in both sets, and in neither.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds.mechanisms._base import LocalRandomizer, listed_curve, mirrored_renyi
+from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds.tradeoff import Tradeoff
+
+__all__ = ["Others", "Shares", "TwoLevel"]
+
+_SLACK = 64 * UNIT
+"""Relative error of the masses: shares, a power and a quotient."""
+
+
+class Shares(NamedTuple):
+    """Shares of the base law: in one of two lifted sets only (the same for either), in both, in neither."""
+
+    one: float
+    both: float
+    neither: float
+
+
+class Others(NamedTuple):
+    """Data of the others in words, and the shares inside and outside their lifted set: of A_0 only, A_1 only, both, neither."""
+
+    text: str
+    inside: tuple[float, float, float, float]
+    outside: tuple[float, float, float, float]
+
+
+class TwoLevel(LocalRandomizer):
+    """A base law, lifted by e^local_eps on a set of the value's own."""
+
+    local_eps: float
+
+    @abstractmethod
+    def _shares(self) -> Shares:
+        """Return the shares for the two values that are farthest apart."""
+
+    def _others(self) -> tuple[Others, ...]:
+        """Return data of the others, beside the two values themselves, for which the shares are known."""
+        return ()
+
+    def _log_base(self) -> float:
+        """Return log gamma, the chance of a message that says nothing."""
+        one, both, neither = self._shares()
+        return -self.local_eps - math.log((one + both) + (one + neither) * math.exp(-self.local_eps))
+
+    def _log_masses(self) -> tuple[float, float, float]:
+        """Return the log masses of losses -eps0, 0 and eps0 under the law of either value."""
+        one, both, neither = self._shares()
+        top = math.log(one) + self._log_base() + self.local_eps
+        same = both + neither * math.exp(-self.local_eps)
+        middle = math.log(same) + self._log_base() + self.local_eps if same else -math.inf
+        return top - self.local_eps, middle, top
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        below = eps < self.local_eps
+        value = self._log_masses()[2] + np.log(-np.expm1(np.where(below, eps, 0.0) - self.local_eps))
+        error = _SLACK * (1 + np.abs(value))
+        return np.where(below, value - error, -np.inf), np.where(below, np.minimum(value + error, 0.0), -np.inf)
+
+    def _pure_epsilon(self) -> float:
+        return self.local_eps
+
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), listed=self._atoms, lattice=(0.0, self.local_eps), on_lattice=True)
+
+    def _atoms(self, log_tail: float) -> Atoms:
+        log_p = np.array(self._log_masses())
+        seen = log_p > -np.inf
+        loss = np.array([-self.local_eps, 0.0, self.local_eps])
+        return Atoms(log_p[seen], loss[seen], -math.inf, -math.inf, _SLACK * (1 + self.local_eps), 0.0)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        top = self._log_masses()[2]
+        error = np.array([_SLACK * (1 + abs(top))])
+        return mirrored_renyi(np.array([top]), np.array([self.local_eps]), orders, upper, error)
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        low, middle, top = self._log_masses()
+        return listed_curve(np.array([low, middle, top]), np.array([top, middle, low]), upper)
+
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        """Return the laws of X for two values that are farthest apart; all other pairs are closer or alike.
+
+        Parameters
+        ----------
+        cells, log_cut : optional
+            Ignored: the laws have a handful of atoms.
+
+        Returns
+        -------
+        tuple of PairLaws
+            One entry; the upper law is under the base law, the lower ones under the law of a value that all others hold.
+        """
+        one, both, neither = self._shares()
+        classes = (one, one, both, neither)
+        upper = self._law((0.0, 0.0, 0.0, 0.0), classes)
+        known = (
+            Others("all others hold the target's first value", (one, 0.0, both, 0.0), (0.0, one, 0.0, neither)),
+            Others("all others hold the target's second value", (0.0, one, both, 0.0), (one, 0.0, 0.0, neither)),
+            *self._others(),
+        )
+        lower = tuple((other.text, self._law(other.inside, other.outside)) for other in known)
+        return (PairLaws("two different values", upper, lower, symmetric=True),)
+
+    def _law(self, inside: tuple[float, ...], outside: tuple[float, ...]) -> ExcessLaw:
+        """Return the law of X under the base law, lifted inside."""
+        eps0 = self.local_eps
+        # heights of R_0 and R_1 over the base
+        log_a, log_b = np.array([eps0, 0.0, eps0, 0.0] * 2), np.array([0.0, eps0, eps0, 0.0] * 2)
+        lift = np.repeat([eps0, 0.0], 4)
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(np.array([*inside, *outside])) + self._log_base() + lift
+        seen = log_mass > -np.inf
+        return ExcessLaw(log_mass[seen], (log_a - lift)[seen], (log_b - lift)[seen])

@@ -1,0 +1,120 @@
+"""k-ary randomized response."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds.mechanisms._counts import FrequencyOracle
+from shufflebounds.mechanisms._two_level import Others, Shares
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+
+__all__ = ["KaryResponse"]
+
+
+@dataclass(frozen=True)
+class KaryResponse(FrequencyOracle):
+    r"""The user's bin, or with chance :math:`k/(e^{\varepsilon_0}+k-1)` a uniform one.
+
+    .. math:: \Pr[Y = y \mid x] = \frac{e^{\varepsilon_0 [y = x]}}{e^{\varepsilon_0} + k - 1}
+
+    Parameters
+    ----------
+    bins : int
+        Number k of bins, 2 to 2**53.
+    local_eps : float
+        Budget :math:`\varepsilon_0` in nats, in (0, 700].
+
+    Notes
+    -----
+    Neighbours: the bin is replaced. The least variance of all local randomizers here while :math:`k < 3 e^{\varepsilon_0} + 2`, and
+    after the shuffle the oracle with the shortest messages.
+
+    References
+    ----------
+    Kairouz, P., Bonawitz, K., Ramage, D. Discrete distribution estimation under local privacy, 2016, section 3.
+
+    Examples
+    --------
+    >>> from shufflebounds.mechanisms import KaryResponse
+    >>> response = KaryResponse(bins=4, local_eps=1.0)
+    >>> messages = response.randomize([0] * 3000 + [2] * 1000, rng=1)
+    >>> response.estimate(messages).round().astype(int).tolist()
+    [2830, 2, 1106, 62]
+    >>> round(response.variance(held=0, users=4000), 3)
+    6392.269
+    """
+
+    bins: int
+    local_eps: float
+
+    theorem: ClassVar[str] = "exact for k-ary randomized response"
+    neighbours: ClassVar[str] = "replace the user's bin; the analyst sees the message"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2))
+        object.__setattr__(self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True))
+
+    def _shares(self) -> Shares:
+        return Shares(1 / self.bins, 0.0, (self.bins - 2) / self.bins)
+
+    def _others(self) -> tuple[Others, ...]:
+        k = self.bins
+        if k == 2:
+            return ()
+        return (Others("all others hold a third value", (0.0, 0.0, 0.0, 1 / k), (1 / k, 1 / k, 0.0, (k - 3) / k)),)
+
+    @property
+    def message_bits(self) -> float:
+        """Length of one message in bits, log2(bins)."""
+        return math.log2(self.bins)
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
+        """Return one bin for each user, in the order of the users.
+
+        Parameters
+        ----------
+        values : array_like of int, shape (users,)
+            The users' bins, 0 to bins - 1.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of int64, shape (users,)
+
+        Raises
+        ------
+        ValueError
+            If `values` is empty, not 1-D or holds anything but bins, or `rng` is no generator.
+        """
+        held = _validate.labels("values", values, self.bins)
+        source = _validate.generator(rng)
+        says_nothing = source.random(held.size) < math.exp(self._log_base())
+        return np.where(says_nothing, source.integers(0, self.bins, size=held.size), held)
+
+    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
+        """Return how often each bin was reported, and the number of reports.
+
+        Parameters
+        ----------
+        messages : array_like of int, shape (users,)
+            The reported bins.
+
+        Returns
+        -------
+        counts : ndarray of int64, shape (bins,)
+        users : int
+
+        Raises
+        ------
+        ValueError
+            If `messages` is empty, not 1-D or holds anything but bins.
+        """
+        seen = _validate.labels("messages", messages, self.bins)
+        return np.bincount(seen, minlength=self.bins), seen.size

@@ -1,0 +1,195 @@
+"""Local hashing: the user's bin behind a random hash function, which the message carries."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds.mechanisms._counts import FrequencyOracle
+from shufflebounds.mechanisms._two_level import Others, Shares
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+
+__all__ = ["LocalHashing"]
+
+_BLOCK = 2**14
+"""Messages that are compared with a bin at a time: they stay in the cache."""
+
+
+@dataclass(frozen=True)
+class LocalHashing(FrequencyOracle):
+    r"""A random hash function into g buckets, public, and the bucket of the user's bin after g-ary randomized response.
+
+    .. math:: h_a(x) = \sum_i a_i x_i \bmod g, \qquad
+        \Pr[Y = (a, r) \mid x] = \frac{g^{-L}\, e^{\varepsilon_0 [r = h_a(x)]}}{e^{\varepsilon_0} + g - 1}
+
+    with :math:`x_i` the L bits of the bin x and a uniform on :math:`\{0..g-1\}^L`.
+
+    Parameters
+    ----------
+    bins : int
+        Number k of bins, 2 to 2**30.
+    local_eps : float
+        Budget :math:`\varepsilon_0` in nats, in (0, 700].
+    buckets : int, optional
+        Number g of buckets, 2 to 2**30. By default the g of least variance at this local budget, next to
+        :math:`e^{\varepsilon_0}+1` (at most 2**30). At equal privacy after the shuffle the best is another:
+        :func:`~shufflebounds.shuffle.compare_at` finds it.
+
+    Notes
+    -----
+    Neighbours: the bin is replaced. With r uniform the events r = h(x) of any three bins are independent, whatever g: two bins
+    differ in some bit, by +1 or -1, which is invertible modulo g, and of three bins some bit tells one from the other two. So the
+    estimate is unbiased and the laws are exact, without an ideal hash function.
+
+    :meth:`estimate` costs users x bins steps of about 0.5 ns.
+
+    References
+    ----------
+    Wang, T., Blocki, J., Li, N., Jha, S. Locally differentially private protocols for frequency estimation, 2017, section 4.3.
+
+    Carter, J. L., Wegman, M. N. Universal classes of hash functions, 1979.
+
+    Examples
+    --------
+    >>> from shufflebounds.mechanisms import LocalHashing
+    >>> hashing = LocalHashing(bins=100, local_eps=1.0)
+    >>> hashing.buckets, hashing.message_bits
+    (4, 16.0)
+    >>> messages = hashing.randomize([7] * 1000, rng=1)
+    >>> messages.shape, int(hashing.estimate(messages).argmax())
+    ((1000, 8), 7)
+    """
+
+    bins: int
+    local_eps: float
+    buckets: int | None = None
+
+    theorem: ClassVar[str] = "exact for local hashing by a universal family, the hash function public"
+    neighbours: ClassVar[str] = "replace the user's bin; the analyst sees the hash function and the bucket"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2, 2**30))
+        object.__setattr__(self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True))
+        if self.buckets is None:
+            near = math.floor(min(math.exp(self.local_eps), 2.0**30)) + 1
+            tried = (min(g, 2**30) for g in (near, near + 1))
+            best = min(tried, key=lambda g: float(type(self)(self.bins, self.local_eps, g).variance(0, 1)))
+            object.__setattr__(self, "buckets", best)
+        object.__setattr__(self, "buckets", _validate.integer("buckets", self.buckets, 2, 2**30))
+
+    @property
+    def _g(self) -> int:
+        assert self.buckets is not None
+        return self.buckets
+
+    @property
+    def _length(self) -> int:
+        """Number of bits of a bin."""
+        return (self.bins - 1).bit_length()
+
+    @property
+    def _word(self) -> type[np.uint8] | type[np.uint16] | type[np.uint32]:
+        """The smallest words that hold twice a bucket."""
+        return np.uint8 if self._g <= 2**7 else np.uint16 if self._g <= 2**15 else np.uint32
+
+    def _shares(self) -> Shares:
+        hit = 1 / self._g
+        miss = (self._g - 1) / self._g
+        return Shares(hit * miss, hit * hit, miss * miss)
+
+    def _others(self) -> tuple[Others, ...]:
+        if self.bins == 2:
+            return ()
+        one, both, neither = self._shares()
+        hit, miss = 1 / self._g, (self._g - 1) / self._g
+        classes = (one, one, both, neither)
+        inside, outside = (tuple(share * part for part in classes) for share in (hit, miss))
+        return (Others("all others hold a third value", inside, outside),)  # type: ignore[arg-type]
+
+    @property
+    def message_bits(self) -> float:
+        """Length of one message in bits: the hash function and the bucket, (L + 1) log2(buckets)."""
+        return (self._length + 1) * math.log2(self._g)
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.integer]:
+        """Return one message for each user, in the order of the users.
+
+        Parameters
+        ----------
+        values : array_like of int, shape (users,)
+            The users' bins, 0 to bins - 1.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of unsigned integers, shape (users, 1 + L)
+            The bucket, then the hash function: one coefficient for each bit of a bin, the lowest first.
+
+        Raises
+        ------
+        ValueError
+            If `values` is empty, not 1-D or holds anything but bins, or `rng` is no generator.
+        """
+        held = _validate.labels("values", values, self.bins)
+        source = _validate.generator(rng)
+        g, word = self._g, self._word
+        columns = source.integers(0, g, size=(1 + self._length, held.size), dtype=word)
+        hashed = np.zeros(held.size, dtype=word)
+        for i in range(self._length):
+            bit = ((held >> i) & 1).astype(word)
+            hashed = _reduced(hashed + bit * columns[1 + i], g)
+        says_nothing = source.random(held.size) < math.exp(self._log_base())
+        columns[0] = np.where(says_nothing, columns[0], hashed)
+        return columns.T
+
+    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
+        """Return for each bin in how many messages its bucket is the reported one, and the number of messages.
+
+        Parameters
+        ----------
+        messages : array_like of int, shape (users, 1 + L)
+            The messages.
+
+        Returns
+        -------
+        counts : ndarray of int64, shape (bins,)
+        users : int
+
+        Raises
+        ------
+        ValueError
+            If `messages` has another shape or holds anything but buckets.
+        """
+        seen = np.asarray(messages)
+        if seen.ndim != 2 or seen.shape[1] != 1 + self._length or seen.shape[0] == 0:
+            raise ValueError(f"messages has shape {seen.shape}: it must be (users, {1 + self._length}), one message a row")
+        if seen.dtype != self._word or int(seen.max()) >= self._g:
+            seen = _validate.whole_array("messages", seen, 0, self._g - 1).astype(self._word)
+        columns = np.ascontiguousarray(seen.T)
+        counts = np.zeros(self.bins, dtype=np.int64)
+        for start in range(0, seen.shape[0], _BLOCK):
+            self._compare(columns[:, start : start + _BLOCK], counts)
+        return counts, seen.shape[0]
+
+    def _compare(self, columns: NDArray[Any], counts: NDArray[np.int64]) -> None:
+        """Add for each bin the messages of one block whose reported bucket is its own."""
+        reported, coefficients = columns[0], columns[1:]
+        # above[i]: the hash of the bits from i on; of the next bin only the lowest set bit is new
+        above = [np.zeros_like(reported) for _ in range(self._length + 1)]
+        counts[0] += np.count_nonzero(reported == 0)
+        for x in range(1, self.bins):
+            lowest = (x & -x).bit_length() - 1
+            hashed = _reduced(above[lowest + 1] + coefficients[lowest], self._g)
+            counts[x] += np.count_nonzero(hashed == reported)
+            above[: lowest + 1] = [hashed] * (lowest + 1)
+
+
+def _reduced(total: NDArray[Any], modulus: int) -> NDArray[Any]:
+    """Return totals below twice the modulus, reduced: in unsigned words what is below the modulus wraps round upwards."""
+    return np.asarray(np.minimum(total, total - total.dtype.type(modulus)))

@@ -1,0 +1,65 @@
+r"""How far eps is from a pure budget: the one place where that difference is formed.
+
+Next to the budget delta is about proportional to the distance, so a rounded budget, some ulp off, moves log delta without bound
+or makes it 0 where it is not. Parameters are doubles, and the budget a function of them, so it is held as an unevaluated sum of
+two doubles; the distance is then as accurate as a double can be.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Budget", "log_odds"]
+
+_WIDE = Context(prec=50)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A pure budget head + rest, to some 1e-32 relatively; inf where there is none."""
+
+    head: float
+    rest: float = 0.0
+
+    @property
+    def above(self) -> float:
+        """The least double at or above the budget."""
+        return math.nextafter(self.head, math.inf) if self.rest > 0 else self.head
+
+    @property
+    def below(self) -> float:
+        """The largest double at or below the budget."""
+        return math.nextafter(self.head, -math.inf) if self.rest < 0 else self.head
+
+    def less(self, eps: Any) -> Any:
+        """Return budget - eps for eps >= 0, to an ulp where it is positive, and not positive where the exact one is not."""
+        if self.head == math.inf:
+            return np.full_like(eps, math.inf, dtype=np.float64) if isinstance(eps, np.ndarray) else math.inf
+        # the first difference is exact where it is small
+        return (self.head - eps) + self.rest
+
+    def times(self, many: int) -> Budget:
+        """Return so many of them."""
+        return _split(_WIDE.multiply(_WIDE.add(Decimal(self.head), Decimal(self.rest)), Decimal(many)))
+
+
+def _split(value: Decimal) -> Budget:
+    head = float(value)
+    return Budget(head, float(_WIDE.subtract(value, Decimal(head))) if head < math.inf else 0.0)
+
+
+@lru_cache(maxsize=4096)
+def log_odds(chance: float) -> Budget:
+    """Return ln((1 - chance)/chance) for a chance in [0, 1/2]."""
+    if chance == 0:
+        return Budget(math.inf)
+    if chance == 0.5:
+        return Budget(0.0)
+    small = Decimal(chance)
+    return _split(_WIDE.ln(_WIDE.divide(_WIDE.subtract(Decimal(1), small), small)))

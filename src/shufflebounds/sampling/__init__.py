@@ -1,0 +1,11 @@
+"""Mechanisms on a random part of the data: Poisson sampling, sampling without replacement, random allocation.
+
+Neighbours matter here. A record that enters by chance is compared with one that is not there at all (add or remove one record), or
+with another one in its place (replace one record); the two are never mixed without being asked to.
+"""
+
+from shufflebounds.sampling.poisson import SampledPair, Subsampled
+from shufflebounds.sampling.replace import ReplaceOne
+from shufflebounds.sampling.without_replacement import WithoutReplacement
+
+__all__ = ["ReplaceOne", "SampledPair", "Subsampled", "WithoutReplacement"]

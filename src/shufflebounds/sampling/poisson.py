@@ -1,0 +1,284 @@
+"""Poisson sampling: each record enters with a chance of its own, and its neighbour is the data without it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from shufflebounds import _validate
+from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds.profile import DominatingPair, PrivacyProfile
+
+__all__ = ["SampledPair", "Subsampled", "mixed_losses", "sampled_eps"]
+
+_FAR = 30.0
+"""From here on e^eps is so large that 1 beside it is below the rounding."""
+
+LEAST_RATE = 1e-100
+
+
+def checked_rate(name: str, value: float) -> float:
+    """Return a chance in [1e-100, 1], or raise ValueError."""
+    return _validate.real(name, value, LEAST_RATE, 1)
+
+
+def sampled_eps(eps: FloatArray, rate: float) -> FloatArray:
+    """Return log(1 + (e^eps - 1)/rate), to 8 units of roundoff relatively."""
+    near = np.log1p(np.expm1(np.minimum(eps, _FAR)) / rate)
+    far = eps - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(eps, _FAR)))
+    return np.asarray(np.where(eps < _FAR, near, far))
+
+
+def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
+    """Return log(1 - rate + rate e^loss), to some units of roundoff relatively."""
+    if rate == 1:
+        return loss
+    gain = rate * np.expm1(np.minimum(loss, _FAR))
+    # below, sums of positive terms
+    low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, _FAR)))
+    far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, _FAR)))
+    return np.asarray(np.where(loss >= _FAR, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))
+
+
+@dataclass(frozen=True)
+class SampledPair(DominatingPair):
+    r"""The laws of a mechanism that sees one record with some chance, and of the same one without the record.
+
+    .. math:: H_E((1-q) Q + q P \| Q) = q\, H_{1 + (E-1)/q}(P \| Q) \quad \text{(remove)}, \qquad
+        H_E(Q \| (1-q) Q + q P) = (1 - E(1-q))_+\, H_{E q/(1 - E(1-q))}(Q \| P) \quad \text{(add)}
+
+    with :math:`E = e^\varepsilon`; P is the law of the mechanism with the record, Q without.
+
+    Parameters
+    ----------
+    mechanism : PrivacyProfile
+        The mechanism on the records that were drawn: the hockey stick of (P, Q).
+    rate : float
+        The chance q of the record, in [1e-100, 1].
+    removed : bool
+        True for the first line, data with the record against data without; False for the second.
+
+    Notes
+    -----
+    Exact where the mechanism has one pair of laws; a bound from above where its delta is a maximum over pairs (it is the one
+    pair whose hockey stick that maximum is), and composition bounds from below with each of them alone.
+
+    Examples
+    --------
+    >>> from shufflebounds.mechanisms import GaussianMechanism
+    >>> remove, add = GaussianMechanism(1.0).subsampled(0.01).pairs()
+    >>> print(f"{remove.delta(0.005):.9f} {add.delta(0.005):.9f}")
+    0.002635151 0.000963144
+    """
+
+    mechanism: PrivacyProfile
+    rate: float
+    removed: bool = True
+
+    theorem: ClassVar[str] = "exact for Poisson sampling of the mechanism's pair (Li, Qardaji, Su 2012; Zhu, Dong, Wang 2022)"
+    neighbours: ClassVar[str] = "remove the record (removed=True) or add it"
+    relation: ClassVar[str] = "add-remove"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, PrivacyProfile):
+            raise TypeError(f"mechanism={self.mechanism!r} must be a PrivacyProfile")
+        object.__setattr__(self, "rate", checked_rate("rate", self.rate))
+
+    def reverse(self) -> SampledPair:
+        """Return the pair in the other order.
+
+        Returns
+        -------
+        SampledPair
+            Adding in place of removing, or the other way round.
+        """
+        return SampledPair(self.mechanism, self.rate, not self.removed)
+
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        if self.removed:
+            return self._remove(eps)
+        with np.errstate(divide="ignore"):
+            lower, upper = self._add(eps, -1), self._add(eps, 1)
+        return Sides(lower, upper)
+
+    def _remove(self, eps: FloatArray) -> Sides:
+        at = sampled_eps(eps, self.rate)
+        weight = math.log(self.rate)
+        lower = weight + self.mechanism._log_delta(at * (1 + 8 * UNIT))[0]
+        upper = weight + self.mechanism._log_delta(at * (1 - 8 * UNIT))[1]
+        return Sides(outward(lower, weight, -1), outward(upper, weight, 1))
+
+    def _add(self, eps: FloatArray, side: int) -> FloatArray:
+        """Return one side: 1 - E(1 - q) = 1 - e^(eps - pure), moved by its rounding, and all falls with it."""
+        if self.rate == 1:
+            return self.mechanism._opposite()._log_delta(eps)[(1 + side) // 2]
+        pure = -math.log1p(-self.rate)
+        rest = (pure - eps) + side * 4 * UNIT * pure
+        inside = rest > 0
+        gap = -np.expm1(-np.where(inside, rest, 1.0))
+        at = np.log1p(np.expm1(np.where(inside, eps, 0.0)) / gap)
+        value = np.log(gap) + self.mechanism._opposite()._log_delta(at * (1 - side * 8 * UNIT))[(1 + side) // 2]
+        return np.where(inside, outward(value, np.log(gap), side), -np.inf)
+
+    def _pure_epsilon(self) -> float:
+        own = self.mechanism if self.removed else self.mechanism._opposite()
+        pure, q = own._pure_epsilon(), self.rate
+        if self.removed:
+            value = float(mixed_losses(np.array([pure]), q)[0]) if pure < math.inf else math.inf
+        else:
+            value = -math.log1p(-q * -math.expm1(-pure)) if q < 1 else pure
+        return value * (1 + 16 * UNIT)
+
+    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+        return tuple(SampledPair(pair, self.rate, self.removed) for pair in self.mechanism._realised_pairs())
+
+    def _knowledge(self) -> Knowledge:
+        mechanism = self.mechanism._knowledge()
+        known = replace(super()._knowledge(), single=mechanism.single, seconds=mechanism.seconds, spacing=mechanism.spacing)
+        if not mechanism.single:
+            known = replace(known, realised=tuple(pair._knowledge() for pair in self._realised_pairs()))
+        pure = self.mechanism._pure_epsilon()
+        if mechanism.density and self.mechanism._opposite() is self.mechanism:
+            known = replace(known, density=partial(self._around, mechanism.density))
+        if mechanism.density and pure < math.inf:
+            # both ends are atoms
+            low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
+            known = replace(known, lattice=((high if self.removed else -low), high - low))
+        return replace(known, listed=self._atoms) if mechanism.listed else known
+
+    def _atoms(self, log_tail: float) -> Atoms | None:
+        base, other = (side._knowledge().atoms for side in (self.mechanism, self.mechanism._opposite()))
+        if base is None or other is None or not base.loss.size:
+            return None
+        return mixture(base, other, self.rate, self.removed, symmetric=self.mechanism._opposite() is self.mechanism)
+
+    def _around(self, density: Callable[[float, float], Atoms], anchor: float, step: float) -> Atoms:
+        """Return the mixture of the outcomes that the mechanism has about every grid point."""
+        pure = self.mechanism._pure_epsilon()
+        # a step of the mechanism's loss is a step of the sampled one, or less, at its steepest: at the top
+        top = float(mixed_losses(np.array([pure]), self.rate)[0]) if pure < math.inf else math.inf
+        slope = self.rate * math.exp(pure - top) if pure < math.inf else 1.0
+        base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
+        return mixture(base, base, self.rate, self.removed, symmetric=True) or base
+
+    def _eps_scale(self) -> float:
+        return self.mechanism._eps_scale()
+
+
+def outward(value: FloatArray, weight: float | FloatArray, side: int) -> FloatArray:
+    """Return value = weight + a logarithm moved by the rounding of both; -inf stays."""
+    finite = value > -np.inf
+    error = UNIT * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
+    return np.asarray(np.where(finite, value + side * error, -np.inf))
+
+
+def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric: bool) -> Atoms | None:
+    """Return the outcomes of ((1-q) Q + q P, Q) or of the reversed pair, from those of (P, Q) and of (Q, P).
+
+    None where outcomes are lost of which it is not known how likely they are under the other law.
+    """
+    log_q = base.log_p - base.loss
+    log_lost = other.log_lost
+    if max(base.log_lost, other.log_lost) > -math.inf:
+        if not symmetric:
+            return None
+        # Q beyond one end is P beyond the other
+        hidden = base.log_p[(base.loss > -base.loss[0]) | (base.loss < -base.loss[-1])]
+        log_lost = float(np.logaddexp.reduce(np.append(hidden, base.log_lost)))
+    mixed = mixed_losses(base.loss, rate)
+    if other.log_rest > -math.inf and rate < 1:
+        # what Q alone can show
+        log_q, mixed = np.append(other.log_rest, log_q), np.append(math.log1p(-rate), mixed)
+    log_mix = log_q + mixed
+    size = float(np.abs(base.log_p).max() + np.abs(base.loss).max())
+    slack = base.slack + base.blur + UNIT * (16 + 8 * size)
+    blur = base.blur + UNIT * (16 + 4 * float(np.abs(mixed).max()))
+    if removed:
+        unlisted = float(np.logaddexp(log_lost, base.log_lost))
+        return Atoms(log_mix, mixed, math.log(rate) + base.log_rest, unlisted, slack, blur)
+    rest = other.log_rest if rate == 1 else -math.inf
+    return Atoms(np.ascontiguousarray(log_q[::-1]), np.ascontiguousarray(-mixed[::-1]), rest, log_lost, slack, blur)
+
+
+@dataclass(frozen=True)
+class Subsampled(PrivacyProfile):
+    r"""A mechanism on a Poisson sample: every record enters with chance q, independently.
+
+    .. math:: \delta(\varepsilon) = \max\{H_E((1-q) Q + q P \| Q),\; H_E(Q \| (1-q) Q + q P)\}, \qquad E = e^\varepsilon
+
+    P is the law of what the mechanism shows with the record, Q without it. Made by ``mechanism.subsampled(rate)``.
+
+    Parameters
+    ----------
+    mechanism : PrivacyProfile
+        The mechanism on the records drawn, compared with and without the record: noise on a sum with the record's contribution
+        at most `sensitivity`. A randomizer of single values stands for a record that is replaced by a fixed value when it is not
+        drawn.
+    rate : float
+        The chance q that the record enters, in [1e-100, 1].
+
+    Notes
+    -----
+    Neighbours: **add or remove** one record. Both directions are exact hockey sticks (:class:`SampledPair`); which of two
+    neighbours has the record does not change from release to release, so compositions keep the two directions apart and take the
+    worse in the end. A step of DP-SGD with noise multiplier sigma is ``GaussianMechanism(sigma).subsampled(rate)``.
+
+    References
+    ----------
+    Zhu, Y., Dong, J., Wang, Y.-X. Optimal accounting of differential privacy via characteristic function. AISTATS 2022, section 5.
+
+    Balle, B., Barthe, G., Gaboardi, M. Privacy amplification by subsampling. NeurIPS 2018, Theorem 8.
+
+    Examples
+    --------
+    >>> from shufflebounds.mechanisms import GaussianMechanism
+    >>> step = GaussianMechanism(sigma=1.0).subsampled(rate=0.01)
+    >>> training = step.self_compose(1000)
+    >>> print(f"{training.epsilon(1e-5, bound='lower'):.4f} {training.epsilon(1e-5):.4f}")
+    1.8282 1.8282
+    """
+
+    mechanism: PrivacyProfile
+    rate: float
+
+    theorem: ClassVar[str] = "exact for Poisson sampling (Balle, Barthe, Gaboardi 2018; Zhu, Dong, Wang 2022), both directions"
+    neighbours: ClassVar[str] = "add or remove one record, which enters with the given chance"
+    relation: ClassVar[str] = "add-remove"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, PrivacyProfile):
+            raise TypeError(f"mechanism={self.mechanism!r} must be a PrivacyProfile")
+        object.__setattr__(self, "rate", checked_rate("rate", self.rate))
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the two directions.
+
+        Returns
+        -------
+        tuple of DominatingPair
+            Data with the record against data without, then the reverse.
+        """
+        return SampledPair(self.mechanism, self.rate), SampledPair(self.mechanism, self.rate, removed=False)
+
+    def _directions(self) -> tuple[DominatingPair, ...]:
+        return self.pairs()
+
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        (low, high), (back_low, back_high) = (pair._log_delta(eps) for pair in self.pairs())
+        return Sides(np.maximum(low, back_low), np.maximum(high, back_high))
+
+    def _pure_epsilon(self) -> float:
+        return max(pair._pure_epsilon() for pair in self.pairs())
+
+    def _knowledge(self) -> Knowledge:
+        known = self.mechanism._knowledge()
+        return replace(super()._knowledge(), seconds=known.seconds, spacing=known.spacing)
+
+    def _eps_scale(self) -> float:
+        return self.mechanism._eps_scale()

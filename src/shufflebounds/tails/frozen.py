@@ -1,0 +1,236 @@
+"""Frozen laws of counts with the methods that scipy.stats users know, over tails that are right at any depth.
+
+A law says its logarithms, its support and two moments; quantiles, draws and expectations follow here, once for all.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._core._special import log1mexp
+from shufflebounds._types import FloatArray
+
+__all__ = ["FrozenLaw"]
+
+FUZZ = 1e-12            # relative: what a quantile's level and the law's own cdf may differ by in rounding
+MOST_VALUES = 10**7     # that an expectation sums over
+DEPTH = -80.0           # log of the mass that an expectation may leave out on either side
+
+
+class FrozenLaw(ABC):
+    r"""A law on consecutive integers; ``sf(k)`` is Pr[X > k], and k may be any real number.
+
+    Probabilities below the least double are 0 in `pmf`, `cdf` and `sf`; their logarithms stay right.
+    """
+
+    @abstractmethod
+    def logpmf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X = k]; -inf where k is not an integer of the support."""
+
+    @abstractmethod
+    def logcdf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X <= k]."""
+
+    @abstractmethod
+    def logsf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X > k]."""
+
+    @abstractmethod
+    def support(self) -> tuple[float, float]:
+        """Return the least and the greatest possible value (the latter may be inf)."""
+
+    @abstractmethod
+    def mean(self) -> float:
+        """Return the expectation."""
+
+    @abstractmethod
+    def var(self) -> float:
+        """Return the variance."""
+
+    def pmf(self, k: ArrayLike) -> FloatArray | float:
+        """Pr[X = k]."""
+        return _exp(self.logpmf(k))
+
+    def cdf(self, k: ArrayLike) -> FloatArray | float:
+        """Pr[X <= k]."""
+        return _exp(self.logcdf(k))
+
+    def sf(self, k: ArrayLike) -> FloatArray | float:
+        """Pr[X > k]."""
+        return _exp(self.logsf(k))
+
+    def std(self) -> float:
+        """Return the standard deviation."""
+        return math.sqrt(self.var())
+
+    def median(self) -> float:
+        """Return the least k with Pr[X <= k] >= 1/2."""
+        return float(self.ppf(0.5))
+
+    def ppf(self, q: ArrayLike) -> FloatArray | float:
+        """Least k with Pr[X <= k] >= q, up to the rounding of q (1e-12 relative); one below the support at q = 0.
+
+        Parameters
+        ----------
+        q : array_like of float
+            Levels in [0, 1].
+
+        Returns
+        -------
+        ndarray of the shape of q, or float
+        """
+        levels = _validate.real_array("q", q, 0, 1)
+        return self._quantile(levels, (levels, 1 - levels))
+
+    def isf(self, q: ArrayLike) -> FloatArray | float:
+        """Least k with Pr[X > k] <= q, up to the rounding of q (1e-12 relative); one below the support at q = 1.
+
+        Parameters
+        ----------
+        q : array_like of float
+            Levels in [0, 1].
+
+        Returns
+        -------
+        ndarray of the shape of q, or float
+        """
+        levels = _validate.real_array("q", q, 0, 1)
+        return self._quantile(levels, (1 - levels, levels))
+
+    def ilogcdf(self, log_q: ArrayLike) -> FloatArray | float:
+        """Least k with log Pr[X <= k] >= log_q: `ppf` at levels below the doubles; log_q <= 0."""
+        logs = _validate.log_values("log_q", log_q)
+        return self._search(logs, log1mexp(logs))
+
+    def ilogsf(self, log_q: ArrayLike) -> FloatArray | float:
+        """Least k with log Pr[X > k] <= log_q: `isf` at levels below the doubles; log_q <= 0."""
+        logs = _validate.log_values("log_q", log_q)
+        return self._search(log1mexp(logs), logs)
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return the quantiles that leave (1 - confidence)/2 on either side; confidence in [0, 1]."""
+        outside = (1 - _validate.real("confidence", confidence, 0, 1)) / 2
+        return float(self.ppf(outside)), float(self.isf(outside))
+
+    def expect(self, func: Callable[[FloatArray], Any] | None = None, lb: float | None = None, ub: float | None = None,
+               conditional: bool = False) -> float:
+        r"""Return :math:`\mathrm{E}[f(X);\, lb \le X \le ub]`.
+
+        Parameters
+        ----------
+        func : callable, optional
+            f, called once with the array of all values that count; the identity by default.
+        lb, ub : float, optional
+            Ends of the sum, both included; the support by default.
+        conditional : bool
+            Divide by Pr[lb <= X <= ub].
+
+        Returns
+        -------
+        float
+            The sum over the values that leave out a mass of at most :math:`e^{-80}` on either side; f is to be bounded there.
+
+        Raises
+        ------
+        ValueError
+            If the sum has more than 1e7 values or, where conditional, the range has no mass.
+        """
+        low, high = float(self.ilogcdf(DEPTH)), float(self.ilogsf(DEPTH))
+        low = low if lb is None else max(math.ceil(_validate.real("lb", lb)), self.support()[0])
+        high = high if ub is None else min(math.floor(_validate.real("ub", ub)), self.support()[1])
+        if high - low >= MOST_VALUES:
+            raise ValueError(f"{self!r} has {high - low + 1:.3g} values to sum over, more than {MOST_VALUES:g}: give lb and ub")
+        if high < low:
+            low, high = 1.0, 0.0
+        values = low + np.arange(int(high - low) + 1)
+        mass = np.atleast_1d(self.pmf(values))
+        terms = np.asarray(values if func is None else func(values)) * mass
+        total = math.fsum(np.broadcast_to(terms, values.shape).tolist())
+        if conditional:
+            if not mass.any():
+                raise ValueError(f"lb={lb}, ub={ub}: the range has no mass to condition on")
+            total /= math.fsum(mass.tolist())
+        return total
+
+    def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
+        """Draw values; `rng` is None, a seed or a numpy.random.Generator (SPEC 7), `size` as in NumPy."""
+        return self._draw(_validate.generator(rng), size)
+
+    def _draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None) -> Any:
+        """Draw by inversion: the quantiles of uniform levels."""
+        levels = np.asarray(rng.random(size))
+        drawn = np.asarray(self.ppf(1 - levels if levels.size else np.ones(1))).reshape(levels.shape or ())
+        return drawn.astype(np.int64) if levels.ndim else int(drawn)
+
+    def _quantile(self, levels: FloatArray, sides: tuple[FloatArray, FloatArray]) -> FloatArray | float:
+        """Least k with cdf >= sides[0] = 1 - sides[1]; above 1/2 a level's complement is good to half a unit of 1."""
+        with np.errstate(divide="ignore"):
+            lower, upper = np.log(sides[0]), np.log(sides[1])
+        rounding = np.log1p(2.0**-53 / np.maximum(1 - levels, 2.0**-53))
+        return self._search(lower, upper, np.where(levels > 0.5, rounding, 0.0))
+
+    def _search(self, log_lower: FloatArray, log_upper: FloatArray, rounding: FloatArray | None = None) -> FloatArray | float:
+        """Least k that meets the level, told by its smaller side."""
+        shape = np.shape(log_lower)
+        target = np.atleast_1d(np.minimum(log_lower, log_upper)).ravel()
+        above = np.atleast_1d(log_upper <= log_lower).ravel()
+        extra = FUZZ + (np.zeros(target.size) if rounding is None else np.atleast_1d(rounding).ravel())
+        first, last = self.support()
+        out = np.full(target.size, float(first))
+        nothing = target == -np.inf
+        out[nothing] = np.where(above[nothing], last, first - 1)
+        rest = np.flatnonzero(~nothing)
+
+        def met(k: FloatArray, at: NDArray[np.intp]) -> NDArray[np.bool_]:
+            answer = np.empty(k.size, dtype=bool)
+            up = above[at]
+            if up.any():
+                answer[up] = self.logsf(k[up]) <= (target + extra)[at[up]]
+            if not up.all():
+                answer[~up] = self.logcdf(k[~up]) >= (target - extra)[at[~up]]
+            return answer
+
+        if rest.size:
+            guess = np.clip(self._guess(target[rest], above[rest]), first, last)
+            out[rest] = _least(met, rest, guess, float(first), float(last))
+        result: FloatArray = out.reshape(shape)
+        return result if shape else float(result)
+
+    def _guess(self, log_level: FloatArray, above: NDArray[np.bool_]) -> FloatArray:
+        """Normal quantiles, from which the search sets out."""
+        from scipy.special import ndtri_exp
+
+        z = ndtri_exp(np.minimum(log_level, -1e-300))
+        return np.asarray(np.floor(self.mean() + np.where(above, -z, z) * self.std()))
+
+
+def _least(met: Callable[[FloatArray, NDArray[np.intp]], NDArray[np.bool_]], which: NDArray[np.intp], at: FloatArray, first: float,
+           last: float) -> FloatArray:
+    """For every question, the least k in first..last that meets it (the last does): steps that double, then halving."""
+    low, high = np.full(at.size, first - 1), np.full(at.size, last)
+    step, turned, went = np.ones(at.size), np.zeros(at.size, dtype=bool), np.zeros(at.size, dtype=np.int8)
+    live = np.arange(at.size)
+    while live.size:
+        k = at[live]
+        ok = met(k, which[live])
+        high[live[ok]], low[live[~ok]] = k[ok], k[~ok]
+        turned[live] |= went[live] == np.where(ok, -1, 1)
+        went[live] = np.where(ok, 1, -1)
+        live = live[high[live] - low[live] > 1]
+        leap = np.where(went[live] > 0, high[live] - step[live], low[live] + step[live])
+        middle = low[live] + np.floor((np.minimum(high[live], 2.0**1000) - low[live]) / 2)
+        at[live] = np.where(turned[live] | (leap <= low[live]) | (leap >= high[live]), middle, leap)
+        step[live] *= 2
+    return high
+
+
+def _exp(logs: FloatArray | float) -> FloatArray | float:
+    values = np.exp(logs)
+    return values if np.ndim(values) else float(values)

@@ -1,0 +1,282 @@
+"""Frozen laws: `binom`, `poisson_binom` and `compound_binom`, named as in scipy.stats."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
+from shufflebounds._types import FloatArray
+from shufflebounds.tails import compound_binomial, poisson_binomial
+from shufflebounds.tails.frozen import FrozenLaw
+
+__all__ = ["binom", "compound_binom", "poisson_binom"]
+
+WIDEST = 1e5        # standard deviation up to which a window of all probabilities is a cheap first guess
+FEW_GROUPS = 64     # so many groups are drawn one by one
+
+
+def _numbers(k: ArrayLike) -> FloatArray:
+    values = _validate.floats("k", k, "a real number")
+    if np.isnan(values).any():
+        raise ValueError("k has a NaN: every k must be a real number")
+    return values
+
+
+@dataclass(frozen=True)
+class binom(FrozenLaw):
+    """The binomial law Bin(n, p), frozen.
+
+    Parameters
+    ----------
+    n : int
+        Number of trials, 0 to 2**53.
+    p : float
+        Chance of success, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If a parameter lies outside its range.
+
+    See Also
+    --------
+    binom_logsf : the same tails for arrays of n and p.
+
+    Notes
+    -----
+    Errors as those of :func:`binom_logsf`, some ulp of the logarithm; ``scipy.stats.binom`` has the same methods.
+
+    Examples
+    --------
+    >>> from shufflebounds import tails
+    >>> law = tails.binom(10**4, 0.5)
+    >>> round(law.logsf(9000), 9), law.ppf(0.5), law.mean()
+    (-3687.042014559, 5000.0, 5000.0)
+    """
+
+    n: int
+    p: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", _validate.integer("n", self.n))
+        object.__setattr__(self, "p", _validate.real("p", self.p, 0, 1))
+
+    def logpmf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X = k]; -inf where k is not an integer in 0..n."""
+        return _plain(binom_logpmf(_numbers(k), self.n, self.p))
+
+    def logcdf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X <= k]."""
+        return _plain(binom_logcdf(_numbers(k), self.n, self.p))
+
+    def logsf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X > k]."""
+        return _plain(binom_logsf(_numbers(k), self.n, self.p))
+
+    def support(self) -> tuple[int, int]:
+        """Return (0, n)."""
+        return 0, self.n
+
+    def mean(self) -> float:
+        """Return n p."""
+        return self.n * self.p
+
+    def var(self) -> float:
+        """Return n p (1 - p)."""
+        return self.n * self.p * (1 - self.p)
+
+    def _draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None) -> Any:
+        return rng.binomial(self.n, self.p, size)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class poisson_binom(FrozenLaw):
+    """The law of a sum of independent Bernoulli variables, frozen.
+
+    Parameters
+    ----------
+    p : array_like of float, shape (groups,)
+        Success probabilities, each in [0, 1].
+    counts : array_like of int, shape (groups,), optional
+        Multiplicity of each p; 1 each by default. Their total is at most 2**53.
+
+    Raises
+    ------
+    ValueError
+        As :func:`poisson_binom_logpmf`.
+
+    See Also
+    --------
+    poisson_binom_window : all probabilities that carry the mass, at once.
+
+    Notes
+    -----
+    Errors as those of :func:`poisson_binom_logsf`, relative to the probability however small. ``scipy.stats.poisson_binom``
+    has the same methods; its tails end at 1e-16.
+
+    Examples
+    --------
+    Twelve standard deviations above the mean, where a double-precision 1 - cdf is 0:
+
+    >>> import numpy as np
+    >>> from shufflebounds import tails
+    >>> law = tails.poisson_binom(np.linspace(0.01, 0.99, 3000))
+    >>> k = np.ceil(law.mean() + 12 * law.std())
+    >>> print(round(law.logsf(k), 2), law.isf(law.sf(k)) == k)
+    -76.07 True
+    """
+
+    p: FloatArray
+    counts: FloatArray | None = None
+    _law: tuple[FloatArray, FloatArray | None, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        law = poisson_binomial._checked_law(self.p, self.counts)
+        # a law keeps its numbers whatever becomes of the caller's arrays
+        object.__setattr__(self, "_law", (law[0].copy(), None if law[1] is None else law[1].copy(), law[2]))
+        object.__setattr__(self, "p", np.array(self.p, dtype=float))
+        object.__setattr__(self, "counts", None if self.counts is None else np.array(self.counts, dtype=float))
+
+    def __repr__(self) -> str:
+        """Name the law by the number of its trials."""
+        first, last = self.support()
+        return f"poisson_binom(<{self.p.size} probabilities>, support=({first}, {last}))"
+
+    def logpmf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X = k]; -inf where k is not an integer of the support."""
+        return poisson_binomial._answers(self._law, k, poisson_binomial.PMF)
+
+    def logcdf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X <= k]."""
+        return poisson_binomial._answers(self._law, k, poisson_binomial.LOWER)
+
+    def logsf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X > k]."""
+        return poisson_binomial._answers(self._law, k, poisson_binomial.UPPER)
+
+    def support(self) -> tuple[int, int]:
+        """Return the number of certain successes, and that of possible ones."""
+        inner, counts, shift = self._law
+        return shift, shift + int(inner.size if counts is None else counts.sum())
+
+    def mean(self) -> float:
+        """Return the sum of the probabilities."""
+        inner, counts, shift = self._law
+        return shift + math.fsum(inner if counts is None else inner * counts)
+
+    def var(self) -> float:
+        """Return the sum of p (1 - p)."""
+        inner, counts, _ = self._law
+        return math.fsum(inner * (1 - inner) * (1 if counts is None else counts))
+
+    def _guess(self, log_level: FloatArray, above: NDArray[np.bool_]) -> FloatArray:
+        if self.std() > WIDEST:
+            return super()._guess(log_level, above)
+        first, logs, _ = poisson_binomial._window_of(self._law, max(float(log_level.min()) - 3, -1e6))
+        below, beyond = np.logaddexp.accumulate(logs), -np.logaddexp.accumulate(logs[::-1])[::-1]
+        place = np.where(above, np.searchsorted(beyond, -log_level) - 1, np.searchsorted(below, log_level))
+        return np.asarray(first + place, dtype=float)
+
+    def _draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None) -> Any:
+        inner, counts, shift = self._law
+        if inner.size > FEW_GROUPS:
+            return super()._draw(rng, size)
+        shape = () if size is None else (size,) if isinstance(size, int) else tuple(size)
+        trials = np.ones(inner.size) if counts is None else counts
+        drawn = shift + sum((rng.binomial(int(c), p, shape) for c, p in zip(trials, inner)), np.zeros(shape, dtype=np.int64))
+        return drawn if shape else int(drawn)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class compound_binom(FrozenLaw):
+    r"""The law Bin(S, p) with a random number S of trials, frozen: :math:`\Pr[S = \text{first} + i] = e^{\text{log\_weights}_i}`.
+
+    Parameters
+    ----------
+    first : int
+        Least number of trials.
+    log_weights : array_like of float, shape (sizes,)
+        Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; they sum to 1 within 1e-9.
+    p : float
+        Chance of success of each trial, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        As :func:`compound_binom_logpmf`.
+
+    Notes
+    -----
+    Errors as those of :func:`compound_binom_logsf`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds import tails
+    >>> law = tails.compound_binom(1, np.full(6, -np.log(6)), 0.5)
+    >>> law.support(), round(law.mean(), 12), law.ppf(0.9)
+    ((0, 6), 1.75, 3.0)
+    """
+
+    first: int
+    log_weights: FloatArray
+    p: float
+
+    def __post_init__(self) -> None:
+        first, weights, p = compound_binomial._checked(self.first, self.log_weights, self.p)
+        for name, value in (("first", first), ("log_weights", np.array(weights)), ("p", p)):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        """Name the law by its number of sizes."""
+        return f"compound_binom(first={self.first}, <{self.log_weights.size} weights>, p={self.p!r})"
+
+    def logpmf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X = k]; -inf where k is not an integer of the support."""
+        return compound_binomial._answers(compound_binomial.PMF, k, self.first, self.log_weights, self.p)
+
+    def logcdf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X <= k]."""
+        return compound_binomial._answers(compound_binomial.LOWER, k, self.first, self.log_weights, self.p)
+
+    def logsf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X > k]."""
+        return compound_binomial._answers(compound_binomial.UPPER, k, self.first, self.log_weights, self.p)
+
+    def support(self) -> tuple[int, int]:
+        """Return the least and the greatest value of positive probability."""
+        held = np.flatnonzero(self.log_weights > -np.inf)
+        last = self.first + int(held[-1])
+        return (self.first + int(held[0]) if self.p == 1 else 0), (last if self.p else 0)
+
+    def mean(self) -> float:
+        """Return p E[S]."""
+        return self.p * self._sizes()[0]
+
+    def var(self) -> float:
+        """Return p (1 - p) E[S] + p^2 Var[S]."""
+        mean, var = self._sizes()
+        return self.p * (1 - self.p) * mean + self.p**2 * var
+
+    def _sizes(self) -> tuple[float, float]:
+        """Mean and variance of S."""
+        weights = np.exp(self.log_weights)
+        weights /= weights.sum()
+        steps = np.arange(weights.size)
+        mean = math.fsum(weights * steps)
+        return self.first + mean, math.fsum(weights * (steps - mean) ** 2)
+
+    def _draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None) -> Any:
+        weights = np.exp(self.log_weights)
+        sizes = self.first + rng.choice(weights.size, size=size, p=weights / weights.sum())
+        return rng.binomial(sizes, self.p)
+
+
+def _plain(values: Any) -> FloatArray | float:
+    return values if np.ndim(values) else float(values)

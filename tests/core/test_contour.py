@@ -1,0 +1,82 @@
+"""The contour integral against the sweep, which shares nothing with it, and against the reference file."""
+
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from shufflebounds._core import _compound, _contour
+from tests.errors import reference
+
+
+def overlap(a, b):
+    return a[0] <= b[1] and b[0] <= a[1]
+
+
+@given(
+    st.floats(3, 6), st.floats(-3, 0) | st.floats(-8, -1).map(lambda x: math.log10(1 - 10**x)),
+    st.floats(0, 3) | st.floats(3, 40) | st.just(0.0),
+)
+def test_encloses_the_sum(log_users, log_rate, x):
+    n, rate = math.floor(10**log_users), 10**log_rate
+    u = x / math.sqrt(n * rate)
+    assume(u < 0.5)
+    sides = _contour.log_sign_contour(n, rate, u, 1 - u)
+    assume(not math.isnan(sides[0]))
+    assert overlap(sides, _compound.log_sign_sweep(n, rate, u, 1 - u))
+
+
+@given(st.integers(3000, 200_000), st.floats(0.01, 0.9), st.fractions(0, 1, max_denominator=40) | st.floats(0.05, 0.97))
+def test_steep_lines(n, rate, u):
+    # rational slopes bring the peaks back to their full height: u = p/q at j = q or 2 q
+    assume(0 < u < 1)
+    u = float(u)
+    sides = _contour.log_sign_contour(n, rate, u, 1 - u)
+    assume(not math.isnan(sides[0]))
+    assert overlap(sides, _compound.log_sign_sweep(n, rate, u, 1 - u))
+
+
+@pytest.mark.parametrize("q", [3, 8, 20, 63, 500, 20_011])
+def test_peaks_at_full_height(q):
+    for p in (1, 2):
+        for rate in (0.3, 0.999, 1.0):
+            sides = _contour.log_sign_contour(10**5, rate, p / q, 1 - p / q)
+            assert overlap(sides, _compound.log_sign_sweep(10**5, rate, p / q, 1 - p / q))
+
+
+FILED = [case for case in reference("clones-and-personalised")
+         if case["quantity"] in ("delta_clone_fmt2021", "delta_clone_fmt2023") and case["params"]["n"] >= 10**5]
+
+
+@pytest.mark.parametrize("case", FILED, ids=lambda case: case["id"])
+def test_filed_values(case):
+    given = case["params"]
+    n, eps0, eps = int(given["n"]), float(given["eps0"]), float(given["eps"])
+    rate = math.exp(-eps0) if case["quantity"].endswith("2021") else 2 / (math.exp(eps0) + 1)
+    u = math.tanh(eps / 2) / math.tanh(eps0 / 2)
+    factor = math.log(math.tanh(eps0 / 2) * (1 + math.exp(eps)) / (n * rate))
+    exact = math.log(float(case["value"])) - factor
+    lower, upper = _contour.log_sign_contour(n, rate, u, 1 - u)
+    assert lower - 1e-13 * (1 + abs(exact)) <= exact <= upper + 1e-13 * (1 + abs(exact))
+    assert abs((lower + upper) / 2 - exact) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("n", "u_sigmas", "gap"),
+    [(1e7, 3, 8e-12), (1e7, 12, 2e-9), (1e8, 6, 1.5e-12), (1e9, 1, 2e-10),
+     (1e12, 0, 1e-11), (1e12, 6, 1e-12), (2.0**53, 37, 4e-11)],
+)
+def test_the_sides_meet_as_the_header_says(n, u_sigmas, gap):
+    u = u_sigmas / math.sqrt(n * 0.5)
+    lower, upper = _contour.log_sign_contour(n, 0.5, u, 1 - u)
+    assert 0 < upper - lower < gap
+
+
+def test_where_it_does_not_serve():
+    # few clones, or next to none on the other side: nothing is said
+    assert math.isnan(_contour.log_sign_contour(100.0, 0.5, 0.1, 0.9)[0])
+    assert math.isnan(_contour.log_sign_contour(1e15, 0.5, 1 - 1e-14, 1e-14)[0])
+    for bad in ((0, 0.5, 0.1, 0.9), (1.5e5 + 0.5, 0.5, 0.1, 0.9), (1e6, 0.0, 0.1, 0.9), (1e6, 0.5, 0.1, 0.0),
+                (math.nan, 0.5, 0.1, 0.9)):
+        assert all(math.isnan(x) for x in _contour.log_sign_contour(*bad))

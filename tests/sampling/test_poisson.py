@@ -1,0 +1,296 @@
+"""Poisson sampling against quadrature, enumeration and dp-accounting; batches without replacement by brute force."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds import DominatingPair
+from shufflebounds.mechanisms import (
+    DiscreteGaussianMechanism,
+    GaussianMechanism,
+    GeometricMechanism,
+    LaplaceMechanism,
+    RandomizedResponse,
+)
+from shufflebounds.sampling import ReplaceOne, SampledPair, Subsampled, WithoutReplacement
+from shufflebounds.shuffle import BinomialNoise, ShuffledBits
+
+
+def between(profile, eps, exact, rtol=1e-9):
+    """Both sides about the exact value, and not far from it."""
+    low, high = profile.delta(eps, bound="lower"), profile.delta(eps)
+    assert low <= exact <= high
+    assert high - low <= rtol * exact
+
+
+def mixture_stick(p, q_law, rate, eps, removed, points):
+    """Hockey stick of (mixture, Q) or (Q, mixture) of two densities, by quadrature between the kinks."""
+    weight = mp.e**eps
+
+    def gap(y):
+        mixed = (1 - rate) * q_law(y) + rate * p(y)
+        first, second = (mixed, q_law(y)) if removed else (q_law(y), mixed)
+        return first - weight * second
+
+    roots = [-mp.inf, *points, mp.inf]
+    total = mp.mpf(0)
+    for left, right in itertools.pairwise(roots):
+        total += mp.quad(lambda y: max(gap(y), 0), [left, right])
+    return total
+
+
+@pytest.mark.parametrize("removed", [True, False])
+@pytest.mark.parametrize(("sigma", "rate", "eps"), [(1.0, 0.25, 0.0), (1.0, 0.01, 0.004), (0.5, 0.5, 0.3), (3.0, 0.125, 0.05)])
+def test_gaussian_against_quadrature(sigma, rate, eps, removed):
+    with mp.workdps(30):
+        q, s, e = mp.mpf(rate), mp.mpf(sigma), mp.mpf(eps)
+        # the ratio crosses e^eps once
+        level = (mp.e**e - (1 - q)) / q if removed else (mp.e**-e - (1 - q)) / q
+        kink = s * s * mp.log(level) + mp.mpf(1) / 2 if level > 0 else mp.mpf(0)
+        exact = mixture_stick(lambda y: mp.npdf(y, 1, s), lambda y: mp.npdf(y, 0, s), q, e, removed, [kink])
+    between(SampledPair(GaussianMechanism(sigma), rate, removed), eps, float(exact))
+
+
+@pytest.mark.parametrize("removed", [True, False])
+@pytest.mark.parametrize(("scale", "rate", "eps"), [(1.0, 0.25, 0.0), (0.5, 0.5, 0.25), (2.0, 0.0625, 0.01)])
+def test_laplace_against_quadrature(scale, rate, eps, removed):
+    with mp.workdps(30):
+        q, b, e = mp.mpf(rate), mp.mpf(scale), mp.mpf(eps)
+        level = (mp.e**e - (1 - q)) / q if removed else (mp.e**-e - (1 - q)) / q
+        kink = min(max((b * mp.log(level) + 1) / 2, 0), 1) if level > 0 else mp.mpf(0)
+        exact = mixture_stick(
+            lambda y: mp.e ** (-abs(y - 1) / b) / (2 * b),
+            lambda y: mp.e ** (-abs(y) / b) / (2 * b),
+            q, e, removed, sorted({mp.mpf(0), kink, mp.mpf(1)}),
+        )
+    between(SampledPair(LaplaceMechanism(scale), rate, removed), eps, float(exact))
+
+
+def enumerated(first, second, times, weight):
+    """Exact hockey stick of two product laws of Fractions."""
+    total = Fraction(0)
+    for outcome in itertools.product(range(len(first)), repeat=times):
+        p = math.prod(first[i] for i in outcome)
+        q = math.prod(second[i] for i in outcome)
+        total += max(p - weight * q, 0)
+    return total
+
+
+def laws(mechanism):
+    """The laws of a listed mechanism as Fractions, P and Q: the outcome's loss is its logarithm of the ratio."""
+    listed = mechanism._knowledge().atoms
+    p = [Fraction(math.exp(x)) for x in listed.log_p]
+    q = [Fraction(math.exp(x - loss)) for x, loss in zip(listed.log_p, listed.loss)]
+    return [x / sum(p) for x in p], [x / sum(q) for x in q]
+
+
+@pytest.mark.parametrize("removed", [True, False])
+@pytest.mark.parametrize("mechanism", [RandomizedResponse(1.5), GeometricMechanism(1.0, sensitivity=2)], ids=repr)
+@pytest.mark.parametrize(("rate", "times"), [(0.25, 1), (0.25, 4), (0.03125, 3), (0.9375, 2), (1.0, 3)])
+def test_discrete_composition_against_enumeration(mechanism, rate, times, removed):
+    p, q = laws(mechanism)
+    mixed = [(1 - Fraction(rate)) * b + Fraction(rate) * a for a, b in zip(p, q)]
+    first, second = (mixed, q) if removed else (q, mixed)
+    profile = SampledPair(mechanism, rate, removed).self_compose(times)
+    for eps in (0.0, 0.0625, 0.25, 1.0):
+        exact = float(enumerated(first, second, times, Fraction(math.exp(eps))))
+        low, high = profile.delta(eps, bound="lower"), profile.delta(eps)
+        assert low * (1 - 1e-12) <= exact <= high * (1 + 1e-12) + 1e-300
+        # three or more atoms do not share a grid
+        assert high - low <= 1e-3 * exact + 1e-15
+
+
+@pytest.mark.slow
+def test_gaussian_twice_against_quadrature():
+    pair, other = GaussianMechanism(1.0).subsampled(0.25).pairs()
+    with mp.workdps(20):
+        q, e = mp.mpf("0.25"), mp.mpf("0.5")
+
+        def mixed(y):
+            return (1 - q) * mp.npdf(y) + q * mp.npdf(y, 1, 1)
+
+        def at(y):
+            # given the first output, the hockey stick of the second at what is left of eps
+            left = e - mp.log(mixed(y) / mp.npdf(y))
+            kink = mp.log((mp.e**left - (1 - q)) / q) + 0.5 if mp.e**left > 1 - q else -mp.inf
+            return mixed(y) * ((1 - q) * mp.ncdf(-kink) + q * mp.ncdf(1 - kink) - mp.e**left * mp.ncdf(-kink))
+
+        edge = mp.log((mp.e**e / (1 - q) - (1 - q)) / q) + 0.5
+        exact = float(mp.quad(at, [-12, -4, 0, 2, edge, 6, 14]))
+    between(pair.self_compose(2), 0.5, exact, 1e-4)
+    assert other.self_compose(2).delta(0.5) < exact
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "times", "delta", "interval"),
+    [
+        pytest.param(1.0, 0.01, 1000, 1e-5, (1.828216, 1.828239), marks=pytest.mark.slow),
+        pytest.param(1.0, 0.01, 10_000, 1e-5, (6.187651, 6.187721), marks=pytest.mark.slow),
+        pytest.param(0.8, 0.004, 5000, 1e-6, (2.907134, 2.907297), marks=pytest.mark.slow),
+    ],
+)
+def test_training_runs(sigma, rate, times, delta, interval):
+    training = GaussianMechanism(sigma).subsampled(rate).self_compose(times)
+    low, high = training.epsilon(delta, bound="lower"), training.epsilon(delta)
+    assert interval[0] <= low <= high <= interval[1]
+    assert high - low < 1e-4
+
+
+@pytest.mark.slow
+def test_dp_accounting_lies_about_ours():
+    pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    training = GaussianMechanism(1.0).subsampled(0.03125).self_compose(64)
+    sides = {}
+    for pessimistic in (True, False):
+        theirs = pld.from_gaussian_mechanism(
+            1.0, sampling_prob=0.03125, pessimistic_estimate=pessimistic, value_discretization_interval=1e-3
+        ).self_compose(64)
+        sides[pessimistic] = theirs.get_epsilon_for_delta(1e-5)
+    assert sides[False] <= training.epsilon(1e-5)
+    assert training.epsilon(1e-5, bound="lower") <= sides[True]
+
+
+@given(
+    st.floats(1e-3, 1.0),
+    st.floats(0.0, 3.0),
+    st.sampled_from([GaussianMechanism(1.0), LaplaceMechanism(0.5), RandomizedResponse(2.0)]),
+)
+@settings(max_examples=60, deadline=None)
+def test_sampling_only_helps(rate, eps, mechanism):
+    """Both directions lie below rate times the mechanism's own delta, and adding below removing."""
+    remove, add = mechanism.subsampled(rate).pairs()
+    assert remove.delta(eps) <= mechanism.delta(eps) * (1 + 1e-12) + 1e-300
+    assert add.delta(eps) <= remove.delta(eps) * (1 + 1e-9) + 1e-300
+    assert remove.delta(eps) <= rate * mechanism.delta(eps) * (1 + 1e-12) + 1e-300
+    assert add.reverse() == remove
+    assert remove.reverse() == add
+
+
+def test_listed_law_agrees_with_the_formula():
+    mechanism = DiscreteGaussianMechanism(1.0)
+    for pair in mechanism.subsampled(0.125).pairs():
+        listed = pair._knowledge().atoms
+        for eps in (0.0, 0.05, 0.11):
+            gain = np.exp(listed.log_p) * np.maximum(-np.expm1(eps - listed.loss), 0)
+            assert float(gain.sum()) == pytest.approx(pair.delta(eps), rel=1e-11, abs=1e-14)
+
+
+def test_rate_one_is_the_mechanism():
+    for mechanism in (GaussianMechanism(1.0), LaplaceMechanism(1.0), RandomizedResponse(1.0)):
+        for pair in mechanism.subsampled(1.0).pairs():
+            np.testing.assert_allclose(pair.delta([0.0, 0.5, 2.0]), mechanism.delta([0.0, 0.5, 2.0]), rtol=1e-12)
+
+
+def test_pure_budgets():
+    remove, add = RandomizedResponse(1.0).subsampled(0.25).pairs()
+    assert remove.epsilon(0.0) == pytest.approx(math.log1p(0.25 * math.expm1(1.0)), rel=1e-14)
+    assert add.epsilon(0.0) == pytest.approx(-math.log1p(-0.25 * -math.expm1(-1.0)), rel=1e-14)
+    remove, add = GaussianMechanism(1.0).subsampled(0.25).pairs()
+    assert remove.epsilon(0.0) == math.inf
+    assert add.epsilon(0.0) == pytest.approx(-math.log1p(-0.25), rel=1e-14)
+
+
+def test_pairs_that_are_not_symmetric():
+    p, q = np.array([0.5, 0.25, 0.25]), np.array([0.125, 0.125, 0.75])
+    base = DominatingPair.from_pmfs(np.log(p), np.log(q))
+    mixed = 0.75 * q + 0.25 * p
+    remove, add = Subsampled(base, 0.25).pairs()
+    for eps in (0.0, 0.1, 0.3):
+        assert remove.delta(eps) == pytest.approx(np.maximum(mixed - math.exp(eps) * q, 0).sum(), abs=1e-14)
+        assert add.delta(eps) == pytest.approx(np.maximum(q - math.exp(eps) * mixed, 0).sum(), abs=1e-14)
+
+
+# sampling without replacement
+
+
+@pytest.mark.parametrize(("records", "batch"), [(4, 1), (4, 3), (5, 5)])
+def test_batches_by_brute_force(records, batch):
+    """Randomized response on the sum's parity bit of the batch: never above the bound, and met by telling who was drawn."""
+    local = RandomizedResponse(1.0)
+    keep = Fraction(math.exp(1.0)) / (1 + Fraction(math.exp(1.0)))
+    bound = WithoutReplacement(local, records, batch)
+
+    def law(data, of):
+        out = [Fraction(0), Fraction(0)]
+        drawn = list(itertools.combinations(range(records), batch))
+        for subset in drawn:
+            bit = of([data[i] for i in subset])
+            out[bit] += keep / len(drawn)
+            out[1 - bit] += (1 - keep) / len(drawn)
+        return out
+
+    for eps in (0.0, 0.2, 0.5):
+        weight = Fraction(math.exp(eps))
+        worst = Fraction(0)
+        for of in (max, min, lambda seen: sum(seen) % 2):
+            for data in itertools.product((0, 1), repeat=records):
+                p, q = law(data, of), law((1 - data[0], *data[1:]), of)
+                worst = max(worst, sum(max(a - weight * b, 0) for a, b in zip(p, q)))
+        assert float(worst) <= bound.delta(eps) * (1 + 1e-12)
+    # `max` of one record that differs from zeros: the batch holds it or not
+    p, q = law((1, *[0] * (records - 1)), max), law((0,) * records, max)
+    exact = float(sum(max(a - Fraction(math.exp(0.2)) * b, 0) for a, b in zip(p, q)))
+    between(bound, 0.2, exact)
+
+
+@pytest.mark.slow
+def test_composed_batches_are_enclosed():
+    step = WithoutReplacement(GaussianMechanism(2.0, 2.0), 1000, 20)
+    many = step.self_compose(50)
+    assert many.epsilon(1e-6, bound="lower") <= many.epsilon(1e-6)
+    assert many.epsilon(1e-6, bound="lower") > step.epsilon(1e-6)
+
+
+# neighbours
+
+
+def test_relations_do_not_mix():
+    sampled, shuffled = GaussianMechanism(1.0).subsampled(0.5), ShuffledBits(100, 0.25)
+    assert (sampled.relation, shuffled.relation, GaussianMechanism(1.0).relation) == ("add-remove", "replace-one", "either")
+    with pytest.raises(ValueError, match="ReplaceOne"):
+        sampled.compose(shuffled)
+    assert sampled.compose(GaussianMechanism(1.0)).relation == "add-remove"
+    assert shuffled.compose(BinomialNoise(100, 0.5)).relation == "replace-one"
+    assert GaussianMechanism(1.0).self_compose(2).relation == "either"
+    with pytest.raises(ValueError, match="replacement"):
+        WithoutReplacement(sampled, 10, 5)
+    with pytest.raises(ValueError, match="pairs"):
+        sampled.compose(DominatingPair.from_pmfs([0.0], [0.0]))
+    assert ReplaceOne(sampled).compose(shuffled).relation == "replace-one"
+
+
+def test_replace_one_holds_for_the_replaced_record():
+    """Two records, one with +1 and one with -1: the mixtures with either, under Gaussian noise, compared by quadrature."""
+    sampled = GaussianMechanism(1.0).subsampled(0.25)
+    bound = ReplaceOne(sampled)
+    y = np.linspace(-12, 12, 200_001)
+    density = np.exp(-y * y / 2), np.exp(-((y - 1) ** 2) / 2), np.exp(-((y + 1) ** 2) / 2)
+    p, q = (0.75 * density[0] + 0.25 * d for d in density[1:])
+    for eps in (0.0, 0.1, 0.5):
+        exact = np.maximum(p - math.exp(eps) * q, 0).sum() * (y[1] - y[0]) / math.sqrt(2 * math.pi)
+        assert exact <= bound.delta(eps)
+        assert bound.delta(eps, bound="lower") == 0
+    with pytest.raises(ValueError, match="replaced record already"):
+        ReplaceOne(bound)
+
+
+@pytest.mark.parametrize("rate", [0.0, -0.1, 1.5, math.nan, "x"])
+def test_bad_rates(rate):
+    with pytest.raises(ValueError, match="rate="):
+        GaussianMechanism(1.0).subsampled(rate)
+
+
+def test_bad_mechanisms():
+    for make in (lambda m: Subsampled(m, 0.5), lambda m: SampledPair(m, 0.5), lambda m: WithoutReplacement(m, 5, 2), ReplaceOne):
+        with pytest.raises(TypeError, match="PrivacyProfile"):
+            make("gaussian")
+    with pytest.raises(ValueError, match="batch="):
+        WithoutReplacement(GaussianMechanism(1.0), 5, 6)
