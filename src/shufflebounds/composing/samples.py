@@ -105,6 +105,11 @@ class Samples:
         self.add(np.array([eps]))
         return float(self.high[np.searchsorted(self.eps, eps)])
 
+    def too_deep(self, eps: FloatArray) -> NDArray[np.bool_]:
+        """Whether delta at these samples is below what is looked into."""
+        deepest = -math.inf if self.depth is None else -0.5 * self.depth**2
+        return np.asarray(self.high[np.searchsorted(self.eps, eps)] <= deepest)
+
     def copy(self) -> Samples:
         """Return samples with the same values, which grow on their own."""
         return copy.copy(self)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["Composition", "PrivacyProfile"]
 
 
+CURVE_DEPTH = 14.0
+"""The curve of a composition has corners down to delta = e^(-CURVE_DEPTH**2/2)."""
+
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
 """Where the Gaussian curve is asked for its delta, and how far that may be off, relatively in log delta."""
 
@@ -93,6 +96,10 @@ class PrivacyProfile(Numbers, Outputs):
         Which of two neighbours has the record stays the same from release to release, so a composition goes one way throughout.
         """
         return ()
+
+    def _seconds(self) -> float:
+        """Return what one value of delta costs."""
+        return self._knowledge().seconds
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
         """Return samples of H(Q||P) and of H(P||Q), for the pair (P, Q) that the guarantee stands for."""
@@ -381,9 +388,6 @@ class Composition(PrivacyProfile):
     factors: tuple[tuple[PrivacyProfile, int], ...]
     rtol: float = 1e-5
 
-    theorem: ClassVar[str] = "composition: hockey stick of the product of the factors' dominating pairs"
-    neighbours: ClassVar[str] = "those of the factors, all on the same data"
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "rtol", _validate.real("rtol", self.rtol, 1e-12, 0.1))
         flat: list[tuple[PrivacyProfile, int]] = []
@@ -421,6 +425,21 @@ class Composition(PrivacyProfile):
         if loose is not None and two_ways is not None:
             raise ValueError(f"{loose!r} is one ordered pair, {two_ways!r} goes both ways: compose the pair with one entry of the "
                              "pairs() of the other, in the same order")
+
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        """What is proven of the product, and of each factor."""
+        parts = dict.fromkeys(profile.theorem for profile, _ in self.factors)
+        return "composition: hockey stick of the product of the factors' dominating pairs. Factors: " + "; ".join(parts)
+
+    @property
+    def neighbours(self) -> str:  # type: ignore[override]
+        """The neighbour relations of the factors."""
+        return "; ".join(dict.fromkeys(profile.neighbours for profile, _ in self.factors)) + " (all on the same data)"
+
+    def _seconds(self) -> float:
+        # a transform at the least
+        return max(0.05, *(known.seconds for known, _ in self._above))
 
     @property
     def relation(self) -> str:  # type: ignore[override]
@@ -495,6 +514,21 @@ class Composition(PrivacyProfile):
         if opposite is self:
             return known
         return replace(known, reverse=opposite._log_delta, reverse_pure=opposite._pure_epsilon())
+
+    @cached_property
+    def _coarse(self) -> Composition:
+        """The same on a grid that is fine enough for the corners of a curve."""
+        return Composition(self.factors, min(0.1, 10 * self.rtol))
+
+    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
+        # deeper than delta = e^-98 another law would be needed at every step
+        coarse = self._coarse
+        opposite = coarse._opposite()
+        spacing = max(least_step, 0.02, *(known.spacing for known, _ in self._above))
+        own = Samples(coarse._log_delta, self._pure_epsilon(), spacing, depth=CURVE_DEPTH)
+        if opposite is coarse:
+            return own, own
+        return Samples(opposite._log_delta, opposite._pure_epsilon(), spacing, depth=CURVE_DEPTH), own
 
     def _eps_scale(self) -> float:
         pure = self._pure_epsilon()
