@@ -415,8 +415,8 @@ def headline() -> plt.Figure:
 
 
 FIGURES: dict[str, Callable[[], plt.Figure]] = {
-    "headline": headline, "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot,
-    "histogram": histogram, "budgets": budgets, "comparison": comparison, "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff,
+    "headline": headline, "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot, "histogram": histogram,
+    "budgets": budgets, "comparison": comparison, "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff,
     "mechanisms": figures_of_rules.mechanisms,
 }
 

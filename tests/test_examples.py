@@ -25,6 +25,7 @@ def lines(health):
     return health.run(1.0, 1e-6, 0)
 
 
+@pytest.mark.slow
 def test_every_protocol_meets_the_target(health, lines):
     assert len(lines) == len(health.PROTOCOLS)
     for line in lines:
@@ -45,11 +46,13 @@ def test_empty_bins_are_exactly_zero(lines):
     assert (line.estimate[line.truth > 100] > 0).all()
 
 
+@pytest.mark.slow
 def test_any_data_is_no_better_than_these(lines):
     for line in lines:
         assert line.protocol.error_quantile(0.05) >= line.protocol.error_quantile(0.05, line.known, bound="lower")
 
 
+@pytest.mark.slow
 def test_the_table_of_the_page(health, capsys):
     """What does not depend on the generator's stream stands in the page as it is printed."""
     assert health.main([]) == 0
@@ -63,6 +66,7 @@ def test_the_table_of_the_page(health, capsys):
         assert ours[-2:] == theirs[-2:]
 
 
+@pytest.mark.slow
 def test_targets_out_of_reach_are_named(health, capsys):
     run = health.run(0.05, 1e-9, 0)
     out = capsys.readouterr().out

@@ -26,6 +26,7 @@ def load():
     return module
 
 
+@pytest.mark.slow
 def test_a_figure_is_drawn(script, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["make_figures.py", "noise", "--folder", str(tmp_path)])
     script.main()

@@ -62,6 +62,7 @@ def scanned(d, eps, delta, rmse, last):
     return best
 
 
+@pytest.mark.slow
 @example(2693976, 1.875, 1e-3, 1.0)
 @given(st.integers(2, 10**9), st.floats(0.02, 5), st.sampled_from([0.0, 1e-12, 1e-6, 1e-3, 0.3]), st.floats(0, 100))
 @example(2693976, 1.875, 1e-3, 1.0)

@@ -147,5 +147,43 @@ def test_generator():
     assert _validate.generator(rng) is rng
     assert _validate.generator(1).random() == np.random.default_rng(1).random()
     for bad in ("a", -1, 1.5, object()):
-        with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed, or a numpy.random.Generator$"):
+        with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed \(an integer >= 0\), or a numpy.random.Generator$"):
             _validate.generator(bad)
+
+
+
+class _Hostile:
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+
+def _endless():
+    nested = []
+    nested.append(nested)
+    return nested
+
+
+@pytest.mark.parametrize(
+    "value", [np.zeros((1, 2)).view(np.matrix), _endless(), [1, 2], True, -1, 0.5, np.random.RandomState(1), _Hostile()],
+    ids=lambda value: type(value).__name__,
+)
+def test_generator_takes_nothing_else(value):
+    with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed"):
+        _validate.generator(value)
+
+
+@pytest.mark.parametrize(
+    "value", [10**5000, 10**400, "0.5", True, 1j, None, _endless(), _Hostile(), np.ma.masked_array([0.5], [True])],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_message_names_argument_and_range(value):
+    for check in (lambda: _validate.real("x", value, 0, 1), lambda: _validate.integer("x", value, 0, 9),
+                  lambda: _validate.log_pmfs(value, value)):
+        with pytest.raises(ValueError, match=r"^(x|log_p)\b.*must be") as caught:
+            check()
+        assert len(str(caught.value)) < 300
+
+
+def test_views_of_nothing_are_not_copied():
+    with pytest.raises(ValueError, match=r"^x has 1000000000000 entries"):
+        _validate.real_array("x", np.broadcast_to(0.5, (10**6, 10**6)), 0, 1)

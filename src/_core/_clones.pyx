@@ -32,12 +32,14 @@ cdef extern from *:
     #define BLOCK 16                        /* answers between two looks for signals */
     #define CLOSE 3e-13                     /* of eps: how near the crossing an answer lies */
     #define DEAR 2e4                        /* variance of the number of clones: from here the sweep is dearer than the contour */
+    #define BEYOND 1500.0                   /* an eps where 2^53 e^-eps is nothing */
     #define EXP_SLACK 8.881784197001252e-16 /* what delta() adds on the way back from the logarithm */
     """
     const double UNIT
     const int BLOCK
     const double CLOSE
     const double DEAR
+    const double BEYOND
     const double EXP_SLACK
 
 
@@ -262,6 +264,9 @@ cdef double c_clone_epsilon(double users, double rate, double local, double delt
     # the value at 0, where the sweep is dear, only if the estimate leaves it open
     if (users * rate < 100 or estimate(0, &pair) < target + 1 + 0.1 * fabs(target)) and side(0, &pair, upper) <= target:
         return 0
+    # without a budget delta falls to the chance that nobody hides the target, and no further
+    if local == INFINITY and side(BEYOND, &pair, upper) > target:
+        return INFINITY
     if users * rate * (1 - rate) > DEAR:
         eps = near(target, &line, &pair)
     else:

@@ -18,7 +18,7 @@ Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); agains
               knots, normal laws on lattices, to -1e5       2.5e5 knots    peak 1.6     rms 0.35
               H, atoms of random size, e^-50 .. e^-10       4.5e3 values   peak 2.1     rms 0.31
               H, the same, to log = -1e5                    3.0e3 values   peak 0.48    rms 0.05
-          For H where every counted ratio exceeds e^eps by a tenth or more; nearer, an ulp of the ratio counts in full.
+          The distance of a ratio from e^eps is formed exactly: H keeps its digits where they agree to an ulp.
           Vertices of the hull are given points. One that is dropped lies below the new chord by a few units of the logarithms
           of the steps at most, relative to these: the hull is never too low, and too high by that.
 Cost      1e6 atoms: four sums 34 ms, to see that the order holds 1 ms, the sort where it does not 24 ms, hull 17 ms, H at
@@ -87,12 +87,18 @@ cdef void c_log_cumulate(const double *x, Py_ssize_t n, Py_ssize_t step, double 
         out[step * (i + 1)] = log_sum(&s)
 
 
+cdef inline double lost_of(double x, double y, double difference) noexcept nogil:
+    """What the rounding of x - y = difference lost, exactly (Knuth)."""
+    cdef double back = x - difference
+    return (x - (difference + back)) + (back - y)
+
+
 cdef void c_log_hockey_stick(const double *x, const double *y, Py_ssize_t n, const double *eps, Py_ssize_t m,
                              double *out) noexcept nogil:
     """out[k] = log sum max(0, e^x - e^(eps[k] + y)). Checked by the caller: x, y finite, x - y falls, eps finite and falls."""
-    cdef Sum excess = Sum(0, 0, 0), light = Sum(0, 0, 0)
-    cdef Py_ssize_t k, at = 0
-    cdef double e, loss, last = 0
+    cdef Sum excess = Sum(0, 0, 0), light = Sum(0, 0, 0), tied
+    cdef Py_ssize_t k, j, at = 0
+    cdef double e, loss, gap, last = 0
     for k in range(m):
         e = eps[k]
         # what the atoms already counted gain as the threshold falls from last to e: a positive term
@@ -102,11 +108,19 @@ cdef void c_log_hockey_stick(const double *x, const double *y, Py_ssize_t n, con
             loss = x[at] - y[at]
             if not loss > e:
                 break
-            add(&excess, x[at], -expm1(e - loss))
+            add(&excess, x[at], -expm1(-((loss - e) + lost_of(x[at], y[at], loss))))
             add(&light, y[at], 1)
             at += 1
         last = e
-        out[k] = log_sum(&excess)
+        # losses that are e to an ulp may lie above it all the same: exactly x - y - e
+        tied = excess
+        j = at
+        while j < n and x[j] - y[j] == e:
+            gap = lost_of(x[j], y[j], e)
+            if gap > 0:
+                add(&tied, x[j], -expm1(-gap))
+            j += 1
+        out[k] = log_sum(&tied)
 
 
 cdef inline double log_gap(const double *u, const double *c, Py_ssize_t i, Py_ssize_t j) noexcept nogil:

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from shufflebounds._validate import MAX_COUNT
 
-__all__ = ["Found", "bracket", "least_int", "least_real", "maximum", "outward", "root"]
+__all__ = ["Found", "Interval", "bracket", "halves", "least_int", "least_real", "maximum", "outward", "root"]
 
 B = TypeVar("B")
 
@@ -48,12 +48,15 @@ def root(
         share = min(1 - least, max(least, share))
 
 
-def outward(start: float, enough: Callable[[float], bool], step: float, end: float) -> float:
-    """Return start, or the first of start + step, start + 3 step, start + 7 step, ... that is enough; `end` if none is."""
+def outward(start: float, enough: Callable[[float], bool], step: float, end: float, growth: float = 2.0) -> float:
+    """Return start, or the first number at growing steps from it that is enough, `end` if none is before.
+
+    The first step is `step`, of the sign of end - start; each is `growth` times the one before.
+    """
     value = start
     while not enough(value):
         value += step
-        step *= 2
+        step *= growth
         if value >= end if step > 0 else value <= end:
             return end
     return value
@@ -112,17 +115,32 @@ def least_real(
     # the value at high may be anything below 0: it is known to be enough
     at_high = -max(1.0, at_low)
     value = min(high, math.exp(root(of_log, math.log(low), math.log(high), at_low, at_high, rtol=1e-13, xtol=rtol)))
-    return outward(value, enough, rtol * value, high)
+    # seldom more than a few steps, but where the sides are a search's, to its tolerance
+    return outward(value, enough, rtol * value, high, 8.0)
+
+
+Interval = tuple[int, int]
+
+
+def halves(interval: Interval) -> list[Interval]:
+    """Return the two halves of first..last, none of a single number."""
+    first, last = interval
+    middle = (first + last) // 2
+    return [(first, middle), (middle + 1, last)] if first < last else []
 
 
 @dataclass(frozen=True)
 class Found(Generic[B]):
-    """What a search for a maximum knows: lower <= maximum <= upper, the block where the lower one was seen, what is open."""
+    """What a search for a maximum knows: lower <= maximum <= upper, and the blocks that are left, with a bound of each.
+
+    `best` is the block where the lower bound was seen, None where that is the one known before; `measured` counts blocks.
+    """
 
     lower: float
     upper: float
-    best: B
-    open: list[tuple[float, B]]
+    best: B | None
+    left: list[tuple[float, B]]
+    measured: int
 
 
 def maximum(
@@ -131,37 +149,43 @@ def maximum(
     split: Callable[[B], Sequence[B]],
     *,
     tolerance: Callable[[float], float],
+    known: float = -math.inf,
     batch: int = 1,
     most: float = math.inf,
 ) -> Found[B]:
     """Return bounds of the largest of the values that the blocks hold, by best-first branch and bound.
 
-    ``measure(blocks, enough)`` gives for each block a lower and an upper bound of one value in it and an upper bound of all; the
-    last need not be improved once it is at most `enough`. ``split(block)`` gives smaller blocks, none for a single value, whose
-    own upper bound is then the bound. `batch` blocks with the largest bounds are split at a time, until these are within
-    tolerance(best upper value) of the best upper value seen, or `most` blocks have been measured.
+    ``measure(blocks, enough)`` gives for each block a lower and an upper bound of one value in it (-inf, -inf: of none) and an
+    upper bound of all; a bound that is at most `enough` need not be improved, nor the value be looked at. ``split(block)`` gives
+    smaller blocks, none for a single value. `batch` blocks with the largest bounds are split at a time, until these are within
+    tolerance(best) of the best upper value seen, or of the `known` one, or `most` blocks have been measured.
     """
     order = itertools.count()
     heap: list[tuple[float, int, B, Sequence[B]]] = []
-    lower = upper = -math.inf
-    best, enough, seen = blocks[0], -math.inf, 0
+    left: list[tuple[float, B]] = []
+    lower = upper = known
+    best: B | None = None
+    measured = 0
     above = [math.inf] * len(blocks)
     while blocks:
+        enough = upper + tolerance(upper) if upper > -math.inf else upper
         for block, outer, (low, high, bound) in zip(blocks, above, measure(blocks, enough)):
-            # a kernel that leaves its range says nothing
+            # a kernel that leaves its range says nothing; nothing exceeds the bound of the block that was split
+            high, bound = min(outer, 0.0 if math.isnan(high) else high), min(outer, 0.0 if math.isnan(bound) else bound)
             if low > lower:
                 lower, best = low, block
-            upper = max(upper, 0.0 if math.isnan(high) else high)
+            upper = max(upper, high)
             pieces = split(block)
             if pieces:
-                # never above the bound of the block that was split, whichever rounding served there
-                heapq.heappush(heap, (-min(outer, 0.0 if math.isnan(bound) else bound), next(order), block, pieces))
-        seen += len(blocks)
+                heapq.heappush(heap, (-bound, next(order), block, pieces))
+            else:
+                left.append((bound, block))
+        measured += len(blocks)
         enough = upper + tolerance(upper) if upper > -math.inf else upper
         blocks, above = [], []
-        while heap and -heap[0][0] > enough and len(blocks) < 2 * batch and seen < most:
+        while heap and -heap[0][0] > enough and len(blocks) < 2 * batch and measured < most:
             bound, _, _, pieces = heapq.heappop(heap)
             blocks = [*blocks, *pieces]
             above += [-bound] * len(pieces)
-    rest = [(-bound, block) for bound, _, block, _ in heap]
-    return Found(lower, max([upper, *(bound for bound, _ in rest)]), best, rest)
+    left += [(-bound, block) for bound, _, block, _ in heap]
+    return Found(lower, max([upper, *(bound for bound, _ in left)]), best, left, measured)

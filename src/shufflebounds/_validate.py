@@ -12,8 +12,22 @@ MAX_COUNT = 2**53
 """Largest count that a double holds with all its neighbours."""
 
 
+MAX_VIEW = 2**24
+"""Most entries of a broadcast array, whose copy would take memory that its owner never had."""
+
+
 class InfeasibleError(ValueError):
     """No parameters in range meet the target; the message names the nearest that can be had."""
+
+
+def _said(value: Any) -> str:
+    """Return a short repr of anything."""
+    try:
+        text = repr(value)
+    except Exception:
+        # integers of thousands of digits refuse, and so may anything of a stranger's
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 100 else f"{text[:60]}...{text[-20:]}"
 
 
 def shown(value: float) -> str:
@@ -30,11 +44,17 @@ def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
 
 
 def _array(name: str, value: Any, text: str) -> NDArray[Any]:
-    """Return value as an array of any kind; ragged sequences are refused."""
+    """Return value as an array of any kind; ragged sequences, masks and views of much that is not there are refused."""
+    if isinstance(value, np.ma.MaskedArray) or value is np.ma.masked:
+        raise ValueError(f"{name} must be {text}, got a masked array: what its mask means is for you to say, as by filled()")
     try:
-        return np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name}={value!r} must be {text}") from None
+        array = np.asarray(value)
+    # self-referential sequences, and objects that pretend to be arrays
+    except Exception:
+        raise ValueError(f"{name}={_said(value)} must be {text}") from None
+    if array.size > MAX_VIEW and 0 in array.strides:
+        raise ValueError(f"{name} has {array.size} entries, most of them views of the same: it must hold at most {MAX_VIEW} such")
+    return array
 
 
 def _outside(value: Any, low: float, high: float, open_low: bool, open_high: bool) -> Any:
@@ -72,7 +92,7 @@ def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDA
             raise TypeError
         return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name}={value!r} must be {text}") from None
+        raise ValueError(f"{name}={_said(value)} must be {text}") from None
 
 
 def real_array(
@@ -138,15 +158,15 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     text = f"an integer in {low}..{'2**53' if high == MAX_COUNT else high}"
     array = _array(name, value, text)
     if array.dtype.kind not in "iufO" or array.ndim:
-        raise ValueError(f"{name}={value!r} must be {text}")
+        raise ValueError(f"{name}={_said(value)} must be {text}")
     try:
         number = value.item() if isinstance(value, np.generic | np.ndarray) else value
         whole = int(number)
         exact = whole == number
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name}={value!r} must be {text}") from None
+        raise ValueError(f"{name}={_said(value)} must be {text}") from None
     if not exact or not low <= whole <= high or isinstance(number, str):
-        raise ValueError(f"{name}={value!r} must be {text}")
+        raise ValueError(f"{name}={_said(value)} must be {text}")
     return whole
 
 
@@ -177,7 +197,7 @@ def zeros_and_ones(name: str, value: ArrayLike, shape: tuple[int, ...], text: st
 
 def labels(name: str, value: ArrayLike, count: int, size: int | None = None) -> NDArray[np.int64]:
     """Return value as a 1-D integer array with entries 0..count-1, of the given size, or raise ValueError."""
-    array = np.asarray(value)
+    array = _array(name, value, "whole numbers, one bin an entry")
     if array.dtype.kind not in "iu":
         array = real_array(name, value, 0, count - 1)
     if array.ndim != 1 or array.size == 0:
@@ -204,26 +224,25 @@ def counts(name: str, value: ArrayLike, high: int, bins: int) -> NDArray[np.floa
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     """Return value if it is one of options, or raise ValueError."""
     if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, options))}")
+        raise ValueError(f"{name}={_said(value)} must be one of {', '.join(map(repr, options))}")
     return value
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """Return rng as a NumPy Generator (SPEC 7), or raise ValueError."""
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise ValueError(f"rng={rng!r} must be None, a seed, or a numpy.random.Generator") from None
+    """Return rng as a NumPy Generator (SPEC 7): one already, or seeded by an integer >= 0 or the system; else raise ValueError."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    # sequences are seeds to NumPy, which some of them crash
+    if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
+        return np.random.default_rng(None if rng is None else int(rng))
+    raise ValueError(f"rng={_said(rng)} must be None, a seed (an integer >= 0), or a numpy.random.Generator")
 
 
 def log_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return two lists of log probabilities on the same atoms, each of total 1 within 1e-9, or raise ValueError."""
     laws = []
     for name, value in (("log_p", log_p), ("log_q", log_q)):
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name}={value!r} must be a 1-D array of numbers <= 0") from None
+        array = floats(name, value, "a number <= 0")
         if array.ndim != 1 or array.size == 0:
             raise ValueError(f"{name} must be a non-empty 1-D array, got shape {array.shape}")
         if not (array <= 1e-9).all():

@@ -1,6 +1,7 @@
 """The command as a user meets it: numbers, both sides, forms of output, and one-line complaints."""
 
 import csv
+import io
 import json
 import math
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds.cli import main
+from shufflebounds.cli import answers, main
 from shufflebounds.cli.registry import MECHANISMS
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +58,7 @@ def test_json_of_each_command(capsys):
     assert answer["delta"]["upper"] <= 1e-8
 
 
+@pytest.mark.slow
 def test_shuffled_bits(capsys):
     code, out, _ = run(capsys, "delta", "shuffled-bits", "--users", "1e6", "--flip", "5e-5", "--eps", "1", "--ones", "0", "--json")
     assert code == 0
@@ -112,6 +114,7 @@ def test_infeasible_target_is_code_1(capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -281,3 +284,99 @@ def test_calibrated_noise_names_its_error(capsys):
     accuracy = json.loads(out)["accuracy"]
     assert accuracy["standard_error"] == pytest.approx(math.sqrt(2), rel=1e-15)
     assert accuracy["error_95"] == pytest.approx(math.log(20), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["epsilom"], "did you mean epsilon"),
+        (["epsilon", "cloens"], "did you mean clones"),
+        (["epsilon", "clones", "--users", "9", "--local-eps", "1", "--delta", ".1", "--jsn"], "did you mean --json"),
+        (["delta", "nothing-like-it"], "choose from"),
+    ],
+)
+def test_a_slip_is_answered_with_what_may_be_meant(capsys, words, meant):
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert meant in err
+    assert err.count("\n") == 1
+
+
+def test_times_compose(capsys):
+    words = ["binomial-noise", "--trials", "1000", "--delta", "1e-6", "--json"]
+    _, out, _ = run(capsys, "epsilon", *words, "--times", "10")
+    many = shuffle.BinomialNoise(1000, 0.5).self_compose(10)
+    answer = json.loads(out)
+    assert answer["parameters"]["times"] == 10
+    assert answer["epsilon"]["lower"] <= many.epsilon(1e-6)
+    assert many.epsilon(1e-6, bound="lower") <= answer["epsilon"]["upper"]
+    code, _, err = run(capsys, "epsilon", *words, "--times", "0")
+    assert code == 2
+    assert "--times" in err
+
+
+def test_standard_input_and_a_column_of_times(capsys, monkeypatch):
+    text = "name,mechanism,trials,times,delta\nonce,binomial-noise,80,,1e-6\nten,binomial-noise,80,10,1e-6\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    code, out, _ = run(capsys, "deployments", "-", "--json")
+    once, ten = json.loads(out)
+    assert code == 0
+    assert "times" not in once["parameters"]
+    assert ten["parameters"]["times"] == 10
+    assert ten["epsilon"]["lower"] > once["epsilon"]["upper"]
+
+
+def test_columns_that_stand_twice_are_refused(capsys, tmp_path):
+    file = tmp_path / "list.csv"
+    file.write_text("name,mechanism,users,users,local_eps,delta\na,clones,10,10,1,0.1\n")
+    code, _, err = run(capsys, "deployments", str(file))
+    assert code == 2
+    assert "users twice" in err
+
+
+def test_a_field_beyond_every_limit_is_one_line(capsys, tmp_path):
+    file = tmp_path / "list.csv"
+    file.write_text("name,mechanism,users,local_eps,delta\n" + "a" * 140_000 + ",clones,10,1,0.1\n")
+    code, _, err = run(capsys, "deployments", str(file))
+    assert code == 2
+    assert "field" in err
+    assert err.count("\n") == 1
+
+
+def test_an_interrupt_is_one_line_and_130(capsys, monkeypatch):
+    def stopped(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(answers.Epsilon, "run", stopped)
+    code, out, err = run(capsys, "epsilon", "clones", "--users", "9", "--local-eps", "1", "--delta", "0.1")
+    assert (code, out, err) == (130, "", "shufflebounds: interrupted\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
+def test_output_that_cannot_be_written_is_one_line(output):
+    words = f"{sys.executable} -m shufflebounds epsilon clones --users 9 --local-eps 1 --delta 0.1 {output}"
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("shufflebounds: the output cannot be written")
+    assert done.stderr.count("\n") == 1
+
+
+def test_completion(capsys):
+    for shell in ("bash", "zsh"):
+        _, out, _ = run(capsys, "completion", shell)
+        assert "complete -o default -F _shufflebounds shufflebounds" in out
+    words = [run(capsys, "completion", "words", *given)[1].split() for given in ([], ["epsilon"], ["delta", "clones"], ["nothing"])]
+    assert "calibrate" in words[0]
+    assert "kary-response" in words[1]
+    assert {"--users", "--local-eps", "--eps", "--json"} <= set(words[2])
+    assert words[3] == []
+
+
+def test_every_scalar_profile_is_a_mechanism_by_itself():
+    assert {"stronger-clones", "histogram", "laplace", "kary-response", "subset-selection"} <= set(MECHANISMS)
+    assert "personalized-clones" not in MECHANISMS
+    for name, mechanism in MECHANISMS.items():
+        assert all(text and "`" not in text and "\\" not in text for text in mechanism.options.values()), name
+    assert MECHANISMS["flipped-reports"].words == {"view": ("sums", "records"), "fake": ("uniform", "known")}
+    assert MECHANISMS["shuffled-bits"].words == {"ones": ("worst",)}

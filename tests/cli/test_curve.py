@@ -21,6 +21,7 @@ def run(capsys, *words):
     return code, captured.out, captured.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tradeoff", "profile"])
 def test_picture(capsys, tmp_path, kind):
     pytest.importorskip("matplotlib")

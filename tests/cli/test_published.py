@@ -34,6 +34,7 @@ def test_a_verdict_agrees_with_its_numbers(bound):
     assert {"upper": below, "lower": above, "both": below or above}[bound.side]
 
 
+@pytest.mark.slow
 def test_table(capsys):
     assert main(["published"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -36,6 +36,7 @@ def test_curve_of_an_ordered_product(times, backwards):
     assert np.abs(many.tradeoff().beta(ALPHA) - exact).max() < 0.02
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(laws(), laws())
 def test_curves_of_products_of_any_pairs(first, second):
@@ -46,6 +47,7 @@ def test_curves_of_products_of_any_pairs(first, second):
     assert (both.tradeoff(bound="upper").beta(ALPHA) >= exact - 1e-9).all()
 
 
+@pytest.mark.slow
 def test_the_way_back():
     pair = skewed()
     many = pair.self_compose(3)
@@ -80,6 +82,7 @@ def test_divergence_of_gaussians_and_laplace():
     assert many.rdp(2.0, bound="lower") <= 7 * LaplaceMechanism(5.0).rdp(2.0, bound="lower") <= many.rdp(2.0)
 
 
+@pytest.mark.slow
 def test_mu_by_the_root_of_squares():
     many = GaussianMechanism(10.0).self_compose(36).compose(GaussianMechanism(2.0))
     exact = math.sqrt(0.36 + 0.25)

@@ -85,10 +85,11 @@ def response(eps):
 SMALL = math.log(1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(laws(), min_size=1, max_size=3), st.integers(1, 2), st.sampled_from(EPS))
 def test_products_of_small_pairs(pairs, times, eps):
-    exact = log_stick(*product(*(pairs * times)), eps)
+    exact = float(log_stick(*product(*(pairs * times)), eps))
     parts = [listed(pq).self_compose(times) for pq in pairs]
     both = parts[0].compose(*parts[1:])
     lower, upper = both.log_delta(eps, bound="lower"), both.log_delta(eps)
@@ -118,6 +119,7 @@ def test_randomized_response_is_exact(eps0, times, share):
     assert upper - lower <= 1e-11 * (times + abs(exact) + 1e3 / eps0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.1, 1e-6, 1e-20, 1e-100, 1e-200])
 def test_deep_randomized_response(delta):
     many = response(0.1).self_compose(1000)
@@ -152,6 +154,7 @@ def test_gaussians_by_the_closed_form(mu, times):
         assert upper - lower <= 1e-4 * max(1.0, z / float(total) * max(eps, float(total)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "truth"), [(10, 0.243230479), (100, 0.834121297), (1000, 2.921602202)])
 def test_binomial_noise_against_an_independent_value(times, truth):
     # the truth is printed to nine decimals
@@ -164,6 +167,7 @@ def test_binomial_noise_against_an_independent_value(times, truth):
         assert many.epsilon(delta) - many.epsilon(delta, bound="lower") <= 1e-5 * many.epsilon(delta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prob", [0.5, 0.25])
 @pytest.mark.parametrize("pair", [0, 1])
 def test_small_binomial_noise_by_enumeration(prob, pair):
@@ -178,12 +182,13 @@ def test_small_binomial_noise_by_enumeration(prob, pair):
         many = one.pairs()[pair].self_compose(times)
         both = one.self_compose(times)
         for eps in EPS:
-            exact = log_stick(*product(*[(p, q)] * times), eps)
+            exact = float(log_stick(*product(*[(p, q)] * times), eps))
             assert many.log_delta(eps, bound="lower") <= exact <= many.log_delta(eps) + 1e-13
             assert exact <= both.log_delta(eps) + 1e-13
             assert many.log_delta(eps) - exact < 1e-3
 
 
+@pytest.mark.slow
 def test_a_mixed_composition():
     # a Gaussian after listed outcomes: delta is the mean of the Gaussian's own, moved by their losses
     noise, eps0, mu = BinomialNoise(20, 0.5), 0.3, 0.4
@@ -201,6 +206,7 @@ def test_a_mixed_composition():
         assert both.log_delta(eps) - both.log_delta(eps, bound="lower") < 1e-3
 
 
+@pytest.mark.slow
 @given(st.lists(laws(), min_size=1, max_size=2), st.integers(1, 50), st.sampled_from(EPS), st.floats(0, 2))
 @settings(max_examples=30)
 def test_what_no_composition_may_break(pairs, times, eps, more):
@@ -216,6 +222,7 @@ def test_what_no_composition_may_break(pairs, times, eps, more):
     assert single <= values[0][0] or values[0][0] < SMALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "one", [BinomialNoise(400, 0.5), BinomialNoise(400, 0.3), StrongerClones(1000, 1.0), response(0.4)], ids=str
 )
@@ -232,6 +239,7 @@ def test_counts_add_and_order_is_no_matter(one):
         assert second.epsilon(delta, bound="lower") <= a
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "one",
     [Clones(10**4, 2.0), StrongerClones(10**5, 3.0), BinomialNoise(10**9, 0.5), ShuffledBits(101, 0.2, ones=50)],
@@ -246,6 +254,7 @@ def test_symmetric_guarantees_meet(one):
         assert one.epsilon(delta, bound="lower") <= upper <= 20 * one.epsilon(delta / 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", [BinomialNoise(300, 0.2), ShuffledBits(60, 0.1, ones=6), ShuffledBits(60, 0.1)], ids=str)
 def test_both_directions_are_covered(one):
     both = one.self_compose(5)
@@ -311,6 +320,7 @@ def test_only_profiles_compose():
         Clones(10, 1.0).compose(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("trials", "prob", "times"), [(2, 0.7256558657658567, 2), (2, 0.11029901348918061, 3), (0, 0.4, 2)])
 def test_an_upper_side_without_spread_between_losses(trials, prob, times):
     # over both orders delta is constant up to a large eps: infinite losses only, while the single orders have finite ones
@@ -326,6 +336,7 @@ def test_an_upper_side_without_spread_between_losses(trials, prob, times):
     assert composed.delta(1.0, bound="lower") <= composed.delta(1.0)
 
 
+@pytest.mark.slow
 def test_an_answer_is_kept():
     """The grid is refined between questions; what an eps was found with stays."""
     many = DominatingPair.from_pmfs(logs([0.3, 0.3, 0.4]), logs([0.1, 0.5, 0.4])).self_compose(3)

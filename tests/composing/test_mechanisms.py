@@ -70,6 +70,7 @@ def test_the_oracle_of_one_release(e0):
         assert mp.almosteq(laplace_delta(e0, 1, eps), -mp.expm1((eps - mp.mpf(e0)) / 2), 1e-30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [2, 3, 6])
 @pytest.mark.parametrize("scale", [10.0, 1.0, 0.25])
 def test_laplace_by_quadrature(scale, times):
@@ -84,6 +85,7 @@ def test_laplace_by_quadrature(scale, times):
         assert upper - lower < 1e-5 * (1 + 1 / (1 - share))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [0.1, 0.0789, 0.3333])
 def test_laplace_after_randomized_response(other):
     both = LaplaceMechanism(8.0).self_compose(2).compose(RandomizedResponse(other))
@@ -116,6 +118,7 @@ def test_deep_laplace(delta):
     assert many.epsilon(delta * 1e-3, bound="lower") > upper
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.floats(0.3, 100), st.integers(1, 60), st.floats(0.01, 2), st.integers(0, 20), st.sampled_from([1e-2, 1e-6, 1e-15]))
 @example(10.0, 50, 0.13, 50, 1e-6)
@@ -152,6 +155,7 @@ def composed_delta(noise, shift, times, eps):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "noise", "shift"),
     [
@@ -249,6 +253,7 @@ def test_atoms_at_the_upper_end_stay_on_the_grid():
     assert lower <= upper <= lower * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_gaussian_among_others():
     both = GaussianMechanism(10.0).self_compose(50).compose(LaplaceMechanism(10.0).self_compose(50))
     lower, upper = both.epsilon(1e-6, bound="lower"), both.epsilon(1e-6)

@@ -101,6 +101,7 @@ def test_all_outcomes_of_the_worst_mechanisms(eps, delta, total):
     assert high - low < 1e-11 * max(1, abs(high))
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([0.125, 0.25, 0.5, 1.0, 0.1, 3.0, 1e-3]), min_size=1, max_size=9), st.floats(0, 1))
 @settings(max_examples=60)
 def test_every_sign(eps, part):
@@ -169,6 +170,7 @@ def test_windows_of_large_groups(k, eps, total):
     assert high - low < 1e-11 + 1e-13 * abs(high) + 1e-15 * k
 
 
+@pytest.mark.slow
 def test_halves_agree_with_one_group():
     # the same law listed as two nearly equal budgets, in windows, and as forty distinct ones
     one = sides(1e-3, 0.0, 4.0, k=2 * 10**6)
@@ -218,6 +220,7 @@ def test_agrees_with_composed_profiles():
     assert mixed.log_delta(1.5) == pytest.approx(high, abs=1e-3)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.floats(0, 3), st.floats(0, 0.5), st.integers(0, 40)), min_size=1, max_size=3),
     st.floats(0, 20), st.floats(0, 5),
@@ -248,6 +251,7 @@ def test_arrays_and_scalars():
     assert 0 < composition_delta(0.01, 0.0, 900.0, k=10**5) < 1e-300
 
 
+@pytest.mark.slow
 @given(st.floats(1e-3, 2), st.integers(1, 400), st.floats(-60, -1), st.floats(0, 1e-3))
 @settings(max_examples=25)
 def test_optimal_is_confirmed_and_below_the_closed_forms(eps, k, log_slack, delta):
@@ -262,6 +266,7 @@ def test_optimal_is_confirmed_and_below_the_closed_forms(eps, k, log_slack, delt
     assert basic.delta <= k * delta * (1 + 1e-11)
 
 
+@pytest.mark.slow
 def test_beyond_the_search():
     got = compose_dp(0.1, 0.0, 1e-6, k=10**9).eps
     assert 10**8 * math.tanh(0.05) < got <= compose_dp(0.1, 0.0, 1e-6, k=10**9, method="advanced").eps

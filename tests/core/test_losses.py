@@ -16,6 +16,7 @@ from tests.oracles import stick_of_losses as stick
 from tests.strategies import outcomes
 
 
+@pytest.mark.slow
 @given(outcomes(), st.sampled_from([1 / 16, 0.3, 0.011]), st.floats(-0.1, 0.1))
 def test_split_dominates_and_merge_is_dominated(law, step, anchor):
     log_p, loss = law
@@ -52,6 +53,7 @@ def test_merge_is_of_second_order():
     assert lost[1] < 0.45 * lost[0]
 
 
+@pytest.mark.slow
 @given(outcomes(), st.floats(-30, -1))
 def test_stick_of_a_law(law, rest):
     log_p, loss = law
@@ -66,6 +68,7 @@ def test_stick_of_a_law(law, rest):
                 assert abs(value - float(mp.log(exact))) < 4 * 2.3e-16 * max(1, abs(float(mp.log(exact)))) * 4
 
 
+@pytest.mark.slow
 def test_stick_of_a_deep_law():
     loss = np.arange(-50, 51) / 16
     log_p = -(np.arange(101) - 50.0) ** 2 * 2
@@ -98,6 +101,7 @@ def test_tilted_stick():
         assert sticks[i] * math.exp(-theta * x) == pytest.approx(exact, rel=1e-13, abs=1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trials", [6, 50])
 @pytest.mark.parametrize("step", [0.003, 0.05, 0.4])
 def test_known_by_delta_alone(trials, step):

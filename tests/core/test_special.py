@@ -41,6 +41,7 @@ def signed(rng, low, high, size):
     return np.exp(rng.uniform(math.log(low), math.log(high), size)) * rng.choice([-1.0, 1.0], size)
 
 
+@pytest.mark.slow
 def test_log1pmx(rng):
     x = np.concatenate(
         [
@@ -79,6 +80,7 @@ def test_stirling_error(rng):
         assert math.isnan(_special.stirling_error(bad))
 
 
+@pytest.mark.slow
 def test_mills_ratio(rng):
     flint.ctx.prec = 500
     # the joints of the pieces: y = 4/(4 + x) = i/32
@@ -107,6 +109,7 @@ def test_mills_ratio(rng):
     assert math.isnan(_special.mills_ratio(-1.0))
 
 
+@pytest.mark.slow
 def test_deviance(rng):
     m = np.exp(rng.uniform(-7, 36.7, TRIALS))
     near = m * (1 + rng.normal(size=TRIALS) * 10 ** rng.uniform(-12, -0.5, TRIALS))

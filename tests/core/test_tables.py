@@ -28,6 +28,7 @@ def array(name):
     return [float(x) for x in text.group(1).replace("\n", " ").split(",") if x.strip()]
 
 
+@pytest.mark.slow
 def test_header_is_what_its_generator_writes(maker):
     assert maker.render() == (CORE / "tables.h").read_text()
 
@@ -71,6 +72,7 @@ def uniform_rows(maker):
     return maker.uniform_table()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1, 3), Fraction(-9, 10)])
 def test_uniform_coefficients_solve_their_equation(uniform_rows, gamma):
     # y(t) = sum e_m t^(m+1)/(m+1) must make the Bernoulli cumulant function satisfy K(y)/kappa_2 = t^2/2

@@ -154,6 +154,7 @@ def test_the_sweep_over_many_eps_encloses_the_sum_at_one(name):
             assert (upper[held] - lower[held] <= 1e-9).all()
 
 
+@pytest.mark.slow
 def test_a_large_import_goes_back_out():
     pld = pld_module.from_gaussian_mechanism(1.0)
     back = interop.from_dp_accounting(pld).to_dp_accounting(interval=1e-3)
@@ -176,6 +177,7 @@ def test_import_of_infinite_loss_and_of_nothing():
         interop.from_dp_accounting(3)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.floats(1e-3, 1), st.floats(1e-3, 1)), min_size=2, max_size=8))
 def test_there_and_back(weights):

@@ -87,12 +87,12 @@ def test_one_bit_is_randomized_response_twice():
 @pytest.mark.parametrize(("f", "p", "q"), [(0.5, 0.75, 0.5), (0.25, 1.0, 0.0), (0.875, 0.9, 0.2)])
 def test_estimate_is_unbiased_and_its_variance_exact(f, p, q):
     report = Rappor(f, p, q)
-    one, _, other, _ = (Fraction(c) for c in report._chances())
+    one, _, other, _, _ = (Fraction(c) for c in report._chances())
     n, t = 6, 2
     mean = square = Fraction(0)
     for seen in itertools.product((0, 1), repeat=n):
         weight = math.prod((c if y else 1 - c) for y, c in zip(seen, [one] * t + [other] * (n - t)))
-        estimate = Fraction(report.estimate(sum(seen), n))
+        estimate = Fraction(report.from_counts(sum(seen), n))
         mean += weight * estimate
         square += weight * estimate**2
     assert float(mean) == pytest.approx(t, rel=1e-13)
@@ -106,7 +106,7 @@ def test_randomize_in_one_step_and_in_two():
     twice = Rappor(0.0, 0.75, 0.25, hashes=2).randomize(Rappor(0.5, hashes=2).randomize(held, rng), rng)
     for seen in (report.randomize(held, rng=17), twice):
         assert seen.shape == held.shape
-        estimates = report.estimate(seen.sum(axis=0), 60000)
+        estimates = report.estimate(seen)
         for t, found in zip(60000 * held[0], estimates):
             assert abs(found - t) < 4.5 * math.sqrt(report.variance(t, 60000))
 
@@ -148,8 +148,8 @@ def test_sides_and_monotone(f, p, share, hashes, asked, more):
         (lambda: Rappor(0.5, hashes=0), "hashes=0"),
         (lambda: Rappor(0.5, hashes=3, bits=3), "bits=3"),
         (lambda: Rappor(0.5).randomize([2]), "values holds 2|values=2"),
-        (lambda: Rappor(0.5).estimate(5, 4), "counts=5"),
-        (lambda: Rappor(0.5).variance(5, 4), "t=5"),
+        (lambda: Rappor(0.5).from_counts(5, 4), "counts=5"),
+        (lambda: Rappor(0.5).variance(5, 4), "held=5"),
     ],
 )
 def test_bad_input(call, text):
@@ -190,3 +190,36 @@ def test_chances_near_nothing():
 def test_mu_where_a_chance_is_tiny():
     mechanism = Rappor(0.5, p=1e-300)
     assert 0 <= mechanism.gdp_mu(bound="lower") <= mechanism.gdp_mu() < 1.0
+
+
+@pytest.mark.parametrize(("f", "p", "q", "hashes", "bits"), [
+    (0.5, 0.75, 0.5, 1, 3), (0.5, 0.75, 0.5, 2, 4), (0.25, 1.0, 0.0, 2, 3),
+])
+def test_laws_of_the_excess_against_all_reports(f, p, q, hashes, bits):
+    report = Rappor(f, p, q, hashes, bits)
+    values = neighbours(hashes, bits)
+    laws = [np.array([float(v) for v in reports(f, p, q, held).values()]) for held in values]
+    (found,) = report.excess_laws()
+    least = np.min(laws, axis=0)
+    pairs = [(a, b) for (x, a), (y, b) in itertools.permutations(zip(values, laws), 2)
+             if sum(i != j for i, j in zip(x, y)) == 2 * report._differ]
+
+    def sums(r0, r1, base, e):
+        x = np.append((r0 - e * r1) / base, 0.0)
+        mass = np.append(base, max(0.0, 1 - base.sum()))
+        return (np.maximum(x[:, None] + x, 0) * mass[:, None] * mass).sum() / 2
+
+    def listed(law, eps):
+        return sums(np.exp(law.log_mass + law.log_a), np.exp(law.log_mass + law.log_b), np.exp(law.log_mass), math.exp(eps))
+
+    for eps in (0.1, 0.7):
+        # under a smaller measure the bound is above that of the least of all values; others that hold a value lie below
+        assert listed(found.upper, eps) >= max(sums(a, b, least, math.exp(eps)) for a, b in pairs) * (1 - 1e-12)
+        exact = max(sums(a, b, b, math.exp(eps)) for a, b in pairs), max(sums(a, b, a, math.exp(eps)) for a, b in pairs)
+        assert sorted(listed(law, eps) for _, law in found.lower) == pytest.approx(sorted(exact), rel=1e-12)
+
+
+def test_many_hashes_fall_back_on_the_budget():
+    (laws,) = Rappor(0.5, hashes=100).excess_laws()
+    assert laws.upper.log_mass.size == 2
+    assert (laws.upper.log_a - laws.upper.log_b).max() == Rappor(0.5, hashes=100).eps_instantaneous

@@ -95,6 +95,7 @@ def test_specified_mu(users, lam, mu):
     assert pair.gdp_mu() >= mu * (1 - 1e-14)
 
 
+@pytest.mark.slow
 def test_specified_mu_of_known_data():
     bits = ShuffledBits.boolean_sum(1000, 500)
     mu = 0.04643208968324907579137979
@@ -168,6 +169,7 @@ def refined(p, q, step=0.1):
     return DominatingPair.from_pmfs(logs(p), logs(q))._samples(step)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(laws(), st.sampled_from([0.02, 0.3, 2.0]))
 def test_samples_enclose_listed_laws(pq, step):
@@ -181,6 +183,7 @@ def test_samples_enclose_listed_laws(pq, step):
             assert (gap >= -1e-13) if upper else (gap <= 1e-13)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(laws())
 def test_mu_of_listed_laws(pq):
@@ -195,6 +198,7 @@ def test_mu_of_listed_laws(pq):
     assert pair.gdp_mu(bound="lower") <= pair.gdp_mu()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(laws(), st.sampled_from([1.0, 1.5, 2.0, 8.0, 64.0]))
 def test_renyi_of_listed_laws(pq, order):
@@ -329,6 +333,7 @@ def test_sides_of_every_profile(profile):
     assert (upper <= profile._pure_epsilon() * (1 + 1e-12)).all()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(st.integers(1, 40), st.floats(0.01, 0.49), st.floats(0.05, 3.0))
 def test_fewer_flips_and_larger_budgets_lose_privacy(users, flip, local_eps):
@@ -359,6 +364,7 @@ def test_more_atoms_than_can_be_listed(pair):
         assert upper - lower < 1e-3 * (1 - exact)
 
 
+@pytest.mark.slow
 def test_normal_limit_of_many_users():
     # W is nearly normal: mu is (1 - 2 q)/sqrt(n q (1 - q)) to first order, and D_a is a mu^2/2
     users, flip = 10**12, 0.1

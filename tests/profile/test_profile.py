@@ -43,6 +43,7 @@ def test_listed_pairs_reverse_and_compare(pq):
     assert repr(pair) == f"DominatingPair.from_pmfs(<{len(pq[0])} atoms>)"
 
 
+@pytest.mark.slow
 @given(laws(), st.one_of(st.floats(0, 1), st.just(0.0), st.floats(1e-300, 1e-3)))
 def test_epsilon_of_listed_pairs_is_on_its_side(pq, delta):
     pair = DominatingPair.from_pmfs(logs(pq[0]), logs(pq[1]))

@@ -99,6 +99,7 @@ def test_printed_values():
     assert rate(2 - 1e-9, 2) == pytest.approx(math.exp(-1) / 2, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_areas_against_quadrature():
     z = np.linspace(-40, 40, 1600001)
 

@@ -70,6 +70,7 @@ def test_above_threshold():
     assert published.das2022_above_threshold_eps.counterexample().truth == pytest.approx(float(exact), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_numeric_sparse():
     claim, truth, _ = published.das2022_numeric_sparse_accuracy.counterexample()
     scales = svt_scales(1.0, 1e-6, 1, numeric=True, method="advanced")

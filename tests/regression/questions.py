@@ -187,7 +187,7 @@ def problem(row, now):
     (lower, upper), (least, most) = (row["lower"], row["upper"]), now
     if row["ask"] == "calibrated":
         # chosen by a search: the same within its tolerance
-        close = abs(least - lower) <= (1e-3 if "Flipped" in row["build"][0] else 1e-6) * abs(lower)
+        close = abs(least - lower) <= (1e-3 if "Flipped" in row["build"][0] else 1e-4) * abs(lower)
         return "" if close else f"chose {lower!r}, now {least!r}"
     if math.isnan(least) or math.isnan(most):
         return "not a number"

@@ -78,6 +78,7 @@ def test_one_sided_noise_against_all_permutations(s):
         assert a == pytest.approx(float(b), rel=2e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("y", [[0, -1], [0, 0], [0, -1, -2], [0, -0.5, -0.5, -7, -7.25], [0, -100, -100, -3], [0, -60, 0, -0.001]])
 def test_laplace_noise_against_quadrature(y):
     got = selection_log_probs(y, 2.0, noise="laplace")
@@ -106,6 +107,7 @@ def test_two_candidates_in_closed_form():
         assert selection_log_probs([0, t], 2.0)[0] == pytest.approx(-t - math.log1p(math.exp(-t)), rel=1e-14)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.one_of(st.integers(-5, 5), st.floats(-40, 40)), min_size=1, max_size=30),
     st.floats(0.01, 20),
@@ -122,6 +124,7 @@ def test_laws(scores, eps, noise):
     assert doubled == pytest.approx(probs, rel=1e-12)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=6), st.lists(st.floats(-1, 1), min_size=6, max_size=6), st.floats(0.1, 3))
 @settings(max_examples=100)
 def test_privacy(scores, moves, eps):
@@ -136,6 +139,7 @@ def test_privacy(scores, moves, eps):
         assert abs(loss).max() <= eps * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_thousands_of_candidates():
     rng = np.random.default_rng(3)
     scores = rng.exponential(3, 3000)
@@ -209,6 +213,7 @@ def test_sparse_vector_reference():
     assert svt_accuracy(numeric, 10, 0.05, **union) == pytest.approx(value("ns_alpha_fixed"), rel=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scales", "k", "beta"),
     [
@@ -238,6 +243,7 @@ def test_failure_law_by_simulation():
     assert abs(failed - 0.1) < 5 * math.sqrt(0.09 / n)
 
 
+@pytest.mark.slow
 @given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.integers(1, 10**6), st.integers(1, 50), st.floats(-600, -0.01))
 @settings(max_examples=60)
 def test_accuracy_of_any_scales(wide, narrow, k, c, log_beta):

@@ -40,6 +40,7 @@ def test_noise(trials, prob):
     assert_error_tail(mechanism, errors, None, [0, 0.1, 1, 2, 3, 4.5, 12])
 
 
+@pytest.mark.slow
 @given(users=st.integers(513, 10**9), flip=st.floats(1e-9, 0.49), x=st.floats(0.5, 6), data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_no_data_errs_more_than_the_worst(users, flip, x, data):
@@ -60,6 +61,7 @@ def test_quantiles_are_on_their_side(users, flip, beta, share):
     assert lower == 0 or mechanism.error_tail(lower, ones, bound="lower") > beta
 
 
+@pytest.mark.slow
 def test_simulated_quantile():
     mechanism = ShuffledBits(3000, 0.1)
     rng = np.random.default_rng(12)

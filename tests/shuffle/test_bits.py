@@ -83,6 +83,7 @@ def test_the_worst_data_is_not_all_zeros():
     assert mechanism.delta(1.0) < 1.001 * mechanism.delta(1.0, bound="lower") * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @given(users=st.integers(1, 2**53), flip=st.floats(1e-12, 0.5), share=st.floats(0, 1), eps=st.floats(0, 20))
 @settings(max_examples=300, deadline=None)
 def test_laws(users, flip, share, eps):

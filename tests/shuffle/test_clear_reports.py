@@ -4,6 +4,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -72,6 +73,7 @@ def test_edges():
         ClearReports.calibrate(2**53, 0.1, 1e-9)
 
 
+@pytest.mark.slow
 @given(fakes=st.integers(0, 2**53), bins=st.integers(1, 10**6), eps=st.floats(0, 10), more=st.integers(1, 100))
 @settings(max_examples=60, deadline=None)
 def test_laws(fakes, bins, eps, more):
@@ -119,3 +121,30 @@ def test_protocol_on_data():
 def test_bad_input(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+@pytest.mark.parametrize(("fakes", "bins"), [(7, 2), (25, 3), (40, 10)])
+@pytest.mark.parametrize("eps", [0.0, 0.25, 1.0, 5.0, 900.0])
+def test_the_mixture_by_its_definition(fakes, bins, eps):
+    # sum over N of Bin(m, 2/d) times the hockey stick of a fair binomial and its shift, in fifty digits
+    with mpmath.workdps(50):
+        e, r, total = mpmath.exp(mpmath.mpf(eps)), mpmath.mpf(2) / bins, mpmath.mpf(0)
+        for hits in range(fakes + 1):
+            weight = mpmath.binomial(fakes, hits) * r**hits * (1 - r) ** (fakes - hits) / mpmath.mpf(2) ** hits
+            if weight:
+                total += weight * sum(max(mpmath.mpf(0), mpmath.binomial(hits, i - 1) - e * mpmath.binomial(hits, i)) if i else 0
+                                      for i in range(hits + 2))
+        exact = mpmath.log(total)
+        reports = ClearReports(fakes, bins)
+        lower, upper = (mpmath.mpf(reports.log_delta(eps, bound=side)) for side in ("lower", "upper"))
+        assert lower - mpmath.mpf("1e-30") <= exact <= upper + mpmath.mpf("1e-30")
+        assert upper - lower < 3e-12 * (1 + abs(exact))
+
+
+def test_most_fake_reports():
+    reports = ClearReports(2**53, 100)
+    upper, lower = reports.epsilon(1e-9), reports.epsilon(1e-9, bound="lower")
+    assert reports.delta(upper) <= 1e-9 <= reports.delta(lower, bound="lower") * (1 + 1e-14)
+    assert upper - lower < 1e-11 * upper
+    # a chance below that of no hit at all
+    assert ClearReports(8, 2).epsilon(1e-5) == ClearReports(8, 2).epsilon(1e-5, bound="lower") == math.inf

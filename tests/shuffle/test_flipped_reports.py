@@ -74,6 +74,7 @@ def test_sums_over_every_data(users, fakes, bins, flip, fake, eps):
     assert_encloses(FlippedReports(users, fakes, bins, flip, view="sums", fake=fake), eps, exact, apart=3e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("users", "fakes", "bins", "flip"), [(2, 2, 3, 0.2), (2, 1, 4, 0.125), (1, 3, 3, 0.1)])
 def test_sums_of_more_bins_among_uniform_fakes_lie_between_the_sides(users, fakes, bins, flip):
     mechanism = FlippedReports(users, fakes, bins, flip, view="sums")
@@ -167,6 +168,7 @@ def test_everyone_else_in_the_bin_that_the_target_leaves_is_worse_than_nobody():
     assert FlippedReports(10**6, 0, 100, 42.649e-6, view="sums").delta(1.0, bound="lower") > 4.7e-6
 
 
+@pytest.mark.slow
 @given(
     users=st.integers(1, 10**7),
     fakes=st.integers(0, 10**6),
@@ -205,6 +207,7 @@ def test_calibration_meets_its_target(users, bins, fakes, view, eps, delta):
     assert FlippedReports.calibrate(10, 100, 1.0, 1e-6, 4261, view="sums").flip == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["sums", "records"])
 def test_protocol_on_data(view):
     mechanism = FlippedReports(200, 60, 5, 0.1, view=view)
@@ -278,6 +281,7 @@ def test_bounds_without_a_law_enclose(first, second, eps):
     assert exact[0] <= upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("users", "flip", "eps"), [(10**7, 0.1, 1.0), (10**8, 0.1, 0.01), (10**9, 0.01, 0.5)])
 def test_sums_of_many_users_are_answered(users, flip, eps):
     sums = FlippedReports(users, 0, 4, flip, view="sums")

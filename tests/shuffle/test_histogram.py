@@ -63,6 +63,7 @@ def exact_exceeded(counts, users, gamma, a):
     return 1 - within
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("users", "bins", "gamma"), [(6, 3, 0.25), (5, 7, 0.5), (8, 2, 0.1)])
 def test_simultaneous_error(users, bins, gamma):
     mechanism = ShuffledHistogram(users, bins, gamma)
@@ -82,6 +83,7 @@ def test_simultaneous_error(users, bins, gamma):
         assert float(worst) <= mechanism.error_tail(a, of="any") * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @given(users=st.integers(1, 10**9), eps=st.floats(0.2, 3), delta=st.floats(1e-12, 0.5))
 @settings(max_examples=15, deadline=None)
 def test_calibration_is_never_short(users, eps, delta):

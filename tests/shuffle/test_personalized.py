@@ -113,6 +113,7 @@ def gaussian_row(sigma, x, edges):
     return np.diff(np.concatenate([[0.0], ndtr((edges - x) / sigma), [1.0]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 4, 6])
 def test_randomized_response_is_never_below_the_truth(k):
     rng = np.random.default_rng(k)
@@ -181,6 +182,7 @@ def test_response_in_exact_fractions():
         assert truth <= Fraction(claim) * (1 + Fraction(1, 10**12)) + Fraction(1, 10**15)
 
 
+@pytest.mark.slow
 def test_laplace_is_never_below_the_truth():
     rng = np.random.default_rng(1)
     edges = np.array([-2.0, -0.5, 0.0, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])
@@ -199,6 +201,7 @@ def test_laplace_is_never_below_the_truth():
     assert nearest > 0.9
 
 
+@pytest.mark.slow
 def test_gaussian_is_never_below_the_truth():
     rng = np.random.default_rng(2)
     for _ in range(500):
@@ -219,6 +222,7 @@ def test_one_gaussian_user_has_the_local_profile():
         assert truth * (1 - 1e-12) <= claim <= truth * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_window_minimum_is_below_every_value():
     rng = np.random.default_rng(4)
     for _ in range(300):
@@ -244,6 +248,7 @@ BUILDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 @pytest.mark.parametrize("users", [1, 2, 7, 40])
 def test_every_user_is_the_maximum_over_targets(name, users):
@@ -260,6 +265,7 @@ def test_every_user_is_the_maximum_over_targets(name, users):
     assert everyone.epsilon(1e-4) <= worst * (1 + 1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_grouped_levels_stay_above(name):
     # more than 1024 distinct budgets: the search rounds rates down, a single user does not
@@ -272,6 +278,7 @@ def test_grouped_levels_stay_above(name):
         assert build(eps, target=int(j)).log_delta(0.1, bound="lower") <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
     # tiny groups, so that rounding, removal of the target and intervals all matter

@@ -38,6 +38,7 @@ def cases(count, most):
         yield budgets, bits, source.randrange(users), source.choice([0.0, 0.1, 0.5, 1.0, 2.0])
 
 
+@pytest.mark.slow
 def test_known_data_is_exact():
     for budgets, bits, target, eps in cases(150, 7):
         qs, factor = flips(budgets), rational(eps)
@@ -53,6 +54,7 @@ def test_known_data_is_exact():
         assert most < -60 or everyone.log_delta(eps) <= most + 1.1e-3
 
 
+@pytest.mark.slow
 def test_unknown_data_is_enclosed():
     for budgets, _, target, eps in cases(60, 6):
         qs, factor = flips(budgets), rational(eps)
@@ -82,6 +84,7 @@ def test_equal_budgets_are_shuffled_bits():
         assert known.log_delta(eps) == pytest.approx(same.log_delta(eps), rel=1e-11, abs=1e-11)
 
 
+@pytest.mark.slow
 def test_everyone_among_distinct_budgets_beyond_the_coarse_grid():
     source = np.random.default_rng(5)
     budgets, bits = source.uniform(0.5, 2, 20000), source.integers(0, 2, 20000)

@@ -15,6 +15,7 @@ def test_printed_sizes(entry):
     assert samples.printed_support_samples(p["h"], float(p["eps"]), float(p["delta"])) == int(float(entry["value"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("support", "eps", "delta"), [(1, 1.0, 1e-6), (2, 0.5, 1e-6), (10, 1.0, 1e-9)])
 def test_calibrated_sizes_meet_both_targets(support, eps, delta):
     size = samples.support_identification(support, eps, delta, bins=64)
@@ -31,6 +32,7 @@ def test_failure_is_the_exact_union_bound():
         assert samples._log_missed(users, gamma, support) >= math.log(exact) - 1e-14
 
 
+@pytest.mark.slow
 def test_support_is_found():
     size = samples.support_identification(4, 1.0, 1e-6, bins=30, failure=0.05)
     rng = np.random.default_rng(5)
@@ -43,6 +45,7 @@ def test_support_is_found():
     assert 1 - found / 400 < size.failure + 5 * math.sqrt(size.failure / 400)
 
 
+@pytest.mark.slow
 def test_domains():
     assert samples.pointer_chasing(4, 1.0, 1e-6).bins == 48
     assert samples.pointer_jumping(3, 2, 1.0, 1e-6).bins == 3 + 27

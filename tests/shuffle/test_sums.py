@@ -55,6 +55,7 @@ def columns_worst(users, r, flip, factor):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("users", "r", "lam"), [(2, 2, 0.5), (3, 2, 1.5), (4, 3, 2.0)])
 def test_columns_lie_between_the_sides(users, r, lam):
     mechanism = RealSum(users, lam, r, view="columns")
@@ -89,6 +90,7 @@ def test_one_bit_is_shuffled_bits():
         assert RealSum(50, 4, 1).log_delta(eps) == ShuffledBits.boolean_sum(50, 4).log_delta(eps)
 
 
+@pytest.mark.slow
 @given(users=st.integers(1, 10**7), r=st.integers(1, 20), share=st.floats(1e-6, 1), eps=st.floats(0, 5), data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_no_data_exceeds_the_worst_case(users, r, share, eps, data):
@@ -102,6 +104,7 @@ def test_no_data_exceeds_the_worst_case(users, r, share, eps, data):
         assert _sum_pair.log_delta(ones, others - ones, r, mechanism.flip, eps)[0] <= mechanism.log_delta(eps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("users", "r", "eps", "delta", "view"),
     [(1000, 4, 0.5, 1e-6, "total"), (10**6, 10, 1.0, 1e-9, "total"), (50, 3, 2.0, 1e-4, "columns"), (7, 2, 0.0, 0.1, "total")],
@@ -154,6 +157,7 @@ def test_chernoff_holds_for_any_numbers():
             assert float(sum((p for e, p in errors.items() if abs(e) > Fraction(a)), Fraction(0))) <= mechanism.error_tail(a)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["total", "columns"])
 def test_protocol_on_data(view):
     mechanism = RealSum(300, 40, 5, view=view)

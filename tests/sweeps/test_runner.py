@@ -83,6 +83,7 @@ def test_threads_and_processes_give_the_serial_table(processes):
         assert sweep(clone_eps, grid, **options).tobytes() == serial.tobytes()
 
 
+@pytest.mark.slow
 def test_dask_cluster():
     distributed = pytest.importorskip("distributed")
     with (
@@ -168,6 +169,7 @@ class Counting(Executor):
         return future
 
 
+@pytest.mark.slow
 def test_batches_grow_to_a_tenth_of_a_second():
     def slow(a):
         end = time.perf_counter() + 0.002

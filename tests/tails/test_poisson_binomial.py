@@ -83,6 +83,7 @@ def test_reference_one_point(value, inversion_only):
         assert score(WANTED[name](value["k"], p, counts), value[name]) < 0.3, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direct", [True, False])
 def test_reference_many_points(direct, monkeypatch):
     if not direct:
@@ -114,6 +115,7 @@ def test_reference_window():
 probabilities = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 0.5, 1e-300, 5e-324, 1 - 2.0**-53, 1e-9, 1 - 1e-9, 0.25]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(probabilities, st.integers(0, 4)), min_size=1, max_size=7), st.booleans())
 def test_small_laws_against_fractions(law, direct):
@@ -163,6 +165,7 @@ def test_one_group_is_the_binomial_law(n, p):
             assert score(got, exact + tail.log()) < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["uniform", "tiny", "high", "split"])
 @pytest.mark.parametrize("n", [2000, 10**4, 10**6])
 def test_grouped_and_ungrouped_agree(n, kind):
@@ -198,6 +201,7 @@ def test_order_of_p_does_not_matter():
     np.testing.assert_allclose(poisson_binom_logpmf(k, p), poisson_binom_logpmf(k, np.sort(p)), rtol=1e-13)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1), st.floats(-3, 3))
 def test_laws_of_complement_and_symmetry(n, seed, skew):

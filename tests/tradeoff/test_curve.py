@@ -38,6 +38,7 @@ def check_laws(f, slack=1e-14):
     assert f.advantage() == pytest.approx(max((1 - alpha - beta).max(), 0), abs=1e-12)
 
 
+@pytest.mark.slow
 @given(laws())
 def test_every_test_of_listed_laws(pq):
     p, q = pq
@@ -121,6 +122,7 @@ def test_bits_of_few_users(users, ones, flip):
         check_laws(f, 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log_tail", [-100.0, -15.0])
 def test_bits_of_many_users_never_above(log_tail):
     # beyond 1000 users the window comes from blocks
@@ -229,6 +231,7 @@ def test_deep_levels():
     check_laws(g)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.5, 40.0, 1e5])
 def test_knots_are_relatively_accurate(spread):
     rng = np.random.default_rng(int(spread))

@@ -60,6 +60,7 @@ def test_delta_of_the_shifted_binomial():
     np.testing.assert_allclose(value, list(exact.values()), rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1.0, 30.0, 1e3, 1e5])
 def test_sweep_is_relatively_accurate(depth):
     rng = np.random.default_rng(int(depth))
@@ -172,6 +173,7 @@ def test_mu_of_the_boolean_sum_of_a_thousand():
     assert Tradeoff.from_pmfs(p1, p0).gdp_mu() == pytest.approx(0.04643208968324907579, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_mu_resolves_both_tails():
     # lattices of two normal laws: mu is the distance of the means, at any depth
     for deep in (8.0, 30.0, 120.0):
@@ -219,6 +221,7 @@ def test_mu_where_supports_differ():
 points = st.lists(st.tuples(st.integers(0, 2**12), st.integers(0, 2**12)), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @given(points)
 def test_hull_of_knots(raw):
     # staircase of the points on or below the diagonal, in any shape
@@ -286,6 +289,7 @@ def test_hull_of_the_least_over_data():
         assert f.delta(e) == pytest.approx(worst, abs=1e-13)
 
 
+@pytest.mark.slow
 @given(laws())
 def test_symmetrized(pq):
     f = Tradeoff.from_pmfs(logs(pq[0]), logs(pq[1]))

@@ -28,6 +28,7 @@ def envelope(alpha, given):
     return best
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(lines)
 def test_nowhere_above_the_lines(raw):

@@ -5,27 +5,37 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shufflebounds._types import FloatArray
+from shufflebounds.cli.answers import add_releases, asked_of
+from shufflebounds.cli.parsers import add_mechanisms, number
+from shufflebounds.cli.printing import as_json, explain, report
+from shufflebounds.cli.registry import Mechanism
 from shufflebounds.profile import PrivacyProfile, _pictures
 
-__all__ = ["KINDS", "add_arguments", "check_out", "write"]
+__all__ = ["KINDS", "add_arguments", "check_out", "run"]
 
 KINDS = ("tradeoff", "profile")
 SUFFIXES = (".png", ".csv", ".json")
 MAX_POINTS = 100_000
 
 
-def add_arguments(command: argparse.ArgumentParser, number: Any) -> None:
+def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    """Give the sub-command its arguments."""
+    add_mechanisms(parser, words, {}, more=_add_file)
+
+
+def _add_file(command: argparse.ArgumentParser, mechanism: Mechanism) -> None:
     """Give a mechanism's sub-command the arguments of the curve."""
+    add_releases(command, mechanism)
     command.add_argument("--kind", choices=KINDS, default="tradeoff",
                          help="tradeoff: beta against alpha; profile: delta against eps (default tradeoff)")
-    command.add_argument("--points", type=number, default=101, help="rows of a table (default 101)")
+    command.add_argument("--points", type=partial(number, ()), default=101, help="rows of a table (default 101)")
     command.add_argument("--out", required=True, metavar="FILE", help="file to write: .png, .csv or .json")
 
 
@@ -85,7 +95,20 @@ def _picture(profile: PrivacyProfile, kind: str, out: str) -> None:
             raise ValueError(f"out={out!r} cannot be written: {problem}") from None
 
 
-def write(profile: PrivacyProfile, arguments: argparse.Namespace, report: dict[str, Any], to_json: Callable[[Any], str]) -> None:
+def run(arguments: argparse.Namespace) -> None:
+    """Write one mechanism's curve into a file."""
+    check_out(arguments.out, arguments.points)
+    profile, parameters = asked_of(arguments)
+    told = report(arguments.mechanism, profile, parameters, {})
+    _write(profile, arguments, told)
+    if arguments.json:
+        print(as_json({**told, "out": arguments.out}))
+        return
+    print(f"wrote {arguments.out}")
+    explain(told, arguments)
+
+
+def _write(profile: PrivacyProfile, arguments: argparse.Namespace, told: dict[str, Any]) -> None:
     """Write the curve of the profile, in the form that the file's name asks for."""
     suffix = Path(arguments.out).suffix.lower()
     if suffix == ".png":
@@ -95,7 +118,7 @@ def write(profile: PrivacyProfile, arguments: argparse.Namespace, report: dict[s
         text = _csv(table)
         if suffix == ".json":
             curve = {"kind": arguments.kind, "columns": {name: column.tolist() for name, column in table.items()}}
-            text = to_json({**report, **curve}) + "\n"
+            text = as_json({**told, **curve}) + "\n"
         try:
             Path(arguments.out).write_text(text, encoding="utf-8")
         except OSError as problem:

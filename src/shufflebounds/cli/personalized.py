@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shufflebounds._types import FloatArray
+from shufflebounds.cli.files import text_of
+from shufflebounds.cli.parsers import add_forms, number
+from shufflebounds.cli.printing import both, print_report, report
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import PersonalizedClones
 
-__all__ = ["RANDOMIZERS", "add_arguments", "personalized", "working"]
+__all__ = ["RANDOMIZERS", "add_arguments", "run"]
 
 RANDOMIZERS = ("bits", "laplace", "rr")
-PATIENCE = 2.0          # seconds before progress is shown
 
 
-def add_arguments(command: argparse.ArgumentParser, number: Any) -> None:
+def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
     """Give the sub-command its arguments."""
-    command.add_argument("file", metavar="BUDGETS.csv", help="a line a user: column eps, optionally count; or an .npy array of eps")
-    command.add_argument("--delta", type=number, required=True, help="failure probability")
+    text = "a line a user: column eps, optionally count (- reads standard input); or an .npy array of eps"
+    command.add_argument("file", metavar="BUDGETS.csv", help=text)
+    command.add_argument("--delta", type=partial(number, ()), required=True, help="failure probability")
     command.add_argument("--randomizer", choices=RANDOMIZERS, default="bits",
                          help="bits: flipped bits; laplace: Laplace noise on [0, 1]; rr: k-ary randomized response (default bits)")
-    command.add_argument("--categories", type=number, help="number of categories, for rr")
-    command.add_argument("--target", type=number, metavar="ROW",
+    command.add_argument("--categories", type=partial(number, ()), help="number of categories, for rr")
+    command.add_argument("--target", type=partial(number, ()), metavar="ROW",
                          help="the guarantee of the user in this row (first: 1) instead of every user's")
-    command.add_argument("--json", action="store_true", help="print JSON for tools")
-    command.add_argument("--explain", action="store_true", help="print the theorem and the neighbour relation")
+    add_forms(command)
 
 
 def _read(file: str) -> tuple[FloatArray, FloatArray | None]:
@@ -44,11 +43,11 @@ def _read(file: str) -> tuple[FloatArray, FloatArray | None]:
             if array.ndim != 1 or array.dtype.kind not in "iuf":
                 raise ValueError(f"BUDGETS.csv: {file!r} must hold a 1-D array of numbers, got {array.dtype}, shape {array.shape}")
             return array.astype(np.float64), None
-        with path.open(encoding="utf-8-sig") as stream:
-            header = stream.readline()
-            body = stream.read()
-    except (OSError, UnicodeDecodeError, EOFError) as problem:
+    except (OSError, ValueError, EOFError) as problem:
+        if str(problem).startswith("BUDGETS.csv"):
+            raise
         raise ValueError(f"BUDGETS.csv: {file!r} cannot be read: {problem}") from None
+    header, _, body = text_of("BUDGETS.csv", file).partition("\n")
     names = [name.strip().strip('"').lower() for name in header.split(",")]
     if "eps" not in names:
         raise ValueError(f"BUDGETS.csv: {file!r} lacks the column eps: its first line is {header.strip()[:60]!r}")
@@ -78,35 +77,6 @@ def _bad_line(body: str, columns: list[int]) -> str:
     return "2: the lines do not agree"
 
 
-@contextmanager
-def working(text: str) -> Iterator[None]:
-    """Show that the work goes on, with tqdm where it is installed and stderr is a terminal, from two seconds on."""
-    try:
-        if not sys.stderr.isatty():
-            raise ImportError
-        from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
-    except ImportError:
-        yield
-        return
-    done = threading.Event()
-
-    def show() -> None:
-        if done.wait(PATIENCE):
-            return
-        with tqdm(desc=text, unit="s", bar_format="{desc} [{elapsed}]", leave=False, file=sys.stderr) as bar:
-            while not done.wait(0.2):
-                bar.update(0)
-                bar.refresh()
-
-    thread = threading.Thread(target=show, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
 def _profile(arguments: argparse.Namespace, eps: FloatArray, counts: FloatArray | None) -> PrivacyProfile:
     target = arguments.target
     if target is not None:
@@ -121,14 +91,13 @@ def _profile(arguments: argparse.Namespace, eps: FloatArray, counts: FloatArray 
     return PersonalizedClones.randomized_response(eps, categories, target=target, counts=counts)
 
 
-def personalized(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, Any], dict[str, dict[str, float]]]:
-    """Answer the sub-command: the guarantee, what was asked, and eps from both sides."""
+def run(arguments: argparse.Namespace) -> None:
+    """Answer: the guarantee, what was asked, and eps from both sides."""
     if arguments.categories is not None and arguments.randomizer != "rr":
         raise ValueError(f"categories={arguments.categories!r} goes with --randomizer rr only")
-    with working("reading and bounding"):
-        eps, counts = _read(arguments.file)
-        profile = _profile(arguments, eps, counts)
-        answers = {"epsilon": {"upper": profile.epsilon(arguments.delta), "lower": profile.epsilon(arguments.delta, bound="lower")}}
+    eps, counts = _read(arguments.file)
+    profile = _profile(arguments, eps, counts)
+    answers = {"epsilon": both(lambda side: profile.epsilon(arguments.delta, bound=side))}
     asked: dict[str, Any] = {
         "file": arguments.file,
         "randomizer": arguments.randomizer,
@@ -140,4 +109,4 @@ def personalized(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[st
     }
     if arguments.categories is not None:
         asked["categories"] = arguments.categories
-    return profile, asked, answers
+    print_report(report("personalized-clones", profile, asked, answers), arguments)

@@ -6,17 +6,30 @@ import argparse
 from typing import Any
 
 from shufflebounds import published
+from shufflebounds.cli.parsers import add_forms
+from shufflebounds.cli.printing import as_json, as_table
 
-__all__ = ["HEADER", "add_arguments", "cells", "explanation", "rows"]
+__all__ = ["HEADER", "add_arguments", "cells", "explanation", "rows", "run"]
 
 HEADER = ("bound", "verdict", "printed", "exact", "ratio", "setting", "reference")
 
 
-def add_arguments(command: argparse.ArgumentParser) -> None:
+def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
     """Give the sub-command its arguments."""
     command.add_argument("bound", nargs="*", metavar="BOUND", help="names, or beginnings of names; every bound by default")
-    command.add_argument("--json", action="store_true", help="print JSON for tools")
-    command.add_argument("--explain", action="store_true", help="print the reasons, and the cases that refute false bounds")
+    add_forms(command, "print the reasons, and the cases that refute false bounds")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the table of printed bounds."""
+    found = rows(arguments.bound)
+    if arguments.json:
+        print(as_json(found))
+        return
+    print(as_table([HEADER, *map(cells, found)]))
+    if arguments.explain:
+        for row in found:
+            print(f"{row['bound']}: {explanation(row)}")
 
 
 def rows(beginnings: list[str]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds import _search
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
@@ -146,16 +147,10 @@ class BudgetSum:
         def mean(theta: float) -> float:
             return float((self.counts * self.eps * np.tanh((theta + 0.5) * self.eps)).sum())
 
-        low, high = 0.0, 1.0
         if mean(0.0) >= e:
             return 0.0
         limit = 40 / float(self.eps.min())
-        while mean(high) < e and high < limit:
-            low, high = high, 2 * high
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if mean(middle) < e else (low, middle)
-        return low
+        return _search.bracket(lambda theta: theta >= limit or mean(theta) >= e, 0.0, 1.0, rtol=1e-15)[0]
 
     def _halves(self, window: _Window) -> tuple[_Half, _Half] | None:
         if self._kept is not None and (self._kept[0].first == window.first).all() and (self._kept[0].last == window.last).all():

@@ -1,27 +1,34 @@
 """The building blocks of private protocols, each with its exact privacy profile, its noise and its errors."""
 
 from shufflebounds.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
+from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.geometric import GeometricMechanism
 from shufflebounds.mechanisms.hadamard_response import HadamardResponse
 from shufflebounds.mechanisms.kary_response import KaryResponse
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.mechanisms.local_hashing import LocalHashing
+from shufflebounds.mechanisms.priv_unit import PrivUnit
 from shufflebounds.mechanisms.randomized_response import RandomizedResponse
 from shufflebounds.mechanisms.rappor import Rappor
+from shufflebounds.mechanisms.ratio_bounded import PureLocal, VariationRatio
 from shufflebounds.mechanisms.subset_selection import SubsetSelection
 from shufflebounds.mechanisms.unary_encoding import UnaryEncoding
 
 __all__ = [
     "DiscreteGaussianMechanism",
+    "FiniteRandomizer",
     "GaussianMechanism",
     "GeometricMechanism",
     "HadamardResponse",
     "KaryResponse",
     "LaplaceMechanism",
     "LocalHashing",
+    "PrivUnit",
+    "PureLocal",
     "RandomizedResponse",
     "Rappor",
     "SubsetSelection",
     "UnaryEncoding",
+    "VariationRatio",
 ]

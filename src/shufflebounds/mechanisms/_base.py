@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
+from shufflebounds import _search, _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
@@ -300,8 +300,4 @@ class AdditiveNoise(LocalRandomizer):
                 t += 1
             return float(t)
         # outward by the ulps that the inverse is off, until the tail agrees
-        step, reach = math.ulp(near), near
-        while self._error_tail(reach, k) > beta:
-            reach += step
-            step *= 2
-        return reach
+        return _search.outward(near, lambda reach: self._error_tail(reach, k) <= beta, math.ulp(near), math.inf)

@@ -80,7 +80,9 @@ class TwoLevel(LocalRandomizer):
         return self.local_eps
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), listed=self._atoms, lattice=(0.0, self.local_eps), on_lattice=True)
+        # without outcomes in neither set or both, the two ends only
+        spacing = self.local_eps if self._log_masses()[1] > -math.inf else 2 * self.local_eps
+        return replace(super()._knowledge(), listed=self._atoms, lattice=(self.local_eps, spacing), on_lattice=True)
 
     def _atoms(self, log_tail: float) -> Atoms:
         log_p = np.array(self._log_masses())

@@ -14,6 +14,8 @@ from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, outward, product
+from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, grouped, interval_laws
+from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["DiscreteGaussianMechanism"]
@@ -169,6 +171,41 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         total = self._log_total()
         laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
         return listed_curve(laws[0], laws[1], upper)
+
+    excess_theorem: ClassVar[str] = INTERVAL_THEOREM
+
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        """Return the laws of X for whole numbers 0 to `sensitivity`, inputs at the two ends.
+
+        Parameters
+        ----------
+        cells : int
+            More outcomes than that are grouped.
+        log_cut : float
+            Logarithm of the mass of large losses that the upper law leaves out and adds.
+
+        Returns
+        -------
+        tuple of PairLaws
+            One entry, the same for the reversed order.
+        """
+        s, d = self.sigma, self.sensitivity
+        cut = max(1, math.ceil(s * math.sqrt(-2 * min(log_cut, -1.0))))
+        # outcomes from the middle downwards; the sum of those beyond the cut is complete where it underflows
+        y = d // 2 - np.arange(d // 2 + cut + math.ceil(40 * s) + 2.0)
+        total = self._log_total()
+        near, far = (-0.5 * ((y - x) / s) ** 2 - total for x in (0.0, float(d)))
+        if d % 2 == 0:
+            # the outcome in the middle belongs to both halves
+            near[0] -= math.log(2)
+            far[0] -= math.log(2)
+        loss = d * (d - 2 * y) / (2 * s * s)
+        kept = int((y >= -cut).sum())
+        parts = grouped(far[:kept], near[:kept], loss[:kept], max(1, cells // 2))
+        beyond = [np.logaddexp.reduce(log[kept:]) for log in (far, near)]
+        ends = (*beyond, loss[kept], math.inf)
+        log_far, log_near, low, high = (np.append(part, end) for part, end in zip(parts, ends))
+        return interval_laws(log_far, log_near, low, high, endless=True, blur=BLUR)
 
     @property
     def variance(self) -> float:

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
-from shufflebounds import _validate
+from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
+from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, interval_laws
+from shufflebounds.profile.calibration import least_parameter, meets
+from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["GaussianMechanism"]
@@ -129,28 +132,18 @@ class GaussianMechanism(AdditiveNoise):
         >>> print(f"{GaussianMechanism.from_dp(8.0, 1e-5).sigma:.12f}")
         0.600229072199
         """
-        from scipy.optimize import brentq
-
         eps = _validate.real("eps", eps, 0, 1e6)
         delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
         sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
-        goal = math.sqrt(-math.log(delta))
-
-        def excess(log_mu: float) -> float:
-            return goal - math.sqrt(-min(0.0, cls(math.exp(-log_mu)).log_delta(eps)))
-
-        low, high = math.log(1.000001e-12), math.log(0.999999e6)
-        if excess(low) > 0:
+        least, most = 1.000001e-6, 0.999999e12
+        if not meets(cls(most), eps, delta):
             raise _validate.InfeasibleError(
                 f"delta={delta:g} cannot be met at eps={eps:g} with sensitivity/sigma >= 1e-12: "
-                f"that gives {cls(math.exp(-low)).delta(eps):.3g}"
+                f"that gives {cls(most).delta(eps):.3g}"
             )
-        log_mu = high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-15, rtol=1e-15))
-        sigma = sensitivity * math.exp(-log_mu)
-        step = math.ulp(sigma)
-        while cls(sigma, sensitivity).delta(eps) > delta:
-            sigma += step
-            step *= 2
+        sigma = least if meets(cls(least), eps, delta) else least_parameter(cls, least, most, eps, delta)
+        sigma *= sensitivity
+        sigma = _search.outward(sigma, lambda sigma: meets(cls(sigma, sensitivity), eps, delta), math.ulp(sigma), math.inf)
         return cls(sigma, sensitivity)
 
     @classmethod
@@ -226,6 +219,47 @@ class GaussianMechanism(AdditiveNoise):
 
     def _gdp_mu(self, upper: bool) -> float:
         return math.nextafter(self.mu, math.inf if upper else 0.0)
+
+    excess_theorem: ClassVar[str] = INTERVAL_THEOREM
+
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        """Return the laws of X for values in an interval of length `sensitivity`, inputs at its two ends.
+
+        Parameters
+        ----------
+        cells : int
+            Into about so many cells the outputs are cut, from 2 on.
+        log_cut : float
+            Logarithm of the mass of large losses that the upper law leaves out and adds.
+
+        Returns
+        -------
+        tuple of PairLaws
+            One entry, the same for the reversed order.
+        """
+        s = self.sigma / self.sensitivity
+        # t: distance of the output from the middle of the interval, in its lengths
+        end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0)))
+        fine = np.linspace(0.0, end, 4097)
+        # cells as narrow as the third root of mass times squared slope is high, never above five times the mean
+        weight = np.exp(-((fine - 1.5) ** 2) / (6 * s * s))
+        climb = np.concatenate([[0.0], np.cumsum(weight[1:] + weight[:-1])])
+        share = 0.8 * climb / climb[-1] + 0.2 * fine / end if climb[-1] > 0 else fine / end
+        t = np.interp(np.linspace(0.0, 1.0, max(1, cells // 2) + 1), share, fine)
+        t[0], t[-1] = 0.0, end
+        nodes, weights = np.polynomial.legendre.leggauss(16)
+        width = np.diff(t)
+        at = (t[:-1] + width / 2)[:, None] + width[:, None] / 2 * nodes
+
+        def mass(center: float) -> FloatArray:
+            square = -0.5 * ((at - center) / s) ** 2
+            top = square.max(axis=1)
+            inner = np.log(np.exp(square - top[:, None]) @ weights) + top + np.log(width / (2 * s)) - _LOG_ROOT_TWO_PI
+            return np.append(inner, log_ndtr((center - end) / s))
+
+        edges = t / (s * s)
+        low, high = np.append(edges[:-1], edges[-1]), np.append(edges[1:], np.inf)
+        return interval_laws(mass(-0.5), mass(0.5), low, high, mass(0.0), endless=True, blur=BLUR)
 
     @property
     def variance(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -14,8 +13,11 @@ from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, mirrored_renyi, product
+from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, grouped, interval_laws, matrix_laws
 from shufflebounds.profile import DominatingPair
+from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["GeometricMechanism"]
@@ -117,15 +119,10 @@ class GeometricMechanism(AdditiveNoise):
         """
         delta = _validate.real("delta", delta, 0, 1, open_low=True)
 
-        def enough(bound: int) -> bool:
-            return cls(eps, sensitivity, bound).delta(eps) <= delta
-
-        high = 1
-        while not enough(high):
-            if high == _MAX_BOUND:
-                raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
-            high = min(2 * high, _MAX_BOUND)
-        return cls(eps, sensitivity, bisect_left(range(high), True, lo=1, key=enough))
+        bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=1, high=_MAX_BOUND)
+        if bound is None:
+            raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
+        return cls(eps, sensitivity, bound)
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         # far beyond the noise's own budget only what one law alone can reach is left
@@ -269,6 +266,53 @@ class GeometricMechanism(AdditiveNoise):
         if self.bound is not None:
             return super()._tradeoff(upper)
         return listed_curve(*self._classes(), upper)
+
+    excess_theorem: ClassVar[str] = INTERVAL_THEOREM
+
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        """Return the laws of X for whole numbers 0 to `sensitivity`, inputs at the two ends.
+
+        Parameters
+        ----------
+        cells : int
+            More outcomes than that are grouped.
+        log_cut : float
+            Ignored: losses are bounded, or infinite where the noise is truncated.
+
+        Returns
+        -------
+        tuple of PairLaws
+            One entry, the same for the reversed order.
+
+        Raises
+        ------
+        ValueError
+            If the noise is truncated and (sensitivity + 1)(2 bound + sensitivity + 1) exceeds 2**22.
+        """
+        s = self.sensitivity
+        if self.bound is not None:
+            return self._truncated_laws(self.bound)
+        k = np.arange(s // 2 + 1.0)
+        near, far = (log[: k.size].copy() for log in self._classes())
+        if s % 2 == 0:
+            # the outcome in the middle belongs to both halves
+            near[-1] -= math.log(2)
+            far[-1] -= math.log(2)
+        loss = (s - 2 * k) * self._rate
+        loss[0] = self._local_budget()
+        # the outermost class has the pure budget: it stays by itself
+        parts = grouped(far[1:], near[1:], loss[1:], max(1, cells // 2)) if k.size > 1 else (np.empty(0),) * 4
+        log_far, log_near, high, low = (np.append(first, part) for first, part in zip((far[0], near[0], loss[0], loss[0]), parts))
+        return interval_laws(log_far, log_near, low, high, blur=BLUR)
+
+    def _truncated_laws(self, bound: int) -> tuple[PairLaws, ...]:
+        s, rate = self.sensitivity, self._rate
+        if (s + 1) * (2 * bound + s + 1) > 2**22:
+            raise ValueError(f"bound={bound} with sensitivity={s}: (sensitivity + 1)(2 bound + sensitivity + 1) must be <= 2**22")
+        k = np.abs(np.arange(-bound, bound + 1.0))
+        noise = np.exp(-k * rate) * np.where(k == bound, 1.0, -math.expm1(-rate)) / (1 + math.exp(-rate))
+        rows = np.array([np.concatenate([np.zeros(x), noise, np.zeros(s - x)]) for x in range(s + 1)])
+        return matrix_laws(rows, [(0, s)], symmetric=True)
 
     @property
     def variance(self) -> float:

@@ -10,11 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
+from shufflebounds import _search, _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
+from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, interval_laws
+from shufflebounds.profile.calibration import meets
 from shufflebounds.shuffle.clones import StrongerClones
+from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["LaplaceMechanism"]
@@ -118,16 +121,13 @@ class LaplaceMechanism(AdditiveNoise):
         if eps == delta == 0:
             raise ValueError("eps=0 must be > 0 where delta=0: no scale gives perfect privacy")
         scale = sensitivity / (eps - 2 * math.log1p(-delta))
-        step = math.ulp(scale)
-        while not cls(scale, sensitivity)._meets(eps, delta):
-            scale += step
-            step *= 2
+        scale = _search.outward(scale, lambda scale: cls(scale, sensitivity)._meets(eps, delta), math.ulp(scale), math.inf)
         return cls(scale, sensitivity)
 
     def _meets(self, eps: float, delta: float) -> bool:
         if delta == 0:
-            return Fraction(self.sensitivity) <= Fraction(eps) * Fraction(self.scale)
-        return self.delta(eps) <= delta
+            return Fraction(self.sensitivity) <= Fraction(eps) * Fraction(self.scale) and self.epsilon(0.0) <= eps
+        return meets(self, eps, delta)
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         head, rest = self._budget()
@@ -196,6 +196,38 @@ class LaplaceMechanism(AdditiveNoise):
 
     def _near_quantile(self, log_prob: float) -> float:
         return -log_prob * self.scale
+
+    excess_theorem: ClassVar[str] = INTERVAL_THEOREM
+
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        r"""Return the laws of X for values in an interval of length `sensitivity`, inputs at its two ends.
+
+        Parameters
+        ----------
+        cells : int
+            Into about so many cells the outputs between the ends are cut, from 2 on.
+        log_cut : float
+            Ignored: the losses are bounded.
+
+        Returns
+        -------
+        tuple of PairLaws
+            One entry, the same for the reversed order. Beyond the ends the ratio is :math:`e^{\pm\varepsilon_0}`: two atoms.
+        """
+        eps0 = self._local_budget()
+        # half of the cells as narrow as exp(-eps0 u) is high, the third root of mass times squared slope, the others of one width
+        v = np.linspace(0.0, 1.0, max(1, cells // 2) + 1)
+        u = 0.25 * v
+        u[1:-1] -= 0.5 * np.log1p(v[1:-1] * math.expm1(-eps0 / 2)) / eps0
+        u[-1] = 0.5
+        left, right = u[:-1], u[1:]
+        width = eps0 * (right - left)
+        log_far = np.append(-eps0, eps0 * (right - 1) + np.log(-np.expm1(-width))) - math.log(2)
+        log_near = np.append(0.0, -eps0 * left + np.log(-np.expm1(-width))) - math.log(2)
+        log_middle = np.append(-eps0 / 2, eps0 * (right - 0.5) + np.log(-np.expm1(-width))) - math.log(2)
+        low = np.append(eps0, eps0 * (1 - 2 * right))
+        high = np.append(eps0, eps0 * (1 - 2 * left))
+        return interval_laws(log_far, log_near, low, high, log_middle, blur=BLUR)
 
     def shuffled(self, users: int) -> StrongerClones:
         r"""Return the stronger clone bound of users whose values lie in an interval of length `sensitivity`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.mechanisms._base import LocalRandomizer, beside, outward
+from shufflebounds.mechanisms._base import beside, outward
+from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
 
@@ -20,7 +20,7 @@ __all__ = ["RandomizedResponse"]
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(LocalRandomizer):
+class RandomizedResponse(TwoLevel):
     r"""One bit about a value in [0, upper], and the least private of all pure eps-DP mechanisms.
 
     .. math::
@@ -84,16 +84,18 @@ class RandomizedResponse(LocalRandomizer):
         error = 4 * UNIT * (1 + np.abs(value))
         return np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf)
 
-    def _pure_epsilon(self) -> float:
+    @property
+    def local_eps(self) -> float:  # type: ignore[override]
+        """Budget in nats, `eps`."""
         return self.eps
 
-    def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), listed=self._atoms, lattice=(self.eps, 2 * self.eps), on_lattice=True)
+    def _shares(self) -> Shares:
+        return Shares(0.5, 0.0, 0.0)
 
-    def _atoms(self, log_tail: float) -> Atoms:
-        top = -math.log1p(math.exp(-self.eps))
-        slack = UNIT * (16 + 2 * self.eps)
-        return Atoms(np.array([top - self.eps, top]), np.array([-self.eps, self.eps]), -math.inf, -math.inf, slack, 0.0)
+    @property
+    def message_bits(self) -> int:
+        """Length of one message in bits."""
+        return 1
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         step = orders - 1
@@ -160,17 +162,40 @@ class RandomizedResponse(LocalRandomizer):
         chance = np.asarray(self.prob(values))
         return (_validate.generator(rng).random(chance.shape) < chance).astype(np.int64)
 
-    def estimate(self, ones: ArrayLike, n: int) -> float | FloatArray:
-        r"""Return the unbiased estimate of the mean of n values behind their bits.
+    def estimate(self, messages: ArrayLike) -> float:
+        r"""Return the unbiased estimate of the mean of the users' values.
 
         .. math:: \frac{m}{n} \, \frac{Y (e^\varepsilon + 1) - n}{e^\varepsilon - 1}
+
+        with Y ones among the n bits.
+
+        Parameters
+        ----------
+        messages : array_like of int, shape (users,)
+            The bits, in any order.
+
+        Returns
+        -------
+        float
+            It may lie outside [0, upper].
+
+        Raises
+        ------
+        ValueError
+            If `messages` is empty or holds anything but 0 and 1.
+        """
+        bits = _validate.whole_array("messages", messages, 0, 1)
+        return float(self.from_counts(int(bits.sum()), bits.size))
+
+    def from_counts(self, ones: ArrayLike, users: int) -> float | FloatArray:
+        r"""Return the same estimate from the number of ones.
 
         Parameters
         ----------
         ones : float or array_like
-            Number Y of ones among the n bits, 0 to n.
-        n : int
-            Number of users.
+            Number Y of ones among the bits, 0 to users.
+        users : int
+            Number n of users.
 
         Returns
         -------
@@ -180,10 +205,10 @@ class RandomizedResponse(LocalRandomizer):
         Raises
         ------
         ValueError
-            If `n` is no positive integer or `ones` lies outside 0..n.
+            If `users` is no positive integer or `ones` lies outside 0..users.
         """
-        n = _validate.integer("n", n, 1)
-        share = _validate.real_array("ones", ones, 0, n) / n
+        users = _validate.integer("users", users, 1)
+        share = _validate.real_array("ones", ones, 0, users) / users
         out = self.upper * (0.5 + (share - 0.5) / math.tanh(self.eps / 2))
         return out if out.ndim else float(out)
 

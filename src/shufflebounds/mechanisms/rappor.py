@@ -14,13 +14,18 @@ from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer, listed_curve, mirrored_renyi
+from shufflebounds.mechanisms._counts import Chances, CountEstimate
+from shufflebounds.mechanisms.ratio_bounded import PureLocal
+from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Rappor"]
 
+_MOST_ATOMS = 2**10
+
 
 @dataclass(frozen=True)
-class Rappor(LocalRandomizer):
+class Rappor(CountEstimate, LocalRandomizer):
     r"""One report of a value that sets `hashes` distinct bits of a Bloom filter.
 
     Each bit is first replaced, for good, by 1 with chance f/2 and by 0 with chance f/2; each report then shows a one with chance
@@ -87,7 +92,7 @@ class Rappor(LocalRandomizer):
             raise ValueError(f"f=0 needs 0 < q and p < 1, got q={q:g}, p={p:g}: a sure bit tells everything")
         for name, value in {"f": f, "p": p, "q": q, "hashes": hashes}.items():
             object.__setattr__(self, name, value)
-        if min(self._chances()) < 1e-305:
+        if min(self._chances()[:4]) < 1e-305:
             raise ValueError(f"f={f:g} with p={p:g}, q={q:g}: every chance of a bit must be at least 1e-305")
         if self.bits is not None:
             object.__setattr__(self, "bits", _validate.integer("bits", self.bits, hashes + 1))
@@ -97,16 +102,16 @@ class Rappor(LocalRandomizer):
         """Half the number of bits in which two values may differ."""
         return self.hashes if self.bits is None else min(self.hashes, self.bits - self.hashes)
 
-    def _chances(self) -> tuple[float, float, float, float]:
-        """Return p*, 1 - p*, q*, 1 - q*, sums of positive terms."""
+    def _chances(self) -> Chances:
+        """Return p*, 1 - p*, q*, 1 - q*, sums of positive terms, and p* - q*."""
         half, f, p, q = self.f / 2, self.f, self.p, self.q
         kept = (1 - f) + half
-        return p * kept + q * half, (1 - p) * kept + (1 - q) * half, q * kept + p * half, (1 - q) * kept + (1 - p) * half
+        return Chances(p * kept + q * half, (1 - p) * kept + (1 - q) * half, q * kept + p * half, (1 - q) * kept + (1 - p) * half,
+                       (1 - f) * (p - q))
 
     def _unit(self) -> float:
         """Return the loss of one bit in each direction, ln(p* (1 - q*)/(q* (1 - p*)))."""
-        _, lost, other, _ = self._chances()
-        gap = (1 - self.f) * (self.p - self.q)
+        _, lost, other, _, gap = self._chances()
         # where the quotient is large it may overflow
         return sum(math.log1p(gap / base) if base > gap else math.log(base + gap) - math.log(base) for base in (other, lost))
 
@@ -127,7 +132,7 @@ class Rappor(LocalRandomizer):
 
     def _classes(self) -> tuple[FloatArray, FloatArray]:
         """Return the log masses of Z = 0..2d under a value and under its neighbour."""
-        one, lost, other, rest = self._chances()
+        one, lost, other, rest, _ = self._chances()
         d = self._differ
         k = np.arange(d + 1.0)
         # from the smaller of the two chances, since the larger rounds near 1
@@ -172,6 +177,37 @@ class Rappor(LocalRandomizer):
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return listed_curve(*self._classes(), upper)
 
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        r"""Return the laws of X for two values that differ in as many bits as two can.
+
+        Parameters
+        ----------
+        cells, log_cut : optional
+            Ignored: the laws are listed.
+
+        Returns
+        -------
+        tuple of PairLaws
+            One entry, the same for the reversed order. Under the least that a value leaves to a report: all bits as if not set, and
+            no lift for the ones among those of the value. With more than some 30 hashes that law has too many atoms, and the one of
+            every randomizer of this budget stands above.
+        """
+        d, unit = self._differ, self._unit()
+        _, lost, other, rest, _ = self._chances()
+        loss = unit * np.arange(-d, d + 1.0)
+        log_p = self._classes()[0]
+        lower = (("all others hold the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
+                 ("all others hold the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss))))
+        if (d + 1) ** 2 * (self.hashes - d + 1) > _MOST_ATOMS:
+            upper = PureLocal(self.eps_instantaneous).excess_laws()[0].upper
+            return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
+        # ones among the bits of the first value, of the second, of both
+        own, common = (binom_logpmf(np.arange(n + 1.0), n, other) for n in (d, self.hashes - d))
+        log_mass = own[:, None, None] + own[None, :, None] + common[None, None, :] + self.hashes * math.log(lost / rest)
+        first, second, both = np.ogrid[: d + 1, : d + 1, : self.hashes - d + 1]
+        heights = [unit * np.broadcast_to(ones + both, log_mass.shape).ravel().astype(np.float64) for ones in (first, second)]
+        return (PairLaws("two values farthest apart", ExcessLaw(log_mass.ravel(), heights[0], heights[1]), lower, symmetric=True),)
+
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         """Return one report of each bit.
 
@@ -193,60 +229,31 @@ class Rappor(LocalRandomizer):
             If `values` is empty or holds anything but 0 and 1, or `rng` is no generator.
         """
         held = _validate.whole_array("values", values, 0, 1)
-        one, _, other, _ = self._chances()
+        one, _, other, _, _ = self._chances()
         return (_validate.generator(rng).random(held.shape) < np.where(held == 1, one, other)).astype(np.int64)
 
-    def estimate(self, counts: ArrayLike, n: int) -> float | FloatArray:
-        r"""Return the unbiased estimates of how many of n users have each bit set.
+    def _values(self) -> int:
+        return self.bits or 1
 
-        .. math:: t = \frac{c - q^* n}{(1 - f)(p - q)}
+    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
+        """Return how many reports show a one in each bit, and the number of reports.
 
         Parameters
         ----------
-        counts : float or array_like
-            Number c of reports that show a one, for each bit, 0 to n.
-        n : int
-            Number of reports.
+        messages : array_like of int, shape (users, bits)
+            The reports, zeros and ones.
 
         Returns
         -------
-        float or ndarray
-            Of the shape of `counts`; it may lie outside [0, n].
+        counts : ndarray of int64, shape (bits,)
+        users : int
 
         Raises
         ------
         ValueError
-            If `n` is no positive integer or `counts` leaves 0..n.
+            If `messages` has another shape or holds anything but 0 and 1.
         """
-        n = _validate.integer("n", n, 1)
-        seen = _validate.real_array("counts", counts, 0, n)
-        out = (seen - self._chances()[2] * n) / ((1 - self.f) * (self.p - self.q))
-        return out if out.ndim else float(out)
-
-    def variance(self, t: ArrayLike, n: int) -> float | FloatArray:
-        r"""Variance of :meth:`estimate` where t of the n users have the bit set.
-
-        .. math:: \frac{t\, p^* (1 - p^*) + (n - t)\, q^* (1 - q^*)}{((1 - f)(p - q))^2}
-
-        Parameters
-        ----------
-        t : float or array_like
-            Number of users with the bit set, 0 to n.
-        n : int
-            Number of reports.
-
-        Returns
-        -------
-        float or ndarray
-            Of the shape of `t`.
-
-        Raises
-        ------
-        ValueError
-            If `n` is no positive integer or `t` leaves 0..n.
-        """
-        n = _validate.integer("n", n, 1)
-        held = _validate.real_array("t", t, 0, n)
-        one, lost, other, rest = self._chances()
-        out = (held * one * lost + (n - held) * other * rest) / ((1 - self.f) * (self.p - self.q)) ** 2
-        return out if out.ndim else float(out)
+        seen = _validate.whole_array("messages", messages, 0, 1)
+        if seen.ndim != 2:
+            raise ValueError(f"messages has shape {seen.shape}: it must be (users, bits), one report a row")
+        return seen.sum(axis=0), len(seen)

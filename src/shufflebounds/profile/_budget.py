@@ -17,7 +17,7 @@ import numpy as np
 
 __all__ = ["Budget", "log_odds"]
 
-_WIDE = Context(prec=50)
+_WIDE = Context(prec=80)     # ln near 1 loses 16 digits, and two doubles hold 32
 
 
 @dataclass(frozen=True)

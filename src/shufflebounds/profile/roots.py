@@ -3,18 +3,17 @@
 import math
 from collections.abc import Callable
 
+from shufflebounds._search import outward, root
+
 _ROOT_RTOL = 1e-13
 
 
 def solve(log_delta: Callable[[float], float], target: float, pure: float, *, upper: bool, cap: float = 1e6,
           near: float | None = None) -> float:
-    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing, inf where that is above cap.
+    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing; no looking further than cap.
 
     The search begins near the guess, where one is given.
     """
-    # scipy.optimize takes half a second to import: only who asks for eps pays
-    from scipy.optimize import brentq
-
     goal = math.sqrt(-target)
 
     def excess(eps: float) -> float:
@@ -39,15 +38,10 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
         low, at_low = high, at_high
         high = min(pure, high + min(max(step, 0.01 * high), 3 * high))
         if high > cap:
-            return math.inf
+            # below, the last eps that was tried; from above the pure budget serves, finite or not
+            return pure if upper or pure == math.inf else low
         at_high = excess(high)
-    eps = float(brentq(excess, low, high, xtol=1e-300, rtol=_ROOT_RTOL)) if at_high > 0 else high
-    step = _ROOT_RTOL * eps
-    while (log_delta(eps) > target) if upper else (log_delta(eps) < target):
-        eps = eps + step if upper else max(0.0, eps - step)
-        step *= 2
-        if upper and eps >= pure:
-            return pure
-        if not upper and eps == 0:
-            break
-    return eps
+    eps = root(excess, low, high, at_low, at_high, rtol=_ROOT_RTOL) if at_high > 0 else high
+    if upper:
+        return outward(eps, lambda eps: log_delta(eps) <= target, _ROOT_RTOL * eps, pure)
+    return outward(eps, lambda eps: log_delta(eps) >= target, -_ROOT_RTOL * eps, 0.0)

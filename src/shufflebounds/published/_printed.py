@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec
 
+import numpy as np
+
 from shufflebounds.published._glossary import GLOSSARY, Given
 
 __all__ = ["Comparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "printed"]
@@ -85,7 +87,21 @@ class PrintedBound(Generic[Parameters]):
         """Return the printed number; ValueError where an argument lies outside its range."""
         given = self._signature.bind(*args, **kwargs)
         given.apply_defaults()
-        return self.formula(**{name: self._given(name).check(name, value) for name, value in given.arguments.items()})  # type: ignore[call-arg]
+        checked = {name: self._given(name).check(name, value) for name, value in given.arguments.items()}
+        try:
+            with np.errstate(all="ignore"):
+                value = self.formula(**checked)  # type: ignore[call-arg]
+        except ArithmeticError:
+            value = math.nan
+        except ValueError as error:
+            # what the standard library says of a logarithm of 0
+            if not str(error).startswith("math "):
+                raise
+            value = math.nan
+        if math.isnan(value):
+            shown = ", ".join(f"{name}={value!r}" for name, value in checked.items())
+            raise ValueError(f"{shown} must leave the terms of {self.__name__} within the range of a double")
+        return value
 
     def __reduce__(self) -> str:
         # a module-level name, by which pickle finds the one object there is

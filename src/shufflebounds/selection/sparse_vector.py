@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from shufflebounds import _validate
+from shufflebounds import _search, _validate
 from shufflebounds._core._special import log1mexp
 from shufflebounds.composition.budgets import BudgetSum
 
@@ -133,13 +133,7 @@ def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
         return run <= MAX_RUN and _log_delta([run, run / 8] if numeric else [run], cutoff, eps) <= math.log(delta) * (1 + 1e-15)
 
     low = eps / (cutoff * (9 / 8 if numeric else 1.0)) * (1 - 1e-15)
-    high = 2 * low
-    while high < 600 and private(high):
-        low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if private(middle) else (low, middle)
-    return low
+    return _search.bracket(lambda run: not private(run), low, 2 * low, rtol=1e-15)[0]
 
 
 def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Literal["exact", "union"] = "exact") -> float:
@@ -196,36 +190,25 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     """
     if not isinstance(scales, SVTScales):
         raise ValueError(f"scales={scales!r} must be SVTScales, as svt_scales returns")
-    for name, value in zip(("threshold", "query"), scales[:2], strict=True):
-        _validate.real(f"scales.{name}", value, 0, 1e300, open_low=True)
-    if scales.answer is not None:
-        _validate.real("scales.answer", scales.answer, 0, 1e300, open_low=True)
+    wide, narrow = (_validate.real(f"scales.{name}", getattr(scales, name), 1e-300, 1e300) for name in ("threshold", "query"))
+    answer = None if scales.answer is None else _validate.real("scales.answer", scales.answer, 1e-300, 1e300)
     c = _validate.integer("scales.cutoff", scales.cutoff, 1)
+    scales = SVTScales(wide, narrow, answer, c)
     k = _validate.integer("n_queries", n_queries, 1)
     beta = _validate.real("beta", beta, 1e-300, 1, open_high=True)
     _validate.choice("method", method, ("exact", "union"))
     union = _union(scales, k, c, beta)
     if method == "union":
         return union
-    from scipy.optimize import brentq
-
     goal = math.log(beta)
 
     def excess(alpha: float) -> float:
         return math.log(max(_failure(scales, k, c, alpha), 5e-324)) + 1e-12 - goal
 
-    low = union / 2
-    while excess(low) < 0:
-        low /= 2
     high = union
     while excess(high) > 0:
         high *= 2
-    alpha = float(brentq(excess, low, high, rtol=1e-14))
-    step = 1e-14 * alpha
-    while excess(alpha) > 0:
-        alpha += step
-        step *= 2
-    return alpha
+    return _search.least_real(excess, union / 2, high, enough=lambda alpha: excess(alpha) <= 0, rtol=1e-14)
 
 
 def _union(scales: SVTScales, k: int, c: int, beta: float) -> float:

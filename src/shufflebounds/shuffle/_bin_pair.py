@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import toeplitz
@@ -22,46 +20,6 @@ MOST_VALUES = 2**20
 
 MOST_CALLS = 2**15
 """Sums of one bin that are taken one by one, a kernel call each."""
-
-SMALL, SMALL_RTOL, RTOL = 32, 1e-9, 1e-2
-
-
-def maximum(
-    enclose: Callable[[int, int, int, int], tuple[float, float]], count: int, diagonal: bool, most: int
-) -> tuple[float, float]:
-    """Return bounds of max of f(i, j) over 0 <= j <= i < count, or over i = j where diagonal is set (logarithms).
-
-    ``enclose(i, j, b, c)`` bounds from both sides f at (i, j) with b and c users removed in the two bins, and
-    f(i + s, j + t) <= that value for 0 <= s <= b, 0 <= t <= c. Best-first over rectangles, as in _worst.py, until the sides
-    are within a tolerance or after `most` evaluations.
-    """
-    rtol = RTOL if count > SMALL else SMALL_RTOL
-    best_low = best_high = -math.inf
-    heap: list[tuple[float, int, int, int, int]] = [(-math.inf, 0, count - 1, 0, count - 1)]
-    while heap and -heap[0][0] > best_high + rtol and most > 0:
-        _, a, b, c, d = heapq.heappop(heap)
-        middle, other = (a + b) // 2, (c + d) // 2
-        if diagonal:
-            pieces = [(a, middle, a, middle), (middle + 1, b, middle + 1, b)] if a < b else [(a, b, c, d)]
-        elif b - a >= d - c and a < b:
-            pieces = [(a, middle, c, d), (middle + 1, b, c, d)]
-        elif c < d:
-            pieces = [(a, b, c, other), (a, b, other + 1, d)]
-        else:
-            pieces = [(a, b, c, d)]
-        for first, last, low, high in pieces:
-            if low > last and not diagonal:
-                continue
-            # the corner nearest to the worst data that the rectangle holds
-            sides = enclose(max(first, low), low, 0, 0)
-            # a kernel that leaves its range says nothing
-            sides = (-math.inf if math.isnan(sides[0]) else sides[0]), (0.0 if math.isnan(sides[1]) else sides[1])
-            most -= 2
-            best_low, best_high = max(best_low, sides[0]), max(best_high, sides[1])
-            if last > first or high > low:
-                bound = enclose(first, low, last - first, high - low)[1]
-                heapq.heappush(heap, (-bound if bound <= 0 else 0.0, first, last, low, high))
-    return best_low, max(best_high, -heap[0][0]) if heap else best_high
 
 
 def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> tuple[float, float]:
@@ -139,11 +97,14 @@ class Bins:
         _, _, order, p_below, q_below = self._law(*second)
         more = math.exp(self.eps)
         # the second sum is tested at the ratio that the first leaves
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            last = np.searchsorted(order, -more * q / p)
-        here, there = p * p_below[last], more * q * q_below[last]
         error = 1e-12 + 4 * UNIT * (order.size - self.log_tail)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            ratio = more * q / p
+            # any threshold bounds from below; above, outcomes count whose ratio may be larger than it seems
+            last, most = np.searchsorted(order, -ratio), np.searchsorted(order, -ratio * (1 - 4 * error))
+        here, there = p * p_below[last], more * q * q_below[last]
         low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())
+        here, there = p * p_below[most], more * q * q_below[most]
         high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
         outside = 8 * math.exp(self.log_tail)
         low -= outside * more

@@ -6,8 +6,12 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import FloatArray
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle.bits import ShuffledBits
+
+LEAST_LOCAL = 1e-9
+"""On a grid of smaller losses e^loss has no digits left."""
 
 MOST_ATOMS = 6000
 """Largest number of losses in the composed law, about."""
@@ -22,7 +26,10 @@ def log_composed(column: ShuffledBits, times: int, eps: float, log_scale: float)
     """
     local = column._pure_epsilon()
     basic = math.log(times) + column.log_delta(eps / times)
-    if log_scale < -600 or local == math.inf:
+    if 0 < (gap := log_odds(column.flip).times(times).less(eps)) < 1:
+        # what any mechanism of that budget leaks
+        basic = min(basic, math.log(-math.expm1(-gap)) + 4 * UNIT * (1 - math.log(gap)))
+    if log_scale < -600 or local == math.inf or local < LEAST_LOCAL:
         return basic
     # beyond the grid a column loses less than a ten-thousandth of the whole
     reach, goal = 0.5 * local, log_scale - math.log(times) - 9
@@ -58,17 +65,25 @@ def _chords(losses: FloatArray, high: FloatArray) -> tuple[FloatArray, float]:
     Below E = 1 the curve is 1 - E + E h(1/E); 1 - E has no kink, so only the rest is differenced.
     """
     upward, value = np.exp(losses), high
-    after = _slopes(upward, _hull(upward, value))
+    after, after_error = _slopes(upward, _hull(upward, value))
     downward = np.append(0.0, np.exp(-losses[::-1]))
     rest = np.append(0.0, np.exp(-losses[::-1]) * high[::-1])
-    before = _slopes(downward, _hull(downward, rest))
+    before, before_error = _slopes(downward, _hull(downward, rest))
     kinks = np.concatenate([np.diff(before), [after[0] - before[-1] + 1], np.diff(np.append(after, 0.0))])
+    # kinks are differences of slopes, and these of values: short steps leave few digits
+    error = np.concatenate([before_error, np.append(after_error, 0.0)])
+    kinks += error[:-1] + error[1:]
+    kinks[before.size - 1] += 4 * UNIT
     grid = np.concatenate([downward[1:], upward[1:]])
     return np.maximum(kinks, 0.0) * grid * (1 + 1e-12), float(value[-1])
 
 
-def _slopes(x: FloatArray, y: FloatArray) -> FloatArray:
-    return np.diff(y) / np.diff(x)
+def _slopes(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the slopes, and how far rounding may have moved each."""
+    width = np.diff(x)
+    slope = np.diff(y) / width
+    error = 4 * UNIT * ((y[:-1] + y[1:]) + (x[:-1] + x[1:]) * np.abs(slope)) / width
+    return slope, error
 
 
 def _hull(x: FloatArray, y: FloatArray) -> FloatArray:

@@ -54,7 +54,9 @@ def _one_count(chances: FloatArray, counts: FloatArray, rare: float, common: flo
     """
     trials = int(counts.sum())
     if trials == 0:
-        return math.log1p(-rare - math.exp(eps) * (1 - common)) - 1e-12 if rare + math.exp(eps) * (1 - common) < 1 else -math.inf
+        less = math.exp(eps) * (1 - common)
+        alone = (1 - rare) - less - 4 * UNIT * (1 + less)
+        return math.log(alone) - 1e-14 if alone > 0 else -math.inf
 
     def gain(k: int) -> float:
         values = [_tail(chances, 1 - chances, counts, k - back, False) for back in (0, 1)]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import FloatArray
 
+__all__ = ["RTOL", "of_counts", "of_two_counts"]
+
 RTOL = 0.99e-3
-"""How far apart, relatively in delta, the sides may stay."""
+"""How far apart the sides may stay, in log delta."""
 
 SMALL, SMALL_RTOL = 1024, 1e-9
 """Up to so many candidates the sides meet as closely as this."""
@@ -19,41 +22,76 @@ SMALL, SMALL_RTOL = 1024, 1e-9
 BATCH = 8
 """Intervals split at a time, so that the kernel is called on arrays."""
 
+SMALL_SQUARE, SQUARE_RTOL = 32, 1e-2
+"""The same for pairs of counts: up to so many of each, and how far apart the sides may stay beyond."""
 
-def maximum(
+Rectangle = tuple[int, int, int, int]
+
+
+def of_counts(
     enclose: Callable[[NDArray[np.int64], NDArray[np.int64]], tuple[FloatArray, FloatArray]], count: int, loose: float = 0.0
 ) -> tuple[float, float]:
     """Return a lower and an upper bound of max over m = 0..count-1 of f(m) (logarithms).
 
     ``enclose(m, removed)`` bounds from both sides the value at m with so many users removed, and
-    f(m + j) <= value(m, removed=B) for 0 <= j <= B: one evaluation bounds a whole interval m..m+B from above. Best-first:
-    split the interval with the largest bound until that bound is within a tolerance of the best single value found, `loose` times
-    the logarithm more than usual.
+    f(m + j) <= value(m, removed=B) for 0 <= j <= B: one evaluation bounds a whole interval m..m+B from above. The search ends
+    when the sides are within a tolerance, `loose` times the logarithm more than usual.
     """
     least = RTOL if count > SMALL else SMALL_RTOL
-    rtol = least
-    best_low = best_high = -np.inf
-    heap: list[tuple[float, int, int]] = [(-np.inf, 0, count - 1)]
-    while heap and -heap[0][0] > best_high + rtol:
-        split: list[tuple[int, int]] = []
-        while heap and len(split) < 2 * BATCH and -heap[0][0] > best_high + rtol:
-            _, first, last = heapq.heappop(heap)
-            if first == last:
-                split.append((first, last))
-            else:
-                middle = (first + last) // 2
-                split += [(first, middle), (middle + 1, last)]
-        firsts = np.array([first for first, _ in split], dtype=np.int64)
-        removed = np.array([last - first for first, last in split], dtype=np.int64)
+
+    def measure(intervals: Sequence[Interval], enough: float) -> list[tuple[float, float, float]]:
+        ends = np.array(intervals, dtype=np.int64)
+        removed = ends[:, 1] - ends[:, 0]
         # the interval's bound, and the value at its left end, which the maximum cannot miss
-        lows, highs = enclose(np.concatenate([firsts, firsts]), np.concatenate([removed, np.zeros_like(removed)]))
-        single = len(split)
-        # a kernel that leaves its range says nothing
-        lows, highs = np.where(np.isnan(lows), -np.inf, lows), np.where(np.isnan(highs), 0.0, highs)
-        best_low = max(best_low, float(lows[single:].max()))
-        best_high = max(best_high, float(highs[single:].max()))
-        rtol = least + loose * (1 - best_high) if best_high > -np.inf else least
-        for (first, last), bound in zip(split, highs[:single]):
-            if last > first:
-                heapq.heappush(heap, (-float(bound), first, last))
-    return best_low, max(best_high, -heap[0][0]) if heap else best_high
+        wide = removed > 0
+        firsts = np.concatenate([ends[:, 0], ends[wide, 0]])
+        lows, highs = enclose(firsts, np.concatenate([np.zeros_like(removed), removed[wide]]))
+        size = len(intervals)
+        bounds = highs[:size].copy()
+        bounds[wide] = highs[size:]
+        return list(zip(lows[:size].tolist(), highs[:size].tolist(), bounds.tolist()))
+
+    found = maximum([(0, count - 1)], measure, halves, tolerance=lambda best: least + loose * (1 - best), batch=BATCH)
+    return found.lower, found.upper
+
+
+def of_two_counts(
+    enclose: Callable[[int, int, int, int], tuple[float, float]], count: int, diagonal: bool, most: int
+) -> tuple[float, float]:
+    """Return bounds of max of f(i, j) over 0 <= j <= i < count, or over i = j where diagonal is set (logarithms).
+
+    ``enclose(i, j, b, c)`` bounds from both sides f at (i, j) with b and c users removed in the two bins, and
+    f(i + s, j + t) <= that value for 0 <= s <= b, 0 <= t <= c. The search ends when the sides are within a tolerance, or after
+    some `most` evaluations.
+    """
+    rtol = SQUARE_RTOL if count > SMALL_SQUARE else SMALL_RTOL
+    known: dict[tuple[int, int], tuple[float, float]] = {}
+
+    def measure(rectangles: Sequence[Rectangle], enough: float) -> list[tuple[float, float, float]]:
+        out = []
+        for first, last, low, high in rectangles:
+            sides = -math.inf, -math.inf
+            single = first == last and low == high
+            bound = math.inf if single else enclose(first, low, last - first, high - low)[1]
+            if not bound <= enough:
+                # the corner nearest to the worst data that the rectangle holds
+                corner = max(first, low), low
+                if corner not in known:
+                    known[corner] = enclose(*corner, 0, 0)
+                sides = known[corner]
+            out.append((*sides, sides[1] if single else bound))
+        return out
+
+    def split(rectangle: Rectangle) -> list[Rectangle]:
+        a, b, c, d = rectangle
+        middle, other = (a + b) // 2, (c + d) // 2
+        if a == b and c == d:
+            return []
+        if diagonal:
+            return [(a, middle, a, middle), (middle + 1, b, middle + 1, b)]
+        pieces = [(a, middle, c, d), (middle + 1, b, c, d)] if b - a >= d - c else [(a, b, c, other), (a, b, other + 1, d)]
+        return [piece for piece in pieces if piece[2] <= piece[1]]
+
+    start = (0, count - 1, 0, count - 1)
+    found = maximum([start], measure, split, tolerance=lambda best: rtol, most=most / 2)
+    return found.lower, found.upper

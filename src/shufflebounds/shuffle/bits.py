@@ -18,9 +18,9 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile._least import least
+from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.shuffle import _all_data, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
-from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle._sum_curve import curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tails.poisson_binomial import bits_window
@@ -335,7 +335,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             zeros = (self.users - 1 - removed - first).astype(np.float64)
             return _sides(first.astype(np.float64), zeros, self.flip, eps)
 
-        return _worst_data.maximum(enclose, self.users, loose)
+        return _worst_data.of_counts(enclose, self.users, loose)
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).above
@@ -386,8 +386,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             return cls(users, high)
         # no clone at all with probability (1 - 2 q)^(n-1): below this flip delta is out of reach
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / users, high / 2)
-        flip = smallest(lambda flip: cls(users, flip), low, high, eps, delta)
-        return cls(users, flip)
+        return cls(users, least_parameter(lambda flip: cls(users, flip), low, high, eps, delta))
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int8]:
         """Return what the analyst sees: every bit flipped with probability `flip`, in random order.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -12,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._core import _clones
+from shufflebounds._types import UNIT, Bound, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
-from shufflebounds.shuffle._mixed_sum import enclose_sum
 from shufflebounds.shuffle.noise import BinomialNoise
 
 __all__ = ["ClearReports"]
@@ -43,9 +42,9 @@ class ClearReports(PrivacyProfile, ErrorLaw):
     Notes
     -----
     Neighbours: one user's bin is replaced. Exact for the protocol, whatever the data and the number of users, and the same in
-    both directions; no pure differential privacy. The sum is taken over a window about its largest term, what lies outside
-    is bounded and added above. Up to 2**16 terms (m/d about 1e7) the sides are 1e-12 apart, relatively, beyond that up to 1e-2:
-    blocks of terms are bounded by their ends, D being monotone in N.
+    both directions; no pure differential privacy. It is the clone pair of :class:`Clones` with an endless local budget and the
+    chance 2/d of a clone, and is summed, or integrated, as that is: the sides are some 1e-12 (1 + \|log delta\|) apart, relatively,
+    at most 1e-9 times that, at a cost that does not grow with the number of fake reports beyond some ten million d.
 
     The error of one bin's :meth:`estimate` is :math:`\mathrm{Bin}(m, 1/d) - m/d` whatever the data: `truth` stays None in
     :meth:`error_tail`. That any bin is off has at most d times its probability, the union bound.
@@ -74,28 +73,27 @@ class ClearReports(PrivacyProfile, ErrorLaw):
         object.__setattr__(self, "fakes", _validate.integer("fakes", self.fakes))
         object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 1))
 
+    def _clones(self) -> tuple[float, float]:
+        """Return users and rate of the clone pair with an endless local budget, which this is: a hit is a clone.
+
+        Of 2**53 fake reports one is left out, as n + 1 is no double: log delta moves by half an ulp, less than its slack.
+        """
+        return float(min(self.fakes + 1, _validate.MAX_COUNT)), 2 / self.bins
+
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        lower, upper = np.full(eps.shape, -math.inf), np.full(eps.shape, -math.inf)
+        if self.bins > 1:
+            users, rate, endless = (np.full(eps.shape, x) for x in (*self._clones(), math.inf))
+            _clones.clones_log_delta(users, rate, endless, np.ascontiguousarray(eps), lower, upper)
+        return lower, upper
+
+    def _epsilon(self, delta: float, bound: Bound) -> float:
         if self.bins == 1:
-            nothing = np.full(eps.shape, -math.inf)
-            return nothing, nothing.copy()
-        sides = [self._enclosed(float(e)) for e in eps]
-        return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
-
-    def _enclosed(self, eps: float) -> tuple[float, float]:
-        m, chance = float(self.fakes), 2 / self.bins
-
-        def value(hits: FloatArray) -> tuple[FloatArray, FloatArray]:
-            log_delta, error = shift_log_delta(hits, 0.5, eps, 0.0)
-            if chance < 1:
-                # 2/d is rounded: the log pmf moves by the distance to the mean times that
-                error = error + UNIT * np.abs(hits - m * chance) / (1 - chance)
-            return np.minimum(log_delta - error, 0.0), np.minimum(log_delta + error, 0.0)
-
-        first = m if chance == 1 else 0.0
-        return enclose_sum(lambda hits: binom_logpmf(hits, m, chance), math.floor((m + 1) * chance), first, m, value)
+            return super()._epsilon(delta, bound)
+        return _clones.clone_epsilon(*self._clones(), math.inf, delta, bound == "upper")
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), single=True, seconds=2e-3)
+        return replace(super()._knowledge(), single=True, seconds=1e-5)
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf
@@ -141,25 +139,16 @@ class ClearReports(PrivacyProfile, ErrorLaw):
         if bins == 1 or delta == 1:
             return cls(0, bins)
 
-        def enough(fakes: int) -> bool:
-            return cls(fakes, bins).delta(eps) <= delta
-
         # near the number that would be certain to hit the two bins often enough
         hits = BinomialNoise.calibrate(eps, delta).trials
-        low, high = 0, min(_validate.MAX_COUNT, max(1, hits * bins // 2))
-        while not enough(high):
-            if high == _validate.MAX_COUNT:
-                most = cls(high, bins)
-                raise _validate.InfeasibleError(
-                    f"delta={delta:g} cannot be met at eps={eps:g} with bins={bins}: 2**53 fakes give delta={most.delta(eps):.3g}, "
-                    f"or eps={most.epsilon(delta):.3g}"
-                )
-            low, high = high, min(_validate.MAX_COUNT, high + high // 8 + 1)
-        step = max(1, high // 16)
-        while low < high - step and enough(high - step):
-            high -= step
-            step *= 2
-        return cls(bisect_left(range(high), True, lo=max(low, high - step), key=enough), bins)
+        fakes = least_count(lambda fakes: cls(fakes, bins), eps, delta, guess=hits * bins // 2)
+        if fakes is None:
+            most = cls(_validate.MAX_COUNT, bins)
+            raise _validate.InfeasibleError(
+                f"delta={delta:g} cannot be met at eps={eps:g} with bins={bins}: 2**53 fakes give delta={most.delta(eps):.3g}, "
+                f"or eps={most.epsilon(delta):.3g}"
+            )
+        return cls(fakes, bins)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         """Return what the analyst sees: the users' bins and the fake ones in random order.

@@ -15,9 +15,9 @@ from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
-from shufflebounds.shuffle import _bin_pair, _record_pair
+from shufflebounds.profile.calibration import least_parameter, meets
+from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
-from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.tails.poisson_binomial import WideWindowError
@@ -142,9 +142,10 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             return 0.0, 0.0
         if eps > 700:
             # e^eps must stay a double
-            return -math.inf, self._enclosed(700.0)[1]
+            return -math.inf, min(self._enclosed(700.0)[1], _record_pair.local(self.flip, eps))
         uniform = self.fake == "uniform" and self.fakes > 0
         low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform)
+        high = min(high, _record_pair.local(self.flip, eps))
         if uniform:
             high = min(high, float(self.clear._log_delta(np.array([eps]))[1][0]))
         return low, max(low, min(high, 0.0))
@@ -156,7 +157,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         others = self.users - 1 + (0 if uniform else self.fakes)
         return (
             _record_pair.projected(others, *fakes, self.flip, eps),
-            min(_record_pair.local(self.flip, eps), _record_pair.blanket(others, *fakes, self.flip, eps)),
+            _record_pair.blanket(others, *fakes, self.flip, eps),
         )
 
     def _sums(self, eps: float, uniform: bool) -> tuple[float, float]:
@@ -191,7 +192,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             def deep(i: int, j: int, b: int, c: int) -> tuple[float, float]:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
-            return _bin_pair.maximum(deep, others + 1, self.bins == 2, 24)
+            return _worst_data.of_two_counts(deep, others + 1, self.bins == 2, 24)
         # where the first look was a coarse one, delta lies far below its upper side
         tables = _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
 
@@ -199,7 +200,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
-        return _bin_pair.maximum(enclose, others + 1, self.bins == 2, int(min(20_000, max(100, 5e6 / width))))
+        return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, int(min(20_000, max(100, 5e6 / width))))
 
     def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> tuple[float, float]:
         """The sums among real others and uniform fakes, over all real data: i others not in the first bin, j in the second."""
@@ -210,7 +211,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             assert sides is not None
             return sides
 
-        return _bin_pair.maximum(enclose, others + 1, self.bins == 2, 20_000)
+        return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, 20_000)
 
     def _knowledge(self) -> Knowledge:
         # sums search the data for every eps
@@ -271,7 +272,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         eps = _validate.real("eps", eps, 0)
         delta = _validate.real("delta", delta, 0, 1)
         clear = cls(users, fakes, bins, 0.0, view=view, fake=fake)
-        if clear.delta(eps) <= delta:
+        if meets(clear, eps, delta):
             return clear
         high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps / 2, 350.0))))
 
@@ -282,7 +283,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             return cls(users, fakes, bins, high, view=view, fake=fake)
         low = -math.expm1(math.log(delta) / 2) / (clear.users + clear.fakes)
         low = math.sqrt(low) if view == "records" else low
-        flip = smallest(build, min(low, high / 2), high, eps, delta, 1e-4)
+        flip = least_parameter(build, min(low, high / 2), high, eps, delta, 1e-4)
         return cls(users, fakes, bins, flip, view=view, fake=fake)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64] | NDArray[np.int8]:

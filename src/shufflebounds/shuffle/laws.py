@@ -8,12 +8,14 @@ shuffled messages from above; under :math:`m = R_{x^*}` it is the hockey stick w
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds.profile import FloatArray
+from shufflebounds._core import _excess
+from shufflebounds._types import UNIT, FloatArray
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
 
@@ -31,9 +33,10 @@ class ExcessLaw:
     log_a, log_b : array_like
         Logarithms of a and b; -inf where :math:`R_0` or :math:`R_1` has no mass. At an atom that attains a pure budget the
         difference log_a - log_b must be that budget, as a double: X is formed from it, and does not cancel next to the budget.
-    log_cut : float
-        Logarithm of :math:`\int R_0` over what the atoms leave out, m = 0 or a tail cut on purpose: added to an upper side. -inf
-        in a lower law, which leaves a gain out.
+    log_cut, log_cut_b : float or array_like
+        Logarithms of :math:`\int R_0` and :math:`\int R_1` over what the atoms leave out, m = 0 or a tail cut on purpose, one or
+        several parts: :math:`\int (R_0 - e^\varepsilon R_1)_+` over each is added to an upper side. -inf in a lower law, which
+        leaves a gain out. Without `log_cut_b` all of :math:`R_0` counts.
 
     Notes
     -----
@@ -44,10 +47,11 @@ class ExcessLaw:
     log_mass: FloatArray = field(repr=False)
     log_a: FloatArray = field(repr=False)
     log_b: FloatArray = field(repr=False)
-    log_cut: float = -np.inf
+    log_cut: float | FloatArray = -np.inf
+    log_cut_b: float | FloatArray = -np.inf
 
     def __post_init__(self) -> None:
-        for name in ("log_mass", "log_a", "log_b"):
+        for name in ("log_mass", "log_a", "log_b", "log_cut", "log_cut_b"):
             array = np.array(getattr(self, name), dtype=np.float64, ndmin=1)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
@@ -76,8 +80,8 @@ class ExcessLaw:
         with np.errstate(divide="ignore"):
             log_m = np.log(under[kept])
             laws = [np.log(r[kept]) - log_m for r in (first, second)]
-            cut = float(np.log(first[~kept].sum()))
-        return cls(log_m, *laws, cut)
+            cuts = [np.log(r[~kept]) if not kept.all() else -np.inf for r in (first, second)]
+        return cls(log_m, *laws, *cuts)
 
     @classmethod
     def cells(cls, mass: ArrayLike, mean: ArrayLike, low: ArrayLike, high: ArrayLike, log_cut: float = -np.inf) -> ExcessLaw:
@@ -127,7 +131,8 @@ class ExcessLaw:
             return self
         move = np.log(share)
         masses = np.append(self.log_mass + move, np.log1p(-share))
-        return ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), self.log_cut + float(move))
+        cuts = (self.log_cut + move, self.log_cut_b + move)
+        return ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), *cuts)
 
     def values(self, eps: float) -> FloatArray:
         """Return X at one eps, relatively accurate next to a pure budget too.
@@ -142,10 +147,64 @@ class ExcessLaw:
         ndarray
             One value an atom; a few ulp off, relatively, beyond what the logarithms given are.
         """
-        with np.errstate(invalid="ignore", over="ignore"):
-            loss = self.log_a - self.log_b - eps
-            # from the larger of the two terms, so that neither overflows
-            return np.where(loss > 0, np.exp(self.log_a) * -np.expm1(-loss), np.exp(self.log_b + eps) * np.expm1(loss))
+        return _excesses(self.log_a, self.log_b, eps)
+
+    @cached_property
+    def _distinct(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The atoms with those of equal a and b as one, their masses added."""
+        kept = self.log_mass > -np.inf
+        places, index = np.unique(np.stack([self.log_a[kept], self.log_b[kept]]), axis=1, return_inverse=True)
+        mass = np.zeros(places.shape[1])
+        top = float(self.log_mass.max(initial=-np.inf))
+        np.add.at(mass, index.ravel(), np.exp(self.log_mass[kept] - top))
+        return np.log(mass) + top, places[0], places[1]
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The least eps from which on nothing can be gained, inf where some output has no mass under the second law."""
+        gains = (self.log_mass > -np.inf) & (self.log_a > -np.inf)
+        cut = np.asarray(self.log_cut)
+        lost = cut > -np.inf
+        losses = np.append((self.log_a - self.log_b)[gains], (cut - self.log_cut_b)[lost])
+        return float(losses.max(initial=-np.inf))
+
+    def log_phi(self, eps: ArrayLike, users: float) -> tuple[FloatArray, FloatArray]:
+        r"""Bounds of :math:`\log \Phi_n(X)` at each eps, the cut added to the upper one.
+
+        Parameters
+        ----------
+        eps : array_like
+            Privacy losses in nats, 1-D.
+        users : float
+            n, a whole number in 1..2**53.
+
+        Returns
+        -------
+        (ndarray, ndarray)
+            Lower and upper bounds, some 2e-7 apart, 1e-12 where few outcomes are possible; see the kernel ``_excess``.
+        """
+        points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
+        lower, upper = np.full(points.size, -np.inf), np.full(points.size, -np.inf)
+        log_mass, log_a, log_b = self._distinct
+        starts, count = np.array([0, log_mass.size], dtype=np.intp), np.array([float(users)])
+        for i, e in enumerate(points.tolist()):
+            if log_mass.size:
+                values = _excesses(log_a, log_b, e)
+                lower[i], upper[i] = _excess.log_excess(values, log_mass, starts, count)
+            cut = _excesses(np.asarray(self.log_cut), np.asarray(self.log_cut_b), e)
+            gain = float(np.maximum(cut, 0.0).sum())
+            lower[i] -= np.log(users) * (1 - 4 * UNIT)
+            upper[i] = np.logaddexp(upper[i] - np.log(users) * (1 - 4 * UNIT), np.log(gain) if gain > 0 else -np.inf)
+        return lower, upper
+
+
+def _excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:
+    """Return a - e^eps b from the logarithms of a and b, without cancellation where their difference is good."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        loss = np.where(log_a == log_b, 0.0, log_a - log_b) - eps
+        # from the larger of the two terms, so that neither overflows
+        value = np.where(loss > 0, np.exp(log_a) * -np.expm1(-loss), np.exp(log_b + eps) * np.expm1(loss))
+    return np.asarray(np.where((log_a == -np.inf) & (log_b == -np.inf), 0.0, value))
 
 
 @dataclass(frozen=True, eq=False)

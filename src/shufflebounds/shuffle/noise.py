@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -16,6 +15,7 @@ from shufflebounds._core import _binomial
 from shufflebounds._types import FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
 from shufflebounds.shuffle._sum_curve import curve_of_sum
 from shufflebounds.tradeoff import Tradeoff
@@ -166,18 +166,13 @@ class BinomialNoise(PrivacyProfile, ErrorLaw):
         delta = _validate.real("delta", delta, 0, 1, open_low=True)
         prob = _validate.real("prob", prob, 0, 1, open_low=True, open_high=True)
 
-        def enough(trials: int) -> bool:
-            return cls(trials, prob).delta(eps) <= delta
-
-        high = 1
-        while not enough(high):
-            if high == _validate.MAX_COUNT:
-                raise _validate.InfeasibleError(
-                    f"delta={delta:g} cannot be met at eps={eps:g}, prob={prob:g}: "
-                    f"2**53 trials give {cls(high, prob).delta(eps):.3g}"
-                )
-            high = min(2 * high, _validate.MAX_COUNT)
-        return cls(bisect_left(range(high), True, lo=0, key=enough), prob)
+        trials = least_count(lambda trials: cls(trials, prob), eps, delta)
+        if trials is None:
+            raise _validate.InfeasibleError(
+                f"delta={delta:g} cannot be met at eps={eps:g}, prob={prob:g}: "
+                f"2**53 trials give {cls(_validate.MAX_COUNT, prob).delta(eps):.3g}"
+            )
+        return cls(trials, prob)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         """Return the counts with fresh noise added to each.

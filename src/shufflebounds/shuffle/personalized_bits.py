@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _bits
+from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
@@ -396,18 +397,18 @@ def _everyone(local_eps: FloatArray, data: FloatArray, eps: float) -> tuple[floa
             lows += [rest.sides(chosen, eps)[0], rest.mirrored().sides(chosen, eps)[0]]
         return max(lows)
 
-    best = below(targets[-1])
-    heap = [(-above(0, targets.size - 1), 0, targets.size - 1)]
-    while heap and -heap[0][0] > best + RTOL:
-        bound, first, last = heapq.heappop(heap)
-        if first == last:
-            # nothing left to split: the rounding of the others' budgets is all that parts the sides
-            heapq.heappush(heap, (bound, first, last))
-            best = max(best, below(targets[first]))
-            break
-        middle = (first + last) // 2
-        for piece in ((first, middle), (middle + 1, last)):
-            heapq.heappush(heap, (-above(*piece), *piece))
-        if above(middle, middle) > best:
-            best = max(best, below(targets[middle]))
-    return best, max(best, -heap[0][0])
+    def measure(intervals: Sequence[Interval], enough: float) -> list[tuple[float, float, float]]:
+        out = []
+        for first, last in intervals:
+            middle = (first + last) // 2
+            bound = above(first, last)
+            # a value, and its lower side, only where it may be the largest
+            low = high = -math.inf
+            if bound > enough:
+                high = bound if first == last else above(middle, middle)
+                low = below(targets[middle]) if high > enough else -math.inf
+            out.append((low, high, bound))
+        return out
+
+    found = maximum([(0, targets.size - 1)], measure, halves, tolerance=lambda best: RTOL, known=below(targets[-1]))
+    return found.lower, found.upper

@@ -10,6 +10,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
+from shufflebounds._search import least_int
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.shuffle._mixed_sum import enclose_sum
 from shufflebounds.shuffle.histogram import ShuffledHistogram
@@ -121,14 +122,13 @@ def support_identification(support: int, eps: float, delta: float, *, bins: int 
         missed = support * math.exp(_log_missed(users, gamma, support)) * (1 + 1e-12)
         return SampleSize(users, int(bins), gamma, missed) if missed <= failure else None
 
-    high = 2 * support
-    while solved(high) is None:
-        high *= 2
-    low = high // 2
+    doublings = least_int(lambda times: solved(support << times) is not None, 1, 52)
+    assert doublings is not None
+    low = support << (doublings - 1)
     # to a thousandth: every trial calibrates
     step = max(1, low // 1024)
-    index = bisect_left(range(low, high, step), True, key=lambda users: solved(users) is not None)
-    size = solved(min(low + index * step, high))
+    index = bisect_left(range(low, 2 * low, step), True, key=lambda users: solved(users) is not None)
+    size = solved(min(low + index * step, 2 * low))
     assert size is not None
     return size
 
@@ -177,10 +177,9 @@ def printed_support_samples(support: int, eps: float, delta: float) -> int:
     def enough(users: int) -> bool:
         return float(binom_logcdf(often - 1, users, 1 / support)) <= -math.log(200 * support)
 
-    high = max(least, often * support)
-    while not enough(high):
-        high *= 2
-    return bisect_left(range(high), True, lo=least, key=enough)
+    found = least_int(enough, least, max(least, often * support) << 20, guess=often * support)
+    assert found is not None
+    return found
 
 
 def pointer_chasing(length: int, eps: float, delta: float, *, failure: float = 0.01) -> SampleSize:

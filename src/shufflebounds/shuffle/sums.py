@@ -15,9 +15,9 @@ from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
+from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _composed_columns, _sum_pair, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_chernoff, log_exceeded
-from shufflebounds.shuffle._calibrate import smallest
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.tradeoff import Tradeoff
 
@@ -136,7 +136,7 @@ class RealSum(PrivacyProfile, ErrorLaw):
             ]
             return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
 
-        return _worst_data.maximum(enclose, others + 1)
+        return _worst_data.of_counts(enclose, others + 1)
 
     def _columns(self, eps: float, log_scale: float) -> float:
         if log_scale == -math.inf or self.flip == 0:
@@ -219,10 +219,10 @@ class RealSum(PrivacyProfile, ErrorLaw):
             # the total is computed from the columns: it needs no more
             low = min(cls.calibrate(users, bits, eps, delta).lam * (1 - 2e-3), high / 2)
             near = 1.2 * low
-            high = near if near < high and build(near).delta(eps) <= delta else high
-            return cls(whole.users, smallest(build, low, high, eps, delta, 1e-6), whole.bits, view=view)
+            high = near if near < high and meets(build(near), eps, delta) else high
+            return cls(whole.users, least_parameter(build, low, high, eps, delta, 1e-6), whole.bits, view=view)
         low = min(-math.expm1(math.log(delta) / 2) / whole.bits, high / 2)
-        return cls(whole.users, smallest(build, low, high, eps, delta), whole.bits, view=view)
+        return cls(whole.users, least_parameter(build, low, high, eps, delta), whole.bits, view=view)
 
     def encode(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         r"""Return how many of the user's bits are set before flipping: the first so many of the r.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +15,7 @@ from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile.calibration import least_count, least_parameter, meets
 from shufflebounds.shuffle._accuracy import ErrorLaw
 from shufflebounds.shuffle.noise import BinomialNoise
 
@@ -231,39 +231,20 @@ def smallest_gamma(
     eps = _validate.real("eps", eps, 0)
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
 
-    def enough(count: int) -> bool:
-        return build(count, 0.5).delta(eps) <= delta
-
-    if high == 0.5 and not enough(users):
+    if high == 0.5 and not meets(build(users, 0.5), eps, delta):
         most = build(users, 0.5)
-        count = 2 * users
-        while count < _validate.MAX_COUNT and not enough(count):
-            count *= 2
-        count = min(count, _validate.MAX_COUNT)
-        least = bisect_left(range(count), True, lo=users, key=enough) if enough(count) else 0
+        least = least_count(lambda count: build(count, 0.5), eps, delta, low=users, guess=2 * users)
         would = f"{least} users would do" if least else "nor will more users"
         raise _validate.InfeasibleError(
             f"delta={delta:g} cannot be met at eps={eps:g} with users={users}: gamma=0.5 gives "
             f"delta={most.delta(eps):.3g}, or eps={most.epsilon(delta):.3g}; {would}"
         )
-    target = math.log(delta)
 
-    def excess(log_gamma: float) -> float:
-        value = build(users, math.exp(log_gamma)).log_delta(eps)
-        return math.sqrt(-value) - math.sqrt(-target) if value > -math.inf else 1e3
-
-    # scipy.optimize takes half a second to import: only who calibrates pays
-    from scipy.optimize import brentq
+    def at(gamma: float) -> PrivacyProfile:
+        return build(users, gamma)
 
     # no zero noise bit at all with probability (1 - gamma)^n: below this, delta is out of reach
-    low = min(-math.expm1(target / users), 0.25) / 2 if low is None else low
-    while excess(math.log(low)) >= 0:
-        low /= 2
-    gamma = high
-    if excess(math.log(high)) > 0:
-        gamma = math.exp(brentq(excess, math.log(low), math.log(high), rtol=1e-13, xtol=1e-13))
-    step = 1e-13 * gamma
-    while gamma < 0.5 and build(users, gamma).delta(eps) > delta:
-        gamma = min(0.5, gamma + step)
-        step *= 2
-    return gamma
+    low = min(-math.expm1(math.log(delta) / users), 0.25) / 2 if low is None else low
+    gamma = least_parameter(at, low, high, eps, delta)
+    # delta ripples in gamma: what suffices in theory may be just above the target
+    return gamma if gamma < high or meets(at(high), eps, delta) else least_parameter(at, high, 0.5, eps, delta)

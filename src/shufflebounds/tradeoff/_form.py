@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
+from shufflebounds._search import outward, root
 from shufflebounds._types import UNIT, FloatArray
 
 __all__ = ["Form", "log1mexp", "log_quantile", "upward"]
@@ -35,8 +36,6 @@ class Form(ABC):
 
     def _epsilon(self, delta: float) -> float:
         """Return the same for one delta, by bracketing and Brent's method on the square root of -log delta."""
-        from scipy.optimize import brentq
-
         if delta == 0:
             return math.inf
         target = math.log(delta) * (1 + 4 * UNIT) - 32 * UNIT if delta < 1 else 0.0
@@ -49,8 +48,7 @@ class Form(ABC):
         high = 1.0
         while gap(high) < 0:
             high *= 2
-        eps = brentq(gap, 0.0, high, xtol=1e-300, rtol=4 * UNIT)
-        return upward(self, eps, math.log(delta))
+        return upward(self, root(gap, 0.0, high, gap(0.0), gap(high), rtol=4 * UNIT), math.log(delta))
 
     def inverse(self) -> Form:
         """Return T(Q, P); a symmetric curve is its own."""
@@ -71,11 +69,7 @@ class Form(ABC):
 
 def upward(form: Form, eps: float, log_delta: float) -> float:
     """Return the first of eps and growing steps above it at which delta(eps), as evaluated, is at most that asked for."""
-    step = UNIT * max(eps, 1e-290)
-    while form.log_delta(np.array([eps]))[0] > log_delta:
-        eps += step
-        step *= 2
-    return eps
+    return outward(eps, lambda at: form.log_delta(np.array([at]))[0] <= log_delta, UNIT * max(eps, 1e-290), math.inf)
 
 
 def log1mexp(x: FloatArray) -> FloatArray:

@@ -204,7 +204,8 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     array = _validate.real_array("order", np.where(endless, 1.0, given) if endless.any() else order, 0, open_low=True)
     flat = np.where(endless, np.inf, array).ravel()
     shared = (p > -np.inf) & (q > -np.inf)
-    sides = [np.exp(law[~shared]).sum() for law in (p, q)]
+    # an outcome of one law alone counts however small it is
+    sides = [float(max(np.exp(law[~shared]).sum(), 5e-324 * bool((law[~shared] > -np.inf).any()))) for law in (p, q)]
     p, q = p[shared], q[shared]
     value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()]).reshape(array.shape)
     return value if value.ndim else float(value)

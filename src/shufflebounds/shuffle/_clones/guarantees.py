@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import Bound, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
@@ -203,7 +204,10 @@ class Crowd:
         return best, log_mass
 
     def every(self, eps: float, guess: int, tolerance: float = TOLERANCE) -> tuple[float, float, int]:
-        """Return bounds of the largest log delta over all targets, and a target that attains the lower one."""
+        """Return bounds of the largest log delta over all targets, and a target that attains the lower one.
+
+        One search on each level of grouping: what a coarser one leaves above the bound of the worst target is searched on the next.
+        """
         size = self.budgets.size
         best, (lower, upper) = guess, self.single(eps, guess)
         for end in {0, size - 1} - {guess}:
@@ -212,45 +216,57 @@ class Crowd:
                 best, (lower, upper) = end, sides
         mass = self._log_mass(eps, best, best) if self.family.windowed else 0.0
         edges = np.unique(np.linspace(0, size, min(size, 8) + 1).astype(int))
-        frontier = [(0.0, int(a), int(b) - 1, mass) for a, b in pairwise(edges)]
-        pruned = top = -math.inf
-        evaluations = 0
+        blocks = [(int(a), int(b) - 1) for a, b in pairwise(edges)]
+        masses = dict.fromkeys(blocks, mass)
+        pruned, left = -math.inf, MAX_EVALUATIONS // 2
+
+        def split(block: Interval) -> list[Interval]:
+            pieces = halves(block)
+            masses.update(dict.fromkeys(pieces, masses[block]))
+            return pieces
+
         for level in range(self.exact + 1):
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
             margin = slack if level == self.exact else slack / 2
-            soft, _ = self._bound(eps, level, best, best, mass, -math.inf)
-            soft_best = best
-            heap = []
-            for above, i, j, mass in frontier:
-                value, mass = self._bound(eps, level, i, j, mass, soft + margin)
-                heap.append((-min(value, -above), i, j, mass))
-            heapq.heapify(heap)
-            while -heap[0][0] > soft + margin and evaluations < MAX_EVALUATIONS:
-                above, i, j, mass = heap[0]
-                if i == j:
-                    soft, soft_best = -above, i
-                    continue
-                heapq.heappop(heap)
-                middle = (i + j) // 2
-                trial, _ = self._bound(eps, level, middle, middle, mass, soft)
-                if trial > soft:
-                    soft, soft_best = trial, middle
-                for a, b in ((i, middle), (middle + 1, j)):
-                    value, used = self._bound(eps, level, a, b, mass, soft + margin)
-                    # at most the bound of the whole interval, whichever rounding served there
-                    heapq.heappush(heap, (-min(value, -above), a, b, used))
-                evaluations += 3
-            if soft_best != best:
-                sides = self.single(eps, soft_best)
+            known = self._bound(eps, level, best, best, mass, -math.inf)[0]
+            measure = partial(self._measured, eps, level, masses)
+            found = maximum(blocks, measure, split, tolerance=partial(_same, margin), known=known, most=left)
+            left -= found.measured
+            if found.best is not None:
+                middle = sum(found.best) // 2
+                sides = self.single(eps, middle)
                 if sides[0] > lower:
-                    best, (lower, upper) = soft_best, sides
-            top = -heap[0][0]
-            if top <= upper + slack or evaluations >= MAX_EVALUATIONS:
+                    best, (lower, upper) = middle, sides
+            top = max([bound for bound, _ in found.left])
+            if top <= upper + slack or left <= 0:
                 break
-            kept = [entry for entry in heap if -entry[0] > upper + margin]
-            pruned = max([pruned, *(-entry[0] for entry in heap if -entry[0] <= upper + margin)])
-            frontier = kept
+            blocks = [block for bound, block in found.left if bound > upper + margin]
+            pruned = max([pruned, *(bound for bound, _ in found.left if bound <= upper + margin)])
         return lower, max(upper, pruned, top), best
+
+    def _measured(
+        self, eps: float, level: int, masses: dict[Interval, float], blocks: Sequence[Interval], enough: float
+    ) -> list[tuple[float, float, float]]:
+        """Return for each block of targets, on a level of grouping, the bound of all and of one, twice.
+
+        That one is the target itself where there is no other, or the one in the middle of the block of largest bound.
+        """
+        bounds = []
+        for block in blocks:
+            bound, masses[block] = self._bound(eps, level, *block, masses[block], enough)
+            bounds.append(bound)
+        values = [bound if i == j else -math.inf for bound, (i, j) in zip(bounds, blocks)]
+        place = int(np.argmax(bounds))
+        i, j = blocks[place]
+        if i < j and bounds[place] > enough:
+            middle = (i + j) // 2
+            values[place] = self._bound(eps, level, middle, middle, masses[i, j], enough)[0]
+        return list(zip(values, values, bounds))
+
+
+def _same(margin: float, best: float) -> float:
+    """Return the margin, whatever the best value."""
+    return margin
 
 
 def _just_below(delta: float) -> float:

@@ -1,0 +1,18 @@
+import numpy as np
+from numpy.typing import NDArray
+
+def log_excess(
+    values: NDArray[np.float64],
+    log_mass: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    counts: NDArray[np.float64],
+    rtol: float = 2e-7,
+    work: float = 6e7,
+) -> tuple[float, float]: ...
+def log_excess_rows(
+    values: NDArray[np.float64],
+    log_mass: NDArray[np.float64],
+    count: float,
+    rtol: float = 2e-7,
+    work: float = 6e7,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...

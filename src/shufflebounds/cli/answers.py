@@ -1,0 +1,142 @@
+"""The commands ``epsilon``, ``delta`` and ``calibrate``: one mechanism, one question, both sides."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import math
+from functools import partial
+from typing import Any
+
+from shufflebounds.cli.parsers import add_mechanisms, number
+from shufflebounds.cli.printing import both, parameters_of, print_report, report
+from shufflebounds.cli.registry import MECHANISMS, Mechanism
+from shufflebounds.profile import PrivacyProfile
+
+__all__ = ["Calibrate", "Delta", "Epsilon", "add_releases", "released"]
+
+SHUFFLED = "shuffle the messages of so many users (without it: what one user's message alone says)"
+TIMES = "so many releases, each with fresh randomness (default 1)"
+
+
+def add_releases(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
+    """Give the parser what is done with the mechanism: shuffled among users, released several times."""
+    if mechanism.shuffles:
+        parser.add_argument("--users", type=partial(number, ()), help=SHUFFLED)
+    parser.add_argument("--times", type=partial(number, ()), help=TIMES)
+
+
+def released(mechanism: Mechanism, given: dict[str, Any], users: Any = None, times: Any = None) -> PrivacyProfile:
+    """Return the mechanism with the given options, shuffled and composed as asked."""
+    profile = mechanism.make(given)
+    if users is not None:
+        profile = profile.shuffled(users)  # type: ignore[attr-defined]
+    return profile if times is None else profile.self_compose(times)
+
+
+def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, Any]]:
+    """Return the profile that the arguments describe, and its parameters as they are told."""
+    mechanism = MECHANISMS[arguments.mechanism]
+    given = {name: getattr(arguments, name) for name in mechanism.options}
+    users = arguments.users if mechanism.shuffles else None
+    profile = released(mechanism, given, users, arguments.times)
+    told = parameters_of(mechanism.make(given), mechanism)
+    return profile, told | {name: value for name, value in (("users", users), ("times", arguments.times)) if value is not None}
+
+
+class Epsilon:
+    """The least eps at a given delta."""
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+        """Give the sub-command its arguments."""
+        add_mechanisms(parser, words, {"delta": "failure probability"}, more=add_releases)
+
+    @staticmethod
+    def run(arguments: argparse.Namespace) -> None:
+        """Answer."""
+        profile, told = asked_of(arguments)
+        answers = {"epsilon": both(lambda side: profile.epsilon(arguments.delta, bound=side))}
+        print_report(report(arguments.mechanism, profile, {**told, "delta": arguments.delta}, answers), arguments)
+
+
+class Delta:
+    """The least delta at a given eps."""
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+        """Give the sub-command its arguments."""
+        add_mechanisms(parser, words, {"eps": "privacy loss, in nats"}, more=add_releases)
+
+    @staticmethod
+    def run(arguments: argparse.Namespace) -> None:
+        """Answer."""
+        profile, told = asked_of(arguments)
+        answers = {
+            "delta": both(lambda side: profile.delta(arguments.eps, bound=side)),
+            "log_delta": both(lambda side: profile.log_delta(arguments.eps, bound=side)),
+        }
+        print_report(report(arguments.mechanism, profile, {**told, "eps": arguments.eps}, answers), arguments)
+
+
+class Calibrate:
+    """The cheapest parameters that meet a target."""
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+        """Give the sub-command its arguments."""
+        chosen = words[0] if words and words[0] in MECHANISMS else None
+        names = [name for name in ([chosen] if chosen else MECHANISMS) if MECHANISMS[name].calibrate is not None]
+        if chosen and not names:
+            parser.error(f"argument MECHANISM: {chosen!r} cannot be calibrated")
+        extra = {"eps": "privacy loss, in nats", "delta": "failure probability"}
+        add_mechanisms(parser, words, extra, names=names, wanted=Mechanism.calibration_options, more=_add_users)
+
+    @staticmethod
+    def run(arguments: argparse.Namespace) -> None:
+        """Answer."""
+        mechanism = MECHANISMS[arguments.mechanism]
+        assert mechanism.calibrate is not None
+        given = {name: getattr(arguments, name) for name in mechanism.calibration_options()}
+        profile = mechanism.calibrate(**given, eps=arguments.eps, delta=arguments.delta)
+        answers = {
+            "delta": both(lambda side: profile.delta(arguments.eps, bound=side)),
+            "epsilon": both(lambda side: profile.epsilon(arguments.delta, bound=side)),
+            **_accuracy(profile, getattr(arguments, "users", None)),
+        }
+        told = {**parameters_of(profile, mechanism), "target_eps": arguments.eps, "target_delta": arguments.delta}
+        print_report(report(arguments.mechanism, profile, told, answers), arguments)
+
+
+def _add_users(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
+    if _needs_users(mechanism.build):
+        text = "number of users, to tell the messages per user (the privacy does not depend on it)"
+        parser.add_argument("--users", type=partial(number, ()), help=text)
+
+
+def _needs_users(protocol: Any) -> bool:
+    """Return whether the protocol's cost depends on a number of users that is no parameter of its own."""
+    cost = getattr(protocol, "messages_per_user", None)
+    return cost is not None and "users" in inspect.signature(cost).parameters
+
+
+def _accuracy(profile: Any, users: Any = None) -> dict[str, dict[str, float]]:
+    """Return the error that follows from the parameters of a protocol or a noise, and what it costs."""
+    from shufflebounds.mechanisms._base import AdditiveNoise
+    from shufflebounds.shuffle._accuracy import ErrorLaw
+
+    if not isinstance(profile, ErrorLaw | AdditiveNoise):
+        return {}
+    told = {"standard_error": math.sqrt(profile.variance)}
+    if isinstance(profile, AdditiveNoise) or profile._many() == 1:
+        told["error_95"] = profile.error_quantile(0.05)
+    else:
+        told["error_95_one_bin"] = profile.error_quantile(0.05)
+        told["error_95_any_bin"] = profile.error_quantile(0.05, of="any")
+        told["error_95_any_bin_even_data"] = profile.error_quantile(0.05, profile._even(), of="any")
+    cost = getattr(profile, "messages_per_user", None)
+    if cost is not None and not _needs_users(profile):
+        told["messages_per_user"] = cost()
+    elif cost is not None and users is not None:
+        told["messages_per_user"] = cost(users)
+    return {"accuracy": told}

@@ -1,0 +1,54 @@
+"""The command ``shufflebounds completion``: what a shell needs to finish words, and the words themselves."""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "a script that makes bash or zsh complete commands, mechanisms and options"
+
+BASH = """_shufflebounds() {
+    local cur=${COMP_WORDS[COMP_CWORD]}
+    COMPREPLY=($(compgen -W "$(shufflebounds completion words "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null)" -- "$cur"))
+}
+complete -o default -F _shufflebounds shufflebounds"""
+
+ZSH = """autoload -Uz bashcompinit && bashcompinit
+""" + BASH
+
+
+def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    """Give the sub-command its arguments."""
+    parser.add_argument("shell", choices=("bash", "zsh", "words"), help="bash, zsh; words prints what may follow the given words")
+    parser.add_argument("given", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the script, or the words."""
+    if arguments.shell == "words":
+        print("\n".join(_following(arguments.given)))
+    else:
+        print(BASH if arguments.shell == "bash" else ZSH)
+
+
+def _following(given: list[str]) -> list[str]:
+    """Return what may stand after the given words."""
+    from shufflebounds.cli.command import COMMANDS, parser_for
+    from shufflebounds.cli.registry import MECHANISMS
+
+    if not given:
+        return list(COMMANDS)
+    if given[0] not in COMMANDS:
+        return []
+    if given[0] in ("epsilon", "delta", "calibrate", "curve"):
+        if len(given) < 2:
+            return [name for name in MECHANISMS if given[0] != "calibrate" or MECHANISMS[name].calibrate is not None]
+        if given[1] not in MECHANISMS:
+            return []
+    parser: argparse.ArgumentParser = parser_for(given)
+    while True:
+        subs = next((action for action in parser._actions if isinstance(action, argparse._SubParsersAction)), None)
+        if subs is None:
+            return [option for option in parser._option_string_actions if option.startswith("--")]
+        parser = next(iter(subs.choices.values()))

@@ -1,0 +1,104 @@
+"""Words into arguments: numbers, a mechanism's options, and what somebody may have meant. Only what was chosen is built."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NoReturn
+
+from shufflebounds.cli.registry import MECHANISMS, Mechanism, summary
+
+__all__ = ["Parser", "add_choices", "add_forms", "add_mechanisms", "number"]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line on stderr, with exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the complaint and end the process."""
+        sys.stderr.write(f"{self.prog}: error: {message}\n")
+        raise SystemExit(2)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return the arguments; an option that no parser knows is named with those that look like it."""
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            known = getattr(found, "_options", ())
+            near = difflib.get_close_matches(rest[0].partition("=")[0], known, 1)
+            self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near[0]}?" if near else ""))
+        return found
+
+
+def number(words: tuple[str, ...], text: str) -> int | float | str:
+    """Return the number that text spells, an int where it is written as one, or one of the words."""
+    if text in words:
+        return text
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number" + (f", nor one of {', '.join(words)}" if words else ""))
+
+
+def add_choices(
+    parser: argparse.ArgumentParser, what: str, names: Iterable[str], helps: Callable[[str], str], words: list[str]
+) -> dict[str, argparse.ArgumentParser]:
+    """Give the parser sub-commands: the one that the first word names, or all of them where it names none."""
+    every = list(names)
+    first = words[0] if words else ""
+    if first and not first.startswith("-") and first not in every:
+        near = difflib.get_close_matches(first, every, 3, 0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(every)}"
+        parser.error(f"argument {what}: invalid choice: {first!r}: {hint}")
+    subs = parser.add_subparsers(dest=what.lower(), required=True, metavar=what, parser_class=Parser)
+    built: dict[str, argparse.ArgumentParser] = {}
+    for name in [first] if first in every else every:
+        # % is argparse's own
+        text = helps(name).replace("%", "%%")
+        built[name] = subs.add_parser(name, help=text, description=text)
+    return built
+
+
+def add_forms(parser: argparse.ArgumentParser, explained: str = "print the theorem and the neighbour relation") -> None:
+    """Give the parser the two flags that say how an answer is shown."""
+    parser.add_argument("--json", action="store_true", help="print JSON for tools")
+    parser.add_argument("--explain", action="store_true", help=explained)
+
+
+def add_mechanisms(
+    parser: argparse.ArgumentParser,
+    words: list[str],
+    extra: dict[str, str],
+    *,
+    names: Iterable[str] | None = None,
+    wanted: Callable[[Mechanism], dict[str, str]] = lambda mechanism: mechanism.options,
+    more: Callable[[argparse.ArgumentParser, Mechanism], None] | None = None,
+) -> None:
+    """Give the parser one sub-command a mechanism, with the mechanism's options and the extra ones, all numbers or words."""
+    chosen = add_choices(parser, "MECHANISM", MECHANISMS if names is None else names, _summary, words)
+    if len(chosen) > 1:
+        return
+    for name, sub in chosen.items():
+        mechanism = MECHANISMS[name]
+        for option, text in {**wanted(mechanism), **extra}.items():
+            default = mechanism.defaults.get(option)
+            sub.add_argument(
+                f"--{option.replace('_', '-')}",
+                dest=option,
+                type=partial(number, mechanism.words.get(option, ())),
+                required=option in extra or mechanism.required(option),
+                default=default,
+                help=text.replace("%", "%%") + (f" (default {default})" if default is not None else ""),
+            )
+        add_forms(sub)
+        if more is not None:
+            more(sub, mechanism)
+        sub.set_defaults(_options=tuple(sub._option_string_actions))
+
+
+def _summary(name: str) -> str:
+    return summary(MECHANISMS[name].build)

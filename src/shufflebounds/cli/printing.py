@@ -1,0 +1,104 @@
+"""How answers are shown: aligned tables, JSON without infinities, twelve digits rounded to their own side."""
+
+from __future__ import annotations
+
+import argparse
+import decimal
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from importlib.metadata import version
+from typing import Any
+
+from shufflebounds._types import Bound
+from shufflebounds.cli.registry import Mechanism
+from shufflebounds.profile import PrivacyProfile
+
+__all__ = ["SIDES", "as_json", "as_table", "both", "explain", "outward", "parameters_of", "print_report", "report", "shown"]
+
+SIDES: tuple[Bound, Bound] = ("upper", "lower")
+_SHORT = {"epsilon": "eps", "delta": "delta", "log_delta": "log delta"}
+
+
+def both(answer: Callable[[Bound], float]) -> dict[str, float]:
+    """Return both sides of an answer."""
+    return {side: answer(side) for side in SIDES}
+
+
+def parameters_of(profile: PrivacyProfile, mechanism: Mechanism) -> dict[str, Any]:
+    """Return the profile's parameters by the names of the command's options."""
+    names = {old: new for new, old in mechanism.renamed.items()}
+    return {
+        names.get(f.name, f.name): getattr(profile, f.name)
+        for f in fields(profile)  # type: ignore[arg-type]
+        if f.init
+    }
+
+
+def report(
+    name: str, profile: PrivacyProfile, parameters: dict[str, Any], answers: dict[str, dict[str, float]]
+) -> dict[str, Any]:
+    """Return everything that is known of one answer, in the order in which it is printed."""
+    return {
+        "mechanism": name,
+        "parameters": parameters,
+        **answers,
+        "theorem": profile.theorem,
+        "neighbours": profile.neighbours,
+        "version": version("shufflebounds"),
+    }
+
+
+def as_json(value: Any) -> str:
+    """Return JSON with infinities as strings, which JSON cannot spell otherwise."""
+
+    def plain(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {key: plain(entry) for key, entry in item.items()}
+        if isinstance(item, list | tuple):
+            return [plain(entry) for entry in item]
+        return str(item) if isinstance(item, float) and not math.isfinite(item) else item
+
+    return json.dumps(plain(value), indent=2, allow_nan=False)
+
+
+def as_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return the rows with their columns aligned."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
+def outward(value: float, side: Bound) -> str:
+    """Return twelve digits of value, rounded to its own side of the truth."""
+    if not math.isfinite(value):
+        return str(value)
+    rounding = decimal.ROUND_CEILING if side == "upper" else decimal.ROUND_FLOOR
+    return f"{float(decimal.Context(prec=12, rounding=rounding).create_decimal_from_float(value)):.12g}"
+
+
+def shown(value: Any) -> str:
+    """Return a parameter as a table shows it, thousands of a count apart."""
+    return f"{value:,}".replace(",", "_") if isinstance(value, int) else str(value)
+
+
+def print_report(told: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Print one answer, as JSON where that is asked for."""
+    if arguments.json:
+        print(as_json(told))
+        return
+    for key, short in _SHORT.items():
+        if key in told:
+            sides = told[key]
+            print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")
+    rows = [("mechanism", told["mechanism"])]
+    rows += [(name.replace("_", "-"), shown(value)) for name, value in told["parameters"].items() if value is not None]
+    rows += [(name.replace("_", "-"), f"{value:.6g}") for name, value in told.get("accuracy", {}).items()]
+    print(as_table(rows))
+    explain(told, arguments)
+
+
+def explain(told: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Print what is proven and between which inputs, where that is asked for."""
+    if arguments.explain:
+        print(as_table([("theorem", told["theorem"]), ("neighbours", told["neighbours"])]))

@@ -1,0 +1,236 @@
+"""Any randomizer with finitely many inputs and outputs, by its matrix."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import permutations
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._types import FloatArray
+from shufflebounds.composing import Knowledge
+from shufflebounds.mechanisms._base import LocalRandomizer
+from shufflebounds.mechanisms._interval import matrix_laws
+from shufflebounds.profile import DominatingPair
+from shufflebounds.shuffle.laws import PairLaws
+
+__all__ = ["FiniteRandomizer"]
+
+_MOST_INPUTS = 64
+"""All ordered pairs of inputs are tried."""
+
+_SUM_ERROR = 1e-12
+
+
+@dataclass(frozen=True, repr=False)
+class FiniteRandomizer(LocalRandomizer):
+    r"""A randomizer given by the chances of its outputs: one row an input, one column an output.
+
+    .. math:: \delta(\varepsilon) = \max_{x \ne x'} \sum_y \bigl(R_{x y} - e^\varepsilon R_{x' y}\bigr)_+
+
+    Parameters
+    ----------
+    matrix : array_like, shape (inputs, outputs)
+        Chances, each row of sum 1 within 1e-12; 2 to 64 inputs, 1 to 2**20 outputs.
+
+    Notes
+    -----
+    Neighbours: the input is replaced by any other. Held as tuples, so that equal matrices make equal randomizers.
+
+    :meth:`estimate` inverts the matrix as far as all inputs can be told apart: among all unbiased estimates that are linear in the
+    numbers of outputs it has the least variance where the users are spread evenly over the inputs.
+
+    References
+    ----------
+    Kairouz, P., Oh, S., Viswanath, P. Extremal mechanisms for local differential privacy, 2016, section 2.
+
+    Examples
+    --------
+    >>> from shufflebounds.mechanisms import FiniteRandomizer
+    >>> survey = FiniteRandomizer([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
+    >>> round(survey.delta(0.0), 12), round(survey.epsilon(0.0), 12)
+    (0.25, 0.69314718056)
+    >>> messages = survey.randomize([0] * 900 + [2] * 100, rng=1)
+    >>> survey.estimate(messages).round().tolist() == (4 * (survey.support(messages)[0] - 250.0)).round().tolist()
+    True
+    """
+
+    matrix: tuple[tuple[float, ...], ...]
+
+    theorem: ClassVar[str] = "exact for the randomizer: the largest hockey stick of two rows"
+    neighbours: ClassVar[str] = "replace the user's input; the analyst sees the output"
+
+    def __post_init__(self) -> None:
+        rows = _validate.real_array("matrix", self.matrix, 0, 1)
+        if rows.ndim != 2 or not 2 <= rows.shape[0] <= _MOST_INPUTS or rows.shape[1] > 2**20:
+            raise ValueError(f"matrix has shape {rows.shape}: it must be (inputs, outputs), 2 to 64 inputs, at most 2**20 outputs")
+        for i, row in enumerate(rows):
+            total = math.fsum(row)
+            if abs(total - 1) > _SUM_ERROR:
+                raise ValueError(f"matrix has the sum {total:.17g} in row {i}: each row must sum to 1 within 1e-12")
+        object.__setattr__(self, "matrix", tuple(tuple(row) for row in rows.tolist()))
+
+    def __repr__(self) -> str:
+        return f"FiniteRandomizer(<{len(self.matrix)} inputs, {len(self.matrix[0])} outputs>)"
+
+    @cached_property
+    def _rows(self) -> FloatArray:
+        return np.array(self.matrix)
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the pairs of output laws of all ordered pairs of inputs.
+
+        Returns
+        -------
+        tuple of DominatingPair
+        """
+        return self._all_pairs
+
+    @cached_property
+    def _all_pairs(self) -> tuple[DominatingPair, ...]:
+        with np.errstate(divide="ignore"):
+            logs = np.log(self._rows)
+        return tuple(DominatingPair.from_pmfs(first, second) for first, second in permutations(logs, 2))
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        sides = [pair._log_delta(eps) for pair in self._all_pairs]
+        return np.max([low for low, _ in sides], axis=0), np.max([high for _, high in sides], axis=0)
+
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), single=False)
+
+    def _pure_epsilon(self) -> float:
+        return max(pair._pure_epsilon() for pair in self._all_pairs)
+
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        """Return the laws of X for all ordered pairs of inputs.
+
+        Parameters
+        ----------
+        cells, log_cut : optional
+            Ignored: the outputs are listed.
+
+        Returns
+        -------
+        tuple of PairLaws
+            Under the least of each column, and under each input of the others or all of them alike.
+        """
+        return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))
+
+    @property
+    def message_bits(self) -> float:
+        """Length of one message in bits, the logarithm of the number of outputs."""
+        return math.log2(len(self.matrix[0]))
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
+        """Return one output for each input.
+
+        Parameters
+        ----------
+        values : array_like of int, shape (users,)
+            The users' inputs, 0 to inputs - 1.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of int64, shape (users,)
+            Numbers of columns.
+
+        Raises
+        ------
+        ValueError
+            If `values` is empty, not 1-D or holds anything but inputs, or `rng` is no generator.
+        """
+        held = _validate.labels("values", values, len(self.matrix))
+        source = _validate.generator(rng)
+        out = np.empty(held.size, dtype=np.int64)
+        for x in np.flatnonzero(np.bincount(held, minlength=len(self.matrix))):
+            at = np.flatnonzero(held == x)
+            law = np.cumsum(self._rows[x])
+            possible = np.flatnonzero(self._rows[x])
+            # a draw beyond the rounded sum is the last output there is
+            drawn = np.searchsorted(law, source.random(at.size) * law[-1], side="right")
+            out[at] = np.minimum(drawn, possible[-1])
+        return out
+
+    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
+        """Return how often each output was sent, and the number of messages.
+
+        Parameters
+        ----------
+        messages : array_like of int, shape (users,)
+            The outputs.
+
+        Returns
+        -------
+        counts : ndarray of int64, shape (outputs,)
+        users : int
+
+        Raises
+        ------
+        ValueError
+            If `messages` is empty, not 1-D or holds anything but outputs.
+        """
+        seen = _validate.labels("messages", messages, len(self.matrix[0]))
+        return np.bincount(seen, minlength=len(self.matrix[0])), seen.size
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """What each output adds to the estimate of each input, shape (outputs, inputs)."""
+        rows = self._rows
+        mean = rows.mean(axis=0)
+        seen = mean > 0
+        scaled = rows[:, seen] / mean[seen]
+        if np.linalg.matrix_rank(rows) < len(rows):
+            raise ValueError("matrix has dependent rows: its inputs cannot be told apart, so no estimate is unbiased")
+        weights = np.zeros(rows.shape[::-1])
+        weights[seen] = np.linalg.solve(scaled @ rows[:, seen].T, scaled).T
+        return weights
+
+    def estimate(self, messages: ArrayLike) -> FloatArray:
+        """Return unbiased estimates of how many users hold each input.
+
+        Parameters
+        ----------
+        messages : array_like of int, shape (users,)
+            The outputs, in any order.
+
+        Returns
+        -------
+        ndarray, shape (inputs,)
+
+        Raises
+        ------
+        ValueError
+            If `messages` is empty, not 1-D or holds anything but outputs, or the rows of the matrix are dependent.
+        """
+        counts, _ = self.support(messages)
+        return np.asarray(counts @ self._weights)
+
+    def variance(self, held: ArrayLike) -> FloatArray:
+        """Variance of :meth:`estimate` for each input.
+
+        Parameters
+        ----------
+        held : array_like of int, shape (inputs,)
+            How many users hold each input.
+
+        Returns
+        -------
+        ndarray, shape (inputs,)
+
+        Raises
+        ------
+        ValueError
+            If `held` has another shape or holds anything but counts, or the rows of the matrix are dependent.
+        """
+        counts = _validate.counts("held", held, _validate.MAX_COUNT, len(self.matrix))
+        weights = self._weights
+        mean = self._rows @ weights
+        return np.asarray(counts @ np.maximum(self._rows @ weights**2 - mean**2, 0.0))

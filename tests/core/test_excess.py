@@ -1,0 +1,79 @@
+"""The excess kernel against exact powers, against the clone sweep, and several groups against one."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from flint import arb
+
+from shufflebounds import shuffle
+from shufflebounds._core import _excess
+from shufflebounds.shuffle.laws import ExcessLaw
+from tests.reference.measure_excess import exact, random_law, sides
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_encloses_powers_of_polynomials(seed):
+    rng = random.Random(seed)
+    for n in (1, 2, 7, 40, 90):
+        values, log_mass = random_law(rng)
+        lower, upper = sides(values, log_mass, n)
+        assert arb(lower) < exact(values, log_mass, n) < arb(upper)
+
+
+@pytest.mark.parametrize(("n", "eps0", "eps"), [
+    (5, 2.0, 0.5), (1000, 1.0, 0.1), (10**4, 1.0, 0.0432), (10**6, 4.0, 0.045), (10**6, 4.0, 3.0), (10**9, 1.0, 1e-4),
+    (10**9, 4.0, 0.1), (10**6, 8.0, 1.0),
+])
+def test_agrees_with_the_clone_sweep(n, eps0, eps):
+    mass = -math.log1p(math.exp(eps0))
+    law = ExcessLaw([mass, mass], [eps0, 0.0], [0.0, eps0])
+    lower, upper = law.log_phi([eps], n)
+    clones = shuffle.StrongerClones(n, eps0)
+    slack = 4e-16 * abs(clones.log_delta(eps))
+    assert lower[0] <= clones.log_delta(eps) + slack
+    assert upper[0] >= clones.log_delta(eps, bound="lower") - slack
+    assert upper[0] - lower[0] < (1e-6 if n >= 10**4 else 1e-5)
+
+
+def test_groups_of_one_law_are_one_group():
+    values, log_mass = np.array([2.0, -1.0, -3.5]), np.log([0.1, 0.3, 0.2])
+    one = _excess.log_excess(values, log_mass, np.array([0, 3]), np.array([5000.0]))
+    three = _excess.log_excess(np.tile(values, 3), np.tile(log_mass, 3), np.array([0, 3, 6, 9]), np.array([1000.0, 1500, 2500]))
+    assert one[0] < three[1]
+    assert three[0] < one[1]
+    assert three[1] - three[0] < 1e-4
+
+
+def test_two_groups_against_lists():
+    # one user with a value of its own among three: E(Y + X_1 + X_2 + X_3)_+ by hand
+    total = 0.0
+    for y, q in ((5.0, 0.25), (0.0, 0.75)):
+        for k in range(4):
+            for m in range(4 - k):
+                chance = math.factorial(3) / math.factorial(k) / math.factorial(m) / math.factorial(3 - k - m)
+                total += q * chance * 0.2**k * 0.5**m * 0.3**(3 - k - m) * max(0.0, y + k - 2 * m)
+    lower, upper = _excess.log_excess(np.array([5.0, 1, -2]), np.log([0.25, 0.2, 0.5]), np.array([0, 1, 3]), np.array([1.0, 3]))
+    assert lower < math.log(total) < upper < lower + 1e-12
+
+
+def test_a_heavy_tail_is_split_off():
+    # a chance of 1e-9 for a value that decides alone: subtracting nothing, n w x below the jump's whole gain
+    values, log_mass = np.array([1.0, -1.2, 1e7]), np.log([0.3, 0.4, 1e-9])
+    n = 10**4
+    lower, upper = _excess.log_excess(values, log_mass, np.array([0, 3]), np.array([float(n)]))
+    bulk = _excess.log_excess(values[:2], log_mass[:2], np.array([0, 2]), np.array([float(n)]))
+    jump = n * 1e-9 * (1e7 + n * (0.3 - 0.48))
+    assert upper - lower < 1e-4
+    assert math.exp(upper) == pytest.approx(math.exp(bulk[1]) + jump, rel=1e-4)
+
+
+def test_extremes():
+    starts, one = np.array([0, 1], dtype=np.intp), np.array([1.0])
+    assert _excess.log_excess(one, np.zeros(1), starts, np.array([7.0])) == pytest.approx((math.log(7),) * 2, abs=1e-12)
+    assert _excess.log_excess(-one, np.zeros(1), starts, one) == (-math.inf, -math.inf)
+    lower, upper = _excess.log_excess(one, np.array([-800.0]), starts, one)
+    assert lower <= -800 <= upper
+    lower, upper = sides([3, -2], np.log([0.2, 0.7]), 2**53)
+    assert -math.inf < lower <= upper < 0

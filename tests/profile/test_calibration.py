@@ -1,0 +1,65 @@
+"""What calibrate returns meets its own target from both ends, and hardly less would: every class that calibrates."""
+
+import inspect
+
+import pytest
+
+from shufflebounds import mechanisms, shuffle
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.calibration import meets
+
+TARGETS = [(1.0, 1e-6), (0.3, 1e-9), (0.7371298041236, 3.1e-4), (2.0, 0.01)]
+CASES = {
+    "ShuffledBits": lambda e, d: shuffle.ShuffledBits.calibrate(10**4, e, d),
+    "BinomialNoise": lambda e, d: shuffle.BinomialNoise.calibrate(e, d),
+    "BinomialNoise, skewed": lambda e, d: shuffle.BinomialNoise.calibrate(e, d, 0.1),
+    "ClearReports": lambda e, d: shuffle.ClearReports.calibrate(20, e, d),
+    "FlippedReports, records": lambda e, d: shuffle.FlippedReports.calibrate(1000, 2, e, d, view="records"),
+    "FlippedReports, sums": lambda e, d: shuffle.FlippedReports.calibrate(16, 2, e, d, view="sums"),
+    "ShuffledHistogram": lambda e, d: shuffle.ShuffledHistogram.calibrate(10**5, 50, e, d),
+    "ZeroSum": lambda e, d: shuffle.ZeroSum.calibrate(10**5, e, d),
+    "RealSum": lambda e, d: shuffle.RealSum.calibrate(300, 2, e, d),
+    "GaussianMechanism": lambda e, d: mechanisms.GaussianMechanism.from_dp(e, d, 0.7),
+    "GeometricMechanism": lambda e, d: mechanisms.GeometricMechanism.from_dp(e, d, 2),
+    "LaplaceMechanism": lambda e, d: mechanisms.LaplaceMechanism.from_eps(e, 0.7, delta=d),
+    "LaplaceMechanism, pure": lambda e, d: mechanisms.LaplaceMechanism.from_eps(e, 0.7),
+}
+
+
+def test_every_class_that_calibrates_is_here():
+    public = [getattr(module, name) for module in (shuffle, mechanisms) for name in module.__all__]
+    able = {
+        kind.__name__
+        for kind in public
+        if inspect.isclass(kind) and issubclass(kind, PrivacyProfile) and (hasattr(kind, "calibrate") or hasattr(kind, "from_dp"))
+    }
+    assert able <= {name.split(",")[0] for name in CASES}
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_target_is_met_from_both_ends(name, target):
+    eps, delta = target
+    profile = CASES[name](eps, delta)
+    delta = 0.0 if name.endswith("pure") else delta
+    assert profile.delta(eps) <= delta
+    assert profile.epsilon(delta) <= eps
+    assert meets(profile, eps, delta)
+
+
+@pytest.mark.parametrize("bins", [2, 500])
+def test_the_targets_that_were_missed_by_a_rounding(bins):
+    for profile in (
+        shuffle.ShuffledHistogram.calibrate(10**5, bins, 1.0, 1e-6),
+        shuffle.ShuffledBits.calibrate(10**6, 1.0, 1e-6),
+        shuffle.ZeroSum.calibrate(10**6, 1.0, 1e-6),
+    ):
+        assert profile.delta(1.0) <= 1e-6
+        assert 1 - 1e-9 < profile.epsilon(1e-6) <= 1
+
+
+def test_nothing_hidden_is_no_guarantee():
+    profile = shuffle.ShuffledBits(10, 0.0)
+    assert not meets(profile, 1.0, 0.5)
+    assert meets(profile, 1.0, 1.0)
+    assert meets(shuffle.ShuffledBits(10, 0.5), 0.0, 0.0)

@@ -1,0 +1,156 @@
+"""One ulp from the pure budget, and where parameters leave the middle of their range: the sides against exact values."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from shufflebounds import shuffle, tradeoff
+from shufflebounds.profile import DominatingPair
+from shufflebounds.profile._budget import log_odds
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(120):
+        yield
+
+
+def ulps_below(x, many=3):
+    for _ in range(many):
+        x = math.nextafter(x, 0)
+        yield x
+
+
+def encloses(profile, eps, exact):
+    exact = mp.log(exact) if exact > 0 else mp.ninf
+    assert profile.log_delta(eps, bound="lower") <= exact <= profile.log_delta(eps), (profile, eps, exact)
+
+
+@pytest.mark.parametrize("chance", [5e-324, 1e-300, 1e-9, 0.1, 0.3, 0.49999, 0.5 - 1e-13, 0.5 - 2.0**-53, 0.5])
+def test_budget_is_exact_to_the_last_bit_but_one(chance):
+    budget, exact = log_odds(chance), mp.log((1 - mp.mpf(chance)) / chance)
+    for many in (1, 2, 7, 2**20):
+        held = budget.times(many)
+        assert abs(mp.mpf(held.head) + held.rest - many * exact) <= 1e-31 * many * exact
+        assert held.below <= many * exact <= held.above
+        for eps in [0.0, held.head / 3, *ulps_below(held.above)]:
+            gap = many * exact - mp.mpf(eps)
+            if gap > 0:
+                assert abs(held.less(eps) - gap) <= 1e-15 * gap
+            else:
+                assert held.less(eps) <= 0
+
+
+@pytest.mark.parametrize("flip", [1e-300, 1e-9, 0.1, 0.3, 0.4999, 0.5 - 1e-13, 0.5 - 1e-16])
+@pytest.mark.parametrize("users", [1, 2, 5])
+def test_bits_next_to_their_budget(users, flip):
+    # all zeros is the only outcome that is as telling
+    bits, q = shuffle.ShuffledBits(users, flip, ones=0), mp.mpf(flip)
+    total = shuffle.RealSum(users, 2 * users * flip, 1)
+    for eps in ulps_below(bits.epsilon(0.0)):
+        exact = (1 - q) ** (users - 1) * (1 - q - mp.exp(mp.mpf(eps)) * q)
+        encloses(bits, eps, max(exact, 0))
+        if 2 * users * flip / (2 * users) == flip:
+            assert total.log_delta(eps) >= bits.log_delta(eps, bound="lower")
+    assert bits.delta(bits.epsilon(0.0)) == 0
+
+
+def test_personal_bits_of_tiny_budgets():
+    one = shuffle.PersonalizedBits([6.98e-9], bits=[1], target=0)
+    assert one.delta(6.980801410550315e-09) == 0 == one.delta(6.980801410550315e-09, bound="lower")
+    for eps in ulps_below(6.98e-9):
+        keep = 1 / (1 + mp.exp(-mp.mpf(6.98e-9)))
+        encloses(one, eps, keep - mp.exp(mp.mpf(eps)) * (1 - keep))
+    many = shuffle.PersonalizedBits([0.4425, 2.81, 1e-17, 2.28e-12, 0], bits=[1, 0, 0, 0, 1], target=3)
+    assert many.delta(many.epsilon(0.0)) == 0
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-10, 1.0])
+def test_clones_of_weight_a_quarter_one_ulp_below_three(scale):
+    # no user clones anything: the pair of weights alone
+    for weight in (0.25, 0.1, 1e-9, 0.499999, 1e-290):
+        profile, w = shuffle.PersonalizedClones(weight, [0.0], scale), mp.mpf(weight)
+        for eps in ulps_below(log_odds(weight).above):
+            encloses(profile, eps, max(scale * (1 - w - mp.exp(mp.mpf(eps)) * w), 0))
+    ten = shuffle.PersonalizedClones(0.25, np.linspace(0.01, 0.4, 10), 1e-10)
+    assert 0 < ten.delta(math.nextafter(math.log(3), 0), bound="lower") <= ten.delta(math.nextafter(math.log(3), 0))
+
+
+@pytest.mark.parametrize("bins", [2, 3, 5])
+@pytest.mark.parametrize("fakes", [0, 1])
+@pytest.mark.parametrize("view", ["sums", "records"])
+def test_reports_next_to_their_budget(view, fakes, bins):
+    flip, q = 0.3957546622364118, mp.mpf(0.3957546622364118)
+    protocol = shuffle.FlippedReports(3, fakes, bins, flip, view=view)
+    pure = protocol.epsilon(0.0)
+    # the target's two bits as telling as can be, and the others alike
+    for eps in (0.8463716487192399, *ulps_below(pure)):
+        gain = max((1 - q) ** 2 - mp.exp(mp.mpf(eps)) * q**2, mp.mpf(0))
+        rest = ((1 - q) * q) ** (2 + fakes)
+        upper = protocol.log_delta(eps)
+        assert upper >= (mp.log(gain * rest) if gain and fakes == 0 else -mp.inf)
+        assert upper <= mp.log(gain) + mp.mpf(1e-10) if gain else upper == -math.inf
+        assert protocol.log_delta(eps, bound="lower") <= upper
+
+
+@pytest.mark.parametrize("bins", [2, 3, 10])
+def test_records_that_hardly_tell(bins):
+    flip = 0.5 - 2e-13
+    one = shuffle.FlippedReports(1, 0, bins, flip, view="records")
+    encloses(one, 0.0, 1 - 2 * mp.mpf(flip))
+    for users in (2, 5):
+        more = shuffle.FlippedReports(users, 0, bins, flip, view="records")
+        assert more.delta(0.0, bound="lower") <= more.delta(0.0) <= (1 - 2 * flip) * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("lam", [2 * (1 - 1e-13), 2 - 2.0**-51, 1.9, 1e-300])
+def test_columns_that_hardly_tell(lam):
+    # two users and two columns, by all outcomes
+    mp.mp.dps = 1500
+    protocol = shuffle.RealSum(2, lam, 2, view="columns")
+    q = mp.mpf(protocol.flip)
+    column = {m: [(1 - a) * (1 - b), a * (1 - b) + b * (1 - a), a * b]
+              for m, (a, b) in {0: (q, q), 1: (1 - q, q), 2: (1 - q, 1 - q)}.items()}
+    pure = protocol.epsilon(0.0)
+    for eps in (0.0, 0.3 * pure, 0.9 * pure, *ulps_below(pure)):
+        factor, best = mp.exp(mp.mpf(eps)), mp.mpf(0)
+        for first in (0, 1):
+            for second in (0, 1):
+                sides = [(column[first + t], column[second + t]) for t in (0, 1)]
+                for (a, b), (c, d) in (sides, sides[::-1]):
+                    best = max(best, sum(max(x * y - factor * z * w, 0) for x, z in zip(a, c) for y, w in zip(b, d)))
+        encloses(protocol, eps, best)
+
+
+def test_equal_losses_within_rounding():
+    # x - y rounds to eps, and lies above it
+    rng = np.random.default_rng(3)
+    with mp.workdps(60):
+        for _ in range(200):
+            p = rng.dirichlet(np.ones(4))
+            log_p, log_q = np.log(p), np.log(rng.permutation(p))
+            eps = float((log_p - log_q).max())
+            exact = sum(max(mp.exp(mp.mpf(x)) - mp.exp(mp.mpf(y) + mp.mpf(eps)), 0) for x, y in zip(log_p, log_q))
+            value = tradeoff.log_hockey_stick(log_p, log_q, eps)
+            if exact == 0:
+                assert value == -math.inf
+            else:
+                assert abs(value - mp.log(exact)) <= 1e-13 * abs(value)
+            assert tradeoff.max_divergence(log_p, log_q, 0.0) >= max(mp.mpf(x) - mp.mpf(y) for x, y in zip(log_p, log_q))
+
+
+@pytest.mark.parametrize("depth", [-300.0, -746.0, -1e6])
+def test_an_outcome_of_one_law_alone_counts_however_small(depth):
+    first, second = [math.log(0.5), math.log(0.5), depth], [math.log(0.5), math.log(0.5), -math.inf]
+    assert tradeoff.renyi_divergence(first, second, [1.0, 2.0, math.inf]).tolist() == [math.inf] * 3
+    assert tradeoff.renyi_divergence(second, first, 2.0) < 1e-100
+    assert DominatingPair.from_pmfs(first, second).rdp(2.0) == math.inf
+
+
+def test_a_lower_bound_of_eps_stays_below_the_pure_budget():
+    protocol = shuffle.RealSum(10**9, 2e-291, 2**20)
+    low, high = (protocol.epsilon(0.5, bound=side) for side in ("lower", "upper"))
+    assert low <= high <= protocol.epsilon(0.0) < math.inf
+    assert protocol.delta(low, bound="lower") >= 0.5
