@@ -13,6 +13,8 @@ from shufflebounds._types import FloatArray
 from shufflebounds.composing.atoms import Atoms, TooLongError
 from shufflebounds.composing.knowledge import FIRST_TAIL, Knowledge
 from shufflebounds.composing.product import NEAR, Product
+from shufflebounds.composing.repeated import log_repeated
+from shufflebounds.composing.samples import Samples
 
 __all__ = ["Composer", "common_step"]
 
@@ -149,10 +151,7 @@ class Composer:
         if key not in self._products:
             laws = []
             for release, _ in releases:
-                placed = None
-                if release.sparing(step, log_tail):
-                    goal = 0.25 * self._rtol * max(middle - NEAR * self._spread, self._spread) / self._count
-                    placed = release.refined(log_tail, self._theta(middle), goal)
+                placed = self._placed(release, log_tail, middle) if release.sparing(step, log_tail) else None
                 laws.append(release.law(self._anchor(release, step), step, log_tail, placed, upper=side < 0))
             while len(self._products) >= REMEMBERED:
                 del self._products[next(iter(self._products))]
@@ -248,8 +247,17 @@ class Composer:
             if not deeper.log_rest < above.log_rest - 1:
                 break
             log_tail *= DEEPER
-        below = (self._product(step, log_tail, middle, i).log_delta(eps)[0] for i in range(len(self._lower)))
+        below = [self._product(step, log_tail, middle, i).log_delta(eps)[0] for i in range(len(self._lower))]
+        if not below:
+            # no pairs are named: what one test proves, asked of all releases of one mechanism
+            for release, r in self._upper:
+                if release.convex and r > 1:
+                    below.append(log_repeated(self._placed(release, log_tail, middle)[0], r, eps))
         return max(below, default=-math.inf), high, slope
+
+    def _placed(self, release: Knowledge, log_tail: float, middle: float) -> tuple[Samples, Samples]:
+        goal = 0.25 * self._rtol * max(middle - NEAR * self._spread, self._spread) / self._count
+        return release.refined(log_tail, self._theta(middle), goal)
 
     @cached_property
     def coarse(self) -> bool:
