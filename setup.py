@@ -20,6 +20,9 @@ KERNELS = (
     "_tradeoff",
     "_losses",
     "_excess",
+    "_gamma",
+    "_beta",
+    "_hypergeom",
 )
 HEADERS = ("arithmetic.h", "dd.h", "excess.h", "lattice.h", "tables.h")
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]

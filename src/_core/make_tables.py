@@ -13,6 +13,8 @@ mpmath.mp.dps = 60
 
 UNIFORM_ORDERS = (9, 15)
 ATANH_TERMS = 12
+LGAMMA_TERMS = 28
+GAUSS_NODES = 32
 MILLS_PIECES, MILLS_DEGREE, MILLS_SCALE = 32, 8, 4
 LOG_FIRST, LOG_STEP = 0.6875, 128
 STIRLING_LAST = 15
@@ -192,6 +194,24 @@ def uniform_table():
     return rows
 
 
+def lgamma_table():
+    """Taylor coefficients of log Gamma(2 + a) after a^0: 1 - Euler's constant, then (-1)^k (zeta(k) - 1)/k."""
+    coefficients = [1 - mpmath.euler] + [(-1) ** k * (mpmath.zeta(k) - 1) / k for k in range(2, LGAMMA_TERMS + 1)]
+    return [float(c) for c in coefficients]
+
+
+def gauss_table():
+    """Return pairs (x, w), x > 0, of the Gauss-Legendre rule: zeros of P_n by Newton's method, w = 2 (1-x^2)/(n P_(n-1))^2."""
+    n, pairs = GAUSS_NODES, []
+    for i in range(n // 2):
+        x = mpmath.cos(mpmath.pi * (4 * i + 3) / (4 * n + 2))
+        for _ in range(8):
+            value, before = mpmath.legendre(n, x), mpmath.legendre(n - 1, x)
+            x -= value * (1 - x * x) / (n * (before - x * value))
+        pairs.append((float(x), float(2 * (1 - x * x) / (n * mpmath.legendre(n - 1, x)) ** 2)))
+    return pairs
+
+
 def render():
     """Return the header's text."""
     number = "{:.17g}".format
@@ -203,6 +223,8 @@ def render():
         f" * MILLS                  M(x)/y on {MILLS_PIECES} cells of y = {MILLS_SCALE}/({MILLS_SCALE}+x), degree {MILLS_DEGREE},"
         " within 1e-16 relative, coefficients rounded.",
         " * ATANH                  (atanh(v)/v - 1)/v^2 as a polynomial in v^2 <= 1/9, within 2e-17 relative before rounding.",
+        " * LGAMMA                 log Gamma(2 + a) = sum_k LGAMMA[k-1] a^k; what is left out at a = 1/2 is below 1e-18.",
+        " * GAUSS_X, GAUSS_W        Gauss-Legendre rule of 32 nodes on [-1, 1], its positive half.",
         " * uniform_9, _15        e_m(gamma), gamma = q - p, of the uniform expansion; exact rationals, rounded once.",
         " */",
         "#ifndef SHUFFLEBOUNDS_TABLES_H",
@@ -215,6 +237,8 @@ def render():
         f"#define MILLS_DEGREE {MILLS_DEGREE}",
         f"#define MILLS_SCALE {MILLS_SCALE}.0",
         f"#define ATANH_TERMS {ATANH_TERMS}",
+        f"#define LGAMMA_TERMS {LGAMMA_TERMS}",
+        f"#define GAUSS_HALF {GAUSS_NODES // 2}",
     ]
 
     def array(name, values):
@@ -229,6 +253,10 @@ def render():
     array("STIRLING", stirling_table())
     array("MILLS", [c for row in mills_table() for c in row])
     array("ATANH", atanh_table())
+    array("LGAMMA", lgamma_table())
+    nodes = gauss_table()
+    array("GAUSS_X", [x for x, _ in nodes])
+    array("GAUSS_W", [w for _, w in nodes])
     out.extend(uniform_functions())
     out.append("#endif")
     return "\n".join(out) + "\n"

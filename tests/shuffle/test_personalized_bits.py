@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
+from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits, _personal_sum
 from tests.oracles import logarithm, rational
 from tests.shuffle.test_bits import both_directions
 
@@ -158,3 +158,19 @@ def test_budgets_of_zero_over_unknown_data():
     hidden = PersonalizedBits([0.0, 1.0, 2.0], target=0)
     assert hidden.delta(0.0, bound="lower") == 0
     assert hidden.delta(0.0) < 1e-280
+
+
+def test_everyone_of_more_budgets_than_the_search_keeps(monkeypatch):
+    # with few groups kept, against all users one by one
+    monkeypatch.setattr(_personal_sum, "MOST_GROUPS", 16)
+    rng = np.random.default_rng(4)
+    budgets, bits = rng.uniform(0.3, 1.5, 60), (rng.random(60) < 0.5).astype(float)
+    everyone = PersonalizedBits(budgets, bits=bits)
+    for delta in (1e-2, 1e-5):
+        upper, lower = everyone.epsilon(delta), everyone.epsilon(delta, bound="lower")
+        assert everyone.delta(upper) <= delta <= everyone.delta(lower, bound="lower") * (1 + 1e-14)
+        users = [PersonalizedBits(budgets, bits=bits, target=i) for i in range(60)]
+        assert lower <= max(user.epsilon(delta) for user in users) * (1 + 1e-12)
+        assert upper >= max(user.epsilon(delta, bound="lower") for user in users) * (1 - 1e-12)
+        worst = max(user.delta(lower) for user in users)
+        assert everyone.delta(lower, bound="lower") <= worst <= everyone.delta(lower) * (1 + 1e-12)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -12,65 +11,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._core import _bits
-from shufflebounds._search import Interval, halves, maximum
-from shufflebounds._types import FloatArray
+from shufflebounds._types import Bound, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.shuffle._personal_sum import Everyone, Law, grouped
 from shufflebounds.shuffle._sum_curve import curve_of_sum
-from shufflebounds.shuffle._worst_data import RTOL
-from shufflebounds.shuffle.bits import near_budget
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["PersonalizedBits"]
 
-MOST_GROUPS = 2**14
-"""Beyond so many distinct budgets the search over targets rounds the others' flips down to so many."""
-
 LEAST_BUDGET = 1e-290
 """Smaller budgets, 0 among them, are taken for this one over unknown data."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Law:
-    """Independent bits in groups: chance of a one, of a zero (each exact where it is the smaller), multiplicity."""
-
-    one: FloatArray
-    zero: FloatArray
-    counts: FloatArray
-
-    @classmethod
-    def of(cls, budgets: FloatArray, bits: FloatArray, counts: FloatArray) -> Self:
-        """Return the law of randomized responses to the given bits."""
-        flip, keep = np.exp(-budgets) / (1 + np.exp(-budgets)), 1 / (1 + np.exp(-budgets))
-        return cls(np.where(bits == 1, keep, flip), np.where(bits == 1, flip, keep), counts)
-
-    def mirrored(self) -> _Law:
-        """Return the law with the names 0 and 1 exchanged."""
-        return _Law(self.zero, self.one, self.counts)
-
-    @cached_property
-    def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-        """What the kernel takes: the groups that hold anybody, and no multiplicities where all are 1."""
-        kept = self.counts > 0
-        one, zero, counts = (a if kept.all() else a[kept] for a in (self.one, self.zero, self.counts))
-        return one, zero, None if (counts == 1).all() else counts
-
-    def sides(self, budget: float, eps: float) -> tuple[float, float]:
-        """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
-        flip = math.exp(-budget) / (1 + math.exp(-budget))
-        lower, upper = near_budget(
-            lambda at, gap: _bits.bits_log_delta(*self.arrays, flip, float(at), float(gap)), eps, budget - eps
-        )
-        return float(lower), float(upper)
-
-
-@dataclass(frozen=True, eq=False)
 class _PersonalPair(DominatingPair):
     budget: float
-    law: _Law = field(repr=False)
+    law: Law = field(repr=False)
 
     @cached_property
     def _reversed(self) -> Self:
@@ -202,10 +161,8 @@ class PersonalizedBits(PrivacyProfile):
         if chosen is None:
             raise ValueError("target=None must be the index of a user")
         chosen = _validate.integer("target", chosen, 0, self.local_eps.size - 1)
-        others = np.ones(self.local_eps.size)
-        others[chosen] = 0
-        budgets, bits, counts = _grouped(self.local_eps, self.bits, others)
-        return _PersonalPair(float(self.local_eps[chosen]), _Law.of(budgets, bits, counts))
+        others = np.arange(self.local_eps.size) != chosen
+        return _PersonalPair(float(self.local_eps[chosen]), Law.of(*grouped(self.local_eps[others], self.bits[others])))
 
     @cached_property
     def _pair(self) -> DominatingPair:
@@ -240,8 +197,18 @@ class PersonalizedBits(PrivacyProfile):
         if self.target is not None:
             first, second = (pair._log_delta(eps) for pair in self.pairs())
             return np.maximum(first[0], second[0]), np.maximum(first[1], second[1])
-        sides = [_everyone(self.local_eps, self.bits, float(e)) for e in eps]
+        sides = [self._everyone.sides(float(e)) for e in eps]
         return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+
+    @cached_property
+    def _everyone(self) -> Everyone:
+        assert self.bits is not None
+        return Everyone.of(self.local_eps, self.bits)
+
+    def _epsilon(self, delta: float, bound: Bound) -> float:
+        if self.bits is None or self.target is not None or delta in (0, 1) or self._everyone.exact is self._everyone.coarse:
+            return super()._epsilon(delta, bound)
+        return self._everyone.epsilon(delta, bound == "upper")
 
     def _side(self, upper: bool) -> PrivacyProfile:
         """Return what stands above or below the privacy loss over all data."""
@@ -348,67 +315,3 @@ class PersonalizedBits(PrivacyProfile):
         messages: NDArray[np.int8] = known.astype(np.int8) ^ flips
         source.shuffle(messages)
         return messages
-
-
-def _grouped(budgets: FloatArray, bits: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the distinct (budget, bit) pairs, by bit and then by budget, with their multiplicities."""
-    order = np.lexsort((budgets, bits))
-    budgets, bits, counts = budgets[order], bits[order], counts[order]
-    start = np.flatnonzero(np.r_[True, (budgets[1:] != budgets[:-1]) | (bits[1:] != bits[:-1])])
-    return budgets[start], bits[start], np.add.reduceat(counts, start)
-
-
-def _coarse(budgets: FloatArray, bits: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Round budgets up to the largest of their cell: flips only shrink, so there are fewer groups and more privacy loss."""
-    if budgets.size <= MOST_GROUPS:
-        return budgets, bits, counts
-    width = np.ptp(budgets) / (MOST_GROUPS // 2)
-    cell = np.floor((budgets - budgets.min()) / width)
-    start = np.flatnonzero(np.r_[True, (cell[1:] != cell[:-1]) | (bits[1:] != bits[:-1])])
-    return np.maximum.reduceat(budgets, start), bits[start], np.add.reduceat(counts, start)
-
-
-def _everyone(local_eps: FloatArray, data: FloatArray, eps: float) -> tuple[float, float]:
-    """Enclose log delta of the user with the largest, best-first over intervals of sorted budgets."""
-    exact = _grouped(local_eps, data, np.ones(local_eps.size))
-    budgets, bits, counts = _coarse(*exact)
-    targets = np.unique(budgets)
-
-    def above(first: int, last: int) -> float:
-        """Bound every target whose budget is targets[first..last]: none of them hides another."""
-        inside = (budgets >= targets[first]) & (budgets <= targets[last])
-        law = _Law.of(budgets, bits, np.where(inside & (first < last), 0, counts))
-        if first == last:
-            return max(side for bit in np.unique(bits[inside]) for side in one(law, targets[first], bit))
-        return max(law.sides(targets[last], eps)[1], law.mirrored().sides(targets[last], eps)[1])
-
-    def one(law: _Law, budget: float, bit: float) -> tuple[float, float]:
-        """Upper sides, both directions, of a target of this budget and bit among its own kind."""
-        rest = _Law(law.one, law.zero, law.counts - ((budgets == budget) & (bits == bit)))
-        return rest.sides(budget, eps)[1], rest.mirrored().sides(budget, eps)[1]
-
-    def below(budget: float) -> float:
-        """Lower side of the exact target of largest budget up to this one."""
-        kinds, exact_bits, exact_counts = exact
-        chosen = kinds[kinds <= budget].max()
-        lows = []
-        for bit in np.unique(exact_bits[kinds == chosen]):
-            rest = _Law.of(kinds, exact_bits, exact_counts - ((kinds == chosen) & (exact_bits == bit)))
-            lows += [rest.sides(chosen, eps)[0], rest.mirrored().sides(chosen, eps)[0]]
-        return max(lows)
-
-    def measure(intervals: Sequence[Interval], enough: float) -> list[tuple[float, float, float]]:
-        out = []
-        for first, last in intervals:
-            middle = (first + last) // 2
-            bound = above(first, last)
-            # a value, and its lower side, only where it may be the largest
-            low = high = -math.inf
-            if bound > enough:
-                high = bound if first == last else above(middle, middle)
-                low = below(targets[middle]) if high > enough else -math.inf
-            out.append((low, high, bound))
-        return out
-
-    found = maximum([(0, targets.size - 1)], measure, halves, tolerance=lambda best: RTOL, known=below(targets[-1]))
-    return found.lower, found.upper

@@ -1,13 +1,17 @@
 """Logarithms of discrete tails, relatively accurate however small the probability.
 
-``binom_logpmf``, ``binom_logcdf`` and ``binom_logsf`` are NumPy ufuncs over compiled kernels: they broadcast, take
-``out=`` and ``where=``, and follow scipy.special in that they answer NaN outside the domain. The other functions validate
-their arguments once and raise ValueError. ``binom``, ``poisson_binom`` and ``compound_binom`` are the same laws frozen, with the
-methods of scipy.stats. ``sf`` is Pr[X > k] in the exact laws; the two closed bounds, ``chernoff_logsf`` and
+``binom_logpmf``, ``binom_logcdf``, ``binom_logsf`` and their like of ``poisson_``, ``nbinom_`` and ``hypergeom_``, and
+``log_gammainc``, ``log_gammaincc``, ``log_betainc``, ``log_betaincc`` are NumPy ufuncs over compiled kernels: they broadcast,
+take ``out=`` and ``where=``, and follow scipy.special in that they answer NaN outside the domain. The other functions validate
+their arguments once and raise ValueError. ``binom``, ``poisson_binom`` and ``compound_binom`` are laws frozen, with the methods
+of scipy.stats. ``sf`` is Pr[X > k] in the exact laws; the two closed bounds, ``chernoff_logsf`` and
 ``bounded_difference_logsf``, are of Pr[S >= k].
 """
 
+from shufflebounds._core._beta import log_betainc, log_betaincc, nbinom_logcdf, nbinom_logpmf, nbinom_logsf
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
+from shufflebounds._core._gamma import log_gammainc, log_gammaincc, poisson_logcdf, poisson_logpmf, poisson_logsf
+from shufflebounds._core._hypergeom import hypergeom_logcdf, hypergeom_logpmf, hypergeom_logsf
 from shufflebounds.tails.closed import bounded_difference_logsf, chernoff_logsf
 from shufflebounds.tails.compound_binomial import compound_binom_logcdf, compound_binom_logpmf, compound_binom_logsf
 from shufflebounds.tails.frozen import FrozenLaw
@@ -31,9 +35,22 @@ __all__ = [
     "compound_binom_logcdf",
     "compound_binom_logpmf",
     "compound_binom_logsf",
+    "hypergeom_logcdf",
+    "hypergeom_logpmf",
+    "hypergeom_logsf",
+    "log_betainc",
+    "log_betaincc",
+    "log_gammainc",
+    "log_gammaincc",
+    "nbinom_logcdf",
+    "nbinom_logpmf",
+    "nbinom_logsf",
     "poisson_binom",
     "poisson_binom_logcdf",
     "poisson_binom_logpmf",
     "poisson_binom_logsf",
     "poisson_binom_window",
+    "poisson_logcdf",
+    "poisson_logpmf",
+    "poisson_logsf",
 ]

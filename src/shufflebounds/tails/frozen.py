@@ -149,7 +149,7 @@ class FrozenLaw(ABC):
             raise ValueError(f"{self!r} has {high - low + 1:.3g} values to sum over, more than {MOST_VALUES:g}: give lb and ub")
         if high < low:
             low, high = 1.0, 0.0
-        values = low + np.arange(int(high - low) + 1)
+        values: FloatArray = low + np.arange(int(high - low) + 1, dtype=np.float64)
         mass = np.atleast_1d(self.pmf(values))
         terms = np.asarray(values if func is None else func(values)) * mass
         total = math.fsum(np.broadcast_to(terms, values.shape).tolist())

@@ -1,0 +1,8 @@
+# Hypergeometric tails in logarithms. Domains and errors: the header of _hypergeom.pyx.
+# The caller has checked: integers 0 <= marked, draws <= total <= 2**53; k an integer, which may lie outside the support.
+
+# log Pr[X = k], log Pr[X <= k], log Pr[X > k], X marked ones among `draws` of `total` without replacement. The first has an
+# absolute error of some 1e-15 where it is near 0.
+cdef double c_hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil
+cdef double c_hypergeom_logcdf(double k, double total, double marked, double draws) noexcept nogil
+cdef double c_hypergeom_logsf(double k, double total, double marked, double draws) noexcept nogil

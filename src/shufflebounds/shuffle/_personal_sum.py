@@ -1,0 +1,191 @@
+"""The sum of bits that users flip with probabilities of their own, and the user whom it hides least."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from shufflebounds._core import _bits
+from shufflebounds._search import Interval, halves, maximum
+from shufflebounds._types import FloatArray
+from shufflebounds.profile.roots import solve
+from shufflebounds.shuffle._worst_data import RTOL
+from shufflebounds.shuffle.bits import near_budget
+
+__all__ = ["Everyone", "Groups", "Law", "grouped"]
+
+MOST_GROUPS = 2**14
+"""Beyond so many distinct budgets the search over targets rounds the others' flips down to so many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """Independent bits in groups: chance of a one, of a zero (each exact where it is the smaller), multiplicity."""
+
+    one: FloatArray
+    zero: FloatArray
+    counts: FloatArray
+
+    @classmethod
+    def of(cls, budgets: FloatArray, bits: FloatArray, counts: FloatArray) -> Self:
+        """Return the law of randomized responses to the given bits."""
+        flip, keep = np.exp(-budgets) / (1 + np.exp(-budgets)), 1 / (1 + np.exp(-budgets))
+        return cls(np.where(bits == 1, keep, flip), np.where(bits == 1, flip, keep), counts)
+
+    def mirrored(self) -> Law:
+        """Return the law with the names 0 and 1 exchanged."""
+        return Law(self.zero, self.one, self.counts)
+
+    @cached_property
+    def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """What the kernel takes: the groups that hold anybody, and no multiplicities where all are 1."""
+        kept = self.counts > 0
+        one, zero, counts = (a if kept.all() else a[kept] for a in (self.one, self.zero, self.counts))
+        return one, zero, None if (counts == 1).all() else counts
+
+    def sides(self, budget: float, eps: float) -> tuple[float, float]:
+        """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
+        flip = math.exp(-budget) / (1 + math.exp(-budget))
+        lower, upper = near_budget(
+            lambda at, gap: _bits.bits_log_delta(*self.arrays, flip, float(at), float(gap)), eps, budget - eps
+        )
+        return float(lower), float(upper)
+
+
+class Groups(NamedTuple):
+    """Users of equal budget and bit: by bit and then by budget, with how many there are."""
+
+    budgets: FloatArray
+    bits: FloatArray
+    counts: FloatArray
+
+
+def grouped(local_eps: FloatArray, data: FloatArray) -> Groups:
+    """Return the distinct (budget, bit) pairs with their multiplicities."""
+    # two sorts of numbers are ten times as fast as one of pairs
+    kinds = [(bit, *np.unique(local_eps[data == bit], return_counts=True)) for bit in (0.0, 1.0)]
+    return Groups(np.concatenate([budgets for _, budgets, _ in kinds]), np.repeat([0.0, 1.0], [b.size for _, b, _ in kinds]),
+                  np.concatenate([counts for *_, counts in kinds]).astype(np.float64))
+
+
+def _rounded(exact: Groups) -> Groups:
+    """Round budgets up to the largest of their cell: flips only shrink, so there are fewer groups and more privacy loss."""
+    budgets, bits, counts = exact
+    if budgets.size <= MOST_GROUPS:
+        return exact
+    width = np.ptp(budgets) / (MOST_GROUPS // 2)
+    cell = np.floor((budgets - budgets.min()) / width)
+    start = np.flatnonzero(np.r_[True, (cell[1:] != cell[:-1]) | (bits[1:] != bits[:-1])])
+    return Groups(np.maximum.reduceat(budgets, start), bits[start], np.add.reduceat(counts, start))
+
+
+@dataclass(frozen=True, eq=False)
+class Everyone:
+    """The largest delta of all users of known data: exact groups, and coarser ones for the search over targets."""
+
+    exact: Groups
+    coarse: Groups
+
+    @classmethod
+    def of(cls, local_eps: FloatArray, data: FloatArray) -> Self:
+        """Group the users."""
+        exact = grouped(local_eps, data)
+        return cls(exact, _rounded(exact))
+
+    @cached_property
+    def targets(self) -> FloatArray:
+        """The distinct budgets of the search, in increasing order."""
+        return np.unique(self.coarse.budgets)
+
+    @cached_property
+    def _laws(self) -> dict[bool, Law]:
+        return {rounded: Law.of(*groups) for rounded, groups in ((False, self.exact), (True, self.coarse))}
+
+    def _one(self, rounded: bool, budget: float, eps: float) -> tuple[float, float]:
+        """Return the larger sides, over bits and both directions, of the targets of this very budget among their own kind."""
+        budgets = (self.coarse if rounded else self.exact).budgets
+        law, sides = self._laws[rounded], []
+        for place in np.flatnonzero(budgets == budget):
+            counts = law.counts.copy()
+            counts[place] -= 1
+            rest = Law(law.one, law.zero, counts)
+            sides += [rest.sides(budget, eps), rest.mirrored().sides(budget, eps)]
+        return max(low for low, _ in sides), max(high for _, high in sides)
+
+    def _below(self, budget: float, eps: float) -> float:
+        """Return the lower side of the exact target of largest budget up to this one."""
+        kinds = self.exact.budgets
+        return self._one(False, float(kinds[kinds <= budget].max()), eps)[0]
+
+    def _above(self, first: int, last: int, eps: float) -> float:
+        """Bound every target whose budget is targets[first..last]: none of them hides another."""
+        if first == last:
+            return self._one(True, float(self.targets[first]), eps)[1]
+        budgets, law, largest = self.coarse.budgets, self._laws[True], float(self.targets[last])
+        inside = (budgets >= self.targets[first]) & (budgets <= largest)
+        rest = Law(law.one, law.zero, np.where(inside, 0, law.counts))
+        return max(rest.sides(largest, eps)[1], rest.mirrored().sides(largest, eps)[1])
+
+    def _search(self, eps: float, known: float, exact: bool) -> tuple[float, float, float]:
+        """Return the sides found best-first over intervals of sorted budgets, and the target met with the largest value.
+
+        With exact unset the rounded groups are searched, as if they were the users.
+        """
+        worst = [known, float(self.targets[-1])]
+
+        def measure(intervals: Sequence[Interval], enough: float) -> list[tuple[float, float, float]]:
+            out = []
+            for first, last in intervals:
+                middle = (first + last) // 2
+                bound = self._above(first, last, eps)
+                # a value, and its lower side, only where it may be the largest
+                low = high = -math.inf
+                if bound > enough:
+                    high = bound if first == last else self._above(middle, middle, eps)
+                    low = high
+                    if exact:
+                        low = self._below(self.targets[middle], eps) if high > enough else -math.inf
+                if high > worst[0]:
+                    worst[:] = high, float(self.targets[middle])
+                out.append((low, high, bound))
+            return out
+
+        found = maximum([(0, self.targets.size - 1)], measure, halves, tolerance=lambda best: RTOL, known=known)
+        return found.lower, found.upper, worst[1]
+
+    def sides(self, eps: float) -> tuple[float, float]:
+        """Enclose log delta of the user with the largest."""
+        return self._search(eps, self._below(float(self.targets[-1]), eps), True)[:2]
+
+    def epsilon(self, delta: float, upper: bool) -> float:
+        """Return a side of epsilon: near by the rounded groups, then from the sides of all users."""
+        goal = math.log(delta) * (1 + 4e-16) - 4e-15 if upper else float(np.nextafter(math.log(delta), np.inf))
+        worst, tried, eps, pure = float(self.targets[-1]), set[float](), 0.0, float(self.targets[-1])
+        while worst not in tried:
+            tried.add(worst)
+
+            def of_worst(e: float, budget: float = worst) -> float:
+                return self._one(True, budget, e)[1]
+
+            eps = max(eps, solve(of_worst, goal, worst, upper=True))
+            if eps >= pure:
+                break
+            *_, worst = self._search(eps, of_worst(eps), False)
+        side, push = int(upper), 2e-9 if upper else -2e-9
+        for _ in range(100):
+            eps = min(max(eps, 0.0), pure)
+            value = self.sides(eps)[side]
+            enough = value <= goal if upper else value >= goal
+            step = 1e-4 * min(eps, pure - eps)
+            slope = (of_worst(eps + step) - of_worst(eps - step)) / (2 * step) if step > 0 else -math.inf
+            rest = (value - goal) / slope if slope < 0 and math.isfinite(value) else 0.0
+            if enough and (abs(rest) <= 1e-6 * eps or eps in (0.0, pure)):
+                return eps
+            # one step to the crossing, then outward
+            eps, push = eps * (1 + push) - rest, push * (1 if abs(rest) > 1e-6 * eps else 8)
+        return pure if upper else 0.0

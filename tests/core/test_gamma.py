@@ -1,0 +1,92 @@
+"""Incomplete gamma and beta functions, Poisson and negative binomial laws, in logarithms, against python-flint."""
+
+import math
+import random
+
+import flint
+import numpy as np
+import pytest
+from flint import arb
+
+from shufflebounds._core import _beta, _gamma
+from tests.reference.measure_gamma import FAMILIES
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", [7, 8])
+def test_errors_stay_as_stated(family, seed):
+    found = list(FAMILIES[family](random.Random(seed), 40))
+    assert len(found) >= 50
+    assert max(found) < 1
+
+
+def test_corners_of_the_incomplete_gamma_functions():
+    P, Q = _gamma.log_gammainc, _gamma.log_gammaincc
+    assert (P(0.0, 3.0), Q(0.0, 3.0)) == (0, -math.inf)
+    assert (P(2.0, 0.0), Q(2.0, 0.0)) == (-math.inf, 0)
+    assert P(1.0, 3.0) == pytest.approx(math.log(-math.expm1(-3)), rel=1e-15)
+    assert Q(1.0, 1e270) == -1e270
+    # Q(a, x) ~ a E1(x) as a -> 0, and P(a, x) ~ x^a
+    flint.ctx.prec = 200
+    for x in (1e-300, 0.1, 1.0, 1.4999, 1.5, 40.0):
+        exact = (arb("1e-290") * arb(x).expint(1)).log()
+        assert Q(1e-290, x) == pytest.approx(float(exact.mid()), abs=2e-13)
+    assert P(1e-10, 1e-300) == pytest.approx(-1e-10 * (300 * math.log(10) - 0.5772156649015329), rel=1e-9)
+    assert P(1e200, 1e-300) == pytest.approx(-1e200 * (math.log(1e200) - math.log(1e-300) - 1), rel=1e-15)
+    assert P(1e270, 1e270) == pytest.approx(math.log(0.5), rel=1e-13)
+    for bad in ((-1.0, 1.0), (1.0, -1.0), (math.nan, 1.0), (1.0, math.inf), (1e271, 1.0)):
+        assert math.isnan(P(*bad))
+        assert math.isnan(Q(*bad))
+
+
+def test_corners_of_the_incomplete_beta_functions():
+    P, Q = _beta.log_betainc, _beta.log_betaincc
+    assert (P(2.0, 3.0, 0.0), Q(2.0, 3.0, 0.0)) == (-math.inf, 0)
+    assert (P(2.0, 3.0, 1.0), Q(2.0, 3.0, 1.0)) == (0, -math.inf)
+    for a in (1e-280, 0.3, 1.0, 7.5, 1e60):
+        # I_x(a, 1) = x^a
+        for x in (5e-324, 1e-200, 0.25, 0.5, 0.75, 1 - 2.0**-53):
+            power = a * math.log(x)
+            assert P(a, 1.0, x) == pytest.approx(power, rel=1e-13, abs=5e-324)
+            if power < 0:
+                assert Q(a, 1.0, x) == pytest.approx(math.log(-math.expm1(power)), rel=1e-13, abs=1e-13)
+        assert P(a, a, 0.5) == pytest.approx(math.log(0.5), rel=1e-13)
+    for bad in ((0.0, 1.0, 0.5), (1.0, -1.0, 0.5), (1.0, 1.0, 1.5), (math.nan, 1.0, 0.5), (1.0, 1.0, -0.1), (1e101, 1.0, 0.5)):
+        assert math.isnan(P(*bad))
+        assert math.isnan(Q(*bad))
+
+
+def test_probabilities_of_single_counts():
+    rng = random.Random(5)
+    flint.ctx.prec = 250
+    for _ in range(300):
+        k = float(round(math.exp(rng.uniform(0, 36.7))))
+        mu = rng.choice([k * rng.uniform(0.5, 2), max(1e-300, k + math.sqrt(k) * rng.gauss(0, 3)), math.exp(rng.uniform(-600, 36))])
+        exact = arb(k) * arb(mu).log() - arb(mu) - (arb(k) + 1).lgamma()
+        assert abs(float((arb(float(_gamma.poisson_logpmf(k, mu))) - exact).mid())) <= 1e-13 + 4 * math.ulp(float(exact.mid()))
+        r = math.exp(rng.uniform(-30, 30))
+        p = rng.choice([rng.random(), math.exp(rng.uniform(-700, 0)), min(r / (r + k) * rng.uniform(0.9, 1.1), 1 - 2.0**-53)])
+        exact = (arb(k) + arb(r)).lgamma() - (arb(k) + 1).lgamma() - arb(r).lgamma()
+        exact += arb(r) * arb(p).log() + arb(k) * (-arb(p)).log1p()
+        got = arb(float(_beta.nbinom_logpmf(k, r, p)))
+        assert abs(float((got - exact).mid())) <= 1e-13 + 4 * math.ulp(float(exact.mid())), (k, r, p)
+
+
+def test_laws_are_values_of_the_functions():
+    k = np.array([-1.0, 0.0, 0.5, 3.0, 50.0])
+    whole = np.floor(k[1:]) + 1
+    assert np.array_equal(_gamma.poisson_logsf(k[1:], 7.5), _gamma.log_gammainc(whole, 7.5))
+    assert np.array_equal(_gamma.poisson_logcdf(k[1:], 7.5), _gamma.log_gammaincc(whole, 7.5))
+    assert np.array_equal(_beta.nbinom_logcdf(k[1:], 2.5, 0.25), _beta.log_betainc(2.5, whole, 0.25))
+    assert np.array_equal(_beta.nbinom_logsf(k[1:], 2.5, 0.25), _beta.log_betaincc(2.5, whole, 0.25))
+    for pmf, cdf, sf, law in ((_gamma.poisson_logpmf, _gamma.poisson_logcdf, _gamma.poisson_logsf, (7.5,)),
+                              (_beta.nbinom_logpmf, _beta.nbinom_logcdf, _beta.nbinom_logsf, (2.5, 0.25))):
+        assert (pmf(-1, *law), cdf(-1, *law), sf(-1, *law)) == (-math.inf, -math.inf, 0)
+        assert pmf(0.5, *law) == -math.inf
+        values = np.arange(400.0)
+        assert np.exp(cdf(20, *law)) == pytest.approx(np.exp(pmf(values[:21], *law)).sum(), rel=1e-13)
+        assert np.exp(sf(20, *law)) == pytest.approx(np.exp(pmf(values[21:], *law)).sum(), rel=1e-12)
+        assert math.isnan(pmf(1.0, *(-1.0 for _ in law)))
+    assert (_gamma.poisson_logpmf(0, 0.0), _gamma.poisson_logcdf(0, 0.0), _gamma.poisson_logsf(0, 0.0)) == (0, 0, -math.inf)
+    assert (_beta.nbinom_logpmf(0, 2.0, 1.0), _beta.nbinom_logpmf(1, 2.0, 1.0)) == (0, -math.inf)
+    assert _beta.nbinom_logcdf(5, 2.0, 0.0) == -math.inf

@@ -1,0 +1,114 @@
+"""Hypergeometric log tails against exact rational sums, and against sums of neighbours' ratios in python-flint where wide."""
+
+import math
+import random
+from fractions import Fraction
+
+import flint
+import numpy as np
+import pytest
+from flint import arb
+
+from shufflebounds._core import _hypergeom
+from tests.errors import log_of
+
+LOGPMF, LOGCDF, LOGSF = _hypergeom.hypergeom_logpmf, _hypergeom.hypergeom_logcdf, _hypergeom.hypergeom_logsf
+
+
+def allowed(exact, other=0.0):
+    """Return 1e-13 relative to the probability and 4 ulp of the logarithm, of the smaller tail's where this is the larger."""
+    return 1e-13 * min(1.0, abs(exact)) + 4 * math.ulp(exact) + (abs(exact) * 4 * math.ulp(other) if exact > -0.69 else 0)
+
+
+def log_fraction(x):
+    return float(log_of(x)) if x else -math.inf
+
+
+def test_every_tail_of_small_populations():
+    rng = random.Random(1)
+    for _ in range(60):
+        total = rng.randint(1, 40)
+        marked, draws = rng.randint(0, total), rng.randint(0, total)
+        ways = [math.comb(marked, k) * math.comb(total - marked, draws - k) if draws >= k else 0 for k in range(marked + 1)]
+        every = sum(ways)
+        for k in range(-1, marked + 2):
+            pmf = Fraction(ways[k], every) if 0 <= k <= marked else Fraction(0)
+            cdf = Fraction(sum(ways[: max(k + 1, 0)]), every)
+            for got, exact, other in ((LOGPMF, pmf, 1 - pmf), (LOGCDF, cdf, 1 - cdf), (LOGSF, 1 - cdf, cdf)):
+                value = float(got(k, total, marked, draws))
+                if exact in (0, 1):
+                    assert value == log_fraction(exact)
+                else:
+                    assert abs(value - log_fraction(exact)) <= allowed(log_fraction(exact), log_fraction(other))
+
+
+def exact_logs(k, total, marked, draws):
+    """Return logs of Pr[X = k] and of the smaller of Pr[X <= k], Pr[X > k], to 1e-25, and whether the latter is the upper one."""
+    flint.ctx.prec = 220
+
+    def log_choose(n, r):
+        return (arb(n) + 1).lgamma() - (arb(r) + 1).lgamma() - (arb(n - r) + 1).lgamma()
+
+    pmf = log_choose(marked, k) + log_choose(total - marked, draws - k) - log_choose(total, draws)
+    upper = (k + 1) * total >= marked * draws
+    term = sum_ = arb(1)
+    if not upper:
+        while k > 0 and not term < arb(2) ** -100 * sum_:
+            term *= arb(k * (total - marked - draws + k)) / arb((marked - k + 1) * (draws - k + 1))
+            sum_ += term
+            k -= 1
+        return pmf, pmf + sum_.log(), False
+    sum_ = arb(0)
+    while not term < arb(2) ** -100 * sum_:
+        term *= arb((marked - k) * (draws - k)) / arb((k + 1) * (total - marked - draws + k + 1))
+        sum_ += term
+        k += 1
+        if k >= marked:
+            break
+    return pmf, pmf + sum_.log(), True
+
+
+def points(seed, count, widest):
+    rng = random.Random(seed)
+    while count:
+        total = round(math.exp(rng.uniform(5, math.log(2**53))))
+        marked, draws = (round(math.exp(rng.uniform(0, math.log(total)))) for _ in range(2))
+        if rng.random() < 0.5:
+            marked = total - marked
+        mean = Fraction(marked * draws, total)
+        sigma = math.sqrt(float(mean) * (1 - marked / total) * (1 - draws / total))
+        k = math.floor(mean + round(rng.gauss(0, 1) * rng.choice([1, 5, 30]) * sigma))
+        if sigma < widest and max(0, draws - total + marked) < k < min(marked, draws) - 1:
+            count -= 1
+            yield k, total, marked, draws
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_against_sums_of_neighbours(seed):
+    wide = 0
+    for k, total, marked, draws in points(seed, 12, 1500.0):
+        pmf, small, upper = (v if isinstance(v, bool) else float(v.mid()) for v in exact_logs(k, total, marked, draws))
+        assert abs(LOGPMF(k, total, marked, draws) - pmf) <= 1e-13 + 4 * math.ulp(pmf)
+        got = (LOGSF if upper else LOGCDF)(k, total, marked, draws)
+        assert abs(got - small) <= allowed(small), (k, total, marked, draws)
+        wide += 1
+    assert wide == 12
+
+
+def test_the_widest_law_is_symmetric_and_meets_the_normal_one():
+    total, half = 2**53, 2**52
+    sigma = math.sqrt(half / 8)
+    centre = 2**51
+    for z in (0.0, 1.0, 3.0):
+        k = float(centre + math.floor(z * sigma))
+        upper, lower = LOGSF(k - 1, total, half, half), LOGCDF(2 * centre - k, total, half, half)
+        assert upper == pytest.approx(lower, abs=1e-13)
+        assert math.exp(upper) == pytest.approx(math.erfc((k - 0.5 - centre) / sigma / math.sqrt(2)) / 2, rel=1e-6)
+
+
+def test_outside_the_domain():
+    for bad in ((1, 10, 11, 5), (1, 10, 5, 11), (1, 10.5, 5, 5), (1, 10, 5, -1), (math.nan, 10, 5, 5), (1, 2.0**54, 5, 5)):
+        for f in (LOGPMF, LOGCDF, LOGSF):
+            assert math.isnan(f(*bad))
+    assert LOGPMF(1.5, 10, 5, 5) == -math.inf
+    assert np.array_equal(LOGCDF([1.5, -1, 7], 10, 5, 5), [LOGCDF(1, 10, 5, 5), -math.inf, 0])
