@@ -228,7 +228,8 @@ def variation_ratio_law(p: float, beta: float, q: float) -> ExcessLaw:
     log_p, log_q = float(np.log(p)), float(np.log(q))
     with np.errstate(divide="ignore"):
         log_mass = np.array([np.log(share) + log_p - log_q] * 2 + [float(np.log(rest)) - log_q])
-    return ExcessLaw(log_mass, [log_q, log_q - log_p, log_q], [log_q - log_p, log_q, log_q])
+    low = log_q - log_p
+    return ExcessLaw(log_mass, np.array([log_q, low, log_q]), np.array([low, log_q, log_q]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -249,7 +249,9 @@ class VariationRatio(PrivacyProfile):
     beta: float
     q: float
 
-    theorem: ClassVar[str] = "upper bound, proven for every randomizer with these three numbers (mean-preserving spread of the blanket)"
+    theorem: ClassVar[str] = (
+        "upper bound, proven for every randomizer with these three numbers (mean-preserving spread of the privacy blanket)"
+    )
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
     def __post_init__(self) -> None:
