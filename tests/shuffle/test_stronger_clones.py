@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from shufflebounds import shuffle
+from shufflebounds.mechanisms import KaryResponse
 
 
 def random_tree(rng, users, inputs, most):
@@ -52,18 +53,11 @@ def test_adaptive_trees_stay_below(seed):
                 assert float(sum(max(Fraction(0), p[z] - factor * q[z]) for z in p)) <= bound
 
 
-def test_binary_response_attains_it():
-    most, users, factor = Fraction(3), 3, Fraction(3, 2)
-    keep = most / (most + 1)
-    rows = [(keep, 1 - keep), (1 - keep, keep)]
-    tree = {before: rows for depth in range(users) for before in itertools.product((0, 1), repeat=depth)}
-    worst = Fraction(0)
-    for others in itertools.combinations_with_replacement((0, 1), users - 1):
-        p, q = ({}, {})
-        for law, target in ((p, 0), (q, 1)):
-            for z, chance in transcript(tree, (target, *others)).items():
-                law[sum(z)] = law.get(sum(z), 0) + chance
-        worst = max(worst, sum(max(Fraction(0), p[s] - factor * q[s]) for s in p))
-    bound = shuffle.StrongerClones(users, math.log(3)).delta(math.log(1.5))
-    assert float(worst) <= bound * (1 + 1e-12)
-    assert float(worst) == pytest.approx(bound, rel=0.35)
+@pytest.mark.parametrize(("users", "eps0", "eps"), [(3, 1.1, 0.4), (100, 1.0, 0.2), (10**6, 4.0, 0.045)])
+def test_it_is_the_blanket_of_binary_response_and_above_its_exact_value(users, eps0, eps):
+    clones = shuffle.StrongerClones(users, eps0)
+    binary = shuffle.Shuffled(KaryResponse(2, eps0), users)
+    assert binary.delta(eps) == pytest.approx(clones.delta(eps), rel=1e-5)
+    exact = shuffle.ShuffledBits(users, 1 / (1 + math.exp(eps0)))
+    assert exact.delta(eps, bound="lower") <= clones.delta(eps)
+    assert binary.delta(eps, bound="lower") <= exact.delta(eps) * (1 + 1e-9)

@@ -35,8 +35,8 @@ class ExcessLaw:
         difference log_a - log_b must be that budget, as a double: X is formed from it, and does not cancel next to the budget.
     log_cut, log_cut_b : float or array_like
         Logarithms of :math:`\int R_0` and :math:`\int R_1` over what the atoms leave out, m = 0 or a tail cut on purpose, one or
-        several parts: :math:`\int (R_0 - e^\varepsilon R_1)_+` over each is added. In a lower law only outputs that no other user can
-        send (m = 0), which give the target away; a tail cut on purpose is left out there. Without `log_cut_b` all of
+        several parts: :math:`\int (R_0 - e^\varepsilon R_1)_+` over each is added. In a lower law only outputs that no other user
+        can send (m = 0), which give the target away; a tail cut on purpose is left out there. Without `log_cut_b` all of
         :math:`R_0` counts.
 
     Notes
