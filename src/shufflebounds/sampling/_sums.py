@@ -187,7 +187,7 @@ class SumLaw:
         return max((low + high) / 2, least)
 
     def _outside(self, weight: FloatArray, mean: float, edge: float, deviation: float, sign: int) -> float:
-        """Bound of the log tilted mass beyond `edge` steps from the mean, on one side: groups of points count at their outer end."""
+        """Bound of the log tilted mass beyond `edge` steps from the mean, on one side: groups count at their outer end."""
         mass = np.add.reduceat(weight, self._starts)
         away = sign * (self._ends[(1 + sign) // 2] - mean)
         best = 0.0
