@@ -138,7 +138,7 @@ class Composer:
     @staticmethod
     def _hint(release: Knowledge) -> tuple[float, float] | None:
         """Anchor and spacing of what the grid should hit: the heaviest losses, or both ends where these may be atoms."""
-        hint = release.lattice or _own_lattice(release.atoms)
+        hint = release.hint or _own_lattice(release.atoms)
         if hint is None and release.reverse is None and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL).var):
             return release.pure, 2 * release.pure
         return hint

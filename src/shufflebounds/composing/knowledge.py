@@ -33,6 +33,9 @@ MOST_VALUES = 2**12
 """Values placed one by one, at most."""
 
 
+Hint = tuple[float, float] | None
+
+
 @dataclass(frozen=True)
 class Scale:
     """The lowest and the highest loss that matter, mean and variance, and how far apart the sides of log delta are."""
@@ -102,7 +105,7 @@ class Knowledge:
         Whether some outcome is known to be possible under one law only.
     listed : callable, optional
         Given the logarithm of the mass that may be left out on a side, the outcomes themselves.
-    lattice : tuple of two floats, optional
+    lattice : tuple of two floats, optional, or a function that returns it
         Anchor and spacing of a lattice near which the heaviest losses lie.
     on_lattice : bool
         Whether all listed losses lie on that lattice.
@@ -125,7 +128,7 @@ class Knowledge:
     curve_stick: Stick | None = None
     endless: bool = False
     listed: Callable[[float], Atoms | None] | None = None
-    lattice: tuple[float, float] | None = None
+    lattice: Hint | Callable[[], Hint] = None
     on_lattice: bool = False
     density: Callable[[float, float], Atoms] | None = None
     power: Callable[[int], Knowledge] | None = None
@@ -148,6 +151,11 @@ class Knowledge:
     def atoms(self) -> Atoms | None:
         """The outcomes down to a mass that no composition at an ordinary delta can see."""
         return self.listed(2 * FIRST_TAIL) if self.listed else None
+
+    @cached_property
+    def hint(self) -> Hint:
+        """Anchor and spacing of what a grid should hit."""
+        return self.lattice() if callable(self.lattice) else self.lattice
 
     @property
     def aligned(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +14,11 @@ from shufflebounds import _search, _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.sampling.poisson import Subsampled
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
+
+if TYPE_CHECKING:
+    from shufflebounds.sampling import Subsampled
 
 __all__ = ["AdditiveNoise", "LocalRandomizer", "beside", "listed_curve", "mirrored_renyi", "outward", "phi", "product", "ratio"]
 
@@ -155,6 +157,8 @@ class LocalRandomizer(PrivacyProfile):
         ValueError
             If `rate` lies outside its range.
         """
+        from shufflebounds.sampling.poisson import Subsampled
+
         return Subsampled(self, rate)
 
     def _local_budget(self) -> float:

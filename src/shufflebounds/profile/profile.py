@@ -90,7 +90,7 @@ class PrivacyProfile(Numbers, Outputs):
     def _opposite(self) -> PrivacyProfile:
         return self
 
-    def _directions(self) -> tuple[DominatingPair, ...]:
+    def _directions(self) -> tuple[PrivacyProfile, ...]:
         """Return the guarantee when a record is removed, and when it is added; none where one serves both.
 
         Which of two neighbours has the record stays the same from release to release, so a composition goes one way throughout.

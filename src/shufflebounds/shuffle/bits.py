@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -94,7 +95,8 @@ class _BitPair(DominatingPair):
         return log_odds(self.flip).above
 
     def _knowledge(self) -> Knowledge:
-        lattice = _middle_losses(*((self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)), self.flip)
+        data = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
+        lattice = partial(_middle_losses, *data, self.flip)
         return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=self.flip == 0)
 
 
@@ -263,7 +265,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
     def _knowledge(self) -> Knowledge:
         known = super()._knowledge()
         if self.ones != "worst":
-            lattice = _middle_losses(self.ones, self.users - 1 - self.ones, self.flip)
+            lattice = partial(_middle_losses, self.ones, self.users - 1 - self.ones, self.flip)
             return replace(known, single=2 * self.ones == self.users - 1, spacing=0.12, lattice=lattice)
         # some hundred eps for a curve, each a search over the data of up to 1/loose evaluations where all data are nearly alike
         loose, spacing, seconds = (2e-4, 0.12, 2e-3) if self.users <= 10**7 else (2e-3, 0.3, 2e-2)
