@@ -124,7 +124,8 @@ def ratios(mechanism: PrivacyProfile) -> Ratios:
         atoms = np.array([-pure, pure])
         q = np.array([0.5, 0.5 * math.exp(-pure)])
         return Ratios(atoms, q, q[::-1].copy(), inner(False), inner(True), -pure, pure)
-    listed = mechanism._listed() if mechanism._single_pairs() == (mechanism,) else None
+    known = mechanism._knowledge()
+    listed = known.atoms if known.single else None
     if listed is None:
         raise TypeError(f"{mechanism!r} does not list its outcomes: random allocation needs Gaussian or Laplace noise, or a "
                         "mechanism of one pair with listed outcomes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._types import FloatArray, Sides
-from shufflebounds.composing import Release
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.sampling._balls import Allocation
 from shufflebounds.sampling._ratios import ratios
@@ -102,10 +102,9 @@ class AllocationPair(DominatingPair):
     def _pure_epsilon(self) -> float:
         return self.mechanism._pure_epsilon()
 
-    @property
-    def _sampling(self) -> float:
+    def _knowledge(self) -> Knowledge:
         # a value is a look into a transform, a new level may be a new one
-        return 0.1
+        return replace(super()._knowledge(), spacing=0.1)
 
     def _eps_scale(self) -> float:
         return self.mechanism._eps_scale()
@@ -206,9 +205,8 @@ class RandomAllocation(PrivacyProfile):
     def _pure_epsilon(self) -> float:
         return max(way._pure_epsilon() for way in self._directions())
 
-    @property
-    def _sampling(self) -> float:
-        return 0.1
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), spacing=0.1)
 
     def _eps_scale(self) -> float:
         return self.chosen * self.mechanism._eps_scale()
@@ -226,14 +224,11 @@ class _UpperPair(AllocationPair):
     def _log_delta(self, eps: FloatArray) -> Sides:
         return Sides(np.full(eps.size, -np.inf), super()._log_delta(eps)[1])
 
-    def _release(self) -> Release:
-        # the grid is laid out by both sides; what bounds from below are the single pairs, of which there are none
+    def _knowledge(self) -> Knowledge:
+        # the grid is laid out by both sides, but nothing here bounds from below
         base = AllocationPair(self.mechanism, self.steps, self.removed)
         base.__dict__["_engine"] = self._engine
-        return base._release()
-
-    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
-        return ()
+        return replace(base._knowledge(), single=False, convex=False)
 
 
 def shuffled_sgd_delta(eps: float, sigma: float, steps: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._local import fewest_users, largest_budget
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, Randomizer, variation_ratio_law
@@ -145,9 +146,8 @@ class Shuffled(PrivacyProfile):
     def _budget(self) -> float:
         return max(0.0, *(pair.upper.pure_epsilon for pair in self._pairs))
 
-    @property
-    def _sampling(self) -> float:
-        return 0.05 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.2
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), spacing=0.05 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.2, seconds=2e-3)
 
     @classmethod
     def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], eps: float, delta: float, *,
@@ -275,6 +275,5 @@ class VariationRatio(PrivacyProfile):
     def _pure_epsilon(self) -> float:
         return math.log(self.p) * (1 + 2 * UNIT)
 
-    @property
-    def _sampling(self) -> float:
-        return 0.05
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), spacing=0.05, seconds=2e-3)
