@@ -24,6 +24,7 @@ KERNELS = (
     "_beta",
     "_hypergeom",
 )
+PUBLIC = "cython_tails"      # the stable face of the kernels
 HEADERS = ("arithmetic.h", "dd.h", "excess.h", "lattice.h", "tables.h")
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 if CHECKED and not WINDOWS:
@@ -61,7 +62,7 @@ def kernel(name):
     import numpy
 
     return Extension(
-        f"shufflebounds._core.{name}",
+        f"shufflebounds.{name}" if name == PUBLIC else f"shufflebounds._core.{name}",
         [f"src/_core/{name}.pyx"],
         include_dirs=[numpy.get_include(), "src/_core"],
         depends=[f"src/_core/{header}" for header in HEADERS],
@@ -75,7 +76,7 @@ def kernel(name):
 setup(
     cmdclass={"sdist": ReproducibleSdist},
     ext_modules=cythonize(
-        [kernel(name) for name in KERNELS],
+        [kernel(name) for name in (*KERNELS, PUBLIC)],
         include_path=["src"],
         compiler_directives={
             "language_level": 3,

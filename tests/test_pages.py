@@ -1,12 +1,13 @@
 """The tables that lead to a name lead to every public one."""
 
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 
 import shufflebounds
-from shufflebounds import composition, histograms, interop, mechanisms, profile, selection, shuffle, tails, tradeoff
+from shufflebounds import composition, histograms, interop, mechanisms, profile, published, selection, shuffle, tails, tradeoff
 from shufflebounds.shuffle import samples
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -25,3 +26,37 @@ def test_every_public_name_stands_in_the_page(module, page):
     names = [name for name in module.__all__ if name not in RESULTS and not name.startswith("__")]
     assert names
     assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
+
+
+ROOT = DOCS.parent
+MADE = {"_build", "_generated", "generated"}
+PAGES = [path for path in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))] if not MADE & set(path.parts)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_within_the_project_leads_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
+    missing = [target for target in targets if target and "://" not in target and not (page.parent / target).exists()]
+    assert missing == []
+
+
+def rows_of(page, header):
+    """Return the cells of the table under the given header."""
+    text = page.read_text(encoding="utf-8")
+    lines = text[text.index(header):].splitlines()[2:]
+    table = itertools.takewhile(lambda line: line.startswith("|"), lines)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+
+def test_the_table_of_clone_bounds_in_the_readme_holds():
+    rows = rows_of(ROOT / "README.md", "| users, eps0, delta | eps |")
+    assert len(rows) >= 8
+    for case, eps, gap, ratio, *_ in rows:
+        users, local, delta = map(float, case.split(","))
+        bound = shuffle.StrongerClones(users, local)
+        upper, lower = bound.epsilon(delta), bound.epsilon(delta, bound="lower")
+        assert abs(upper - float(eps)) <= 6e-11
+        assert upper / lower - 1 <= 2 * float(gap)
+        closed = published.stronger_clones_closed_form(users, local, delta)
+        assert f"{closed / upper:.1f}" == ratio

@@ -156,12 +156,11 @@ def test_table_for_notebooks():
     assert len(text) < 2000
     assert "trials" in text
     assert NOISE.neighbours in text
-    # log10 delta(0.1) = -5.79...: the digits of the mantissa
-    assert f"{NOISE.delta(0.1):.6e}".partition("e")[0] in text
+    assert f"{NOISE.epsilon(1e-6, bound='lower'):.6g} &le; &epsilon; &le; {NOISE.epsilon(1e-6):.6g}" in text
     deep = shuffle.StrongerClones(10**6, 4.0)._repr_html_()
-    exponent = int(shuffle.StrongerClones(10**6, 4.0).log_delta(1.0) // math.log(10))
-    assert f"e{exponent} &le;" in deep
     assert "(R_0 + R_1)/(e^eps0 + 1)" in deep
     assert "&gt;=" in deep
-    assert "<td style=\"text-align:left\">0 &le; &delta; &le; 0</td>" in shuffle.Clones(100, 1.5)._repr_html_()
+    assert "1.5 &le; &epsilon; &le; 1.5" in shuffle.Clones(100, 1.5)._repr_html_()
+    # what takes longer than a moment is not asked
+    assert "takes longer" in NOISE.self_compose(5)._repr_html_()
     assert "atoms" not in profile.DominatingPair.from_pmfs([0.0], [0.0])._repr_html_()

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -26,7 +27,9 @@ class Gaussian(PrivacyProfile):
     """mu-GDP, by Mills ratios: the tests' own."""
 
     theorem, neighbours = "exact", "any"
-    _one_pair = True
+
+    def _knowledge(self):
+        return replace(super()._knowledge(), single=True)
 
     def __init__(self, mu):
         self.mu = mu

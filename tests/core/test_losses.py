@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds._core import _losses
-from shufflebounds.composing import Law, Listed, Product
-from shufflebounds.composing.law import connect, envelope
+from shufflebounds.composing import Atoms, Law, Product
+from shufflebounds.composing.chords import connect, envelope
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp
 from tests.oracles import stick_of_losses as stick
@@ -113,7 +113,7 @@ def test_known_by_delta_alone(trials, step):
             p, q = q, p
         reverse = pair.reverse()
         index = np.arange(-math.ceil(8 / step), math.ceil(8 / step) + 1)
-        law = connect(index, 0.0, step, pair._log_delta, reverse._log_delta)
+        law = connect(step * index, pair._log_delta, reverse._log_delta).law(0.0, step, upper=True)
         low = envelope(step * index, pair._log_delta, reverse._log_delta)
         assert law.slack < 1e-11
         assert low.slack < 1e-9
@@ -138,7 +138,7 @@ def test_product_of_listed_laws():
             for _ in range(r):
                 p, q = np.outer(p, a).ravel(), np.outer(q, b).ravel()
         for upper in (True, False):
-            shaped = [Listed.of(np.log(a), np.log(b)).law(0.0, 1e-3, upper=upper) for a, b in laws]
+            shaped = [Atoms.of(np.log(a), np.log(b)).law(0.0, 1e-3, upper=upper) for a, b in laws]
             assert all(isinstance(law, Law) for law in shaped)
             found = Product(shaped, times, upper=upper)
             for eps in (0.0, 0.25, 0.5, 1.0):

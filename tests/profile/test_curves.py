@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
+from shufflebounds.composing import Samples
 from shufflebounds.profile._dual import curve, gdp_mu
 from shufflebounds.profile._least import least
 from shufflebounds.profile.renyi import renyi
-from shufflebounds.profile.samples import Samples
 from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import renyi_divergence
 from tests.oracles import ALPHAS, at, convolved, hull, logs, thresholds
@@ -323,7 +323,7 @@ def test_sides_of_every_profile(profile):
     reverse = profile.reverse() if isinstance(profile, DominatingPair) else profile
     for eps in (0.0, 0.01, 0.1, 0.5, 1.0):
         # a minimum of several bounds is not convex, and the delta of a curve is
-        assert not profile._convex or below.delta(eps) >= reverse.delta(eps, bound="lower") * (1 - 1e-10) - 1e-14
+        assert not profile._knowledge().convex or below.delta(eps) >= reverse.delta(eps, bound="lower") * (1 - 1e-10) - 1e-14
         assert above.delta(eps) <= reverse.delta(eps) * (1 + 1e-10) + 1e-12
     assert profile.gdp_mu(bound="lower") <= profile.gdp_mu()
     orders = np.array([1.0, 1.5, 2.0, 8.0, np.inf])

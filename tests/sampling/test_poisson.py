@@ -84,7 +84,7 @@ def enumerated(first, second, times, weight):
 
 def laws(mechanism):
     """The laws of a listed mechanism as Fractions, P and Q: the outcome's loss is its logarithm of the ratio."""
-    listed = mechanism._listed()
+    listed = mechanism._knowledge().atoms
     p = [Fraction(math.exp(x)) for x in listed.log_p]
     q = [Fraction(math.exp(x - loss)) for x, loss in zip(listed.log_p, listed.loss)]
     return [x / sum(p) for x in p], [x / sum(q) for x in q]
@@ -177,7 +177,7 @@ def test_sampling_only_helps(rate, eps, mechanism):
 def test_listed_law_agrees_with_the_formula():
     mechanism = DiscreteGaussianMechanism(1.0)
     for pair in mechanism.subsampled(0.125).pairs():
-        listed = pair._listed()
+        listed = pair._knowledge().atoms
         for eps in (0.0, 0.05, 0.11):
             gain = np.exp(listed.log_p) * np.maximum(-np.expm1(eps - listed.loss), 0)
             assert float(gain.sum()) == pytest.approx(pair.delta(eps), rel=1e-11, abs=1e-14)

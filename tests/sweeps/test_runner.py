@@ -403,3 +403,13 @@ def test_the_example_of_a_million(tmp_path):
         assert table.size == 64
         row = table[37]
         assert row["value"] == shuffle.StrongerClones(int(row["users"]), float(row["local_eps"])).epsilon(float(row["delta"]))
+
+
+def test_a_data_frame_gives_the_rows():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, 2, 3], "b": [10, 20, 40]}, index=[7, 8, 9])
+    table = sweep(total, frame)
+    assert table["value"].tolist() == [11, 22, 43]
+    assert table["a"].dtype.kind == "i"
+    with pytest.raises(ValueError, match="without rows"):
+        sweep(total, frame[:0])

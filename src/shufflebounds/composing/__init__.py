@@ -7,8 +7,10 @@ laws are tilted so that the composed mean lies at eps, folded on a window and ra
 window and the unlisted tails may do is added above and taken off below.
 """
 
-from shufflebounds.composing.composer import Composer, Release
-from shufflebounds.composing.law import Law, Listed
+from shufflebounds.composing.atoms import Atoms, Law, TooLongError
+from shufflebounds.composing.composer import Composer
+from shufflebounds.composing.knowledge import Knowledge
 from shufflebounds.composing.product import Product
+from shufflebounds.composing.samples import Samples
 
-__all__ = ["Composer", "Law", "Listed", "Product", "Release"]
+__all__ = ["Atoms", "Composer", "Knowledge", "Law", "Product", "Samples", "TooLongError"]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.fft
 
 from shufflebounds._core import _losses
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing.law import Law, TooLongError
+from shufflebounds.composing.atoms import Law, TooLongError
 
-__all__ = ["MOST_POINTS", "Product", "TooLongError"]
+__all__ = ["NEAR", "Product"]
 
 MOST_POINTS = 2**22
 """No transform is longer."""
@@ -27,15 +28,17 @@ NEAR = 1.5
 OUTSIDE = -45.0
 """Logarithm of the tilted mass that a window may leave out."""
 
-KEPT = 6
+KEPT = 2
 """Transforms kept by a product."""
+
+FINEST = 12
+"""How often a stretch is quartered until its middle is near enough."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Block:
     """Tilted tails and hockey sticks about a center; the masses they sum are within error, but for those beyond the window."""
 
-    serves: tuple[float, float]
     theta: float
     cumulant: float
     origin: float
@@ -70,7 +73,8 @@ class Product:
             self.blur += r * law.blur + 4 * UNIT * abs(self.origin)
             rests.append((r, law.log_rest))
         self.log_rest = _any_endless(rests, upper)
-        self._blocks: list[_Block] = []
+        self._blocks: dict[float, _Block] = {}
+        self._tilts: dict[float, tuple[float, float]] = {}
 
     def moments(self, theta: float) -> tuple[float, float, float]:
         """Return log of the moment generating function at theta, about the origin, with the tilted mean and variance."""
@@ -87,10 +91,19 @@ class Product:
             var += r * float((weight * (x - m) ** 2).sum()) / total
         return cumulant, self.origin + mean, var
 
+    @property
+    def _rest(self) -> float:
+        """The bound where no finite loss is left."""
+        return self.log_rest + (self.slack if self.upper else -self.slack)
+
+    @cached_property
+    def _untilted(self) -> tuple[float, float, float]:
+        return self.moments(0.0)
+
     def tilt(self, eps: float) -> float:
         """Return theta >= 0 at which the mean is near eps, or the end of its range."""
         low, high = 0.0, 60 / self.step
-        _, mean, var = self.moments(0.0)
+        _, mean, var = self._untilted
         if mean >= eps:
             return 0.0
         theta = min((eps - mean) / var, high) if var > 0 else high
@@ -109,14 +122,39 @@ class Product:
     def log_delta(self, eps: float) -> tuple[float, float]:
         """Return the bound of the log hockey stick at eps, on this product's side, and how fast it falls there."""
         if any(logs.size == 0 for logs in self._logs):
-            return self.log_rest, 0.0
+            return self._rest, 0.0
         outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
         at = eps + outward
-        block = next((b for b in reversed(self._blocks) if b.serves[0] <= at <= b.serves[1]), None)
-        if block is None:
-            block = self._transform(at)
-            self._blocks = [*self._blocks[1 - KEPT :], block]
-        return self._read(block, at)
+        return self._read(self._block(at), at)
+
+    def _block(self, eps: float) -> _Block:
+        """Return a transform that serves eps, tilted to the middle of a stretch of the line, which only eps decides."""
+        _, mean, var = self._untilted
+        width = 0.6 * NEAR * math.sqrt(var)
+        for _ in range(FINEST):
+            if width <= 4 * UNIT * abs(eps):
+                break
+            place = max(0, math.ceil((eps - mean) / width - 0.5))
+            center = mean + place * width
+            if self._reaches(center, eps):
+                return self._transformed(center)
+            width /= 4
+        return self._transformed(eps)
+
+    def _reaches(self, center: float, eps: float) -> bool:
+        """Whether the transform tilted to the center serves eps."""
+        if center not in self._tilts:
+            theta = self.tilt(center)
+            self._tilts[center] = theta, NEAR * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step)
+        theta, far = self._tilts[center]
+        return eps <= center + far and (theta == 0 or eps >= center - far)
+
+    def _transformed(self, center: float) -> _Block:
+        if center not in self._blocks:
+            while len(self._blocks) >= KEPT:
+                del self._blocks[next(iter(self._blocks))]
+            self._blocks[center] = self._transform(center)
+        return self._blocks[center]
 
     def _read(self, block: _Block, eps: float) -> tuple[float, float]:
         theta, size = block.theta, block.stick.size
@@ -142,7 +180,7 @@ class Product:
         else:
             total -= error + block.outside * largest
         if not total > 0:
-            return self.log_rest, 0.0
+            return self._rest, 0.0
         raw = block.cumulant - theta * (eps - self.origin)
         slack = self.slack + 8 * UNIT * (abs(block.cumulant) + abs(theta * (eps - self.origin)) + abs(raw))
         outward = slack if self.upper else -slack
@@ -150,7 +188,7 @@ class Product:
         return value, max(0.0, fade * (1 - part) * tail / total)
 
     def _transform(self, eps: float) -> _Block:
-        theta = self.tilt(eps)
+        theta = self._tilts[eps][0] if eps in self._tilts else self.tilt(eps)
         step = self.step
         cumulant = mean = var = rough = lost = 0.0
         tilted = []
@@ -182,9 +220,7 @@ class Product:
             lowest = sum(r * int(place[0]) for (_, place), r in zip(tilted, self.times))
         values, error = self._power(tilted, size)
         tail, stick = _losses.tilted_stick(np.roll(values, -(lowest % size)), theta, step)
-        at, far = self.origin + step * center, NEAR * step * max(deviation, 0.5)
         return _Block(
-            (at - far if theta > 0 else -math.inf, at + far),
             theta,
             cumulant + (rough if self.upper else -rough),
             self.origin + step * lowest,

@@ -14,8 +14,8 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logs
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing.composer import Composer, Release, _common_step
-from shufflebounds.composing.law import Listed
+from shufflebounds.composing import Atoms, Composer, Knowledge
+from shufflebounds.composing.composer import common_step
 
 __all__ = ["BudgetSum"]
 
@@ -98,10 +98,10 @@ class BudgetSum:
         lower, upper = self._composer.bounds(e)
         return lower, min(0.0, upper)
 
-    def _releases(self) -> list[tuple[Release, int]]:
+    def _releases(self) -> list[tuple[Knowledge, int]]:
         """Multiplied out as far as they can be listed, since every law is rounded to the grid: then powers of that."""
         large = self.counts > WHOLE
-        most = MULTIPLIED if _common_step(2 * self.eps) is None else COMMENSURATE
+        most = MULTIPLIED if common_step(2 * self.eps) is None else COMMENSURATE
         out = []
         for eps, count in zip(self.eps[large].tolist(), self.counts[large].tolist(), strict=True):
             size = min(count, most - 1)
@@ -196,17 +196,17 @@ def _chance_error(eps: FloatArray, counts: NDArray[Any], first: NDArray[Any], la
     return 2 * UNIT * float(np.maximum(np.abs(first - mean), np.abs(last - mean)).sum())
 
 
-def _release(eps: list[float], counts: list[int]) -> Release:
+def _release(eps: list[float], counts: list[int]) -> Knowledge:
     """Randomized responses as the grid takes them: their outcomes."""
     loss, log_p = _outcomes([(e, float(c), 0, int(c)) for e, c in zip(eps, counts, strict=True)])
     error = 4e-14 * len(eps) + 4 * UNIT * (float(np.abs(log_p).max()) + float(np.abs(loss).max()))
     error += _chance_error(np.array(eps), np.array(counts), np.zeros(len(eps)), np.array(counts))
-    listed = Listed.of(log_p, log_p - loss, error=error)
+    atoms = Atoms.of(log_p, log_p - loss, error=error)
 
     def stick(at: FloatArray) -> tuple[FloatArray, FloatArray]:
         raise NotImplementedError("listed outcomes answer")
 
-    return Release(stick, stick, pure=float(loss.max()), listed=listed)
+    return Knowledge(atoms.log_delta, pure=float(loss.max()), listed=lambda log_tail: atoms)
 
 
 def _prefix(x: FloatArray) -> FloatArray:

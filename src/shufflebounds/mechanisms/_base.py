@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _search, _validate
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.sampling.poisson import Subsampled
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
 from shufflebounds.tradeoff import Tradeoff
+
+if TYPE_CHECKING:
+    from shufflebounds.sampling import Subsampled
 
 __all__ = ["AdditiveNoise", "LocalRandomizer", "beside", "listed_curve", "mirrored_renyi", "outward", "phi", "product", "ratio"]
 
@@ -108,12 +112,9 @@ def phi(x: FloatArray) -> FloatArray:
 class LocalRandomizer(PrivacyProfile):
     """A mechanism that every user may run on the own value before a shuffle."""
 
-    # what composition asks: delta is the hockey stick of one pair of laws, the same in both orders
-    _one_pair: ClassVar[bool] = True
-
-    def _lattice(self) -> tuple[float, float] | None:
-        """Return anchor and spacing of a lattice on which losses lie, or None."""
-        return None
+    def _knowledge(self) -> Knowledge:
+        # delta is the hockey stick of one pair of laws, the same in both orders
+        return replace(super()._knowledge(), single=True)
 
     def shuffled(self, users: int) -> Clones | StrongerClones:
         """Return the clone bound of the shuffled messages of users who each run this mechanism.
@@ -156,6 +157,8 @@ class LocalRandomizer(PrivacyProfile):
         ValueError
             If `rate` lies outside its range.
         """
+        from shufflebounds.sampling.poisson import Subsampled
+
         return Subsampled(self, rate)
 
     def _local_budget(self) -> float:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing import Listed
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer, listed_curve, mirrored_renyi
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -78,15 +79,16 @@ class TwoLevel(LocalRandomizer):
     def _pure_epsilon(self) -> float:
         return self.local_eps
 
-    def _lattice(self) -> tuple[float, float]:
+    def _knowledge(self) -> Knowledge:
         # without outcomes in neither set or both, the two ends only
-        return self.local_eps, self.local_eps if self._log_masses()[1] > -math.inf else 2 * self.local_eps
+        spacing = self.local_eps if self._log_masses()[1] > -math.inf else 2 * self.local_eps
+        return replace(super()._knowledge(), listed=self._atoms, lattice=(self.local_eps, spacing), on_lattice=True)
 
-    def _listed(self) -> Listed:
+    def _atoms(self, log_tail: float) -> Atoms:
         log_p = np.array(self._log_masses())
         seen = log_p > -np.inf
         loss = np.array([-self.local_eps, 0.0, self.local_eps])
-        return Listed(log_p[seen], loss[seen], -math.inf, -math.inf, _SLACK * (1 + self.local_eps), 0.0)
+        return Atoms(log_p[seen], loss[seen], -math.inf, -math.inf, _SLACK * (1 + self.local_eps), 0.0)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         top = self._log_masses()[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.special import ndtri_exp
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing import Listed
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, outward, product
 from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, grouped, interval_laws
 from shufflebounds.shuffle.laws import PairLaws
@@ -137,11 +137,11 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     def _eps_scale(self) -> float:
         return max(1.0, (self.sensitivity / self.sigma) ** 2)
 
-    def _lattice(self) -> tuple[float, float]:
+    def _knowledge(self) -> Knowledge:
         step = self.sensitivity / self.sigma**2
-        return step * self.sensitivity / 2, step
+        return replace(super()._knowledge(), listed=self._atoms, lattice=(step * self.sensitivity / 2, step), on_lattice=True)
 
-    def _listed(self) -> Listed:
+    def _atoms(self, log_tail: float) -> Atoms:
         s, d = self.sigma, float(self.sensitivity)
         last = min(math.floor(s * math.sqrt(2 * _LISTED_DEPTH)), _MOST_LISTED)
         total = self._log_total()
@@ -152,7 +152,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         log_lost = math.log(2) - 0.5 * (beyond / s) ** 2 - math.log(-math.expm1(-(2 * beyond + 1) / (2 * s * s))) - total
         loss = d * (2 * k + d) / (2 * s * s)
         slack = UNIT * (16 + 6 * float(np.abs(log_p).max()))
-        return Listed(log_p, loss, -math.inf, log_lost * (1 - 8 * UNIT), slack, 6 * UNIT * float(np.abs(loss).max()))
+        return Atoms(log_p, loss, -math.inf, log_lost * (1 - 8 * UNIT), slack, 6 * UNIT * float(np.abs(loss).max()))
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         out = orders * (self.sensitivity / self.sigma) ** 2 / 2

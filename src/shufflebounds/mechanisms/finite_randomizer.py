@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.profile import DominatingPair
@@ -63,7 +64,6 @@ class FiniteRandomizer(LocalRandomizer):
 
     theorem: ClassVar[str] = "exact for the randomizer: the largest hockey stick of two rows"
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the output"
-    _one_pair: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         rows = _validate.real_array("matrix", self.matrix, 0, 1)
@@ -100,6 +100,9 @@ class FiniteRandomizer(LocalRandomizer):
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         sides = [pair._log_delta(eps) for pair in self._all_pairs]
         return np.max([low for low, _ in sides], axis=0), np.max([high for _, high in sides], axis=0)
+
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), single=False)
 
     def _pure_epsilon(self) -> float:
         return max(pair._pure_epsilon() for pair in self._all_pairs)

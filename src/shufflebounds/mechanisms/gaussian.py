@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -14,7 +14,7 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing import Release
+from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
 from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, interval_laws
 from shufflebounds.profile.calibration import least_parameter, meets
@@ -190,9 +190,10 @@ class GaussianMechanism(AdditiveNoise):
         value, error = _log_excess(self.sigma, self.sensitivity, np.minimum(eps, _LARGEST_EPS))
         return np.where(eps > _LARGEST_EPS, -np.inf, value - error), value + error
 
-    def _releases(self, times: int) -> tuple[Release, int]:
-        if times == 1:
-            return self._release(), 1
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), power=self._power)
+
+    def _power(self, times: int) -> Knowledge:
         # along the line of the shifts the product is one release with sigma/sqrt(times), which is rounded both ways
         sigma = self.sigma / math.sqrt(times)
 
@@ -202,7 +203,7 @@ class GaussianMechanism(AdditiveNoise):
             )
             return np.where(eps > _LARGEST_EPS, -np.inf, below[0] - below[1]), above[0] + above[1]
 
-        return Release(stick, stick), 1
+        return Knowledge(stick, single=True)
 
     def _eps_scale(self) -> float:
         return max(1.0, self.mu**2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing import Listed
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, mirrored_renyi, product
 from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, grouped, interval_laws, matrix_laws
-from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.laws import PairLaws
@@ -211,24 +211,21 @@ class GeometricMechanism(AdditiveNoise):
         log_p -= math.log1p(math.exp(-self._rate))
         return log_p, log_p[::-1]
 
-    @property
-    def _one_pair(self) -> bool:  # type: ignore[override]
-        return self.bound is None or self.sensitivity == 1
-
-    def _lattice(self) -> tuple[float, float] | None:
+    def _knowledge(self) -> Knowledge:
+        known = super()._knowledge()
+        if self.bound is not None and self.sensitivity > 1:
+            return replace(known, single=False, lattice=(self.eps, 2 * self._rate))
         # with the bound 1 there are the two ends only
-        return None if self.bound == 1 else (self.eps, 2 * self._rate)
+        lattice = None if self.bound == 1 else (self.eps, 2 * self._rate)
+        return replace(known, listed=self._atoms, lattice=lattice, on_lattice=lattice is not None)
 
-    def _listed(self) -> Listed | None:
+    def _atoms(self, log_tail: float) -> Atoms:
         rate = self._rate
         if self.bound is None:
             log_p = np.ascontiguousarray(self._classes()[0][::-1])
             loss = rate * np.arange(-self.sensitivity, self.sensitivity + 1.0, 2.0)
             slack = UNIT * (24 + 4 * float(np.abs(log_p).max()))
-            return Listed(log_p, loss, -math.inf, -math.inf, slack, 4 * UNIT * self.eps)
-        if self.sensitivity > 1:
-            # no single pair
-            return None
+            return Atoms(log_p, loss, -math.inf, -math.inf, slack, 4 * UNIT * self.eps)
         end, log_rest = -self.bound * rate, math.log(-math.expm1(-rate))
         with np.errstate(divide="ignore"):
             inner = float(np.log(-np.expm1(-(self.bound - 1) * rate)))
@@ -239,14 +236,12 @@ class GeometricMechanism(AdditiveNoise):
         order = order[log_p[order] > -np.inf]
         slack = UNIT * (24 + 4 * float(np.abs(log_p[order]).max()))
         blur = UNIT * (8 + 4 * float(np.abs(loss).max()))
-        return Listed(log_p[order], loss[order], end - math.log1p(math.exp(-rate)), -math.inf, slack, blur)
+        return Atoms(log_p[order], loss[order], end - math.log1p(math.exp(-rate)), -math.inf, slack, blur)
 
-    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
-        if self._one_pair:
-            return (self,)
+    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         bound, s = self.bound or 0, self.sensitivity
-        if not s < min(bound, _MOST_LISTED):
-            return super()._single_pairs()
+        if not 1 < s < min(bound, _MOST_LISTED):
+            return ()
         # the largest shift, one that neighbours realise: what only one law reaches, the lower end of the other, its kin, ...
         rate, log_rest = self._rate, math.log(-math.expm1(-self._rate))
         k = np.arange(1.0, s)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from shufflebounds import _search, _validate
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing import Listed
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
 from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, interval_laws
 from shufflebounds.profile.calibration import meets
@@ -142,15 +141,12 @@ class LaplaceMechanism(AdditiveNoise):
         head, rest = self._budget()
         return math.nextafter(head, math.inf) if rest > 0 else head
 
-    def _lattice(self) -> tuple[float, float]:
+    def _knowledge(self) -> Knowledge:
         # the two atoms; the losses between them have a density
         budget = self._budget()[0]
-        return budget, 2 * budget
+        return replace(super()._knowledge(), lattice=(budget, 2 * budget), density=self._around)
 
-    def _merged(self) -> Callable[[float, float], Listed]:
-        return self._around
-
-    def _around(self, anchor: float, step: float) -> Listed:
+    def _around(self, anchor: float, step: float) -> Atoms:
         """Return the two atoms and, for every grid point, what lies within half a step of it.
 
         Losses l between the atoms, of masses 1/2 and e^-eps0/2 under P, have the densities e^((l - eps0)/2)/4 under P and
@@ -170,7 +166,7 @@ class LaplaceMechanism(AdditiveNoise):
             log_p, loss = np.append(-budget, log_p), np.append(-budget, loss)
         log_p, loss = np.append(log_p, 0.0) - math.log(2), np.append(loss, budget)
         slack = UNIT * (32 + 4 * float(np.abs(log_p).max()))
-        return Listed(log_p, loss, -math.inf, -math.inf, slack, 4 * UNIT * budget)
+        return Atoms(log_p, loss, -math.inf, -math.inf, slack, 4 * UNIT * budget)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         a, step, e0 = orders, orders - 1, self._budget()[0]

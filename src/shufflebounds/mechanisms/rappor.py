@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing import Listed
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer, listed_curve, mirrored_renyi
 from shufflebounds.mechanisms._counts import Chances, CountEstimate
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
@@ -158,15 +158,15 @@ class Rappor(CountEstimate, LocalRandomizer):
             sides.append(value + side * UNIT * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
         return sides[0], sides[1]
 
-    def _lattice(self) -> tuple[float, float]:
-        return 0.0, self._unit()
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), listed=self._atoms, lattice=(0.0, self._unit()), on_lattice=True)
 
-    def _listed(self) -> Listed:
+    def _atoms(self, log_tail: float) -> Atoms:
         d, unit = self._differ, self._unit()
         log_p = self._classes()[0]
         # the chances are off by a few units, d times over
         slack = UNIT * (64 * d + 8 * float(np.abs(log_p).max()))
-        return Listed(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, slack, 20 * UNIT * d * unit)
+        return Atoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, slack, 20 * UNIT * d * unit)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         d = self._differ

@@ -14,8 +14,8 @@ import numpy as np
 
 from shufflebounds._core._special import log1mexp
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing.samples import Samples
 from shufflebounds.profile._least import rounded
-from shufflebounds.profile.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff._form import log_quantile
 
@@ -165,7 +165,8 @@ def gdp_mu(forward: Samples, backward: Samples, upper: bool, rtol: float, evalua
                 continue
             open_ = half.mu(1) > best * (1 + rtol)
             left, right = half.left[open_], half.right[open_]
-            wide = right - left > 1e-12 * right
+            # where the samples end by choice, they are not made denser either
+            wide = (right - left > 1e-12 * right) & ~samples.too_deep(left)
             before = samples.evaluations
             samples.add(0.5 * (left + right)[wide])
             wanted += samples.evaluations - before

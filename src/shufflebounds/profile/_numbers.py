@@ -31,6 +31,10 @@ class Numbers(ABC):
         """Return the unit, at least 1, in which no eps above a million is looked for."""
         return 1.0
 
+    def _near(self, log_delta: float) -> float | None:
+        """Return an eps near which log delta may have that value, if there is a guess."""
+        return None
+
     @overload
     def log_delta(self, eps: float, *, bound: Bound = ...) -> float: ...
     @overload
@@ -149,7 +153,7 @@ class Numbers(ABC):
             value = float(self._log_delta(np.array([eps]))[side][0])
             return min(0.0, value) if not math.isnan(value) else 0.0 if side else -math.inf
 
-        return solve(log_delta, target, pure, upper=bound == "upper", cap=1e6 * self._eps_scale())
+        return solve(log_delta, target, pure, upper=bound == "upper", cap=1e6 * self._eps_scale(), near=self._near(target))
 
     def _last_positive(self, pure: float) -> float:
         """Return an eps with positive delta as near below the pure value as the kernels can tell."""

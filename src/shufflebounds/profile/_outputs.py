@@ -21,6 +21,7 @@ class Outputs:
         log_delta: Any
         epsilon: Any
         tradeoff: Any
+        _seconds: Any
 
     def _opposite(self) -> Outputs:
         """Return the guarantee with the two data sets exchanged; a mechanism's own holds both ways."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import time
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,12 @@ __all__ = ["compare", "losses_shown", "name_of", "parameters", "plot_profile", "
 
 _POINTS = 241
 _LEAST_DELTA = 1e-15
-_TABLE_EPS = (0.1, 0.5, 1.0, 2.0)
+_TABLE_DELTA = (1e-6, 1e-9, 1e-12)
+_TABLE_SECONDS = 0.02
+"""A table stops asking when so much time is spent, or a class says that an answer would take longer."""
+
+_QUESTIONS = 40
+"""Values of delta that both sides of one epsilon take, about."""
 
 
 def parameters(profile: Any) -> dict[str, Any]:
@@ -127,24 +133,19 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
 
 
 def table(profile: Outputs) -> str:
-    """Return a small HTML table: what the profile is, what is proven, and delta at a few eps."""
-    eps = np.array(_TABLE_EPS)
+    """Return a small HTML table: what the profile is, what is proven, and eps at a few delta where that takes no time."""
     rows = [(name, html.escape(plotting.number(value))) for name, value in parameters(profile).items()]
     rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]
-    lower, upper = (np.asarray(profile.log_delta(eps, bound=side)) for side in ("lower", "upper"))
-    for e, low, high in zip(_TABLE_EPS, lower.tolist(), upper.tolist()):
-        rows.append((f"&delta;({e:g})", f"{_power(low)} &le; &delta; &le; {_power(high)}"))
+    start = time.perf_counter()
+    quick = _QUESTIONS * profile._seconds() < _TABLE_SECONDS
+    for delta in _TABLE_DELTA:
+        if quick and time.perf_counter() - start < _TABLE_SECONDS:
+            low, high = (profile.epsilon(delta, bound=side) for side in ("lower", "upper"))
+            rows.append((f"&epsilon; at &delta; = {delta:g}", f"{low:.6g} &le; &epsilon; &le; {high:.6g}"))
+        else:
+            rows.append((f"&epsilon; at &delta; = {delta:g}", f"takes longer: <code>.epsilon({delta:g})</code>"))
     head = f'<tr><th colspan="2" style="text-align:left">{html.escape(type(profile).__name__.lstrip("_"))}</th></tr>'
     body = "".join(
         f'<tr><td style="text-align:left">{name}</td><td style="text-align:left">{value}</td></tr>' for name, value in rows
     )
     return f"<table>{head}{body}</table>"
-
-
-def _power(log_value: float) -> str:
-    """Return e^log_value in short, however small."""
-    if log_value == -math.inf:
-        return "0"
-    exponent = math.floor(log_value / math.log(10))
-    mantissa = math.exp(log_value - exponent * math.log(10))
-    return f"{mantissa:.6f}e{exponent}"

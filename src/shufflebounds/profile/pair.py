@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._types import Bound, FloatArray
-from shufflebounds.composing import Listed, Release
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile._dual import curve
 from shufflebounds.profile.profile import PrivacyProfile
-from shufflebounds.profile.samples import Samples
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
 __all__ = ["DominatingPair"]
@@ -54,26 +53,13 @@ class DominatingPair(PrivacyProfile):
         """
         return (self,)
 
-    @property
-    def _disjoint(self) -> bool:
-        """Whether some outcome is possible under one law only."""
-        return False
-
-    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
-        reverse, step = self.reverse(), max(self._sampling, least_step)
-        pure, back = self._pure_epsilon(), reverse._pure_epsilon()
-        return Samples(reverse._log_delta, back, step), Samples(self._log_delta, pure, step)
-
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
         # its own answers, not those of a list
         return ()
 
-    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
-        return (self,)
-
-    def _release(self) -> Release:
-        sticks = self._log_delta, self.reverse()._log_delta
-        return Release(*sticks, self._pure_epsilon(), self._listed(), self._lattice(), self._merged())
+    def _knowledge(self) -> Knowledge:
+        reverse = self.reverse()
+        return Knowledge(self._log_delta, reverse._log_delta, self._pure_epsilon(), reverse._pure_epsilon(), single=True)
 
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
         r"""Return a curve beside the trade-off function :math:`T(P, Q)`, which rejects P.
@@ -118,10 +104,10 @@ class DominatingPair(PrivacyProfile):
         return None
 
     def _gdp_mu(self, upper: bool) -> float:
-        return math.inf if self._disjoint else super()._gdp_mu(upper)
+        return math.inf if self._knowledge().endless else super()._gdp_mu(upper)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        return np.full(orders.size, math.inf) if self._disjoint else super()._rdp(orders, upper)
+        return np.full(orders.size, math.inf) if self._knowledge().endless else super()._rdp(orders, upper)
 
     @staticmethod
     def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> DominatingPair:
@@ -186,11 +172,12 @@ class _ListedPair(DominatingPair):
         with np.errstate(invalid="ignore"):
             return np.where(value < np.inf, np.maximum(value - _LISTED_ERROR * (1 + value), 0.0), np.inf)
 
-    def _listed(self) -> Listed:
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), listed=self._atoms)
+
+    def _atoms(self, log_tail: float) -> Atoms:
         missing = self._missing()
-        return Listed.of(
-            np.array(self.log_p), np.array(self.log_q), log_lost=math.log(missing) if missing else -math.inf
-        )
+        return Atoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=math.log(missing) if missing else -math.inf)
 
     def _losses(self) -> tuple[FloatArray, FloatArray]:
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)

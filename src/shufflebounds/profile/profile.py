@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -13,13 +12,12 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray
-from shufflebounds.composing import Composer, Listed, Release
+from shufflebounds.composing import Composer, Knowledge, Samples
 from shufflebounds.profile._dual import curve, gdp_mu
 from shufflebounds.profile._least import least
 from shufflebounds.profile._numbers import Numbers
 from shufflebounds.profile._outputs import Outputs
 from shufflebounds.profile.renyi import renyi
-from shufflebounds.profile.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
 
 if TYPE_CHECKING:
@@ -27,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Composition", "PrivacyProfile"]
 
+
+CURVE_DEPTH = 14.0
+"""The curve of a composition has corners down to delta = e^(-CURVE_DEPTH**2/2)."""
 
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
 """Where the Gaussian curve is asked for its delta, and how far that may be off, relatively in log delta."""
@@ -55,12 +56,6 @@ class PrivacyProfile(Numbers, Outputs):
     neighbours: ClassVar[str]
     relation: ClassVar[str] = "replace-one"
 
-    _convex: ClassVar[bool] = True
-    """Whether the documented delta is convex, rather than a minimum of several."""
-
-    _one_pair: ClassVar[bool] = False
-    """Whether delta is the hockey stick of one pair of laws, the same in both orders."""
-
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the ordered pairs (P, Q) whose hockey sticks have `delta` as their maximum.
 
@@ -83,30 +78,40 @@ class PrivacyProfile(Numbers, Outputs):
         except TypeError:
             return ()
 
+    def _knowledge(self) -> Knowledge:
+        """Return what is known of the pair that this profile stands for; a class that knows more overrides this."""
+        realised = tuple(one for pair in self._realised_pairs() for one in pair._knowledge().below)
+        return Knowledge(self._log_delta, pure=self._pure_epsilon(), realised=realised)
+
+    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+        """Return ordered pairs that neighbours realise: what composes from below where the guarantee is no single pair."""
+        return self._listed_pairs()
+
     def _opposite(self) -> PrivacyProfile:
         return self
 
-    def _directions(self) -> tuple[DominatingPair, ...]:
+    def _directions(self) -> tuple[PrivacyProfile, ...]:
         """Return the guarantee when a record is removed, and when it is added; none where one serves both.
 
         Which of two neighbours has the record stays the same from release to release, so a composition goes one way throughout.
         """
         return ()
 
-    @property
-    def _sampling(self) -> float:
-        """How far apart delta is sampled for a curve, in normal quantiles: the dearer delta, the further."""
-        return 0.01
-
-    def _effort(self, rtol: float, most: int) -> tuple[float, int]:
-        """Return how far apart the sides of mu and of a Renyi divergence may stay, relatively, and the most evaluations."""
-        return (rtol, most) if self._sampling < 0.1 else (0.01 * self._sampling, 2**8)
+    def _seconds(self) -> float:
+        """Return what one value of delta costs."""
+        return self._knowledge().seconds
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
-        """Return samples of H(Q||P) and of H(P||Q), where the guarantee is that of a pair (P, Q)."""
-        step = max(self._sampling, least_step)
-        both = Samples(self._log_delta, self._pure_epsilon(), step, convex=self._convex)
-        return both, both
+        """Return samples of H(Q||P) and of H(P||Q), for the pair (P, Q) that the guarantee stands for."""
+        known = self._knowledge()
+        step = max(known.spacing, least_step)
+        own = Samples(known.curve_stick or known.stick, known.pure, step, convex=known.convex)
+        return own if known.reverse is None else Samples(known.reverse, known.reverse_pure, step, convex=known.convex), own
+
+    def _effort(self, rtol: float, most: int) -> tuple[float, int]:
+        """Return how near the sides of mu and of a Renyi divergence shall come, and the most evaluations."""
+        spacing = self._knowledge().spacing
+        return (rtol, most) if spacing < 0.1 else (0.01 * spacing, 2**8)
 
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
         r"""Return a curve beside the trade-off function of the mechanism.
@@ -336,31 +341,6 @@ class PrivacyProfile(Numbers, Outputs):
         """
         return Composition(((self, times),), rtol)
 
-    def _listed(self) -> Listed | None:
-        """Return the outcomes of the one pair that this profile stands for, where they can be listed."""
-        return None
-
-    def _lattice(self) -> tuple[float, float] | None:
-        """Return anchor and spacing of a lattice near which the heaviest losses lie."""
-        return None
-
-    def _merged(self) -> Callable[[float, float], Listed] | None:
-        """Return what lists the outcomes of the one pair on a grid, a density merged around every point, if there is one."""
-        return None
-
-    def _release(self) -> Release:
-        """Return what composition needs: on the whole line of eps the larger of the two directions."""
-        stick = self._log_delta
-        return Release(stick, stick, self._pure_epsilon(), self._listed(), self._lattice(), self._merged())
-
-    def _releases(self, times: int) -> tuple[Release, int]:
-        """Return what composes like that many releases: fewer where their product is known."""
-        return self._release(), times
-
-    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
-        """Return profiles of single pairs that neighbours realise: what composes from below."""
-        return (self,) if self._one_pair else self._listed_pairs()
-
 
 @dataclass(frozen=True)
 class Composition(PrivacyProfile):
@@ -408,9 +388,6 @@ class Composition(PrivacyProfile):
     factors: tuple[tuple[PrivacyProfile, int], ...]
     rtol: float = 1e-5
 
-    theorem: ClassVar[str] = "composition: hockey stick of the product of the factors' dominating pairs"
-    neighbours: ClassVar[str] = "those of the factors, all on the same data"
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "rtol", _validate.real("rtol", self.rtol, 1e-12, 0.1))
         flat: list[tuple[PrivacyProfile, int]] = []
@@ -443,11 +420,26 @@ class Composition(PrivacyProfile):
                 "for a record replaced by another: no composition holds for both. Convert the first by "
                 "sampling.ReplaceOne(...), which replaces by removing and adding, or give both for the same neighbours"
             )
-        loose = next((p for p, _ in self.factors if p._single_pairs() == (p,) and p._opposite() is not p), None)
+        loose = next((p for p, _ in self.factors if p._opposite() is not p and p._knowledge().single), None)
         two_ways = next((p for p, _ in self.factors if p._directions()), None)
         if loose is not None and two_ways is not None:
             raise ValueError(f"{loose!r} is one ordered pair, {two_ways!r} goes both ways: compose the pair with one entry of the "
                              "pairs() of the other, in the same order")
+
+    @property
+    def theorem(self) -> str:  # type: ignore[override]
+        """What is proven of the product, and of each factor."""
+        parts = dict.fromkeys(profile.theorem for profile, _ in self.factors)
+        return "composition: hockey stick of the product of the factors' dominating pairs. Factors: " + "; ".join(parts)
+
+    @property
+    def neighbours(self) -> str:  # type: ignore[override]
+        """The neighbour relations of the factors."""
+        return "; ".join(dict.fromkeys(profile.neighbours for profile, _ in self.factors)) + " (all on the same data)"
+
+    def _seconds(self) -> float:
+        # a transform at the least
+        return max(0.05, *(known.seconds for known, _ in self._above))
 
     @property
     def relation(self) -> str:  # type: ignore[override]
@@ -469,22 +461,22 @@ class Composition(PrivacyProfile):
         return type(self), (self.factors, self.rtol)
 
     @cached_property
-    def _above(self) -> tuple[tuple[Release, int], ...]:
-        return tuple(profile._releases(times) for profile, times in self.factors)
+    def _above(self) -> tuple[tuple[Knowledge, int], ...]:
+        return tuple(profile._knowledge().times(number) for profile, number in self.factors)
 
     @cached_property
     def _composer(self) -> Composer:
         above = self._above
-        singles = [profile._single_pairs() for profile, _ in self.factors]
+        singles = [known.below for known, _ in above]
         matched = {len(pairs) for pairs in singles}
         count = 0 if 0 in matched else min(matched - {1}, default=1)
         below = []
         for i in range(count):
             side = []
-            for (profile, times), same, pairs in zip(self.factors, above, singles):
+            for (_, times), (known, left), pairs in zip(self.factors, above, singles):
                 pair = pairs[i] if len(pairs) > 1 else pairs[0]
                 # the same object, so that both sides ask for its values once
-                side.append(same if pair is profile else pair._releases(times))
+                side.append((known, left) if pair is known else pair.times(times))
             below.append(side)
         return Composer(above, below, self.rtol)
 
@@ -515,22 +507,36 @@ class Composition(PrivacyProfile):
             return self
         return Composition(opposite, self.rtol)
 
-    @property
-    def _sampling(self) -> float:
-        # every delta is a transform
-        return max(0.02, *(profile._sampling for profile, _ in self.factors))
+    def _knowledge(self) -> Knowledge:
+        opposite = self._opposite()
+        spacing = max(0.02, *(known.spacing for known, _ in self._above))
+        known = Knowledge(self._log_delta, pure=self._pure_epsilon(), spacing=spacing)
+        if opposite is self:
+            return known
+        return replace(known, reverse=opposite._log_delta, reverse_pure=opposite._pure_epsilon())
+
+    @cached_property
+    def _coarse(self) -> Composition:
+        """The same on a grid that is fine enough for the corners of a curve."""
+        return Composition(self.factors, min(0.1, 10 * self.rtol))
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
-        opposite = self._opposite()
-        if opposite is self:
-            return super()._samples(least_step)
-        step = max(self._sampling, least_step)
-        return Samples(opposite._log_delta, opposite._pure_epsilon(), step), Samples(self._log_delta, self._pure_epsilon(), step)
+        # deeper than delta = e^-98 another law would be needed at every step
+        coarse = self._coarse
+        opposite = coarse._opposite()
+        spacing = max(least_step, 0.02, *(known.spacing for known, _ in self._above))
+        own = Samples(coarse._log_delta, self._pure_epsilon(), spacing, depth=CURVE_DEPTH)
+        if opposite is coarse:
+            return own, own
+        return Samples(opposite._log_delta, opposite._pure_epsilon(), spacing, depth=CURVE_DEPTH), own
 
     def _eps_scale(self) -> float:
         pure = self._pure_epsilon()
         scale = math.fsum(times * profile._eps_scale() for profile, times in self.factors)
         return max(scale, 1e-6 * pure) if pure < math.inf else scale
+
+    def _near(self, log_delta: float) -> float | None:
+        return self._composer.near(log_delta) if len(self._above) > 1 or self._above[0][1] > 1 else None
 
     @cached_property
     def _gaussian_rule(self) -> float:
@@ -560,11 +566,11 @@ class Composition(PrivacyProfile):
         # pairs add in the order given; of mechanisms that go both ways one alone is sure to take its better one every time
         sure, single = np.zeros(orders.size), np.zeros(orders.size)
         for profile, times, value in parts:
-            singles = profile._single_pairs()
-            if singles == (profile,):
+            known = profile._knowledge()
+            if known.single:
                 sure = sure + value
             else:
-                single = np.maximum(single, value if singles else value / times)
+                single = np.maximum(single, value if known.realised else value / times)
         return np.asarray((sure + single) * (1 - EXP_SLACK))
 
     def _pure_epsilon(self) -> float:

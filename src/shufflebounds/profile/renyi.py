@@ -12,57 +12,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shufflebounds._types import FloatArray
-from shufflebounds.profile.samples import Samples
+from shufflebounds.composing.samples import STEEP, Samples
 
 __all__ = ["renyi"]
 
 
 QUADRATURE = 1e-12
 """Relative error of a piece, that of the rule (below 1e-15) and of its logarithms."""
-
-STEEP = 8.0
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-_NODES, _WEIGHTS = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS
-
-
-def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return the logs of the integrals of e^(power t) delta(t) between neighbours, delta linear in e^t; and which are coarse.
-
-    A coarse piece, over which the weight moves by more than e^STEEP, is bounded by its largest terms.
-    """
-    width = np.diff(eps)[:, None]
-    coarse = np.abs(power) * width[:, 0] > STEEP
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        part = np.where(width > 0, np.expm1(width * _NODES) / np.expm1(width), _NODES)
-        after = np.exp(log_delta[1:] - log_delta[:-1])[:, None]
-        values = np.exp(power * width * _NODES) * ((1 - part) + part * after)
-        out = log_delta[:-1] + power * eps[:-1] + np.log(width[:, 0]) + np.log(values @ _WEIGHTS)
-        crude = log_delta[:-1] + np.maximum(power * eps[:-1], power * eps[1:]) + np.log(width[:, 0])
-    out = np.where(coarse, crude, out)
-    return np.where(log_delta[:-1] > -np.inf, out, -np.inf), coarse
-
-
-def _total(logs: FloatArray) -> float:
-    top = float(logs.max(initial=-math.inf))
-    return top + math.log(float(np.exp(logs - top).sum())) if -math.inf < top < math.inf else top
-
-
-def _enclose(samples: Samples, other: Samples, power: float) -> tuple[float, float, FloatArray]:
-    """Return logs of both sides of the integral, and of the gap that each interval leaves."""
-    high, _ = _pieces(samples.eps, samples.high, power)
-    eps, log_low = samples.below(other)
-    low, coarse = _pieces(eps, log_low, power)
-    low[coarse] = -np.inf
-    # two pieces an interval, cut by a vertex; none where the lower side knows nothing
-    folded = np.full(high.size + 1, -np.inf)
-    np.logaddexp.at(folded, np.minimum(np.arange(low.size) // 2, high.size), low)
-    with np.errstate(invalid="ignore"):
-        gap = high + np.log1p(-np.minimum(np.exp(np.minimum(folded[: high.size] - high, 0.0)), 1 - 1e-16))
-    return _total(low), _total(high), np.where(high > -np.inf, gap, -np.inf)
-
 
 def _beyond(samples: Samples, power: float) -> float:
     """Return the log of the integral's part beyond the last sample, from above."""
@@ -79,7 +36,7 @@ def renyi(own: Samples, reverse: Samples, order: float, upper: bool, rtol: float
     powers = order - 1, -order
     sides = ((own, powers[0]), (reverse, powers[1])) if own is not reverse else ((own, powers[0]), (own, powers[1]))
     while True:
-        parts = [_enclose(s, reverse if s is own else own, power) for s, power in sides]
+        parts = [s.integrals(reverse if s is own else own, power) for s, power in sides]
         low = np.logaddexp(parts[0][0], parts[1][0])
         high = np.logaddexp(parts[0][1], parts[1][1])
         beyond = max(_beyond(s, power) for s, power in sides)

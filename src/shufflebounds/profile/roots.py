@@ -8,8 +8,12 @@ from shufflebounds._search import outward, root
 _ROOT_RTOL = 1e-13
 
 
-def solve(log_delta: Callable[[float], float], target: float, pure: float, *, upper: bool, cap: float = 1e6) -> float:
-    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing; no looking further than cap."""
+def solve(log_delta: Callable[[float], float], target: float, pure: float, *, upper: bool, cap: float = 1e6,
+          near: float | None = None) -> float:
+    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing; no looking further than cap.
+
+    The search begins near the guess, where one is given.
+    """
     goal = math.sqrt(-target)
 
     def excess(eps: float) -> float:
@@ -17,10 +21,14 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
         # -inf only beyond the pure value: any large number on the right side of the root
         return (math.sqrt(-value) if value > -math.inf else 2 * goal + 1e3) - goal
 
-    low, at_low = 0.0, excess(0.0)
+    guessed = near is not None and 0 < near < 0.9 * pure
+    low = 0.97 * near if guessed and near is not None else 0.0
+    at_low = excess(low)
+    if at_low >= 0 and guessed:
+        guessed, low, at_low = False, 0.0, excess(0.0)
     if at_low >= 0:
         return 0.0
-    high = min(0.05, pure / 2)
+    high = 1.06 * low if guessed else min(0.05, pure / 2)
     at_high = excess(high)
     while at_high < 0:
         if high >= pure:

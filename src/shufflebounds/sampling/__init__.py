@@ -4,8 +4,17 @@ Neighbours matter here. A record that enters by chance is compared with one that
 with another one in its place (replace one record); the two are never mixed without being asked to.
 """
 
+from shufflebounds.sampling.allocation import AllocationPair, RandomAllocation, shuffled_sgd_delta
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
 from shufflebounds.sampling.replace import ReplaceOne
 from shufflebounds.sampling.without_replacement import WithoutReplacement
 
-__all__ = ["ReplaceOne", "SampledPair", "Subsampled", "WithoutReplacement"]
+__all__ = [
+    "AllocationPair",
+    "RandomAllocation",
+    "ReplaceOne",
+    "SampledPair",
+    "Subsampled",
+    "WithoutReplacement",
+    "shuffled_sgd_delta",
+]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray, Sides
-from shufflebounds.composing import Listed
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 
 __all__ = ["SampledPair", "Subsampled", "mixed_losses", "sampled_eps"]
@@ -134,43 +135,37 @@ class SampledPair(DominatingPair):
             value = -math.log1p(-q * -math.expm1(-pure)) if q < 1 else pure
         return value * (1 + 16 * UNIT)
 
-    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
-        singles = self.mechanism._single_pairs()
-        if singles == (self.mechanism,):
-            return (self,)
-        return tuple(SampledPair(single, self.rate, self.removed) for single in singles)
+    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+        return tuple(SampledPair(pair, self.rate, self.removed) for pair in self.mechanism._realised_pairs())
 
-    def _listed(self) -> Listed | None:
-        base, other = self.mechanism._listed(), self.mechanism._opposite()._listed()
+    def _knowledge(self) -> Knowledge:
+        mechanism = self.mechanism._knowledge()
+        known = replace(super()._knowledge(), single=mechanism.single, seconds=mechanism.seconds, spacing=mechanism.spacing)
+        if not mechanism.single:
+            known = replace(known, realised=tuple(pair._knowledge() for pair in self._realised_pairs()))
+        pure = self.mechanism._pure_epsilon()
+        if mechanism.density and self.mechanism._opposite() is self.mechanism:
+            known = replace(known, density=partial(self._around, mechanism.density))
+        if mechanism.density and pure < math.inf:
+            # both ends are atoms
+            low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
+            known = replace(known, lattice=((high if self.removed else -low), high - low))
+        return replace(known, listed=self._atoms) if mechanism.listed else known
+
+    def _atoms(self, log_tail: float) -> Atoms | None:
+        base, other = (side._knowledge().atoms for side in (self.mechanism, self.mechanism._opposite()))
         if base is None or other is None or not base.loss.size:
             return None
         return mixture(base, other, self.rate, self.removed, symmetric=self.mechanism._opposite() is self.mechanism)
 
-    def _lattice(self) -> tuple[float, float] | None:
+    def _around(self, density: Callable[[float, float], Atoms], anchor: float, step: float) -> Atoms:
+        """Return the mixture of the outcomes that the mechanism has about every grid point."""
         pure = self.mechanism._pure_epsilon()
-        if self.mechanism._merged() is None or pure == math.inf:
-            return None
-        # both ends are atoms
-        low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
-        return (high if self.removed else -low), high - low
-
-    def _merged(self) -> Callable[[float, float], Listed] | None:
-        merged, pure = self.mechanism._merged(), self.mechanism._pure_epsilon()
-        if merged is None or self.mechanism._opposite() is not self.mechanism:
-            return None
         # a step of the mechanism's loss is a step of the sampled one, or less, at its steepest: at the top
         top = float(mixed_losses(np.array([pure]), self.rate)[0]) if pure < math.inf else math.inf
-        slope = self.rate * math.exp(min(pure - top, 0.0 if pure == math.inf else math.inf)) if pure < math.inf else 1.0
-
-        def around(anchor: float, step: float) -> Listed:
-            base = merged(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
-            return mixture(base, base, self.rate, self.removed, symmetric=True) or base
-
-        return around
-
-    @property
-    def _sampling(self) -> float:
-        return self.mechanism._sampling
+        slope = self.rate * math.exp(pure - top) if pure < math.inf else 1.0
+        base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
+        return mixture(base, base, self.rate, self.removed, symmetric=True) or base
 
     def _eps_scale(self) -> float:
         return self.mechanism._eps_scale()
@@ -183,7 +178,7 @@ def outward(value: FloatArray, weight: float | FloatArray, side: int) -> FloatAr
     return np.asarray(np.where(finite, value + side * error, -np.inf))
 
 
-def mixture(base: Listed, other: Listed, rate: float, removed: bool, *, symmetric: bool) -> Listed | None:
+def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric: bool) -> Atoms | None:
     """Return the outcomes of ((1-q) Q + q P, Q) or of the reversed pair, from those of (P, Q) and of (Q, P).
 
     None where outcomes are lost of which it is not known how likely they are under the other law.
@@ -206,9 +201,9 @@ def mixture(base: Listed, other: Listed, rate: float, removed: bool, *, symmetri
     blur = base.blur + UNIT * (16 + 4 * float(np.abs(mixed).max()))
     if removed:
         unlisted = float(np.logaddexp(log_lost, base.log_lost))
-        return Listed(log_mix, mixed, math.log(rate) + base.log_rest, unlisted, slack, blur)
+        return Atoms(log_mix, mixed, math.log(rate) + base.log_rest, unlisted, slack, blur)
     rest = other.log_rest if rate == 1 else -math.inf
-    return Listed(np.ascontiguousarray(log_q[::-1]), np.ascontiguousarray(-mixed[::-1]), rest, log_lost, slack, blur)
+    return Atoms(np.ascontiguousarray(log_q[::-1]), np.ascontiguousarray(-mixed[::-1]), rest, log_lost, slack, blur)
 
 
 @dataclass(frozen=True)
@@ -281,9 +276,9 @@ class Subsampled(PrivacyProfile):
     def _pure_epsilon(self) -> float:
         return max(pair._pure_epsilon() for pair in self.pairs())
 
-    @property
-    def _sampling(self) -> float:
-        return self.mechanism._sampling
+    def _knowledge(self) -> Knowledge:
+        known = self.mechanism._knowledge()
+        return replace(super()._knowledge(), seconds=known.seconds, spacing=known.spacing)
 
     def _eps_scale(self) -> float:
         return self.mechanism._eps_scale()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import Composition, PrivacyProfile
 
 __all__ = ["ReplaceOne"]
@@ -50,7 +51,6 @@ class ReplaceOne(PrivacyProfile):
     theorem: ClassVar[str] = "remove one record, then add another (group privacy of two steps): an upper bound"
     neighbours: ClassVar[str] = "replace one record"
     relation: ClassVar[str] = "replace-one"
-    _convex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.profile, PrivacyProfile):
@@ -82,10 +82,10 @@ class ReplaceOne(PrivacyProfile):
     def _pure_epsilon(self) -> float:
         return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * UNIT)
 
-    @property
-    def _sampling(self) -> float:
+    def _knowledge(self) -> Knowledge:
         # every delta is a search
-        return max(0.1, self.profile._sampling)
+        known = self.profile._knowledge()
+        return replace(super()._knowledge(), convex=False, seconds=100 * known.seconds, spacing=max(0.1, known.spacing))
 
     def _eps_scale(self) -> float:
         return 2 * self.profile._eps_scale()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.sampling.poisson import SampledPair, mixed_losses, outward, sampled_eps
 
@@ -90,17 +91,14 @@ class WithoutReplacement(PrivacyProfile):
         pure = self.mechanism._pure_epsilon()
         return float(mixed_losses(np.array([pure]), self.rate)[0]) * (1 + 16 * UNIT) if pure < math.inf else math.inf
 
-    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         # the mechanism that tells whether the record was drawn, in both orders
-        if self.mechanism._single_pairs() != (self.mechanism,):
-            return ()
         remove = SampledPair(self.mechanism, self.rate)
-        pairs: tuple[DominatingPair, ...] = remove, remove.reverse()
-        return pairs
+        return (remove, remove.reverse()) if self.mechanism._knowledge().single else ()
 
-    @property
-    def _sampling(self) -> float:
-        return self.mechanism._sampling
+    def _knowledge(self) -> Knowledge:
+        known = self.mechanism._knowledge()
+        return replace(super()._knowledge(), seconds=known.seconds, spacing=known.spacing)
 
     def _eps_scale(self) -> float:
         return self.mechanism._eps_scale()

@@ -10,6 +10,7 @@ from shufflebounds.shuffle.histogram import ShuffledHistogram
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
+from shufflebounds.shuffle.shuffled import Shuffled, VariationRatio
 from shufflebounds.shuffle.sums import RealSum
 from shufflebounds.shuffle.zero_sum import ZeroSum
 
@@ -21,9 +22,11 @@ __all__ = [
     "PersonalizedBits",
     "PersonalizedClones",
     "RealSum",
+    "Shuffled",
     "ShuffledBits",
     "ShuffledHistogram",
     "StrongerClones",
+    "VariationRatio",
     "ZeroSum",
     "clones_epsilon",
     "clones_log_delta",

@@ -17,46 +17,75 @@ MOST_ATOMS = 6000
 """Largest number of losses in the composed law, about."""
 
 
-def log_composed(column: ShuffledBits, times: int, eps: float, log_scale: float) -> float:
-    """Return an upper bound of log delta(eps) of so many columns, whatever the data in each; log_scale: about the answer.
+class ComposedColumns:
+    """So many columns of one target, whatever the data in each; what is known of one column is kept for the next eps.
 
     delta of one column, over all data, is a hockey-stick curve h(E), the same in both directions, that no data exceeds. Chords
     of upper values of it on a grid of losses lie above it, and belong to a pair of laws on that grid (Doroshenko et al. 2022),
     which dominates every column's; dominating pairs compose. What has no loss on the grid counts as infinite loss.
     """
-    local = column._pure_epsilon()
-    basic = math.log(times) + column.log_delta(eps / times)
-    if 0 < (gap := log_odds(column.flip).times(times).less(eps)) < 1:
-        # what any mechanism of that budget leaks
-        basic = min(basic, math.log(-math.expm1(-gap)) + 4 * UNIT * (1 - math.log(gap)))
-    if log_scale < -600 or local == math.inf or local < LEAST_LOCAL:
-        return basic
-    # beyond the grid a column loses less than a ten-thousandth of the whole
-    reach, goal = 0.5 * local, log_scale - math.log(times) - 9
-    while reach < local and column.log_delta(reach) > goal:
-        reach = min(local, 1.25 * reach)
-    while column.log_delta(0.8 * reach) < goal:
-        reach *= 0.8
-    half = max(8, min(160, MOST_ATOMS // (2 * times)))
-    step = reach / half
-    losses = step * np.arange(half + 1, dtype=np.float64)
-    high = np.array([math.exp(column.log_delta(float(loss))) * (1 + 1e-13) for loss in losses])
-    mass, infinite = _chords(losses, high)
-    # sum over the composed law of p (1 - e^(eps - loss)) beyond eps
-    law, first = np.ones(1), 0
-    power, start, left = mass, -half, times
-    while left:
-        if left & 1:
-            law, first = np.convolve(law, power), first + start
-        left >>= 1
-        if left:
-            power, start = np.convolve(power, power), 2 * start
-    loss = step * (first + np.arange(law.size))
-    beyond = loss > eps
-    finite = float(law[beyond] @ -np.expm1(eps - loss[beyond]))
-    lost = -math.expm1(times * math.log1p(-infinite)) if infinite < 1 else 1.0
-    total = (finite + lost) * (1 + 1e-9)
-    return min(basic, math.log(total)) if total > 0 else basic
+
+    def __init__(self, column: ShuffledBits, times: int) -> None:
+        self.column, self.times = column, times
+        self.local = column._pure_epsilon()
+        self.values: dict[float, float] = {}
+        self.laws: dict[int, tuple[FloatArray, FloatArray, float]] = {}
+
+    def log_delta(self, eps: float, log_scale: float) -> float:
+        """Return an upper bound of log delta(eps); log_scale: about the answer."""
+        basic = math.log(self.times) + self.column.log_delta(eps / self.times)
+        if 0 < (gap := log_odds(self.column.flip).times(self.times).less(eps)) < 1:
+            # what any mechanism of that budget leaks
+            basic = min(basic, math.log(-math.expm1(-gap)) + 4 * UNIT * (1 - math.log(gap)))
+        if log_scale < -600 or self.local == math.inf or self.local < LEAST_LOCAL:
+            return basic
+        # sum over the composed law of p (1 - e^(eps - loss)) beyond eps
+        loss, law, infinite = self._law(self._reach(log_scale - math.log(self.times) - 9))
+        beyond = loss > eps
+        finite = float(law[beyond] @ -np.expm1(eps - loss[beyond]))
+        lost = -math.expm1(self.times * math.log1p(-infinite)) if infinite < 1 else 1.0
+        total = (finite + lost) * (1 + 1e-9)
+        return min(basic, math.log(total)) if total > 0 else basic
+
+    def _value(self, loss: float) -> float:
+        """Return the upper log delta of one column."""
+        if loss not in self.values:
+            self.values[loss] = self.column.log_delta(loss)
+        return self.values[loss]
+
+    def _reach(self, goal: float) -> int:
+        """Return k where a grid up to 0.8**k local suffices: what a column loses beyond is less than e^goal."""
+        k = 0
+        while k < 200 and self._value(self.local * 0.8 ** (k + 1)) < goal:
+            k += 1
+        return k
+
+    def _law(self, k: int) -> tuple[FloatArray, FloatArray, float]:
+        """Return the losses and masses of the composed law on the grid that ends there, and the infinite mass of one column."""
+        if k not in self.laws:
+            fewest = max(8, min(160, MOST_ATOMS // (2 * self.times)))
+            reach = self.local * 0.8**k
+            # the local budget halved so many times: grids of other reaches have losses in common
+            step = self.local * 2.0 ** math.floor(math.log2(reach / (fewest * self.local)))
+            half = math.ceil(reach / step)
+            losses = step * np.arange(half + 1, dtype=np.float64)
+            high = np.array([math.exp(self._value(float(loss))) * (1 + 1e-13) for loss in losses])
+            mass, infinite = _chords(losses, high)
+            law, first = _power(mass, -half, self.times)
+            self.laws[k] = step * np.arange(first, first + law.size, dtype=np.float64), law, infinite
+        return self.laws[k]
+
+
+def _power(mass: FloatArray, first: int, times: int) -> tuple[FloatArray, int]:
+    """Return the law of the sum of so many independent numbers, and its first number."""
+    law, start = np.ones(1), 0
+    while times:
+        if times & 1:
+            law, start = np.convolve(law, mass), start + first
+        times >>= 1
+        if times:
+            mass, first = np.convolve(mass, mass), 2 * first
+    return law, start
 
 
 def _chords(losses: FloatArray, high: FloatArray) -> tuple[FloatArray, float]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _bits
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile._least import least
 from shufflebounds.profile.calibration import least_parameter
-from shufflebounds.profile.samples import Samples
 from shufflebounds.shuffle import _all_data, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._sum_curve import curve_of_sum
@@ -93,16 +94,10 @@ class _BitPair(DominatingPair):
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).above
 
-    @property
-    def _disjoint(self) -> bool:
-        return self.flip == 0
-
-    @property
-    def _sampling(self) -> float:
-        return 0.005
-
-    def _lattice(self) -> tuple[float, float] | None:
-        return _middle_losses(*((self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)), self.flip)
+    def _knowledge(self) -> Knowledge:
+        data = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
+        lattice = partial(_middle_losses, *data, self.flip)
+        return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=self.flip == 0)
 
 
 def _middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:
@@ -267,14 +262,22 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         pair = self.pair(self.ones)
         return pair, pair.reverse()
 
-    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
-        if self.ones == "worst":
-            pair = self.pair(0)
-            return pair, pair.reverse()
-        return (self,) if 2 * self.ones == self.users - 1 else self.pairs()
+    def _knowledge(self) -> Knowledge:
+        known = super()._knowledge()
+        if self.ones != "worst":
+            lattice = partial(_middle_losses, self.ones, self.users - 1 - self.ones, self.flip)
+            return replace(known, single=2 * self.ones == self.users - 1, spacing=0.12, lattice=lattice)
+        # some hundred eps for a curve, each a search over the data of up to 1/loose evaluations where all data are nearly alike
+        loose, spacing, seconds = (2e-4, 0.12, 2e-3) if self.users <= 10**7 else (2e-3, 0.3, 2e-2)
+        return replace(
+            known, spacing=spacing, seconds=seconds, curve_stick=lambda eps: self._worst_sides(eps, loose)
+        )
 
-    def _lattice(self) -> tuple[float, float] | None:
-        return None if self.ones == "worst" else _middle_losses(self.ones, self.users - 1 - self.ones, self.flip)
+    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+        if self.ones != "worst":
+            return self.pairs()
+        pair = self.pair(0)
+        return pair, pair.reverse()
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.ones != "worst":
@@ -287,10 +290,6 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
     def _worst_sides(self, eps: FloatArray, loose: float) -> tuple[FloatArray, FloatArray]:
         sides = [self._worst(float(e), loose) for e in eps]
         return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
-
-    @property
-    def _sampling(self) -> float:
-        return 0.12 if self.users <= 10**7 else 0.3
 
     def _tried(self) -> list[DominatingPair]:
         """Return pairs of some data, among which the worst nearly is: few ones for eps > 0, half of them at eps = 0."""
@@ -330,14 +329,6 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             return super()._rdp(orders, upper)
         values = [side._rdp(orders, upper) for pair in self._tried() for side in (pair, pair.reverse())]
         return np.asarray(np.max(values, axis=0))
-
-    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
-        if self.ones != "worst":
-            return super()._samples(least_step)
-        # some hundred eps, each a search over the data that takes up to 1/loose evaluations where all data are nearly alike
-        loose = 2e-4 if self.users <= 10**7 else 2e-3
-        both = Samples(lambda eps: self._worst_sides(eps, loose), self._pure_epsilon(), max(self._sampling, least_step))
-        return both, both
 
     def _worst(self, eps: float, loose: float) -> tuple[float, float]:
         """Enclose the maximum over all data; the mirror direction of m is the first direction of n - 1 - m."""

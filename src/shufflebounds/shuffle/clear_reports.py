@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _clones
 from shufflebounds._types import UNIT, Bound, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
@@ -66,7 +67,6 @@ class ClearReports(PrivacyProfile, ErrorLaw):
     bins: int
 
     theorem: ClassVar[str] = "exact for the protocol: a binomial mixture of shifted fair coins"
-    _one_pair: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the shuffled reports, real and fake alike"
 
     def __post_init__(self) -> None:
@@ -91,6 +91,9 @@ class ClearReports(PrivacyProfile, ErrorLaw):
         if self.bins == 1:
             return super()._epsilon(delta, bound)
         return _clones.clone_epsilon(*self._clones(), math.inf, delta, bound == "upper")
+
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), single=True, seconds=1e-5)
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf

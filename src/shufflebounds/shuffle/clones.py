@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _clones, _tradeoff
 from shufflebounds._types import Bound, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._least import rounded
+from shufflebounds.shuffle._local import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Clones", "StrongerClones"]
@@ -32,7 +34,6 @@ class _UniformClones(PrivacyProfile):
     local_eps: float
 
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
-    _one_pair: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
@@ -59,6 +60,51 @@ class _UniformClones(PrivacyProfile):
     def _pure_epsilon(self) -> float:
         return self.local_eps
 
+    @classmethod
+    def calibrate(
+        cls, eps: float, delta: float, *, users: int | None = None, local_eps: float | None = None
+    ) -> Self:
+        """Return the bound with the fewest users at a given local budget, or with the largest budget at given users.
+
+        Parameters
+        ----------
+        eps : float
+            Target privacy loss in nats, > 0.
+        delta : float
+            Target failure probability in (0, 1).
+        users : int, optional
+            Number of users, for the largest local budget (to 1e-9, relatively).
+        local_eps : float, optional
+            Local budget, for the fewest users. Exactly one of the two is given.
+
+        Returns
+        -------
+        Clones or StrongerClones
+            Its upper delta at `eps` was evaluated and is at most `delta`.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range, or both or none of `users` and `local_eps` are given.
+        InfeasibleError
+            If 2**53 users are too few.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> shuffle.StrongerClones.calibrate(0.1, 1e-6, local_eps=2.0).users
+        12851
+        >>> print(f"{shuffle.StrongerClones.calibrate(0.1, 1e-6, users=10**5).local_eps:.6f}")
+        3.707878
+        """
+        if (users is None) == (local_eps is None):
+            raise ValueError(f"users={users!r} and local_eps={local_eps!r}: give exactly one of the two")
+        if users is None:
+            budget = float(local_eps or 0.0)
+            return fewest_users(lambda n: cls(n, budget), eps, delta)
+        count = users
+        return largest_budget(lambda budget: cls(count, budget), eps, delta)
+
     def _tradeoff(self, upper: bool) -> Tradeoff:
         if self.users > MOST_LISTED:
             return super()._tradeoff(upper)
@@ -82,14 +128,13 @@ class _UniformClones(PrivacyProfile):
         return np.array([log_count + np.logaddexp(zero + stay, one + step)
                          for zero, one in ((keep - self.local_eps, keep), (keep, keep - self.local_eps))])
 
-    @property
-    def _sampling(self) -> float:
-        return 0.01
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), single=True, seconds=1e-5)
 
 
 @dataclass(frozen=True)
 class Clones(_UniformClones):
-    r"""Amplification by shuffling, proven for every local randomizer (Feldman, McMillan and Talwar 2021).
+    r"""Amplification by shuffling for every local randomizer (Feldman, McMillan and Talwar 2021): the weaker of two clone bounds.
 
     .. math::
         \delta(\varepsilon) = \sum_c \Pr[C = c]\, H_{e^\varepsilon}(P_c \,\|\, Q_c), \qquad
@@ -109,6 +154,8 @@ class Clones(_UniformClones):
     -----
     Neighbours: one user's input is replaced; the analyst sees the multiset of messages. Upper and lower enclose the value
     of the formula above, which is an upper bound of the privacy loss of any pure eps0-LDP randomizer that all users share.
+    :class:`StrongerClones` is proven for the same randomizers and never larger: take that one.
+
     A few million clones are summed one by one, 4 ns each, those that matter: the two sides are a few 1e-12 apart, relatively, or
     some ulp of the logarithm where that is coarser, their middle is good to 1e-13. More of them are one contour integral, 5
     microseconds at any number of users; its sides are at most 1e-11 (1 + |log delta|) apart, or 1e-9 (1 + |log delta|) where
@@ -142,9 +189,11 @@ class Clones(_UniformClones):
 
 @dataclass(frozen=True)
 class StrongerClones(_UniformClones):
-    r"""The stronger clone bound (Feldman, McMillan and Talwar 2023), for randomizers that split off both target laws.
+    r"""The stronger clone bound (Feldman, McMillan and Talwar 2023), proven for every pure local randomizer.
 
-    The formula of :class:`Clones` with :math:`C \sim \mathrm{Bin}(n-1, 2/(e^{\varepsilon_0}+1))`.
+    The formula of :class:`Clones` with :math:`C \sim \mathrm{Bin}(n-1, 2/(e^{\varepsilon_0}+1))`; the same number is
+    :math:`\tfrac1n \mathbb{E}(X_1 + \dots + X_n)_+` of independent :math:`X_i`, equal to :math:`e^{\varepsilon_0} - e^\varepsilon`
+    and to :math:`1 - e^{\varepsilon + \varepsilon_0}` with chance :math:`1/(e^{\varepsilon_0}+1)` each and 0 otherwise.
 
     Parameters
     ----------
@@ -155,17 +204,12 @@ class StrongerClones(_UniformClones):
 
     Notes
     -----
-    Proven where every output law satisfies :math:`R_x \ge (R_0 + R_1)/(e^{\varepsilon_0}+1)` pointwise, :math:`R_0, R_1`
-    being the target's two laws: binary and k-ary randomized response, among others, and the Laplace mechanism on [0, 1] for the
-    values 0 and 1 of the target. Of two values a distance d < 1 apart fewer clones are split off,
-    :math:`R_x \ge e^{-\varepsilon_0} (R_a + R_b)/(1 + v)`, :math:`v = e^{-d\varepsilon_0}`, but the bound that follows is never
-    larger. It is :math:`\tfrac{1 + e^\varepsilon}{2n} e^{\varepsilon_0}\, \mathrm{E}(\sum_{i \le n} Y_i)_+` of independent
-    :math:`Y_i = (1-v) X_i - \tanh(\varepsilon/2) (1+v) |X_i|` with :math:`X_i = \pm 1` of chance
-    :math:`e^{-\varepsilon_0}/(1+v)` each and 0 otherwise, and 0 from :math:`\varepsilon = d\varepsilon_0` on. Below, as v
-    falls, the mean of :math:`Y_i` stays and :math:`\mathrm{E}(Y_i - c)_+` rises for every c, so :math:`Y_i` and with it the sum
-    rises in the convex order. For an arbitrary eps0-LDP randomizer it is **conjectural**: the paper's second version carries an
-    erratum (the proof of Lemma 3.5 fails), no counterexample is known, and :class:`Clones` is the proven fallback. Binary
-    randomized response attains it for suitable data.
+    Proven here for every eps0-LDP randomizer that all users share, adaptive protocols included; we know of no earlier statement.
+    Under :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}`, which is below every output law, the privacy blanket's
+    :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex order than :math:`X_i`; :doc:`/theorems/stronger-clones` has
+    the proof and what it does not say. The published proof is another one: it fails (erratum of its second version, Lemma 3.5).
+    It is never above :class:`Clones`, and the bound to take for a randomizer of which only the budget is known; where more is
+    known, :class:`Shuffled` is smaller.
 
     Neighbours, sides and cost are those of :class:`Clones`.
 
@@ -185,8 +229,8 @@ class StrongerClones(_UniformClones):
     """
 
     theorem: ClassVar[str] = (
-        "Feldman, McMillan, Talwar 2023, Theorem 3.2: upper bound, proven where R_x >= (R_0 + R_1)/(e^eps0 + 1) "
-        "(binary and k-ary randomized response, Laplace on [0, 1]); conjectural for other eps0-LDP randomizers"
+        "Feldman, McMillan, Talwar 2023, Theorem 3.2, with a proof of our own (docs/theorems/stronger-clones): upper bound, "
+        "proven for every pure eps0-LDP randomizer shared by all users"
     )
 
     _stronger: ClassVar[bool] = True

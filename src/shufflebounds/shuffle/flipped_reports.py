@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
@@ -212,10 +213,10 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
 
         return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, 20_000)
 
-    @property
-    def _sampling(self) -> float:
+    def _knowledge(self) -> Knowledge:
         # sums search the data for every eps
-        return 0.6 if self.view == "sums" else 0.05
+        spacing, seconds = (0.6, 1.0) if self.view == "sums" else (0.05, 1e-3)
+        return replace(super()._knowledge(), spacing=spacing, seconds=seconds)
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).times(2).above

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._accuracy import ErrorLaw
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
@@ -73,7 +74,6 @@ class ShuffledHistogram(PrivacyProfile, ErrorLaw):
     gamma: float
 
     theorem: ClassVar[str] = "exact for the protocol: two shifted binomials, in opposite directions"
-    _one_pair: ClassVar[bool] = True
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the number of messages of each name"
 
     def __post_init__(self) -> None:
@@ -107,6 +107,9 @@ class ShuffledHistogram(PrivacyProfile, ErrorLaw):
             return at_any_eps(lambda at: one_bin(0.0, at), lambda at: one_bin(1.0, at), eps - loss, slack)
 
         return enclose_sum(lambda i: binom_logpmf(i, n, gamma), math.floor((n + 1) * gamma), 0.0, n, value)
+
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), single=True, seconds=2e-3)
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from shufflebounds._core import _excess
 from shufflebounds._types import UNIT, FloatArray
 
-__all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
+__all__ = ["ExcessLaw", "PairLaws", "Randomizer", "variation_ratio_law"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +35,9 @@ class ExcessLaw:
         difference log_a - log_b must be that budget, as a double: X is formed from it, and does not cancel next to the budget.
     log_cut, log_cut_b : float or array_like
         Logarithms of :math:`\int R_0` and :math:`\int R_1` over what the atoms leave out, m = 0 or a tail cut on purpose, one or
-        several parts: :math:`\int (R_0 - e^\varepsilon R_1)_+` over each is added to an upper side. -inf in a lower law, which
-        leaves a gain out. Without `log_cut_b` all of :math:`R_0` counts.
+        several parts: :math:`\int (R_0 - e^\varepsilon R_1)_+` over each is added. In a lower law only outputs that no other user
+        can send (m = 0), which give the target away; a tail cut on purpose is left out there. Without `log_cut_b` all of
+        :math:`R_0` counts.
 
     Notes
     -----
@@ -165,11 +166,11 @@ class ExcessLaw:
         gains = (self.log_mass > -np.inf) & (self.log_a > -np.inf)
         cut = np.asarray(self.log_cut)
         lost = cut > -np.inf
-        losses = np.append((self.log_a - self.log_b)[gains], (cut - self.log_cut_b)[lost])
+        losses = np.append(self.log_a[gains] - self.log_b[gains], cut[lost] - np.broadcast_to(self.log_cut_b, cut.shape)[lost])
         return float(losses.max(initial=-np.inf))
 
     def log_phi(self, eps: ArrayLike, users: float) -> tuple[FloatArray, FloatArray]:
-        r"""Bounds of :math:`\log \Phi_n(X)` at each eps, the cut added to the upper one.
+        r"""Bounds of :math:`\log \Phi_n(X)` at each eps, the cut added.
 
         Parameters
         ----------
@@ -193,8 +194,9 @@ class ExcessLaw:
                 lower[i], upper[i] = _excess.log_excess(values, log_mass, starts, count)
             cut = _excesses(np.asarray(self.log_cut), np.asarray(self.log_cut_b), e)
             gain = float(np.maximum(cut, 0.0).sum())
-            lower[i] -= np.log(users) * (1 - 4 * UNIT)
-            upper[i] = np.logaddexp(upper[i] - np.log(users) * (1 - 4 * UNIT), np.log(gain) if gain > 0 else -np.inf)
+            log_gain = np.log(gain) if gain > 0 else -np.inf
+            lower[i] = np.logaddexp(lower[i] - np.log(users) * (1 + 4 * UNIT), log_gain - 8 * UNIT) - 4 * UNIT
+            upper[i] = np.logaddexp(upper[i] - np.log(users) * (1 - 4 * UNIT), log_gain + 8 * UNIT) + 4 * UNIT
         return lower, upper
 
 
@@ -205,6 +207,29 @@ def _excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:
         # from the larger of the two terms, so that neither overflows
         value = np.where(loss > 0, np.exp(log_a) * -np.expm1(-loss), np.exp(log_b + eps) * np.expm1(loss))
     return np.asarray(np.where((log_a == -np.inf) & (log_b == -np.inf), 0.0, value))
+
+
+def variation_ratio_law(p: float, beta: float, q: float) -> ExcessLaw:
+    """Return the law of X that dominates every randomizer with these three numbers.
+
+    Parameters
+    ----------
+    p, beta, q : float
+        Largest ratio of the two laws, > 1, their total variation distance, at most (p-1)/(p+1), and the largest ratio of either
+        to the output law of any input, >= 1.
+
+    Returns
+    -------
+    ExcessLaw
+        Of three atoms.
+    """
+    share = beta / (p - 1)
+    rest = max(0.0, 1 - (p + 1) * share)
+    log_p, log_q = float(np.log(p)), float(np.log(q))
+    with np.errstate(divide="ignore"):
+        log_mass = np.array([np.log(share) + log_p - log_q] * 2 + [float(np.log(rest)) - log_q])
+    low = log_q - log_p
+    return ExcessLaw(log_mass, np.array([log_q, low, log_q]), np.array([low, log_q, log_q]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _binomial
 from shufflebounds._types import FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
@@ -33,23 +34,16 @@ class _ShiftedBinomial(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
-    @property
-    def _disjoint(self) -> bool:
-        return True
-
-    @property
-    def _sampling(self) -> float:
-        return 0.005
-
     def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
         # B + 1 against B is B' against B' + 1 for the number B' of zeros; a flip of chance 0 adds nothing to one, 1 to the other
         one, zero = (1 - self.prob, self.prob) if self.shifted_first else (self.prob, 1 - self.prob)
         held = np.full(1 if self.trials else 0, float(self.trials))
         return curve_of_sum(held * 0 + one, held * 0 + zero, held, -math.inf, 0.0, log_tail, upper=upper)
 
-    def _lattice(self) -> tuple[float, float] | None:
+    def _knowledge(self) -> Knowledge:
         anchor, spacing = _middle_losses(self.trials, self.prob)
-        return ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
+        lattice = ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
+        return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=True)
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))
@@ -132,12 +126,10 @@ class BinomialNoise(PrivacyProfile, ErrorLaw):
         sides = [pair._log_delta(eps) for pair in self.pairs()]
         return np.maximum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
 
-    def _single_pairs(self) -> tuple[PrivacyProfile, ...]:
+    def _knowledge(self) -> Knowledge:
         # fair bits are symmetric: one pair, the same in both orders
-        return (self,) if self.prob == 0.5 else self.pairs()
-
-    def _lattice(self) -> tuple[float, float] | None:
-        return _middle_losses(self.trials, self.prob) if self.trials else None
+        lattice = _middle_losses(self.trials, self.prob) if self.trials else None
+        return replace(super()._knowledge(), single=self.prob == 0.5, lattice=lattice)
 
     @classmethod
     def calibrate(cls, eps: float, delta: float, prob: float = 0.5) -> Self:

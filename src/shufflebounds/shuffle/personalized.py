@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._types import FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._clones.families import Family, Gaussian, Laplace, RandomizedResponse
@@ -121,9 +122,8 @@ class PersonalizedClones(PrivacyProfile):
         slack = np.where(sides[:, 1] > -np.inf, 4e-16 * (1 + np.abs(sides[:, 1]) + abs(shift)), 0.0)
         return sides[:, 0] + shift - slack, sides[:, 1] + shift + slack
 
-    @property
-    def _sampling(self) -> float:
-        return 0.05
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), spacing=0.05, seconds=1e-3)
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.weight).above

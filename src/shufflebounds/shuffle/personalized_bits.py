@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import Bound, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.shuffle._personal_sum import Everyone, Law, grouped
 from shufflebounds.shuffle._sum_curve import curve_of_sum
@@ -224,9 +225,8 @@ class PersonalizedBits(PrivacyProfile):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         return super()._rdp(orders, upper) if self.bits is not None else self._side(upper)._rdp(orders, upper)
 
-    @property
-    def _sampling(self) -> float:
-        return 0.3
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), spacing=0.3, seconds=5e-2)
 
     def _pure_epsilon(self) -> float:
         budget = self.local_eps.max() if self.target is None else self.local_eps[self.target]

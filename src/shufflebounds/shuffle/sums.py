@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,11 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
-from shufflebounds.shuffle import _composed_columns, _sum_pair, _worst_data
+from shufflebounds.shuffle import _sum_pair, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_chernoff, log_exceeded
+from shufflebounds.shuffle._composed_columns import ComposedColumns
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.tradeoff import Tradeoff
 
@@ -137,15 +140,21 @@ class RealSum(PrivacyProfile, ErrorLaw):
 
         return _worst_data.of_counts(enclose, others + 1)
 
+    @cached_property
+    def _composed(self) -> ComposedColumns:
+        return ComposedColumns(self.column, self.bits)
+
     def _columns(self, eps: float, log_scale: float) -> float:
         if log_scale == -math.inf or self.flip == 0:
             return log_scale
-        return _composed_columns.log_composed(self.column, self.bits, eps, log_scale)
+        return self._composed.log_delta(eps, log_scale)
 
-    @property
-    def _sampling(self) -> float:
+    def _knowledge(self) -> Knowledge:
         # a search over the data for every eps, and a composed law where the columns are seen
-        return 0.02 if self.bits == 1 else 0.15 if self.view == "total" else 0.6
+        if self.bits == 1:
+            return self.column._knowledge()
+        spacing, seconds = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
+        return replace(super()._knowledge(), spacing=spacing, seconds=seconds)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return self.column._tradeoff(upper) if self.bits == 1 else super()._tradeoff(upper)

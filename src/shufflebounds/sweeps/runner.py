@@ -170,6 +170,12 @@ def _column(name: str, values: Any) -> Array:
 
 def _grid(grid: Any) -> _Grid:
     """Return the checked grid."""
+    if hasattr(grid, "to_records") and not isinstance(grid, np.ndarray):
+        # a DataFrame, of pandas or like it: its rows are the grid
+        grid = {str(name): grid[name].to_numpy() for name in grid.columns}
+        if not grid or not len(next(iter(grid.values()))):
+            raise ValueError("grid is a table without rows or columns: give at least one of each")
+        return _Grid({name: _column(name, values) for name, values in grid.items()}, product=False)
     if isinstance(grid, np.ndarray) and grid.dtype.names:
         if grid.ndim != 1 or grid.size == 0:
             raise ValueError(f"grid has shape {grid.shape}: a structured array must be 1-D and not empty")
@@ -219,7 +225,7 @@ def _shown(progress: Any, total: int) -> Iterator[Callable[[int, int], Any]]:
 
 def sweep(
     function: Callable[..., Any],
-    grid: Mapping[str, Any] | Sequence[Mapping[str, Any]] | Array,
+    grid: Mapping[str, Any] | Sequence[Mapping[str, Any]] | Array | Any,
     *,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -233,10 +239,10 @@ def sweep(
         Called as ``function(**row)`` with plain Python values. It returns a number, a tuple or named tuple of numbers, or a
         mapping of names to numbers, the same fields in every row. For an executor in other processes it must be picklable:
         a function of a module, or ``functools.partial`` of one.
-    grid : mapping, structured array or sequence of mappings
+    grid : mapping, structured array, DataFrame or sequence of mappings
         A mapping of names to 1-D sequences stands for all their combinations, the last name running fastest (the result
-        can be reshaped to the sequences' lengths). A structured (or record) array, or a sequence of mappings with the same
-        names, gives the rows themselves.
+        can be reshaped to the sequences' lengths). A structured (or record) array, a pandas DataFrame, or a sequence of
+        mappings with the same names, gives the rows themselves.
     workers : int, optional
         Run in this many threads of the process, 1 or more. The kernels release the interpreter lock; Python code does not.
     executor : concurrent.futures.Executor, optional

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -14,6 +14,7 @@ import numpy as np
 
 from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import Bound, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import Budget
 from shufflebounds.profile.roots import solve
@@ -288,16 +289,13 @@ class _Guarantee(PrivacyProfile):
     parameters: dict[str, Any]
     target: int | None
 
-    # a minimum of convex bounds is not convex
-    _convex: ClassVar[bool] = False
-
     neighbours: ClassVar[str] = (
         "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
     )
 
-    @property
-    def _sampling(self) -> float:
-        return 0.1
+    def _knowledge(self) -> Knowledge:
+        # a minimum of convex bounds is not convex
+        return replace(super()._knowledge(), convex=False, spacing=0.1, seconds=5e-3)
 
     @property
     def users(self) -> int:
@@ -387,9 +385,8 @@ class OfEveryUser(_Guarantee):
 
     _seen: list[int] = field(default_factory=list, init=False)
 
-    @property
-    def _sampling(self) -> float:
-        return 0.3
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), spacing=0.3, seconds=0.3)
 
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shufflebounds._types import UNIT, FloatArray
 
-__all__ = ["Samples"]
+__all__ = ["STEEP", "Samples", "Stick"]
 
-Sides = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+Stick = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""A lower and an upper bound of the log hockey stick at each eps >= 0."""
 
 DEPTH = 45.0
 """Without pure privacy the samples end at delta = e^(-DEPTH**2/2)."""
@@ -22,6 +25,9 @@ FULL_DETAIL = 10.0
 LEAST_PURE = 1e-290
 """Smaller pure budgets are not looked into."""
 
+STEEP = 8.0
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_NODES, _WEIGHTS = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS
 
 
 class Samples:
@@ -31,8 +37,8 @@ class Samples:
     the neighbours of an interval lie below it inside (:meth:`below`).
     """
 
-    def __init__(self, sides: Sides, pure: float, step: float, *, convex: bool = True) -> None:
-        self.sides, self.pure, self.convex = sides, pure, convex
+    def __init__(self, sides: Stick, pure: float, step: float, *, convex: bool = True, depth: float | None = None) -> None:
+        self.sides, self.pure, self.convex, self.depth = sides, pure, convex, depth
         self.eps, self.low, self.high = np.empty(0), np.empty(0), np.empty(0)
         self.evaluations = 0
         if pure > LEAST_PURE:
@@ -74,9 +80,14 @@ class Samples:
         while value > top - 0.5 and scale < min(self.pure / 2, 150.0):
             scale = min(4 * scale, self.pure / 2)
             value = self._at(scale)
-        end = self.pure if self.pure < math.inf else scale
-        while self.pure == math.inf and self._at(end) > -0.5 * DEPTH**2 and end < 600:
-            end = min(1.5 * end, 600.0)
+        whole = self.pure < math.inf and self.depth is None
+        end, deepest = self.pure if whole else scale, self.depth or DEPTH
+        last = 0.0
+        while not whole and (value := self._at(end)) > -0.5 * deepest**2 and end < min(self.pure, 600.0):
+            if self.depth is not None and end > scale and value > last - 1e-3:
+                # what is left is infinite loss
+                break
+            last, end = value, min(1.5 * end, self.pure, 600.0)
         octaves = max(4, math.ceil(math.log2(end / scale)) + 4)
         rough = end * 2.0 ** -np.arange(0, octaves + 0.5, 0.5 if step < 0.3 else 1.0)
         self.add(np.append(rough, end * np.array([0.85, 0.95, 0.999])))
@@ -93,6 +104,15 @@ class Samples:
     def _at(self, eps: float) -> float:
         self.add(np.array([eps]))
         return float(self.high[np.searchsorted(self.eps, eps)])
+
+    def too_deep(self, eps: FloatArray) -> NDArray[np.bool_]:
+        """Whether delta at these samples is below what is looked into."""
+        deepest = -math.inf if self.depth is None else -0.5 * self.depth**2
+        return np.asarray(self.high[np.searchsorted(self.eps, eps)] <= deepest)
+
+    def copy(self) -> Samples:
+        """Return samples with the same values, which grow on their own."""
+        return copy.copy(self)
 
     def below(self, other: Samples) -> tuple[FloatArray, FloatArray]:
         """Return (eps, log) of a polyline in E, from 0 on, that lies nowhere above delta and ends with delta = 0.
@@ -137,6 +157,19 @@ class Samples:
         log_value[-1] = -np.inf
         return _alternate(eps, vertex), _alternate(low, log_value)
 
+    def integrals(self, other: Samples, power: float) -> tuple[float, float, FloatArray]:
+        """Return logs of both sides of the integral of e^(power t) delta(t), and of the gap that each interval leaves."""
+        high, _ = _pieces(self.eps, self.high, power)
+        eps, log_low = self.below(other)
+        low, coarse = _pieces(eps, log_low, power)
+        low[coarse] = -np.inf
+        # two pieces an interval, cut by a vertex; none where the lower side knows nothing
+        folded = np.full(high.size + 1, -np.inf)
+        np.logaddexp.at(folded, np.minimum(np.arange(low.size) // 2, high.size), low)
+        with np.errstate(invalid="ignore"):
+            gap = high + np.log1p(-np.minimum(np.exp(np.minimum(folded[: high.size] - high, 0.0)), 1 - 1e-16))
+        return _total(low), _total(high), np.where(high > -np.inf, gap, -np.inf)
+
     def _slope_at_one(self, other: Samples) -> float:
         """Return how fast delta falls in E at 1, at most, by the first sample of the other direction."""
         if other.eps.size < 2:
@@ -155,3 +188,25 @@ def _alternate(first: FloatArray, second: FloatArray) -> FloatArray:
     out = np.empty(first.size + second.size)
     out[::2], out[1::2] = first, second
     return out
+
+
+def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the logs of the integrals of e^(power t) delta(t) between neighbours, delta linear in e^t; and which are coarse.
+
+    A coarse piece, over which the weight moves by more than e^STEEP, is bounded by its largest terms.
+    """
+    width = np.diff(eps)[:, None]
+    coarse = np.abs(power) * width[:, 0] > STEEP
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        part = np.where(width > 0, np.expm1(width * _NODES) / np.expm1(width), _NODES)
+        after = np.exp(log_delta[1:] - log_delta[:-1])[:, None]
+        values = np.exp(power * width * _NODES) * ((1 - part) + part * after)
+        out = log_delta[:-1] + power * eps[:-1] + np.log(width[:, 0]) + np.log(values @ _WEIGHTS)
+        crude = log_delta[:-1] + np.maximum(power * eps[:-1], power * eps[1:]) + np.log(width[:, 0])
+    out = np.where(coarse, crude, out)
+    return np.where(log_delta[:-1] > -np.inf, out, -np.inf), coarse
+
+
+def _total(logs: FloatArray) -> float:
+    top = float(logs.max(initial=-math.inf))
+    return top + math.log(float(np.exp(logs - top).sum())) if -math.inf < top < math.inf else top

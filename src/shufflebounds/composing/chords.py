@@ -1,117 +1,17 @@
-"""One release: its loss on a grid, from above and from below, out of listed outcomes or out of delta(eps)."""
+"""The law of one release from values of its hockey stick: chords between them from above, crossing lines from below."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shufflebounds._core import _losses
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing.atoms import Atoms
+from shufflebounds.composing.samples import Stick
 
-__all__ = ["Law", "Listed", "Stick", "TooLongError", "connect", "envelope", "reach"]
-
-
-Stick = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""A lower and an upper bound of the log hockey stick at each eps >= 0."""
-
-
-MERGED = 64 * UNIT
-"""Error of a merged loss: the rounding of the balance at its grid point."""
-
-
-MOST_LISTED = 2**25
-"""No law has more points on its grid."""
-
-
-class TooLongError(ValueError):
-    """A law or a transform would have too many points; the message has its size."""
-
-
-def _grid(anchor: float, step: float, index: NDArray[np.int64]) -> FloatArray:
-    return np.asarray(anchor + step * index, dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Law:
-    """Masses under P of the losses anchor + step (first + i); under Q they are e^-loss of that.
-
-    Upwards, a release is dominated by the law with every mass times e^slack and every loss plus blur; downwards it
-    dominates the law with every mass times e^-slack and every loss minus blur. log_rest is the mass of infinite loss.
-    """
-
-    anchor: float
-    step: float
-    first: int
-    log_p: FloatArray
-    log_rest: float
-    slack: float
-    blur: float
-
-    @property
-    def losses(self) -> FloatArray:
-        """The grid points."""
-        return _grid(self.anchor, self.step, self.first + np.arange(self.log_p.size))
-
-
-@dataclass(frozen=True, eq=False)
-class Listed:
-    """Outcomes by mass under P and loss, rising; log_rest of infinite loss, log_lost not listed at all.
-
-    slack bounds the relative error of the masses under P, blur the error of the losses.
-    """
-
-    log_p: FloatArray
-    loss: FloatArray
-    log_rest: float
-    log_lost: float
-    slack: float
-    blur: float
-
-    @classmethod
-    def of(cls, log_p: FloatArray, log_q: FloatArray, *, log_lost: float = -math.inf, error: float = 0.0) -> Listed:
-        """Return the outcomes of two listed laws, whose logarithms are off by at most `error`."""
-        seen = log_p > -np.inf
-        log_p, log_q = log_p[seen], log_q[seen]
-        endless = log_q == -np.inf
-        log_rest = float(np.logaddexp.reduce(log_p[endless], initial=-np.inf))
-        log_p, loss = log_p[~endless], log_p[~endless] - log_q[~endless]
-        order = np.argsort(loss, kind="stable")
-        size = float(np.abs(log_p).max(initial=0.0))
-        blur = 2 * error + UNIT * float(np.abs(loss).max(initial=0.0))
-        return cls(log_p[order], loss[order], log_rest, log_lost, error + UNIT * (8 + size), blur)
-
-    def law(self, anchor: float, step: float, *, upper: bool) -> Law:
-        """Return the law on the grid that dominates the outcomes, or one that they dominate."""
-        snap = 64 * UNIT * max(float(np.abs(self.loss).max(initial=0.0)), abs(anchor))
-        nearest = anchor + step * np.round((self.loss - anchor) / step)
-        loss = np.where(np.abs(self.loss - nearest) <= snap, nearest, self.loss)
-        first, size = _span(loss, anchor, step)
-        if size > MOST_LISTED:
-            raise TooLongError(
-                f"the composition needs {size} points for the losses of one release, more than {MOST_LISTED}: its scale is far "
-                "below that of its losses"
-            )
-        shape = _losses.split if upper else _losses.merge
-        log_p = shape(self.log_p, loss, anchor, step, first, size)
-        rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest
-        return Law(anchor, step, first, log_p, rest, self.slack, self.blur + 1.25 * snap + MERGED)
-
-
-def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:
-    """The first grid index at or below all losses, and how many reach the last from there."""
-    if not loss.size:
-        return 0, 1
-    first = math.floor((loss[0] - anchor) / step)
-    while anchor + step * first > loss[0]:
-        first -= 1
-    last = math.ceil((loss[-1] - anchor) / step)
-    while anchor + step * last < loss[-1]:
-        last += 1
-    return first, last - first + 1
+__all__ = ["connect", "dominated", "dominating", "envelope", "reach"]
 
 
 def reach(stick: Stick, log_tail: float, most: float) -> float:
@@ -227,21 +127,19 @@ def _values(x: FloatArray, y: FloatArray, u: FloatArray, v: FloatArray) -> Float
     return np.concatenate([crossed, y])
 
 
-def connect(index: NDArray[np.int64], anchor: float, step: float, stick: Stick, reverse: Stick) -> Law:
-    """Return the law on the grid whose hockey stick connects the upper values at the given grid points, rising.
+def dominating(right: Chain, left: Chain) -> Atoms:
+    """Return the outcomes whose hockey stick connects the upper values of both sides, each from the join on.
 
     Where the values bend the wrong way, by their own errors, the lower convex hull is taken: the exact hockey stick is
     convex, so it lies below that too. The masses are then recomputed into a hockey stick, and slack makes up for what their
     rounding took away.
     """
-    eps = _grid(anchor, step, index)
-    _, *sides = _both_ways(eps, stick, reverse)
     chains = []
-    for x, _, upper in sides:
-        y = np.minimum(np.minimum.accumulate(upper[1:]), 0.0)
+    for x, upper in (right, left):
+        y = np.minimum(np.minimum.accumulate(upper), 0.0)
         # one zero is enough
         size = int(np.argmax(y == -np.inf)) + 1 if (y == -np.inf).any() else y.size
-        chains.append((x[1 : size + 1].copy(), y[:size].copy()))
+        chains.append((x[:size].copy(), y[:size].copy()))
     (x, y), (u, v) = _joined(*chains)
     loss, log_p = _masses((x, y), (u, v))
     rest = float(y[-1])
@@ -249,11 +147,30 @@ def connect(index: NDArray[np.int64], anchor: float, step: float, stick: Stick, 
     total = float(np.logaddexp.reduce(np.append(log_p, rest)))
     with np.errstate(invalid="ignore"):
         short = np.where(wanted > -np.inf, wanted - got, 0.0)
-    place = np.rint((loss - anchor) / step).astype(np.int64)
-    out = np.full(place[-1] - place[0] + 1, -np.inf)
-    out[place - place[0]] = log_p
     slack = max(float(short.max()), -total, 0.0) + UNIT * (32 + float(np.abs(wanted[wanted > -np.inf]).max(initial=0)))
-    return Law(anchor, step, int(place[0]), out, rest, slack, 4 * UNIT * float(np.abs(eps).max()))
+    held = log_p > -np.inf
+    return Atoms(log_p[held], loss[held], rest, -math.inf, slack, 4 * UNIT * float(np.abs(loss).max()))
+
+
+def dominated(right: Chain, left: Chain) -> Atoms:
+    """Return the outcomes whose hockey stick is the hull of the lower values of both sides, each from the join on."""
+    (x, y), (u, v) = _joined(right, left)
+    loss, log_p = _masses((x, y), (u, v))
+    wanted, got = _values(x, y, u, v), _losses.law_stick(loss, log_p, -math.inf)
+    total = float(np.logaddexp.reduce(log_p))
+    real = wanted > -np.inf
+    slack = max(float((got[real] - wanted[real]).max(initial=0.0)), total, 0.0)
+    slack += UNIT * (32 + float(np.abs(wanted[real]).max(initial=0)))
+    held = log_p > -np.inf
+    # the last points of both sides are where the lines end, not where anything was asked
+    blur = 4 * UNIT * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
+    return Atoms(log_p[held], loss[held], -math.inf, -math.inf, slack, blur)
+
+
+def connect(eps: FloatArray, stick: Stick, reverse: Stick) -> Atoms:
+    """Return outcomes whose hockey stick lies nowhere below the one that is known at the rising eps, of either sign."""
+    _, (x, _, y), (u, _, v) = _both_ways(eps, stick, reverse)
+    return dominating((x[1:], y[1:]), (u[1:], v[1:]))
 
 
 def _support(x: FloatArray, lower: FloatArray, upper: FloatArray) -> Chain:
@@ -299,15 +216,7 @@ def _support(x: FloatArray, lower: FloatArray, upper: FloatArray) -> Chain:
     return xs, ys
 
 
-def envelope(eps: FloatArray, stick: Stick, reverse: Stick) -> Listed:
+def envelope(eps: FloatArray, stick: Stick, reverse: Stick) -> Atoms:
     """Return outcomes whose hockey stick lies nowhere above the one that is known at the rising eps, of either sign."""
     _, right, left = _both_ways(eps, stick, reverse)
-    (x, y), (u, v) = _joined(_support(*right), _support(*left))
-    loss, log_p = _masses((x, y), (u, v))
-    wanted, got = _values(x, y, u, v), _losses.law_stick(loss, log_p, -math.inf)
-    total = float(np.logaddexp.reduce(log_p))
-    real = wanted > -np.inf
-    slack = max(float((got[real] - wanted[real]).max(initial=0.0)), total, 0.0)
-    slack += UNIT * (32 + float(np.abs(wanted[real]).max(initial=0)))
-    held = log_p > -np.inf
-    return Listed(log_p[held], loss[held], -math.inf, -math.inf, slack, 4 * UNIT * float(np.abs(eps).max()))
+    return dominated(_support(*right), _support(*left))

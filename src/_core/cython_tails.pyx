@@ -1,0 +1,197 @@
+"""The public C interface of shufflebounds: checked kernels under stable names; the .pxd beside this module is its contract.
+
+Layer: nothing is computed here. Each function checks its arguments and calls a kernel of shufflebounds._core.
+"""
+
+from libc.math cimport INFINITY, NAN, exp, floor
+
+from shufflebounds._core cimport _beta, _binomial, _clones, _compound, _excess, _gamma, _hypergeom, _lattice
+
+version = "1.0"
+
+cdef extern from *:
+    """
+    #define MOST_COUNT 9007199254740992.0
+    #define MOST_GAMMA 1e270
+    #define MOST_BETA 1e100
+    #define WORK 6e7                        /* as log_excess of _excess.pyx: some seconds */
+    """
+    const double MOST_COUNT
+    const double MOST_GAMMA
+    const double MOST_BETA
+    const double WORK
+
+
+cdef inline bint counts(double n) noexcept nogil:
+    return 0 <= n <= MOST_COUNT and n == floor(n)
+
+
+cdef inline bint chance(double p) noexcept nogil:
+    return 0 <= p <= 1
+
+
+cdef inline bint binomial(double k, double n, double p) noexcept nogil:
+    return k == k and counts(n) and chance(p)
+
+
+cdef double binom_logpmf(double k, double n, double p) noexcept nogil:
+    if not binomial(k, n, p):
+        return NAN
+    return _binomial.c_binom_logpmf(k, n, p) if k == floor(k) else -INFINITY
+
+
+cdef double binom_logcdf(double k, double n, double p) noexcept nogil:
+    return _binomial.c_binom_logcdf(floor(k), n, p) if binomial(k, n, p) else NAN
+
+
+cdef double binom_logsf(double k, double n, double p) noexcept nogil:
+    return _binomial.c_binom_logsf(floor(k), n, p) if binomial(k, n, p) else NAN
+
+
+cdef inline bint poisson(double k, double mu) noexcept nogil:
+    return k <= MOST_COUNT and 0 <= mu <= MOST_GAMMA
+
+
+cdef double poisson_logpmf(double k, double mu) noexcept nogil:
+    if not poisson(k, mu):
+        return NAN
+    return _gamma.c_poisson_logpmf(k, mu) if k == floor(k) else -INFINITY
+
+
+cdef double poisson_logcdf(double k, double mu) noexcept nogil:
+    return _gamma.c_poisson_logcdf(floor(k), mu) if poisson(k, mu) else NAN
+
+
+cdef double poisson_logsf(double k, double mu) noexcept nogil:
+    return _gamma.c_poisson_logsf(floor(k), mu) if poisson(k, mu) else NAN
+
+
+cdef inline bint nbinom(double k, double r, double p) noexcept nogil:
+    return k <= MOST_COUNT and 0 < r <= MOST_BETA and chance(p)
+
+
+cdef double nbinom_logpmf(double k, double r, double p) noexcept nogil:
+    if not nbinom(k, r, p):
+        return NAN
+    return _beta.c_nbinom_logpmf(k, r, p) if k == floor(k) else -INFINITY
+
+
+cdef double nbinom_logcdf(double k, double r, double p) noexcept nogil:
+    return _beta.c_nbinom_logcdf(floor(k), r, p) if nbinom(k, r, p) else NAN
+
+
+cdef double nbinom_logsf(double k, double r, double p) noexcept nogil:
+    return _beta.c_nbinom_logsf(floor(k), r, p) if nbinom(k, r, p) else NAN
+
+
+cdef inline bint hypergeom(double k, double total, double marked, double draws) noexcept nogil:
+    return k == k and counts(total) and counts(marked) and counts(draws) and marked <= total and draws <= total
+
+
+cdef double hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil:
+    if not hypergeom(k, total, marked, draws):
+        return NAN
+    return _hypergeom.c_hypergeom_logpmf(k, total, marked, draws) if k == floor(k) else -INFINITY
+
+
+cdef double hypergeom_logcdf(double k, double total, double marked, double draws) noexcept nogil:
+    return _hypergeom.c_hypergeom_logcdf(floor(k), total, marked, draws) if hypergeom(k, total, marked, draws) else NAN
+
+
+cdef double hypergeom_logsf(double k, double total, double marked, double draws) noexcept nogil:
+    return _hypergeom.c_hypergeom_logsf(floor(k), total, marked, draws) if hypergeom(k, total, marked, draws) else NAN
+
+
+cdef double log_gammainc(double a, double x) noexcept nogil:
+    return _gamma.c_log_gammainc(a, x) if 0 <= a <= MOST_GAMMA and 0 <= x <= MOST_GAMMA else NAN
+
+
+cdef double log_gammaincc(double a, double x) noexcept nogil:
+    return _gamma.c_log_gammaincc(a, x) if 0 <= a <= MOST_GAMMA and 0 <= x <= MOST_GAMMA else NAN
+
+
+cdef double log_betainc(double a, double b, double x) noexcept nogil:
+    return _beta.c_log_betainc(a, b, x) if 0 < a <= MOST_BETA and 0 < b <= MOST_BETA and chance(x) else NAN
+
+
+cdef double log_betaincc(double a, double b, double x) noexcept nogil:
+    return _beta.c_log_betaincc(a, b, x) if 0 < a <= MOST_BETA and 0 < b <= MOST_BETA and chance(x) else NAN
+
+
+cdef double poisson_binom_log_tail(const double *p, const double *counts_, Py_ssize_t groups, double k, int upper,
+                                   double *rel_error) noexcept nogil:
+    cdef double total = 0, unused = NAN, value
+    cdef Py_ssize_t j
+    if rel_error == NULL:
+        rel_error = &unused
+    rel_error[0] = NAN
+    if groups < 1 or not (k == floor(k)):
+        return NAN
+    for j in range(groups):
+        if not (0 < p[j] < 1) or (counts_ != NULL and not (counts(counts_[j]) and counts_[j] > 0)):
+            return NAN
+        total += counts_[j] if counts_ != NULL else 1
+    if total > MOST_COUNT:
+        return NAN
+    value = _lattice.c_lattice_log_tail(p, NULL, counts_, groups, k, upper != 0, NULL, rel_error)
+    return value
+
+
+cdef double compound_binom_log(int kind, double k, double first, const double *log_weights, Py_ssize_t count,
+                               double p) noexcept nogil:
+    cdef Py_ssize_t i
+    if not (0 <= kind <= 2 and count >= 1 and k == k and counts(first) and counts(first + count) and chance(p)):
+        return NAN
+    for i in range(count):
+        if not log_weights[i] <= 1e-9:
+            return NAN
+    if kind == 0 and k != floor(k):
+        return -INFINITY
+    return _compound.c_compound_log(kind, floor(k), first, log_weights, count, p)
+
+
+cdef double shift_log_delta(double n, double p, double eps, int reverse, double *error) noexcept nogil:
+    error[0] = NAN
+    if not (counts(n) and 0 < p < 1 and 0 <= eps < INFINITY):
+        return NAN
+    error[0] = 0
+    return _binomial.c_shift_log_delta(n, p, eps, reverse != 0, error)
+
+
+cdef void clones_log_delta(double users, double local_eps, double eps, int stronger, double *lower, double *upper) noexcept nogil:
+    lower[0] = upper[0] = NAN
+    if counts(users) and users >= 1 and 0 < local_eps < INFINITY and 0 <= eps < INFINITY:
+        _clones.c_clone_log_delta(users, _clones.c_clone_rate(local_eps, stronger != 0), local_eps, eps, lower, upper)
+
+
+cdef double clones_epsilon(double users, double local_eps, double delta, int stronger, int upper) noexcept nogil:
+    if not (counts(users) and users >= 1 and 0 < local_eps < INFINITY and 0 < delta <= 1):
+        return NAN
+    return _clones.c_clone_epsilon(users, _clones.c_clone_rate(local_eps, stronger != 0), local_eps, delta, upper != 0)
+
+
+cdef void log_excess(const double *x, const double *log_w, Py_ssize_t atoms, double users, double rtol, double *lower,
+                     double *upper) noexcept nogil:
+    cdef _excess.Users group
+    cdef double mass = 0
+    cdef Py_ssize_t j
+    lower[0] = upper[0] = NAN
+    if not (atoms >= 1 and counts(users) and users >= 1 and 1e-14 <= rtol <= 0.1):
+        return
+    for j in range(atoms):
+        if not (-INFINITY < x[j] < INFINITY and log_w[j] <= 0):
+            return
+        mass += exp(log_w[j])
+    if mass > 1 + 1e-9:
+        return
+    group.x, group.log_w, group.atoms, group.count = x, log_w, atoms, users
+    if _excess.c_log_excess(&group, 1, rtol, WORK, lower, upper) < 0:
+        lower[0] = upper[0] = NAN
+
+
+cdef double quad_binom_pmf(int count, double *x) noexcept nogil:
+    return exp(binom_logpmf(x[1], x[2], x[0])) if count == 3 else NAN
+
+
+cdef double quad_binom_sf(int count, double *x) noexcept nogil:
+    return exp(binom_logsf(x[1], x[2], x[0])) if count == 3 else NAN

@@ -1,0 +1,306 @@
+"""What a profile knows of its pair of laws: the one object that curves, Renyi divergences and compositions are derived from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._types import FloatArray
+from shufflebounds.composing.atoms import Atoms, Law, grid
+from shufflebounds.composing.chords import connect, dominated, dominating, envelope, reach
+from shufflebounds.composing.samples import Samples, Stick
+
+__all__ = ["FIRST_TAIL", "Knowledge", "Scale"]
+
+FIRST_TAIL = -60.0
+"""Logarithm of the mass above the losses that are looked at first."""
+
+MOST_KNOTS = 2**18
+"""Finer grids take their knots wider apart in the tails."""
+
+PATIENCE = 0.5
+"""Seconds: where a value of delta at every grid point would cost more, values are placed one by one."""
+
+FRUGAL = 1e-4
+"""A value of delta that costs more seconds than this is never asked for at every grid point."""
+
+MOST_VALUES = 2**12
+"""Values placed one by one, at most."""
+
+
+Hint = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The lowest and the highest loss that matter, mean and variance, and how far apart the sides of log delta are."""
+
+    low: float
+    high: float
+    mean: float
+    var: float
+    apart: float = 0.0
+
+    @classmethod
+    def of(cls, atoms: Atoms, low: float, high: float, apart: float = 0.0) -> Scale:
+        """Return the moments of the outcomes between; what stands far beyond is an infinite loss."""
+        inside = (atoms.loss >= low - 0.01 * abs(low)) & (atoms.loss <= high + 0.01 * abs(high))
+        p, x = np.exp(atoms.log_p[inside]), atoms.loss[inside]
+        mean = float(p @ x)
+        return cls(low, high, mean, float(p @ (x - mean) ** 2), apart)
+
+
+class _Remembered:
+    """A stick that keeps its answers: dear ones all, cheap ones those of the last question."""
+
+    def __init__(self, stick: Stick, dear: bool) -> None:
+        self._stick, self._dear = stick, dear
+        self._last: tuple[FloatArray, tuple[FloatArray, FloatArray]] | None = None
+        self._known: dict[float, tuple[float, float]] = {}
+
+    def __call__(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self._dear:
+            fresh = np.array([e for e in eps.tolist() if e not in self._known])
+            if fresh.size:
+                low, high = self._stick(fresh)
+                self._known.update(zip(fresh.tolist(), zip(low.tolist(), high.tolist())))
+            both = np.array([self._known[e] for e in eps.tolist()]).reshape(eps.size, 2)
+            return both[:, 0], both[:, 1]
+        last = self._last
+        if last is None or not np.array_equal(last[0], eps):
+            last = self._last = (eps, self._stick(eps))
+        return last[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What is known of an ordered pair (P, Q), or of the larger of both orders of all pairs of neighbours.
+
+    Parameters
+    ----------
+    stick : callable
+        Lower and upper log hockey stick of (P, Q) at each eps >= 0.
+    reverse : callable, optional
+        The same of (Q, P); None where it is equal.
+    pure, reverse_pure : float
+        No loss of that order lies above; inf if that is not known.
+    seconds : float
+        What one value of the hockey stick costs: a declared number, so that answers do not depend on the machine.
+    spacing : float
+        How far apart delta is sampled for a curve, in normal quantiles: further where a value costs more.
+    single : bool
+        Whether neighbours realise this very pair: then it composes from below as well.
+    realised : tuple of Knowledge
+        Single pairs that neighbours realise, where this is none.
+    convex : bool
+        Whether the hockey stick is convex, rather than a minimum of several bounds.
+    curve_stick : callable, optional
+        A cheaper enclosure of the hockey stick, close enough for curves.
+    endless : bool
+        Whether some outcome is known to be possible under one law only.
+    listed : callable, optional
+        Given the logarithm of the mass that may be left out on a side, the outcomes themselves.
+    lattice : tuple of two floats, optional, or a function that returns it
+        Anchor and spacing of a lattice near which the heaviest losses lie.
+    on_lattice : bool
+        Whether all listed losses lie on that lattice.
+    density : callable, optional
+        Given anchor and step of a grid, the outcomes with those of a density merged into one around every grid point: what
+        bounds from below where atoms stand beside a density, and delta cannot tell them apart.
+    power : callable, optional
+        Given a number of releases, what is known of their product.
+    """
+
+    stick: Stick
+    reverse: Stick | None = None
+    pure: float = math.inf
+    reverse_pure: float = math.inf
+    seconds: float = 1e-6
+    spacing: float = 0.01
+    single: bool = False
+    realised: tuple[Knowledge, ...] = ()
+    convex: bool = True
+    curve_stick: Stick | None = None
+    endless: bool = False
+    listed: Callable[[float], Atoms | None] | None = None
+    lattice: Hint | Callable[[], Hint] = None
+    on_lattice: bool = False
+    density: Callable[[float, float], Atoms] | None = None
+    power: Callable[[int], Knowledge] | None = None
+
+    @property
+    def back(self) -> Stick:
+        """The hockey stick of the other order."""
+        return self.reverse or self.stick
+
+    @property
+    def below(self) -> tuple[Knowledge, ...]:
+        """Single pairs that neighbours realise."""
+        return (self,) if self.single else self.realised
+
+    def times(self, number: int) -> tuple[Knowledge, int]:
+        """Return what composes like that many releases: fewer where their product is known."""
+        return (self.power(number), 1) if self.power and number > 1 else (self, number)
+
+    @cached_property
+    def atoms(self) -> Atoms | None:
+        """The outcomes down to a mass that no composition at an ordinary delta can see."""
+        return self.listed(2 * FIRST_TAIL) if self.listed else None
+
+    @cached_property
+    def hint(self) -> Hint:
+        """Anchor and spacing of what a grid should hit."""
+        return self.lattice() if callable(self.lattice) else self.lattice
+
+    @property
+    def aligned(self) -> bool:
+        """Whether all atoms lie on one lattice."""
+        return self.density is not None or (self.atoms is not None and (self.on_lattice or self.atoms.loss.size <= 2))
+
+    @cached_property
+    def _sticks(self) -> tuple[Stick, Stick]:
+        first = _Remembered(self.stick, self._dear)
+        return first, first if self.reverse is None else _Remembered(self.reverse, self._dear)
+
+    @property
+    def _dear(self) -> bool:
+        return self.seconds > FRUGAL
+
+    @cached_property
+    def _scales(self) -> dict[float, Scale]:
+        return {}
+
+    @cached_property
+    def _started(self) -> dict[float, tuple[Samples, Samples]]:
+        return {}
+
+    def scale(self, log_tail: float) -> Scale:
+        """Return where the losses lie, down to that mass."""
+        if log_tail not in self._scales:
+            self._scales[log_tail] = self._scale(log_tail)
+        return self._scales[log_tail]
+
+    def _scale(self, log_tail: float) -> Scale:
+        if self.atoms is not None:
+            x = self.atoms.loss
+            return Scale.of(self.atoms, float(x[0]), float(x[-1])) if x.size else Scale(0.0, 0.0, 0.0, 0.0)
+        if self._dear:
+            own, reverse = self.samples(log_tail)
+            held = [side.eps[side.high > -np.inf] for side in (own, reverse)]
+            return Scale.of(_enclosed(own, reverse, upper=True), -float(held[1][-1]), float(held[0][-1]))
+        high = reach(self.stick, log_tail, min(self.pure, 1e5))
+        low = high if self.reverse is None else reach(self.back, FIRST_TAIL, 1e5)
+        near = np.geomspace(1e-6, 1, 120)
+        index = np.concatenate([-low * near[::-1], [0.0], high * near])
+        right, left = self.stick(high * near), self.back(low * near)
+        lower, upper = np.concatenate([right[0], left[0]]), np.concatenate([right[1], left[1]])
+        apart = upper[lower > -np.inf] - lower[lower > -np.inf]
+        rough = envelope(index, self.stick, self.back)
+        return Scale.of(rough, -low, high, float(np.median(apart)) if apart.size else 0.0)
+
+    def samples(self, log_tail: float) -> tuple[Samples, Samples]:
+        """Return few values of both orders, down to that mass."""
+        if log_tail not in self._started:
+            own, back = self._sticks
+            depth = math.sqrt(-2 * log_tail)
+            first = Samples(own, self.pure, 0.6, depth=depth)
+            second = first if self.reverse is None else Samples(back, self.reverse_pure, 0.6, depth=depth)
+            self._started[log_tail] = first, second
+        return self._started[log_tail]
+
+    def refined(self, log_tail: float, theta: float, goal: float) -> tuple[Samples, Samples]:
+        r"""Return values so close that the two sides of :math:`K(\theta)`, the log moments of the loss, are near each other.
+
+        A composition moves by about :math:`\Delta K/\theta` in eps, its laws tilted by theta. The values are halved where their
+        chords and crossing lines leave most between them, until that is below `goal` or enough has been spent.
+        """
+        own, back = (side.copy() for side in self.samples(log_tail))
+        own, back = (own, own) if self.reverse is None else (own, back)
+        for side in (own, back):
+            side.convex = True
+        sides = ((own, back, theta), (back, own, -(theta + 1)))
+        most = int(min(MOST_VALUES, max(64, 2 * PATIENCE / self.seconds)))
+        while True:
+            parts = [side.integrals(other, power) for side, other, power in sides]
+            # E e^(theta loss) = 1 + theta (theta + 1) times the integrals
+            log_weight = math.log(theta * (theta + 1)) if theta > 0 else -math.inf
+            log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part[1] for part in parts)]))
+            gaps = [gap for _, _, gap in parts]
+            gaps = [np.logaddexp(*gaps)] if own is back else gaps
+            allowed = math.log(goal) + log_moment - math.log1p(theta)
+            total = float(np.logaddexp.reduce(np.concatenate(gaps)))
+            room = most - own.evaluations - (0 if own is back else back.evaluations)
+            if total <= allowed or room <= 0:
+                return own, back
+            each = allowed - math.log(2 * sum(gap.size for gap in gaps))
+            grown = 0
+            for gap, side in zip(gaps, (own, back)):
+                wide = np.diff(side.eps) > 1e-9 * side.eps[1:]
+                worst = np.argsort(np.where(wide, -gap, np.inf))[:room]
+                worst = worst[(gap[worst] > each) & wide[worst]]
+                before = side.evaluations
+                side.add(0.5 * (side.eps[worst] + side.eps[worst + 1]))
+                grown += side.evaluations - before
+            if not grown:
+                return own, back
+
+    def sparing(self, step: float, log_tail: float) -> bool:
+        """Whether values are placed one by one, instead of at every grid point."""
+        if self.atoms is not None or (self.density is not None and not self._dear):
+            return False
+        scale = self.scale(log_tail)
+        return self._dear or (scale.high - scale.low) / step * self.seconds > PATIENCE
+
+    def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
+        """Grid points at which the hockey stick is asked for."""
+        scale = self.scale(log_tail)
+        # finer knots than the values can resolve would only follow their errors
+        stride = max(1, round(math.sqrt(8 * scale.apart * scale.var) / step))
+        first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
+        first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
+        if (last - first) / stride <= MOST_KNOTS:
+            center = round(-anchor / step)
+            return center + stride * np.arange((first - center) // stride, -((center - last) // stride) + 1)
+        reach_down, reach_up = (round(s * MOST_KNOTS / 3) * stride for s in (-1, 1))
+        center = round((scale.mean - anchor) / step)
+        runs = [np.arange(max(first, center + reach_down), min(last, center + reach_up) + 1, stride)]
+        growth = stride * np.cumsum(np.maximum(1, np.round(1.01 ** np.arange(3000.0))))
+        up, down = runs[0][-1] + growth, runs[0][0] - growth
+        runs = [down[down > first][::-1], *runs, up[up < last]]
+        index = np.unique(np.concatenate([[first], *runs, [last]])).astype(np.int64)
+        join = round(-anchor / step)
+        if min(np.count_nonzero(index > join), np.count_nonzero(index < join)) < 2:
+            # the two directions join at eps = 0, and each needs two points
+            index = np.union1d(index, join + np.arange(-2, 3))
+        return index
+
+    def law(self, anchor: float, step: float, log_tail: float, placed: tuple[Samples, Samples] | None, *, upper: bool) -> Law:
+        """Return the law on the grid, from above or from below; of the values placed one by one, where there are such."""
+        if self.atoms is not None:
+            atoms = self.atoms
+        elif self.density is not None and not upper:
+            atoms = self.density(anchor, step)
+        elif placed is not None:
+            atoms = _enclosed(*placed, upper=upper)
+        else:
+            knots = grid(anchor, step, self._index(anchor, step, log_tail))
+            atoms = (connect if upper else envelope)(knots, *self._sticks)
+        return atoms.law(anchor, step, upper=upper)
+
+
+def _enclosed(own: Samples, back: Samples, *, upper: bool) -> Atoms:
+    """Return outcomes whose hockey stick connects the upper values of both orders, or the hull of what lies below them."""
+    chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
+    # of several values at one eps the last is the lowest
+    (x, y), (u, v) = ((eps[kept], log[kept]) for eps, log in chains for kept in [np.append(np.diff(eps) > 0, True)])
+    if not upper:
+        # the last lines may end earlier, but not in infinity
+        x[-1], u[-1] = min(x[-1], x[-2] + 10.0) if x.size > 1 else x[-1], min(u[-1], u[-2] + 10.0) if u.size > 1 else u[-1]
+    # at E = 1 both orders have one value
+    y[0] = v[0] = (min if upper else max)(y[0], v[0])
+    return (dominating if upper else dominated)((x, y), (u, v))

@@ -1,0 +1,2 @@
+version: str
+"""Version of the C interface that the .pxd declares."""

@@ -1,0 +1,135 @@
+"""The likelihood ratio L = dP/dQ of a mechanism under Q: masses and means in any cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.mechanisms.gaussian import GaussianMechanism
+from shufflebounds.mechanisms.laplace import LaplaceMechanism
+from shufflebounds.profile import PrivacyProfile
+
+__all__ = ["Ratios", "ratios"]
+
+Tail = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""Log masses of losses at most, and above, each of the given ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """Losses ln L: their atoms, with masses under Q and P, and the tails of a density under both.
+
+    Parameters
+    ----------
+    loss, q, p : ndarray
+        The atoms.
+    tail_q, tail_p : callable or None
+        The density's tails, if there is one.
+    low, high : float
+        Where the density lies; inf where it has no end.
+    endless : float
+        Mass under P of what is impossible under Q.
+    """
+
+    loss: FloatArray
+    q: FloatArray
+    p: FloatArray
+    tail_q: Tail | None
+    tail_p: Tail | None
+    low: float
+    high: float
+    endless: float = 0.0
+
+    def cells(self, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return masses under Q and P of (edges[i], edges[i + 1]] in the loss, and a bound of the relative error of each."""
+        q, p = np.zeros(edges.size - 1), np.zeros(edges.size - 1)
+        blur = np.zeros(edges.size - 1)
+        if self.tail_q is not None and self.tail_p is not None:
+            q, blur = _between(self.tail_q, edges)
+            p, other = _between(self.tail_p, edges)
+            blur = np.maximum(blur, other)
+        if self.loss.size:
+            place = np.searchsorted(edges, self.loss, side="left") - 1
+            kept = (place >= 0) & (place < q.size)
+            q = q + np.bincount(place[kept], weights=self.q[kept], minlength=q.size)
+            p = p + np.bincount(place[kept], weights=self.p[kept], minlength=q.size)
+        return q, p, blur + 64 * UNIT
+
+    def log_p_above(self, loss: float) -> float:
+        """Return the log mass under P of larger losses."""
+        atoms = self.p[self.loss > loss]
+        parts = [math.log(self.endless)] if self.endless > 0 else []
+        parts += np.log(atoms[atoms > 0]).tolist()
+        if self.tail_p is not None:
+            parts.append(float(self.tail_p(np.array([loss]))[1][0]))
+        return float(np.logaddexp.reduce(parts)) + 64 * UNIT if parts else -math.inf
+
+    def log_q_below(self, loss: FloatArray) -> FloatArray:
+        """Return the log mass under Q of losses at most so large."""
+        order = np.argsort(self.loss)
+        with np.errstate(divide="ignore"):
+            held = np.log(np.append(0.0, np.cumsum(self.q[order])))
+        out = held[np.searchsorted(self.loss[order], loss, side="right")]
+        if self.tail_q is not None:
+            out = np.logaddexp(out, self.tail_q(loss)[0])
+        return np.asarray(np.minimum(out + 64 * UNIT, 0.0))
+
+
+def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    below, above = tail(edges)
+    # differences of the smaller tail
+    left = below[1:] < above[1:]
+    low, high = np.where(left, below[:-1], above[1:]), np.where(left, below[1:], above[:-1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        part = np.where(high > -np.inf, -np.expm1(np.minimum(low - high, 0.0)), 0.0)
+        mass = np.where(part > 0, np.exp(high) * part, 0.0)
+        size = np.where(np.isfinite(low), np.abs(low), 0.0) + np.where(np.isfinite(high), np.abs(high), 0.0)
+        blur = np.where(part > 0, UNIT * (16 + 4 * size) / part, 0.0)
+    return mass, np.minimum(blur, 1.0)
+
+
+def ratios(mechanism: PrivacyProfile) -> Ratios:
+    """Return the ratios of a mechanism with one pair of laws, or raise TypeError."""
+    none = np.empty(0)
+    if isinstance(mechanism, GaussianMechanism):
+        mu = mechanism.mu
+
+        def shifted(sign: float) -> Tail:
+            def tail(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
+                z = (loss - sign * mu * mu / 2) / mu
+                return log_ndtr(z), log_ndtr(-z)
+
+            return tail
+
+        return Ratios(none, none, none, shifted(-1), shifted(1), -math.inf, math.inf)
+    if isinstance(mechanism, LaplaceMechanism):
+        pure = mechanism._budget()[0]
+
+        def inner(swap: bool) -> Tail:
+            def tail(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
+                # under Q the density is e^(-(l + pure)/2)/4, under P that of -l
+                x = np.clip(-loss if swap else loss, -pure, pure)
+                with np.errstate(divide="ignore"):
+                    below = np.log(-np.expm1(-(x + pure) / 2)) - math.log(2)
+                    above = -(x + pure) / 2 + np.log(-np.expm1((x - pure) / 2)) - math.log(2)
+                return (above, below) if swap else (below, above)
+
+            return tail
+
+        atoms = np.array([-pure, pure])
+        q = np.array([0.5, 0.5 * math.exp(-pure)])
+        return Ratios(atoms, q, q[::-1].copy(), inner(False), inner(True), -pure, pure)
+    known = mechanism._knowledge()
+    listed = known.atoms if known.single else None
+    if listed is None:
+        raise TypeError(f"{mechanism!r} does not list its outcomes: random allocation needs Gaussian or Laplace noise, or a "
+                        "mechanism of one pair with listed outcomes")
+    with np.errstate(over="ignore"):
+        p, q = np.exp(listed.log_p), np.exp(listed.log_p - listed.loss)
+    lost = math.exp(listed.log_rest) + math.exp(listed.log_lost)
+    return Ratios(listed.loss, q, p, None, None, 0.0, 0.0, lost)

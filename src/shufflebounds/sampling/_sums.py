@@ -1,0 +1,345 @@
+"""E max(0, S - K) of a sum of independent non-negative numbers on a grid: tilted, folded, raised to its power by FFT.
+
+What the grid does is settled before, by the laws given (one larger and one smaller in the increasing convex order). Here every
+further error is counted: the transform's, that of the window, that of the exponents.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.fft
+from numpy.typing import NDArray
+
+from shufflebounds._core import _losses
+from shufflebounds._types import UNIT, FloatArray
+
+__all__ = ["GridLaw", "SumLaw", "contracted", "spread"]
+
+NEAR = 4.0
+"""A transform serves levels within so many standard deviations of the one it was tilted to."""
+
+OUTSIDE = -40.0
+"""Logarithm of the tilted mass that a window may leave out."""
+
+LOWEST = 0.25
+"""The least tilt, per standard deviation: without one the error of every point would count in full."""
+
+MOST_POINTS = 2**22
+
+NEARLY = 1e-8
+"""A mean so far below a grid point, in steps, counts as on it: the levels asked must be moved for that."""
+
+_RELAXED = 12
+"""Rounds of the system that shares out masses about grid points."""
+
+MOST_BLOCKS = 64
+"""Transforms kept by a sum."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridLaw:
+    """Masses at anchor + step k, k = 0, 1, ..."""
+
+    anchor: float
+    step: float
+    mass: FloatArray
+
+    @property
+    def values(self) -> FloatArray:
+        """The grid."""
+        return np.asarray(self.anchor + self.step * np.arange(self.mass.size))
+
+    def reversed(self) -> GridLaw:
+        """Return the law of minus the number."""
+        return GridLaw(-(self.anchor + self.step * (self.mass.size - 1)), self.step, self.mass[::-1].copy())
+
+
+def spread(anchor: float, step: float, size: int, values: FloatArray, mass: FloatArray) -> GridLaw:
+    """Return the law on the grid with every mass on its two neighbours, in balance: larger in the convex order."""
+    place = (values - anchor) / step
+    left = np.clip(np.floor(place), 0, size - 2)
+    share = np.clip(place - left, 0.0, 1.0)
+    left = left.astype(np.intp)
+    out = np.bincount(left, weights=mass * (1 - share), minlength=size)
+    out = out + np.bincount(left + 1, weights=mass * share, minlength=size)
+    return GridLaw(anchor, step, np.asarray(out, dtype=np.float64))
+
+
+def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) -> GridLaw:
+    """Return a law on the grid, smaller in the increasing convex order, of masses with one mean in each of its cells.
+
+    About every grid point parts of the masses on both sides of it, in balance, become one; what is left of a mass moves down.
+    """
+    grid = anchor + step * np.arange(mass.size)
+    inside = np.clip(means - grid, 0.0, step)
+    after, before = inside[1:], (step - inside)[:-1]
+    # the moment that the two sides of a grid point exchange, so that nothing is left of a mass: a relaxed linear system, whose
+    # rough part, of alternating sign, is never stirred up; masses on the grid are content
+    goal = mass * inside * (step - inside) / step
+    # so near to the next point that the caller, who allows for that much, may take it for one on it
+    at_end = inside >= step * (1 - NEARLY)
+    free = (inside <= 0.0) | at_end
+    moment = np.zeros(mass.size + 1)
+    for _ in range(_RELAXED):
+        lacking = goal - (moment[:-1] * (step - inside) + moment[1:] * inside) / step
+        lacking[free] = 0.0
+        share = np.where(free[:-1], 1.0, np.where(free[1:], 1.0, 0.5))
+        moment[1:-1] = np.maximum(moment[1:-1] + share * (lacking[:-1] + lacking[1:]), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.where(after > 0, moment[1:-1] / after, 0.0)
+        right = np.where(before > 0, moment[1:-1] / before, 0.0)
+        used = np.append(0.0, left) + np.append(right, 0.0)
+        fits = np.where(used > mass, mass / used, 1.0)
+    kept = np.minimum(fits[:-1], fits[1:])
+    kept[(after <= 0) | (before <= 0)] = 0.0
+    left, right = left * kept, right * kept
+    rest = np.maximum(mass - (np.append(0.0, left) + np.append(right, 0.0)) * (1 + 8 * UNIT), 0.0)
+    out = np.append(np.where(at_end, 0.0, rest), 0.0)
+    out[1:] += np.where(at_end, rest, 0.0)
+    out[1:-1] += left + right
+    return GridLaw(anchor, step, out)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Tilted tails about a level, and what may be added or lacking."""
+
+    low: float
+    high: float
+    theta: float
+    log_scale: float
+    origin: float
+    whole: bool
+    tail: FloatArray
+    second: FloatArray
+    error: float
+    outside: float
+
+
+class SumLaw:
+    """The sum of so many independent numbers with one law, asked for its stop-loss transform."""
+
+    def __init__(self, law: GridLaw, times: int) -> None:
+        held = np.flatnonzero(law.mass > 0)
+        first = int(held[0]) if held.size else 0
+        self.step, self.times = law.step, times
+        self._index = (held - first).astype(np.float64)
+        self._mass = law.mass[held]
+        self._base = law.anchor + law.step * first
+        self.total = float(self._mass.sum())
+        self.mean = times * (self._base + self.step * float(self._mass @ self._index) / self.total) if held.size else 0.0
+        self._blocks: list[_Block] = []
+        if held.size:
+            self._starts = _groups(self._index, int(np.argmax(self._mass)))
+            last = np.append(self._starts[1:], self._index.size) - 1
+            self._ends = self._index[self._starts], self._index[last]
+            self._rough_mass = np.add.reduceat(self._mass, self._starts)
+            self._rough_index = np.add.reduceat(self._mass * self._index, self._starts) / self._rough_mass
+
+    def _rough(self, theta: float) -> tuple[float, float]:
+        """Return mean and variance of one tilted number, in steps, nearly."""
+        power = theta * self.step * self._rough_index
+        weight = self._rough_mass * np.exp(power - power.max())
+        weight /= weight.sum()
+        mean = float(weight @ self._rough_index)
+        return mean, float(weight @ (self._rough_index - mean) ** 2)
+
+    def _growth(self, theta: float, mean: float) -> float:
+        """Return the cumulant of one number less its mean, nearly."""
+        power = theta * self.step * (self._rough_index - mean)
+        top = float(power.max())
+        return top + math.log(float(self._rough_mass @ np.exp(power - top)) / self.total)
+
+    def _tilted(self, theta: float) -> tuple[FloatArray, float, float, float]:
+        """Return normalised tilted masses, log of their sum before, mean and variance, in steps."""
+        power = theta * self.step * self._index
+        top = float(power.max())
+        weight = self._mass * np.exp(power - top)
+        total = float(weight.sum())
+        weight /= total
+        mean = float(weight @ self._index)
+        return weight, top + math.log(total), mean, float(weight @ (self._index - mean) ** 2)
+
+    def _tilt(self, level: float) -> float:
+        """Return theta at which the mean of the sum is about the level, or the least tilt."""
+        goal = (level / self.times - self._base) / self.step
+        mean, var = self._rough(0.0)
+        least = LOWEST / (self.step * math.sqrt(max(var, 1e-12) * self.times))
+        # a few far values may fill the tilted law long before that
+        while self.times * self._growth(least, mean) > 1:
+            least /= 1.5
+        if mean >= goal:
+            return least
+        low, high = 0.0, 1.0 / self.step
+        goal = min(goal, float(self._index[-1]) - 1e-3)
+        while self._rough(high)[0] < goal and high < 2.0**60 / self.step:
+            low, high = high, 2 * high
+        for _ in range(50):
+            middle = (low + high) / 2
+            mean, var = self._rough(middle)
+            if abs(mean - goal) * self.times <= 0.05 * math.sqrt(self.times * max(var, 1e-12)):
+                low = high = middle
+                break
+            low, high = (middle, high) if mean < goal else (low, middle)
+        return max((low + high) / 2, least)
+
+    def _outside(self, weight: FloatArray, mean: float, edge: float, deviation: float, sign: int) -> float:
+        """Bound of the log tilted mass beyond `edge` steps from the mean, on one side: groups count at their outer end."""
+        mass = np.add.reduceat(weight, self._starts)
+        away = sign * (self._ends[(1 + sign) // 2] - mean)
+        best = 0.0
+        for rate in (edge / deviation**2, 0.5 * edge / deviation**2, 6 / deviation, 2.5 / deviation, 60.0 / edge, 100.0 / edge):
+            power = rate * away
+            top = float(power.max())
+            if top > 650:
+                continue
+            grown = self.times * (top + math.log(float(mass @ np.exp(power - top))))
+            best = min(best, grown - rate * edge * (1 - 1e-9))
+        return best
+
+    def _block(self, level: float) -> _Block:
+        theta = self._tilt(level)
+        weight, log_total, mean, var = self._tilted(theta)
+        r, deviation = self.times, math.sqrt(max(self.times * var, 0.25))
+        support = r * int(self._index[-1]) + 1
+        half, outside = 11 * deviation + 64, 0.0
+        while 2 * half < support:
+            sides = [self._outside(weight, mean, half - 2, deviation, sign) for sign in (-1, 1)]
+            outside = math.exp(sides[0]) + math.exp(sides[1])
+            if max(sides) <= OUTSIDE or 2.4 * half > MOST_POINTS:
+                break
+            half *= 1.2
+        if 2 * half >= support:
+            outside = 0.0
+        size = scipy.fft.next_fast_len(min(support, 2 * math.ceil(half)), real=True)
+        first = 0 if size >= support else math.floor(r * mean) - size // 2
+        values, error = _power(weight, self._index, r, size)
+        values = np.roll(values, -(first % size))
+        tail, _ = _losses.tilted_stick(np.ascontiguousarray(values), 0.0, theta * self.step)
+        second, _ = _losses.tilted_stick(np.ascontiguousarray(tail), 0.0, theta * self.step)
+        center, far = r * (self._base + self.step * mean), NEAR * self.step * deviation
+        # only what serves is kept; beyond the last values, or below the least tilt, it serves the level as well as any
+        low, high = min(center - far, level), max(center + far, math.nextafter(level, math.inf))
+        start = r * self._base + self.step * first
+        left = min(max(math.floor((low - start) / self.step) - 2, 0), size - 1)
+        right = min(max(math.ceil((high - start) / self.step) + 3, left + 2), size)
+        return _Block(
+            low, high, theta, r * log_total, start + self.step * left, right == size,
+            tail[left:right].copy(), second[left:right].copy(), error, outside,
+        )
+
+    def _chernoff(self, levels: FloatArray) -> FloatArray:
+        """Return an upper bound of log E max(0, S - K) by the best of some tilts: z <= e^(theta z)/(e theta)."""
+        deviation = math.sqrt(max(self.times * self._rough(0.0)[1], 0.25))
+        rates = np.geomspace(LOWEST / deviation, 40.0, 48)
+        power = np.multiply.outer(rates, self._ends[1])
+        top = power.max(axis=1)
+        log_total = top + np.log(np.exp(power - top[:, None]) @ self._rough_mass)
+        base = self.times * (log_total * (1 + 1e-12) + 1e-14) - 1 - np.log(rates * self.step)
+        gap = (levels - self.times * self._base) / self.step
+        return np.asarray((base[:, None] - np.multiply.outer(rates, gap) * (1 - np.sign(gap) * 1e-12)).min(axis=0))
+
+    def stop_loss(self, levels: FloatArray, *, upper: bool, floor: FloatArray | float = -math.inf) -> FloatArray:
+        """Return log E max(0, S - K) at every level K, on the named side; what is surely below the floor roughly."""
+        if not self._mass.size:
+            return np.full(levels.size, -np.inf)
+        out = self._chernoff(levels) if upper else np.full(levels.size, -np.inf)
+        wanted = (out if upper else self._chernoff(levels)) > floor
+        if wanted.any():
+            out[wanted] = self._stop_loss(levels[wanted], upper)
+        return out
+
+    def _stop_loss(self, levels: FloatArray, upper: bool) -> FloatArray:
+        order = np.argsort(levels, kind="stable")
+        out = np.empty(levels.size)
+        deviation = self.step * math.sqrt(max(self.times * self._rough(0.0)[1], 0.25))
+        low = self.mean - 6 * deviation
+        highest = self.times * (self._base + self.step * float(self._index[-1]))
+        at = 0
+        while at < levels.size:
+            level = float(levels[order[at]])
+            if level >= highest:
+                out[order[at:]] = -np.inf
+                break
+            if level < low:
+                stop = int(np.searchsorted(levels[order], low))
+                out[order[at:stop]] = self._far_below(levels[order[at:stop]], low, upper)
+                at = stop
+                continue
+            block = self._serving(level)
+            stop = int(np.searchsorted(levels[order], max(block.high, math.nextafter(level, math.inf)), side="left"))
+            stop = max(stop, at + 1)
+            out[order[at:stop]] = self._read(block, levels[order[at:stop]], upper)
+            at = stop
+        return out
+
+    def _far_below(self, levels: FloatArray, low: float, upper: bool) -> FloatArray:
+        """Below nearly all of the law: the mean less the level, and what is lacking at `low` at most."""
+        whole = self.times * math.log(self.total)
+        slack = UNIT * self.times * 64 + 64 * UNIT
+        if upper:
+            base = float(self._read(self._serving(low), np.array([low]), True)[0])
+            # the transform falls by at most the mass
+            return np.asarray(np.logaddexp(base, whole + np.log(low - levels)) + slack)
+        return np.asarray(whole + np.log(np.maximum(self.mean - levels, 1e-300)) - slack)
+
+    def _serving(self, level: float) -> _Block:
+        for block in self._blocks:
+            if block.low <= level < block.high:
+                return block
+        block = self._block(level)
+        self._blocks = [*self._blocks[1 - MOST_BLOCKS :], block]
+        return block
+
+    def _read(self, block: _Block, levels: FloatArray, upper: bool) -> FloatArray:
+        theta, size = block.theta, block.tail.size
+        # below the window all of it lies above
+        place = np.maximum(np.ceil((levels - block.origin) / self.step), 0.0)
+        inside = np.minimum(place, size - 1).astype(np.intp)
+        x = np.maximum(block.origin + self.step * place - levels, 0.0)
+        after = np.where(inside + 1 < size, block.second[np.minimum(inside + 1, size - 1)], 0.0)
+        value = np.exp(-theta * x) * (x * block.tail[inside] + self.step * math.exp(-theta * self.step) * after)
+        # beyond the window nothing is left of it
+        value = np.where(place > size - 1, 0.0, value)
+        # the shares z e^(-theta z) of errors: their sum, and the largest
+        largest = 1 / (math.e * theta)
+        shares = 1 / (theta * theta * self.step) + 2 * largest
+        rough = block.error * shares + 64 * UNIT * 32 * (np.abs(value) + self.step * np.abs(after))
+        value = value + (1 if upper else -1) * (rough + block.outside * largest)
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.maximum(value, 0.0))
+        base = self.times * self._base
+        blur = UNIT * (16 + 64 * self.times + 8 * (abs(block.log_scale) + theta * (np.abs(levels) + abs(base))))
+        return np.asarray(block.log_scale - theta * (levels - base) + logs + (blur if upper else -blur))
+
+
+def _groups(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
+    """Where groups of points start: single ones about the heaviest, wider ones far from it, in proportion."""
+    size = index.size
+    if size <= 4096:
+        return np.arange(size)
+    far = np.unique(np.round(1024 * 1.003 ** np.arange(0, math.ceil(math.log(max(size / 1024, 2)) / math.log(1.003)))))
+    near = np.arange(-1024, 1025)
+    starts = heaviest + np.concatenate([-far, near, far]).astype(np.intp)
+    return np.unique(np.append(0, starts[(starts >= 0) & (starts < size)]))
+
+
+def _power(weight: FloatArray, index: FloatArray, times: int, size: int) -> tuple[FloatArray, float]:
+    """Return the circular convolution power and a bound of the error of each point."""
+    stage = 4 * UNIT * (math.log2(size) + 2)
+    folded = np.bincount(np.mod(index, size).astype(np.intp), weights=weight, minlength=size)
+    spectrum = scipy.fft.rfft(folded)
+    sizes = times * np.log(np.abs(spectrum) + stage)
+    kept = sizes > -60
+    part = spectrum[kept]
+    heavy = np.exp(np.minimum(sizes[kept], 0.0))
+    with np.errstate(divide="ignore"):
+        growth = times * np.log1p(stage / np.abs(part))
+    lost = float(np.exp(sizes[~kept]).sum())
+    error = float((heavy * -np.expm1(-growth)).sum()) + lost + float(heavy.sum()) * (4 * UNIT * times + stage)
+    full = np.zeros(spectrum.size, dtype=np.complex128)
+    full[kept] = part**times if times < 2 else np.exp(times * np.log(part))
+    return scipy.fft.irfft(full, size), 2 * error / size

@@ -1,0 +1,288 @@
+"""Random allocation: each record enters one of t steps, drawn uniformly (balls and bins)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from shufflebounds import _validate
+from shufflebounds._types import FloatArray, Sides
+from shufflebounds.composing import Knowledge
+from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from shufflebounds.sampling._balls import Allocation
+from shufflebounds.sampling._ratios import ratios
+
+__all__ = ["AllocationPair", "RandomAllocation", "shuffled_sgd_delta"]
+
+MOST_STEPS = 10**7
+
+
+@dataclass(frozen=True)
+class AllocationPair(DominatingPair):
+    r"""The outputs of t steps one of which, drawn uniformly, saw the record, and of t steps none of which did.
+
+    .. math:: \bar P = \frac1t \sum_{i=1}^t Q^{i-1} P\, Q^{t-i}: \quad H_E(\bar P \| Q^t) =
+        \frac1t\, \mathrm{E} \Bigl(\sum_i L_i - t E\Bigr)_+ \;\text{(remove)}, \qquad H_E(Q^t \| \bar P) =
+        \frac{E}{t}\, \mathrm{E} \Bigl(\frac{t}{E} - \sum_i L_i\Bigr)_+ \;\text{(add)},
+
+    with independent likelihood ratios :math:`L_i = dP/dQ` under Q, and E = e^eps.
+
+    Parameters
+    ----------
+    mechanism : PrivacyProfile
+        One step, with the record in it or not: Gaussian or Laplace noise, or a mechanism of one pair with listed outcomes.
+    steps : int
+        Number t of steps, 1 to 10**7.
+    removed : bool
+        True for the first line, False for the second.
+
+    Notes
+    -----
+    Exact. From above the law of L is spread over the two neighbouring points of a grid (larger in the convex order), from below
+    neighbouring parts are merged on them (smaller); the sum is a power by FFT, tilted to the level asked, with its errors
+    counted. Ratios far above the grid are told apart by how many there are. The sides are some 1e-3 apart, relatively.
+
+    Examples
+    --------
+    >>> from shufflebounds.mechanisms import GaussianMechanism
+    >>> from shufflebounds.sampling import AllocationPair
+    >>> pair = AllocationPair(GaussianMechanism(2.0), steps=100)
+    >>> print(f"{pair.delta(0.1, bound='lower'):.5f} {pair.delta(0.1):.5f}")
+    0.00068 0.00068
+    """
+
+    mechanism: PrivacyProfile
+    steps: int
+    removed: bool = True
+
+    theorem: ClassVar[str] = "exact for random allocation to one step (balls and bins; Chua et al. 2024; Feldman, Shenfeld 2025)"
+    neighbours: ClassVar[str] = "remove the record (removed=True) or add it"
+    relation: ClassVar[str] = "add-remove"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, PrivacyProfile):
+            raise TypeError(f"mechanism={self.mechanism!r} must be a PrivacyProfile")
+        object.__setattr__(self, "steps", _validate.integer("steps", self.steps, 1, MOST_STEPS))
+        ratios(self.mechanism)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        # transforms stay behind
+        return type(self), (self.mechanism, self.steps, self.removed)
+
+    def reverse(self) -> AllocationPair:
+        """Return the pair in the other order.
+
+        Returns
+        -------
+        AllocationPair
+            Adding in place of removing, or the other way round; both share their transforms.
+        """
+        other = AllocationPair(self.mechanism, self.steps, not self.removed)
+        other.__dict__["_engine"] = self._engine
+        return other
+
+    @cached_property
+    def _engine(self) -> Allocation:
+        return Allocation(ratios(self.mechanism), self.steps)
+
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+        # no average exceeds the largest ratio, and none falls below the smallest
+        within = eps < self._pure_epsilon()
+        if within.any():
+            sides = self._engine.remove(eps[within]) if self.removed else self._engine.add(eps[within])
+            # one of t steps is a sample at rate 1/t of each: the hockey stick of no single step lies above
+            lower[within], upper[within] = np.minimum(sides[0], sides[1]), sides[1]
+        return Sides(lower, upper)
+
+    def _pure_epsilon(self) -> float:
+        return self.mechanism._pure_epsilon()
+
+    def _knowledge(self) -> Knowledge:
+        # a value is a look into a transform, a new level may be a new one
+        return replace(super()._knowledge(), spacing=0.1)
+
+    def _eps_scale(self) -> float:
+        return self.mechanism._eps_scale()
+
+
+@dataclass(frozen=True)
+class RandomAllocation(PrivacyProfile):
+    r"""Training by random allocation: in an epoch every record enters `chosen` of `steps` steps, drawn uniformly.
+
+    .. math:: \delta(\varepsilon) = \max\{H_E(\bar P \| Q^t),\; H_E(Q^t \| \bar P)\}, \qquad
+        \bar P = \frac1t \sum_{i=1}^t Q^{i-1} P\, Q^{t-i}
+
+    Parameters
+    ----------
+    mechanism : PrivacyProfile
+        One step, with the record in it or not: ``GaussianMechanism(sigma)`` for DP-SGD with noise multiplier sigma.
+    steps : int
+        Number t of steps, 1 to 10**7; data of N records in batches of about b have N/b.
+    chosen : int
+        Number k of steps that a record enters, 1 to `steps`.
+
+    Notes
+    -----
+    Neighbours: **add or remove** one record. For chosen = 1 both directions are exact (:class:`AllocationPair`). For more,
+    k epochs of floor(t/k) steps with one chosen bound it from above (Feldman, Shenfeld 2025), and nothing from below.
+
+    Shuffling the records and cutting them into batches of fixed size is *not* random allocation: the batches of the other records
+    depend on where the record went. What is known of it is a lower bound, :func:`shuffled_sgd_delta`.
+
+    References
+    ----------
+    Chua, L., Ghazi, B., Harrison, C., Leeman, E., Kamath, P., Kumar, R., Manurangsi, P., Sinha, A., Zhang, C. Balls-and-bins
+    sampling for DP-SGD. arXiv 2412.16802, 2024.
+
+    Feldman, V., Shenfeld, M. Privacy amplification by random allocation. arXiv 2502.08202, 2025.
+
+    Examples
+    --------
+    >>> from shufflebounds.mechanisms import GaussianMechanism
+    >>> from shufflebounds.sampling import RandomAllocation
+    >>> epoch = RandomAllocation(GaussianMechanism(sigma=1.0), steps=1000)
+    >>> print(f"{epoch.delta(0.2, bound='lower'):.3e} {epoch.delta(0.2):.3e}")
+    2.037e-07 2.037e-07
+    """
+
+    mechanism: PrivacyProfile
+    steps: int
+    chosen: int = 1
+
+    theorem: ClassVar[str] = "exact for one chosen step, an upper bound for more (Chua et al. 2024; Feldman, Shenfeld 2025)"
+    neighbours: ClassVar[str] = "add or remove one record, which enters so many of the steps, drawn uniformly"
+    relation: ClassVar[str] = "add-remove"
+
+    def __post_init__(self) -> None:
+        pair = AllocationPair(self.mechanism, self.steps)
+        object.__setattr__(self, "steps", pair.steps)
+        object.__setattr__(self, "chosen", _validate.integer("chosen", self.chosen, 1, self.steps))
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.mechanism, self.steps, self.chosen)
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the two directions, where one step is chosen.
+
+        Returns
+        -------
+        tuple of DominatingPair
+            Data with the record against data without, then the reverse.
+
+        Raises
+        ------
+        TypeError
+            If more steps are chosen: the bound is that of a composition then.
+        """
+        if self.chosen > 1:
+            raise TypeError(f"{self!r} is bounded by a composition, not given by a list of pairs")
+        return self._block_pairs
+
+    @cached_property
+    def _block_pairs(self) -> tuple[AllocationPair, AllocationPair]:
+        kind = AllocationPair if self.chosen == 1 else _UpperPair
+        remove = kind(self.mechanism, self.steps // self.chosen)
+        return remove, remove.reverse()
+
+    def _directions(self) -> tuple[PrivacyProfile, ...]:
+        if self.chosen == 1:
+            return self._block_pairs
+        return self._compositions
+
+    @cached_property
+    def _compositions(self) -> tuple[Composition, ...]:
+        return tuple(Composition(((pair, self.chosen),)) for pair in self._block_pairs)
+
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        first, second = (way._log_delta(eps) for way in self._directions())
+        return Sides(np.maximum(first[0], second[0]), np.maximum(first[1], second[1]))
+
+    def _pure_epsilon(self) -> float:
+        return max(way._pure_epsilon() for way in self._directions())
+
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), spacing=0.1)
+
+    def _eps_scale(self) -> float:
+        return self.chosen * self.mechanism._eps_scale()
+
+
+@dataclass(frozen=True)
+class _UpperPair(AllocationPair):
+    """A block of what bounds more chosen steps: from below it says nothing."""
+
+    def reverse(self) -> _UpperPair:
+        other = _UpperPair(self.mechanism, self.steps, not self.removed)
+        other.__dict__["_engine"] = self._engine
+        return other
+
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return Sides(np.full(eps.size, -np.inf), super()._log_delta(eps)[1])
+
+    def _knowledge(self) -> Knowledge:
+        # the grid is laid out by both sides, but nothing here bounds from below
+        base = AllocationPair(self.mechanism, self.steps, self.removed)
+        base.__dict__["_engine"] = self._engine
+        return replace(base._knowledge(), single=False, convex=False)
+
+
+def shuffled_sgd_delta(eps: float, sigma: float, steps: int) -> float:
+    r"""Lower bound of delta for DP-SGD on shuffled batches of fixed size, each record in one of t batches.
+
+    .. math:: \delta(\varepsilon) \ge \max_c \Pr_P[\max_i Y_i \ge c] - e^\varepsilon \Pr_Q[\max_i Y_i \ge c]
+
+    Y has independent normal entries of standard deviation sigma and mean 0, but for one: of mean 2 under P and 1 under Q. That is
+    what the batches show, after a shift, where the gradients of all other records are opposite to that of the record, which is
+    replaced by nothing (a gradient of 0) under Q.
+
+    Parameters
+    ----------
+    eps : float
+        Privacy loss in nats, >= 0.
+    sigma : float
+        Noise multiplier, the standard deviation over the clipping norm, in [0.01, 1e6].
+    steps : int
+        Number t of batches of the one epoch, 1 to 2**53.
+
+    Returns
+    -------
+    float
+        A delta that no proof can go below: a lower bound, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    Chua, L., Ghazi, B., Kamath, P., Kumar, R., Manurangsi, P., Sinha, A., Zhang, C. How private are DP-SGD implementations?
+    arXiv 2403.17673, ICML 2024, section 4.
+
+    Chua, L. et al. Scalable DP-SGD: shuffling vs. Poisson subsampling. arXiv 2411.04205, NeurIPS 2024.
+
+    Examples
+    --------
+    >>> from shufflebounds.sampling import shuffled_sgd_delta
+    >>> shuffled_sgd_delta(1.0, sigma=0.5, steps=1000) > 0.01
+    True
+    """
+    from scipy.special import log_ndtr
+
+    eps = _validate.real("eps", eps, 0, 1e6)
+    sigma = _validate.real("sigma", sigma, 0.01, 1e6)
+    steps = _validate.integer("steps", steps, 1)
+    at = np.linspace(-8.0, 2 / sigma + 12 + math.sqrt(2 * math.log(steps + 1)), 20_001)
+
+    def reached(mean: float) -> FloatArray:
+        return np.asarray(-np.expm1(log_ndtr(at - mean / sigma) + (steps - 1) * log_ndtr(at)))
+
+    first, second = reached(2.0), reached(1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = first * (1 - 1e-12) - np.exp(min(eps, 700.0)) * second * (1 + 1e-12) - 1e-15
+    return max(0.0, float(np.nanmax(gap)))

@@ -1,0 +1,94 @@
+"""The public C interface: frozen, called by an extension that pip installs outside the tree, by numba, and by SciPy."""
+
+import ctypes
+import json
+import math
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shufflebounds import cython_tails, shuffle, tails
+from tests.core.test_cython_abi import signatures
+
+FILE = Path(__file__).parents[1] / "reference" / "cython_tails.json"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "kernels"
+compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+
+
+def test_interface_of_this_version_is_frozen():
+    frozen = json.loads(FILE.read_text())
+    assert frozen["version"] == cython_tails.version
+    # an addition raises the version, and is frozen with it
+    assert signatures(cython_tails) == frozen["functions"]
+
+
+@pytest.fixture(scope="module")
+def pricing(tmp_path_factory):
+    if sys.platform != "win32" and shutil.which(compiler) is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("outside")
+    for name in ("setup.py", "pricing.pyx"):
+        shutil.copy(EXAMPLE / name, folder)
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index", "--target"]
+    subprocess.run([*command, str(folder / "site"), str(folder)], check=True, capture_output=True, cwd=folder)
+    sys.path.insert(0, str(folder / "site"))
+    yield __import__("pricing")
+    sys.path.remove(str(folder / "site"))
+
+
+@pytest.mark.slow
+def test_an_extension_installed_by_pip(pricing):
+    k = 300.0
+    assert pricing.laws(k) == [
+        tails.binom_logsf(k, 1000, 0.25), tails.poisson_logsf(k, 250), tails.nbinom_logsf(k, 250.5, 0.5),
+        tails.hypergeom_logsf(k, 4000, 1000, 1000), tails.log_gammaincc(k, 250), tails.log_betainc(k, 750, 0.25),
+    ]
+    p = np.linspace(0.01, 0.99, 300)
+    value, error = pricing.poisson_binom_logsf(p, 200.0)
+    assert abs(value - tails.poisson_binom_logsf(200, p)) <= error + 1e-12
+    weights = np.log(np.full(50, 0.02))
+    assert pricing.compound_binom_logsf(weights, 30.0) == tails.compound_binom_logsf(30, 0, weights, 0.5)
+    value, error = pricing.shift(1000.0, 0.25, 0.125)
+    noise = shuffle.BinomialNoise(1000, 0.25)
+    assert noise.log_delta(0.125, bound="lower") - 1e-9 <= value <= noise.log_delta(0.125) + 1e-9 or error < 1e-9
+    stronger = shuffle.StrongerClones(10**6, 4.0)
+    lower, upper, eps = pricing.clones(1e6, 4.0, 0.05, 1e-8)
+    assert (lower, upper) == pytest.approx((stronger.log_delta(0.05, bound="lower"), stronger.log_delta(0.05)), rel=1e-12)
+    assert eps == pytest.approx(stronger.epsilon(1e-8), rel=1e-9)
+    # E[max(0, S)] of 2 users, each +1 or -1
+    lower, upper = pricing.excess(np.array([1.0, -1.0]), np.log([0.5, 0.5]), 2.0)
+    assert lower <= math.log(0.5) <= upper
+    # out of range: NaN, never an exception
+    assert all(math.isnan(v) for v in pricing.clones(0.5, 4.0, 0.05, 1e-8))
+    assert math.isnan(pricing.poisson_binom_logsf(np.array([1.5]), 0.0)[0])
+    assert all(math.isnan(v) for v in pricing.laws(math.nan)[:4])
+
+
+def test_numba_calls_a_kernel():
+    pytest.importorskip("numba")
+    from numba.extending import get_cython_function_address
+
+    address = get_cython_function_address("shufflebounds.cython_tails", "binom_logsf")
+    logsf = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * 3)(address)
+    assert logsf(9000.0, 1e4, 0.5) == tails.binom_logsf(9000, 10**4, 0.5)
+
+
+@pytest.mark.parametrize("k", [0, 3, 9, 10])
+def test_scipy_integrates_a_kernel(k):
+    from scipy import LowLevelCallable
+    from scipy.integrate import quad
+
+    # a uniform chance makes every count of 0..n alike
+    sf = LowLevelCallable.from_cython(cython_tails, "quad_binom_sf")
+    assert quad(sf, 0, 1, args=(k, 10.0))[0] == pytest.approx((10 - k) / 11, abs=1e-12)
+    pmf = LowLevelCallable.from_cython(cython_tails, "quad_binom_pmf")
+    assert quad(pmf, 0, 1, args=(k, 10.0))[0] == pytest.approx(1 / 11, rel=1e-12)
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps({"version": cython_tails.version, "functions": signatures(cython_tails)}, indent=2) + "\n")

@@ -1,0 +1,212 @@
+"""Random allocation against quadrature, exact multinomial sums, and importance sampling."""
+
+import itertools
+import math
+import pickle
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from shufflebounds.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism, RandomizedResponse
+from shufflebounds.sampling import AllocationPair, RandomAllocation, shuffled_sgd_delta
+from shufflebounds.sampling._sums import GridLaw, SumLaw, contracted, spread
+from shufflebounds.shuffle import ShuffledBits
+
+
+def encloses(pair, eps, exact, rtol):
+    low, high = pair.delta(eps, bound="lower"), pair.delta(eps)
+    assert low <= exact <= high
+    assert high - low <= rtol * exact
+
+
+def gaussian_stop_loss(k, s):
+    """E max(0, L - k) and E max(0, k - L) of the ratio of N(1, s^2) to N(0, s^2)."""
+    if k <= 0:
+        return 1 - k, mp.mpf(0)
+    z, half = s * mp.log(k), 1 / (2 * s)
+    call = mp.ncdf(half - z) - k * mp.ncdf(-half - z)
+    return call, k * mp.ncdf(z + half) - mp.ncdf(z - half)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "eps"), [(1.0, 0.5), (2.0, 0.1), (0.7, 1.0)])
+def test_two_steps_against_quadrature(sigma, eps):
+    with mp.workdps(20):
+        s, weight = mp.mpf(sigma), mp.e ** mp.mpf(eps)
+
+        def density(loss):
+            return mp.npdf(loss, -1 / (2 * s * s), 1 / s)
+
+        knots = [-12 / s, -3, 0, mp.log(2 * weight), 3 + mp.log(2 * weight), 14 / s]
+        remove = mp.quad(lambda x: density(x) * gaussian_stop_loss(2 * weight - mp.e**x, s)[0], knots) / 2
+        knots = [-16 / s, -4, -1, mp.log(2 / weight)]
+        add = mp.quad(lambda x: density(x) * gaussian_stop_loss(2 / weight - mp.e**x, s)[1], knots) * weight / 2
+    first, second = RandomAllocation(GaussianMechanism(sigma), 2).pairs()
+    encloses(first, eps, float(remove), 1e-2)
+    encloses(second, eps, float(add), 1e-2)
+
+
+@pytest.mark.slow
+def test_three_steps_against_the_grid():
+    """The sum of three ratios by a direct convolution on a fine grid of outcomes."""
+    y = np.linspace(-9, 10, 401)
+    weight = np.exp(-y * y / 2)
+    weight /= weight.sum()
+    ratio = np.exp(y - 0.5)
+    ratio /= weight @ ratio
+    two = np.add.outer(ratio, ratio)
+    both = np.multiply.outer(weight, weight)
+    exact = sum(w * float((both * np.maximum(two + r - 3 * math.exp(0.25), 0)).sum()) for w, r in zip(weight, ratio)) / 3
+    pair = AllocationPair(GaussianMechanism(1.0), 3)
+    # the trapezoid rule has kinks to cross
+    assert pair.delta(0.25, bound="lower") * (1 - 2e-4) <= exact <= pair.delta(0.25) * (1 + 2e-4)
+
+
+def multinomial(p, q, steps, eps, removed):
+    """Exact hockey stick of the average of P in one step and Q in the others, by counts of outcomes."""
+    weight = Fraction(math.exp(eps))
+    total = Fraction(0)
+    for counts in itertools.product(range(steps + 1), repeat=len(p)):
+        if sum(counts) != steps:
+            continue
+        ways = math.factorial(steps)
+        for c in counts:
+            ways //= math.factorial(c)
+        mass = ways * math.prod(b**c for b, c in zip(q, counts))
+        mean = sum(c * a / b for a, b, c in zip(p, q, counts)) / steps
+        total += mass * max((mean - weight) if removed else (1 - weight * mean), 0)
+    return float(total)
+
+
+@pytest.mark.parametrize(("steps", "eps"), [(1, 0.25), (4, 0.1), (9, 0.0)])
+@pytest.mark.parametrize("removed", [True, False])
+def test_discrete_mechanisms_by_counts(steps, eps, removed):
+    keep = Fraction(math.exp(1.0)) / (1 + Fraction(math.exp(1.0)))
+    exact = multinomial([keep, 1 - keep], [1 - keep, keep], steps, eps, removed)
+    encloses(AllocationPair(RandomizedResponse(1.0), steps, removed), eps, exact, 1e-6)
+    # three outcomes, of ratios e, 1 and 1/e: they do not share a grid
+    mechanism = GeometricMechanism(1.0, sensitivity=2)
+    listed = mechanism._knowledge().atoms
+    p = [Fraction(math.exp(x)) for x in listed.log_p]
+    p = [x / sum(p) for x in p]
+    exact = multinomial(p, p[::-1], steps, eps, removed)
+    encloses(AllocationPair(mechanism, steps, removed), eps, exact, 0.05)
+
+
+def test_laplace_by_sampling():
+    rng = np.random.default_rng(5)
+    noise = rng.laplace(size=(200_000, 10))
+    ratio = np.exp(np.abs(noise) - np.abs(noise - 1))
+    gain = np.maximum(ratio.mean(axis=1) - math.exp(0.25), 0)
+    pair = AllocationPair(LaplaceMechanism(1.0), 10)
+    assert abs(gain.mean() - pair.delta(0.25)) < 5 * gain.std() / math.sqrt(gain.size)
+    assert pair.delta(0.25) / pair.delta(0.25, bound="lower") < 1.005
+
+
+@pytest.mark.slow
+def test_a_thousand_steps_by_importance_sampling():
+    """Drawn without the record, but one step shows far more than it would; which one is averaged out of the weight."""
+    rng = np.random.default_rng(7)
+    values, shift = [], 5.0
+    for _ in range(40):
+        y = rng.standard_normal((2000, 1000))
+        y[:, 0] += shift
+        weight = 1 / np.exp(shift * y - shift**2 / 2).mean(axis=1)
+        values.append(weight * np.maximum(np.exp(y - 0.5).mean(axis=1) - math.exp(0.2), 0))
+    values = np.concatenate(values)
+    error = values.std() / math.sqrt(values.size)
+    pair = AllocationPair(GaussianMechanism(1.0), 1000)
+    assert pair.delta(0.2, bound="lower") - 4 * error <= values.mean() <= pair.delta(0.2) + 4 * error
+    assert 2.0326e-7 <= pair.delta(0.2, bound="lower") <= pair.delta(0.2) <= 2.0466e-7
+    assert error < 0.1 * values.mean()
+
+
+@pytest.mark.slow
+def test_many_chosen_steps_are_bounded_from_above():
+    one = RandomAllocation(GaussianMechanism(4.0), 20)
+    two = RandomAllocation(GaussianMechanism(4.0), 40, chosen=2)
+    assert two.delta(0.1, bound="lower") == 0
+    assert two.delta(0.1) == pytest.approx(one.self_compose(2).delta(0.1), rel=1e-2)
+    with pytest.raises(TypeError, match="composition"):
+        two.pairs()
+
+
+def test_one_step_is_the_mechanism():
+    mechanism = LaplaceMechanism(1.0)
+    for pair in RandomAllocation(mechanism, 1).pairs():
+        assert pair.delta(0.25, bound="lower") <= mechanism.delta(0.25) <= pair.delta(0.25) * (1 + 1e-12)
+
+
+def test_relations_and_pickles():
+    epoch = RandomAllocation(RandomizedResponse(1.0), 10)
+    assert epoch.relation == "add-remove"
+    with pytest.raises(ValueError, match="ReplaceOne"):
+        epoch.compose(ShuffledBits(100, 0.25))
+    assert pickle.loads(pickle.dumps(epoch)) == epoch
+    assert epoch.pairs()[0].reverse() == epoch.pairs()[1]
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="steps="):
+        RandomAllocation(GaussianMechanism(1.0), 0)
+    with pytest.raises(ValueError, match="chosen="):
+        RandomAllocation(GaussianMechanism(1.0), 5, chosen=6)
+    with pytest.raises(TypeError, match="PrivacyProfile"):
+        RandomAllocation("x", 5)
+    with pytest.raises(TypeError, match="outcomes"):
+        RandomAllocation(ShuffledBits(100, 0.25), 5)
+
+
+# the grid's two laws
+
+
+def test_spread_and_contraction_enclose_stop_losses():
+    rng = np.random.default_rng(3)
+    edges = 0.5 + 0.1 * np.arange(60)
+    mass = np.exp(-((edges[:-1] - 2) ** 2)) + 1e-3
+    mass /= mass.sum()
+    means = edges[:-1] + 0.1 * rng.uniform(0.3, 0.7, 59)
+    wide = spread(0.5, 0.1, 60, means, mass)
+    narrow = contracted(0.5, 0.1, mass, means)
+    levels = np.linspace(0, 7, 300)
+
+    def stop(values, weights):
+        return np.maximum(values[:, None] - levels, 0).T @ weights
+
+    exact = stop(means, mass)
+    assert (stop(wide.values, wide.mass) >= exact - 1e-13).all()
+    assert (stop(narrow.values, narrow.mass) <= exact + 1e-13).all()
+    assert abs(narrow.mass @ narrow.values - mass @ means) < 0.05
+
+
+@pytest.mark.parametrize("times", [1, 2, 7])
+def test_sums_against_direct_convolution(times):
+    mass = np.array([0.5, 0.125, 0.0, 0.25, 0.0625, 0.0625])
+    law = GridLaw(0.25, 0.5, mass)
+    direct = np.ones(1)
+    for _ in range(times):
+        direct = np.convolve(direct, mass)
+    values = 0.25 * times + 0.5 * np.arange(direct.size)
+    levels = np.linspace(-1.0, values[-1] + 1, 77)
+    exact = np.maximum(values[:, None] - levels, 0).T @ direct
+    total = SumLaw(law, times)
+    low, high = np.exp(total.stop_loss(levels, upper=False)), np.exp(total.stop_loss(levels, upper=True))
+    assert (low <= exact * (1 + 1e-15)).all()
+    assert (exact <= high * (1 + 1e-15)).all()
+    np.testing.assert_allclose(low[exact > 0], high[exact > 0], rtol=1e-6)
+
+
+# shuffled batches
+
+
+@pytest.mark.slow
+def test_shuffled_batches_leak_more_than_sampled_ones():
+    """Chua et al. 2024: with little noise shuffling is far worse than the analysis of Poisson sampling suggests."""
+    poisson = GaussianMechanism(0.4).subsampled(1 / 100).self_compose(100)
+    assert shuffled_sgd_delta(4.0, 0.4, 100) > 10 * poisson.delta(4.0)
+    assert shuffled_sgd_delta(0.0, 1.0, 1) == pytest.approx(GaussianMechanism(1.0).delta(0.0), rel=1e-6)
+    for bad in ((-1, 1, 1), (1, 0, 1), (1, 1, 0)):
+        with pytest.raises(ValueError, match="must be"):
+            shuffled_sgd_delta(*bad)

@@ -1,0 +1,200 @@
+"""Shuffled randomizers against enumeration over all data, high-precision values, and what post-processing may not do."""
+
+import itertools
+import json
+import math
+import random
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds import shuffle
+from shufflebounds.mechanisms import KaryResponse
+from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "randomizers.json").read_text())
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A randomizer given by its rows."""
+
+    rows: tuple
+
+    def excess_laws(self, cells=800, log_cut=-60.0):
+        table = np.array([[float(p) for p in row] for row in self.rows])
+        least = table.min(axis=0)
+        return tuple(
+            PairLaws(f"inputs {i} and {j}", ExcessLaw.of(table[i], table[j], least), tuple(
+                (f"all others hold {k}", ExcessLaw.of(table[i], table[j], row)) for k, row in enumerate(table)))
+            for i, j in itertools.permutations(range(len(table)), 2))
+
+
+def messages(*rows):
+    """Return the law of the multiset of one message of each row."""
+    law = {tuple([0] * len(rows[0])): Fraction(1)}
+    for row in rows:
+        out = {}
+        for counts, chance in law.items():
+            for y, p in enumerate(row):
+                if p:
+                    key = (*counts[:y], counts[y] + 1, *counts[y + 1:])
+                    out[key] = out.get(key, 0) + chance * p
+        law = out
+    return law
+
+
+def exact(rows, users, factor):
+    """Return delta over all data and ordered pairs, and over data where all others agree."""
+    worst, same = Fraction(0), Fraction(0)
+    for others in itertools.combinations_with_replacement(rows, users - 1):
+        for first, second in itertools.permutations(rows, 2):
+            p, q = messages(first, *others), messages(second, *others)
+            value = sum((max(Fraction(0), x - factor * q.get(y, 0)) for y, x in p.items()), Fraction(0))
+            worst = max(worst, value)
+            if len({tuple(row) for row in others}) <= 1:
+                same = max(same, value)
+    return worst, same
+
+
+def random_rows(rng, inputs, outputs):
+    """Return random rational rows with positive entries."""
+    rows = []
+    for _ in range(inputs):
+        parts = [rng.randint(1, 9) for _ in range(outputs)]
+        rows.append(tuple(Fraction(p, sum(parts)) for p in parts))
+    return tuple(rows)
+
+
+def pure(rows):
+    """Return e^eps0."""
+    return max(max(p / q for p, q in zip(a, b)) for a, b in itertools.permutations(rows, 2))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_data_exact_blanket_stronger_clones_in_this_order(seed):
+    rng = random.Random(seed)
+    inputs, outputs, users = rng.choice([(2, 3, 5), (3, 2, 5), (3, 3, 3), (4, 2, 4)])
+    rows = random_rows(rng, inputs, outputs)
+    most = pure(rows)
+    if most == 1:
+        return
+    factor = 1 + (most - 1) * Fraction(rng.randint(0, 9), 12)
+    truth, same = exact(rows, users, factor)
+    profile, eps = shuffle.Shuffled(Matrix(rows), users), math.log(factor)
+    clones = shuffle.StrongerClones(users, math.log(most) * (1 + 1e-15))
+    assert profile.delta(eps, bound="lower") <= float(truth) * (1 + 1e-12) + 1e-15
+    assert float(truth) <= profile.delta(eps) * (1 + 1e-12) + 1e-15
+    assert profile.delta(eps) <= clones.delta(eps) * (1 + 1e-11) + 1e-15
+    assert profile.delta(eps, bound="lower") == pytest.approx(float(same), rel=1e-9, abs=1e-14)
+
+
+def test_reference_values():
+    for entry in REFERENCE:
+        p, value = entry["params"], float(entry["value"])
+        if "matrix" in p:
+            profile = shuffle.Shuffled(Matrix(tuple(tuple(Fraction(x) for x in row) for row in p["matrix"])), p["users"])
+            eps = math.log(Fraction(p["e_eps"]))
+        else:
+            profile, eps = shuffle.Shuffled(KaryResponse(p["bins"], p["local_eps"]), p["users"]), p["eps"]
+        upper, lower = profile.delta(eps), profile.delta(eps, bound="lower")
+        if entry["id"].endswith("upper"):
+            assert upper == pytest.approx(value, rel=1e-6, abs=1e-15), entry["id"]
+        elif entry["id"].endswith("same"):
+            assert lower == pytest.approx(value, rel=1e-6, abs=1e-15), entry["id"]
+        else:
+            assert lower <= value * (1 + 1e-12) + 1e-15
+            assert value <= upper * (1 + 1e-12) + 1e-15
+
+
+@pytest.mark.parametrize(("bins", "users", "eps0", "delta", "sides"), [
+    (3, 10**4, 1.0, 1e-6, (0.0379981, 0.0380012)), (10, 10**4, 4.0, 1e-6, (0.3804875, 0.3804929)),
+    (100, 10**4, 1.0, 1e-6, (0.00718331, 0.00718332)), (10, 10**6, 1.0, 1e-8, (0.00272920, 0.00272920)),
+])
+def test_epsilon_of_kary_response(bins, users, eps0, delta, sides):
+    profile = shuffle.Shuffled(KaryResponse(bins, eps0), users)
+    assert profile.epsilon(delta, bound="lower") == pytest.approx(sides[0], rel=2e-5)
+    assert profile.epsilon(delta) == pytest.approx(sides[1], rel=2e-5)
+
+
+def test_participation_is_an_output_like_any_other():
+    rng = random.Random(3)
+    rows = random_rows(rng, 3, 2)
+    share = Fraction(2, 5)
+    thinned = tuple((*(p * share for p in row), 1 - share) for row in rows)
+    truth, _ = exact(thinned, 4, Fraction(6, 5))
+    profile = shuffle.Shuffled(Matrix(rows), 4, float(share))
+    assert profile.delta(math.log(1.2), bound="lower") <= float(truth) * (1 + 1e-12)
+    assert float(truth) <= profile.delta(math.log(1.2)) * (1 + 1e-12)
+    explicit = shuffle.Shuffled(Matrix(thinned), 4)
+    assert profile.delta(math.log(1.2)) == pytest.approx(explicit.delta(math.log(1.2)), rel=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 30), st.floats(0.01, 0.9))
+def test_post_processing_users_and_eps(seed, users, part):
+    rng = random.Random(seed)
+    rows = random_rows(rng, 2, 3)
+    if pure(rows) == 1:
+        return
+    eps = part * math.log(pure(rows))
+    slack = 1 + 1e-5
+    profile = shuffle.Shuffled(Matrix(rows), users)
+    lower, upper = profile.delta(eps, bound="lower"), profile.delta(eps)
+    assert lower <= upper
+    merged = shuffle.Shuffled(Matrix(tuple((row[0] + row[1], row[2]) for row in rows)), users)
+    assert merged.delta(eps, bound="lower") <= lower * slack + 1e-15
+    assert merged.delta(eps) <= upper * slack + 1e-15
+    assert shuffle.Shuffled(Matrix(rows), users + 1).delta(eps) <= upper * slack
+    assert profile.delta(eps * 1.01) <= upper * slack
+
+
+def test_variation_ratio_encloses_where_the_printed_bound_fails():
+    # 3-ary response, e^eps0 = 3/2, two users, e^eps = 13/10: the truth is 6/245, the printed bound 4/245
+    rows = tuple(tuple(Fraction(3 if x == y else 2, 7) for y in range(3)) for x in range(3))
+    truth, _ = exact(rows, 2, Fraction(13, 10))
+    assert truth == Fraction(6, 245)
+    bound = shuffle.VariationRatio(2, 1.5, 1 / 7, 1.5)
+    assert float(truth) <= bound.delta(math.log(1.3)) == pytest.approx(0.02993, abs=5e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_variation_ratio_is_above_the_blanket(seed):
+    rng = random.Random(seed)
+    rows = random_rows(rng, 3, 3)
+    first, second = rows[:2]
+    p = max(max(a / b, b / a) for a, b in zip(first, second))
+    if p == 1:
+        return
+    distance = sum((max(Fraction(0), a - b) for a, b in zip(first, second)), Fraction(0))
+    q = max(max(a, b) / row[y] for row in rows for y, (a, b) in enumerate(zip(first, second)))
+    bound = shuffle.VariationRatio(4, float(p) * (1 + 1e-15), float(distance), float(q) * (1 + 1e-15))
+    for factor in (Fraction(1), (1 + p) / 2, (1 + 3 * p) / 4):
+        worst = Fraction(0)
+        for others in itertools.combinations_with_replacement(rows, 3):
+            one, two = messages(first, *others), messages(second, *others)
+            worst = max(worst, sum((max(Fraction(0), x - factor * two.get(y, 0)) for y, x in one.items()), Fraction(0)))
+        assert float(worst) <= bound.delta(math.log(factor)) * (1 + 1e-11) + 1e-15
+
+
+def test_calibrated_users_and_budgets_meet_the_target_next_to_the_limit():
+    few = shuffle.Shuffled.calibrate(KaryResponse(10, 1.0), 0.1, 1e-6)
+    assert few.delta(0.1) <= 1e-6 < shuffle.Shuffled(few.randomizer, few.users - 1).delta(0.1)
+    wide = shuffle.Shuffled.calibrate(lambda eps0: KaryResponse(10, eps0), 0.1, 1e-6, users=10**5)
+    assert wide.delta(0.1) <= 1e-6 < shuffle.Shuffled(KaryResponse(10, wide.randomizer.local_eps * 1.0001), 10**5).delta(0.1)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="users=0"):
+        shuffle.Shuffled(KaryResponse(3, 1.0), 0)
+    with pytest.raises(ValueError, match="participation=0"):
+        shuffle.Shuffled(KaryResponse(3, 1.0), 5, 0)
+    with pytest.raises(TypeError, match="excess_laws"):
+        shuffle.Shuffled("3-ary", 5)
+    with pytest.raises(ValueError, match="beta"):
+        shuffle.VariationRatio(5, 2.0, 0.5, 2.0)

@@ -1,0 +1,63 @@
+"""The theorem of docs/theorems/stronger-clones.md on random adaptive protocols, all data and orders listed."""
+
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import pytest
+
+from shufflebounds import shuffle
+from shufflebounds.mechanisms import KaryResponse
+
+
+def random_tree(rng, users, inputs, most):
+    """Return {messages before: rows} with binary messages, each likelihood ratio at most `most`."""
+    tree = {}
+    for depth in range(users):
+        for before in itertools.product((0, 1), repeat=depth):
+            # extreme rows half of the time, where the ratios are attained
+            edge = Fraction(1, 1 + most)
+            rows = []
+            for _ in range(inputs):
+                p = rng.choice([edge, 1 - edge]) if rng.random() < 0.5 else edge + (1 - 2 * edge) * Fraction(rng.randint(0, 8), 8)
+                rows.append((p, 1 - p))
+            tree[before] = rows
+    return tree
+
+
+def transcript(tree, data):
+    """Return the law of the messages where the data are permuted at random."""
+    users = len(data)
+    law = {}
+    for z in itertools.product((0, 1), repeat=users):
+        law[z] = sum(
+            (math.prod((tree[z[:i]][x][z[i]] for i, x in enumerate(order)), start=Fraction(1))
+             for order in itertools.permutations(data)), Fraction(0)) / math.factorial(users)
+    return law
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_adaptive_trees_stay_below(seed):
+    rng = random.Random(seed)
+    users, inputs = rng.choice([(2, 2), (2, 3), (3, 2), (3, 3)])
+    most = Fraction(rng.choice([3, 4, 6, 12]), 2)
+    tree = random_tree(rng, users, inputs, most)
+    clones = shuffle.StrongerClones(users, math.log(most) * (1 + 1e-15))
+    for step in (0, 2, 5):
+        factor = 1 + (most - 1) * Fraction(step, 7)
+        bound = clones.delta(math.log(factor)) * (1 + 1e-11) + 1e-15
+        for others in itertools.combinations_with_replacement(range(inputs), users - 1):
+            for first, second in itertools.permutations(range(inputs), 2):
+                p, q = transcript(tree, (first, *others)), transcript(tree, (second, *others))
+                assert float(sum(max(Fraction(0), p[z] - factor * q[z]) for z in p)) <= bound
+
+
+@pytest.mark.parametrize(("users", "eps0", "eps"), [(3, 1.1, 0.4), (100, 1.0, 0.2), (10**6, 4.0, 0.045)])
+def test_it_is_the_blanket_of_binary_response_and_above_its_exact_value(users, eps0, eps):
+    clones = shuffle.StrongerClones(users, eps0)
+    binary = shuffle.Shuffled(KaryResponse(2, eps0), users)
+    assert binary.delta(eps) == pytest.approx(clones.delta(eps), rel=1e-5)
+    exact = shuffle.ShuffledBits(users, 1 / (1 + math.exp(eps0)))
+    assert exact.delta(eps, bound="lower") <= clones.delta(eps)
+    assert binary.delta(eps, bound="lower") <= exact.delta(eps) * (1 + 1e-9)
