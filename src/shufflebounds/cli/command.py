@@ -9,9 +9,9 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any
 
+from shufflebounds import __version__
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.cli.parsers import Parser, add_choices
 from shufflebounds.cli.progress import watched
@@ -43,7 +43,7 @@ def _place(name: str) -> Any:
 def parser_for(words: list[str]) -> Parser:
     """Return the parser of the sub-command that the words begin with; of all of them, without arguments, where they do not."""
     parser = Parser(prog="shufflebounds", description="Exact privacy accounting for the shuffle model; natural logs.")
-    parser.add_argument("--version", action="version", version=f"shufflebounds {version('shufflebounds')}")
+    parser.add_argument("--version", action="version", version=f"shufflebounds {__version__}")
     built = add_choices(parser, "COMMAND", COMMANDS, lambda name: COMMANDS[name][1], words)
     if words and words[0] in built:
         sub = built[words[0]]
