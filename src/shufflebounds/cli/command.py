@@ -22,6 +22,7 @@ COMMANDS = {
     "epsilon": ("answers:Epsilon", "the least eps at a given delta"),
     "delta": ("answers:Delta", "the least delta at a given eps"),
     "calibrate": ("answers:Calibrate", "the cheapest parameters that meet a target"),
+    "compare": ("compare", "histograms at equal central privacy: errors, messages and bits, the most accurate first"),
     "curve": ("curve", "the trade-off function or delta(eps), as a picture or a table"),
     "personalized": ("personalized", "eps of users who each have a local budget of their own"),
     "published": ("published", "what the papers print beside the exact number, with a verdict on each"),

@@ -54,7 +54,8 @@ class GaussianMechanism(AdditiveNoise):
     with the ratios of the I_n from their continued fraction. The sides are about 1e-13 apart, relatively, or a few ulp of the
     logarithm where that is coarser.
 
-    There is no pure budget, so :meth:`shuffled` refuses; :meth:`.PersonalizedClones.gaussian` has a proven bound by a window.
+    There is no pure budget; :meth:`shuffled`, for real values in an interval of length `sensitivity`, not for vectors,
+    cuts the tails.
 
     **Floating point.** :meth:`randomize` adds a double to a double. Which doubles can come out then depends on the value, and an
     adversary who sees all bits of the output may tell more than delta says (Mironov 2012). Use it to simulate, or round the
