@@ -1,9 +1,9 @@
 """Clone bounds: eps(delta) and log delta over the grid of the field, and beyond it."""
 
 import pytest
-from compare import CLONE_GRID
+from compare import CLONE_GRID, clone_deployments
 
-from shufflebounds.shuffle import Clones, StrongerClones
+from shufflebounds.shuffle import ClearReports, Clones, StrongerClones, clones_epsilon
 
 
 @pytest.mark.parametrize("kind", [Clones, StrongerClones])
@@ -18,3 +18,18 @@ def test_epsilon(benchmark, kind, users, local_eps, delta):
 )
 def test_log_delta(benchmark, users, local_eps, eps):
     assert benchmark(StrongerClones(users, local_eps).log_delta, eps) < 0
+
+
+@pytest.mark.parametrize("top", [4, 6, 8, 15])
+def test_deployments(benchmark, top):
+    assert benchmark(clones_epsilon, *clone_deployments(top)).shape == (2000,)
+
+
+@pytest.mark.parametrize("users", [10**8, 10**12, 2**53])
+@pytest.mark.parametrize("delta", [1e-9, 1e-300])
+def test_any_number_of_users(benchmark, users, delta):
+    assert benchmark(StrongerClones(users, 1.0).epsilon, delta) > 0
+
+
+def test_most_fake_reports(benchmark):
+    assert benchmark(ClearReports(2**53, 100).epsilon, 1e-9) > 0

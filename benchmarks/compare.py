@@ -15,7 +15,7 @@ import scipy.stats
 
 from shufflebounds import Tradeoff, tails
 from shufflebounds.mechanisms import LaplaceMechanism
-from shufflebounds.shuffle import BinomialNoise, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
+from shufflebounds.shuffle import BinomialNoise, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones, clones_epsilon
 from shufflebounds.tradeoff import hockey_stick
 
 try:
@@ -159,7 +159,30 @@ def clones():
             )
         )
     rows.append(row("clones eps, n=1e12 eps0=14 delta=1e-12", lambda: StrongerClones(10**12, 14.0).epsilon(1e-12)))
+    rows.append(row("clones eps, n=2**53 eps0=1 delta=1e-9", lambda: StrongerClones(2**53, 1.0).epsilon(1e-9)))
     rows.append(row("clones log delta(3), n=1e6 eps0=4", lambda: StrongerClones(10**6, 4.0).log_delta(3.0)))
+    return rows + deployments()
+
+
+def clone_deployments(top, count=2000):
+    """Return users up to 10**top, local budgets and deltas as deployments have them, the same at every call."""
+    rng = np.random.default_rng(7)
+    return np.floor(10 ** rng.uniform(1, top, count)), rng.uniform(0.1, 6, count), 10 ** -rng.uniform(5, 12, count)
+
+
+def deployments():
+    """Arrays of clone deployments, an answer; and how the time of one grows with the number of users."""
+    rows = []
+    for top in (4, 6, 8, 15):
+        users, local_eps, delta = clone_deployments(top)
+        rows.append(row(f"clones_epsilon of 2000 deployments, n to 1e{top}, each",
+                        lambda a=(users, local_eps, delta): clones_epsilon(*a), show=None, per=users.size))
+    seconds, sizes = [], (10**8, 10**10, 10**12, 10**14)
+    for users in sizes:
+        *_, taken, _, _ = row("", lambda u=users: StrongerClones(u, 1.0).epsilon(1e-9), show=None)
+        seconds.append(taken)
+    growth = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+    rows.append(("clones eps, growth exponent in n, 1e8 .. 1e14", f"{growth:.2f}", "", seconds[-1], None, "0.5 by a sweep"))
     return rows
 
 

@@ -253,14 +253,16 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
         return
     w = make_window(n, rate, u, v)
     steps = fmin(n, 2 * WIDTH * w.sigma) * (1 if u < 0.5 else 15)
-    if steps > FEW and c_log_sign_contour(n, rate, u, v, 0, lower, upper):
-        error = CLOSE * (1 - w.log_mass)
+    error = CLOSE * (1 - w.log_mass)
+    if steps > FEW and c_log_sign_contour(n, rate, u, v, 0, 0, lower, upper):
         if upper[0] - lower[0] <= error:
             return
         # a peak costs what a thousand steps do
-        if steps > SOME and c_log_sign_contour(n, rate, u, v, <int> whole(fmin(PEAKS, steps / 1500), 0, 100), lower, upper):
-            if steps > MANY or upper[0] - lower[0] <= (error if steps <= 1e5 else 100 * error):
-                return
+        error *= 1 if steps <= 1e5 else 100 if steps <= MANY else 1e300
+        if steps > SOME:
+            c_log_sign_contour(n, rate, u, v, <int> whole(fmin(PEAKS, steps / 1500), 0, 100), error, lower, upper)
+        if upper[0] - lower[0] <= error:
+            return
     if steps > TOO_MANY:
         # next to nobody on the other side, among 1e11 clones and more: some 30 of a log delta beyond -1e11
         lower[0] = window_sum(n, rate, fmax(1, floor(w.mean) - BLOCK), fmin(n, floor(w.mean) + BLOCK), &w.line, &error)
