@@ -31,7 +31,7 @@ Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(l
     below                        87       0         0         1.2e-10     2.3e-11
 Returned error: twelve roundings a step of a block, the seeds' cancellation, the kernels' stated errors; all taken outward.
 Cost      about 4 ns a step (u < 1/2) or 60 ns (u >= 1/2), 18 sigma of M steps. From 1000 steps on the contour integral is tried
-          first (5 us at any n) and taken if its sides are within 1e-11 of each other, times 1 - log of the tilted mass (about
+          first (5 us at any n) and taken if its sides are within 1e-10 of each other, times 1 - log of the tilted mass (about
           1 + |log delta|); from 5000 steps on with up to 40 revivals (5 us each); from 1e5 steps on a gap of 1e-9 will do, from
           1e6 on any.
 Source    Feldman, McMillan, Talwar 2021 and 2023 for the pair; the sweep and the bounds are derived above.
@@ -55,7 +55,7 @@ cdef extern from *:
     #define WIDTH 9.0                       /* standard deviations of the number of clones on either side */
     #define NEGLIGIBLE 1e-13                /* of the sum: what the window may leave out */
     #define TWO_53 9007199254740992.0
-    #define CLOSE 1e-11                     /* a gap of the contour, over 1 - log of the tilted mass, no sweep need mend */
+    #define CLOSE 1e-10                     /* a gap of the contour, over 1 - log of the tilted mass, no sweep need mend */
     #define FEW 1e3                         /* steps: a sweep as cheap as the contour */
     #define SOME 5e3                        /* steps: up to PEAKS revivals of the contour are evaluated, 1000 steps each */
     #define PEAKS 40
@@ -258,7 +258,7 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
         if upper[0] - lower[0] <= error:
             return
         # a peak costs what a thousand steps do
-        error *= 1 if steps <= 1e5 else 100 if steps <= MANY else 1e300
+        error *= 1 if steps <= 1e5 else 10 if steps <= MANY else 1e300
         if steps > SOME:
             c_log_sign_contour(n, rate, u, v, <int> whole(fmin(PEAKS, steps / 1500), 0, 100), error, lower, upper)
         if upper[0] - lower[0] <= error:
