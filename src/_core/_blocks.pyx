@@ -31,7 +31,6 @@ from libc.stdlib cimport free
 
 import numpy as np
 cimport numpy as cnp
-from scipy.fft import next_fast_len
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
@@ -54,6 +53,23 @@ ctypedef struct Series:
     double radius                     # for |theta| up to this
     double[64] even
     double[64] odd
+
+
+cdef Py_ssize_t fast_length(Py_ssize_t least) noexcept nogil:
+    """The least 2^a 3^b 5^c >= least >= 1: what real transforms are fast at."""
+    cdef Py_ssize_t best = 1, five = 1, three, size
+    while best < least:
+        best *= 2
+    while five < best:
+        three = five
+        while three < best:
+            size = three
+            while size < least:
+                size *= 2
+            best = min(best, size)
+            three *= 3
+        five *= 5
+    return best
 
 
 cdef void series_at(const Series *series, double zr, double zi, double *re, double *im) noexcept nogil:
@@ -208,7 +224,7 @@ cdef class Lattice:
         reach = ceil(3.8 * sigma) + 4
         span = c_half_period(tilt.var, reach + fabs(tilt.shift))
         # even, so that the node at pi is one of them; for tails a multiple of 2 of the length of the kernel
-        period = 2 * next_fast_len(whole(span if kind else ceil(0.5 * (span + reach)), 1, 1 << 53), True)
+        period = 2 * fast_length(whole(span if kind else ceil(0.5 * (span + reach)), 1, 1 << 53))
         half = sqrt(21.5 / tilt.var) if tilt.var > 21.5 else 1.0
         nodes = period // 2 + 1
         coefficients = np.zeros(nodes, dtype=np.complex128)

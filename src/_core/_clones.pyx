@@ -115,7 +115,7 @@ cdef double centre(double eps, Pair *pair) noexcept nogil:
     if eps >= pair.local:
         return -INFINITY
     slopes(eps, pair, &u, &v)
-    if pair.users * v > 2 and c_log_sign_contour(pair.users, pair.rate, u, v, &low, &high) and low > -INFINITY:
+    if pair.users * v > 2 and c_log_sign_contour(pair.users, pair.rate, u, v, 0, &low, &high) and low > -INFINITY:
         return fmin(0, 0.5 * (low + high) + pair.log_factor + c_log_add_exp(0, eps))
     log_delta(eps, pair, &low, &high)
     return 0.5 * (low + high)

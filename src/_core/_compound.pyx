@@ -31,8 +31,9 @@ Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(l
     below                        87       0         0         1.2e-10     2.3e-11
 Returned error: twelve roundings a step of a block, the seeds' cancellation, the kernels' stated errors; all taken outward.
 Cost      about 4 ns a step (u < 1/2) or 60 ns (u >= 1/2), 18 sigma of M steps. From 1000 steps on the contour integral is tried
-          first (5 us at any n) and taken if its sides are within 1e-11 of each other, a hundred times that from 1e5 steps on, any
-          gap from 1e6 on: all times 1 - log of the tilted mass, which is about 1 + |log delta|.
+          first (5 us at any n) and taken if its sides are within 1e-11 of each other, times 1 - log of the tilted mass (about
+          1 + |log delta|); from 5000 steps on with up to 40 revivals (5 us each); from 1e5 steps on a gap of 1e-9 will do, from
+          1e6 on any.
 Source    Feldman, McMillan, Talwar 2021 and 2023 for the pair; the sweep and the bounds are derived above.
 """
 
@@ -56,8 +57,10 @@ cdef extern from *:
     #define TWO_53 9007199254740992.0
     #define CLOSE 1e-11                     /* a gap of the contour, over 1 - log of the tilted mass, no sweep need mend */
     #define FEW 1e3                         /* steps: a sweep as cheap as the contour */
-    #define SOME 1e5                        /* steps: a gap of 100 CLOSE will do */
+    #define SOME 5e3                        /* steps: up to PEAKS revivals of the contour are evaluated, 1000 steps each */
+    #define PEAKS 40
     #define MANY 1e6                        /* steps: any gap will do; a step with u >= 1/2 counts for 15 */
+    #define TOO_MANY 1e8                    /* steps that nobody waits for */
     """
     const double UNIT
     const int BLOCK
@@ -68,7 +71,9 @@ cdef extern from *:
     const double CLOSE
     const double FEW
     const double SOME
+    const int PEAKS
     const double MANY
+    const double TOO_MANY
 
 
 cdef struct Line:
@@ -248,10 +253,20 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
         return
     w = make_window(n, rate, u, v)
     steps = fmin(n, 2 * WIDTH * w.sigma) * (1 if u < 0.5 else 15)
-    if steps > FEW and c_log_sign_contour(n, rate, u, v, lower, upper):
+    if steps > FEW and c_log_sign_contour(n, rate, u, v, 0, lower, upper):
         error = CLOSE * (1 - w.log_mass)
-        if steps > MANY or upper[0] - lower[0] <= (error if steps <= SOME else 100 * error):
+        if upper[0] - lower[0] <= error:
             return
+        # a peak costs what a thousand steps do
+        if steps > SOME and c_log_sign_contour(n, rate, u, v, <int> whole(fmin(PEAKS, steps / 1500), 0, 100), lower, upper):
+            if steps > MANY or upper[0] - lower[0] <= (error if steps <= 1e5 else 100 * error):
+                return
+    if steps > TOO_MANY:
+        # next to nobody on the other side, among 1e11 clones and more: some 30 of a log delta beyond -1e11
+        lower[0] = window_sum(n, rate, fmax(1, floor(w.mean) - BLOCK), fmin(n, floor(w.mean) + BLOCK), &w.line, &error)
+        lower[0] -= error + 16 * UNIT * fabs(lower[0])
+        upper[0] = fmax(w.bound, lower[0])
+        return
     sweep(n, rate, &w, lower, upper)
 
 

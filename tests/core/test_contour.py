@@ -16,13 +16,13 @@ def overlap(a, b):
 
 @given(
     st.floats(3, 6), st.floats(-3, 0) | st.floats(-8, -1).map(lambda x: math.log10(1 - 10**x)),
-    st.floats(0, 3) | st.floats(3, 40) | st.just(0.0),
+    st.floats(0, 3) | st.floats(3, 40) | st.just(0.0), st.integers(0, 40),
 )
-def test_encloses_the_sum(log_users, log_rate, x):
+def test_encloses_the_sum(log_users, log_rate, x, peaks):
     n, rate = math.floor(10**log_users), 10**log_rate
     u = x / math.sqrt(n * rate)
     assume(u < 0.5)
-    sides = _contour.log_sign_contour(n, rate, u, 1 - u)
+    sides = _contour.log_sign_contour(n, rate, u, 1 - u, peaks)
     assume(not math.isnan(sides[0]))
     assert overlap(sides, _compound.log_sign_sweep(n, rate, u, 1 - u))
 
@@ -32,7 +32,7 @@ def test_steep_lines(n, rate, u):
     # rational slopes bring the peaks back to their full height: u = p/q at j = q or 2 q
     assume(0 < u < 1)
     u = float(u)
-    sides = _contour.log_sign_contour(n, rate, u, 1 - u)
+    sides = _contour.log_sign_contour(n, rate, u, 1 - u, 0)
     assume(not math.isnan(sides[0]))
     assert overlap(sides, _compound.log_sign_sweep(n, rate, u, 1 - u))
 
@@ -41,8 +41,9 @@ def test_steep_lines(n, rate, u):
 def test_peaks_at_full_height(q):
     for p in (1, 2):
         for rate in (0.3, 0.999, 1.0):
-            sides = _contour.log_sign_contour(10**5, rate, p / q, 1 - p / q)
-            assert overlap(sides, _compound.log_sign_sweep(10**5, rate, p / q, 1 - p / q))
+            swept = _compound.log_sign_sweep(10**5, rate, p / q, 1 - p / q)
+            for peaks in (0, 1, 12):
+                assert overlap(_contour.log_sign_contour(10**5, rate, p / q, 1 - p / q, peaks), swept)
 
 
 FILED = [case for case in reference("clones-and-personalised")
@@ -57,7 +58,7 @@ def test_filed_values(case):
     u = math.tanh(eps / 2) / math.tanh(eps0 / 2)
     factor = math.log(math.tanh(eps0 / 2) * (1 + math.exp(eps)) / (n * rate))
     exact = math.log(float(case["value"])) - factor
-    lower, upper = _contour.log_sign_contour(n, rate, u, 1 - u)
+    lower, upper = _contour.log_sign_contour(n, rate, u, 1 - u, 0)
     assert lower - 1e-13 * (1 + abs(exact)) <= exact <= upper + 1e-13 * (1 + abs(exact))
     assert abs((lower + upper) / 2 - exact) < 1e-4
 
@@ -69,14 +70,22 @@ def test_filed_values(case):
 )
 def test_the_sides_meet_as_the_header_says(n, u_sigmas, gap):
     u = u_sigmas / math.sqrt(n * 0.5)
-    lower, upper = _contour.log_sign_contour(n, 0.5, u, 1 - u)
+    lower, upper = _contour.log_sign_contour(n, 0.5, u, 1 - u, 0)
     assert 0 < upper - lower < gap
+
+
+@pytest.mark.parametrize(("u_sigmas", "gain"), [(0.1, 20), (0.5, 1e4), (1.0, 1e3)])
+def test_revivals_bring_the_sides_together(u_sigmas, gain):
+    u = u_sigmas / math.sqrt(1e9 * 0.5)
+    wide, close = (_contour.log_sign_contour(1e9, 0.5, u, 1 - u, peaks) for peaks in (0, 40))
+    assert overlap(wide, close)
+    assert wide[1] - wide[0] > gain * (close[1] - close[0] - 2e-12)
 
 
 def test_where_it_does_not_serve():
     # few clones, or next to none on the other side: nothing is said
-    assert math.isnan(_contour.log_sign_contour(100.0, 0.5, 0.1, 0.9)[0])
-    assert math.isnan(_contour.log_sign_contour(1e15, 0.5, 1 - 1e-14, 1e-14)[0])
+    assert math.isnan(_contour.log_sign_contour(100.0, 0.5, 0.1, 0.9, 0)[0])
+    assert math.isnan(_contour.log_sign_contour(1e15, 0.5, 1 - 1e-14, 1e-14, 0)[0])
     for bad in ((0, 0.5, 0.1, 0.9), (1.5e5 + 0.5, 0.5, 0.1, 0.9), (1e6, 0.0, 0.1, 0.9), (1e6, 0.5, 0.1, 0.0),
                 (math.nan, 0.5, 0.1, 0.9)):
-        assert all(math.isnan(x) for x in _contour.log_sign_contour(*bad))
+        assert all(math.isnan(x) for x in _contour.log_sign_contour(*bad, 0))

@@ -145,9 +145,10 @@ def test_curve():
         assert above.beta(alpha) >= beta * (1 - 1e-13)
 
 
-def test_no_clone_bound():
-    with pytest.raises(TypeError, match="no pure local budget"):
-        DiscreteGaussianMechanism(1.0).shuffled(1000)
+def test_shuffled():
+    shuffled = DiscreteGaussianMechanism(1.0).shuffled(1000)
+    lower, upper = shuffled.log_delta(0.5, bound="lower"), shuffled.log_delta(0.5)
+    assert lower <= upper < DiscreteGaussianMechanism(1.0).log_delta(0.5) - 1
 
 
 @given(sigma=st.floats(0.02, 50), sensitivity=st.integers(1, 60), x=st.floats(-20, 60), more=st.floats(0, 3))

@@ -154,16 +154,14 @@ def test_randomize_and_estimate():
 
 def test_shuffled():
     noise = LaplaceMechanism(0.5)
-    assert noise.shuffled(1000) == StrongerClones(1000, 2.0)
     everyone = PersonalizedClones.laplace(np.full(1000, 2.0), target=0)
-    for eps in (0.1, 0.5):
-        # the personalised class takes the smaller of several bounds
-        assert noise.shuffled(1000).log_delta(eps) >= everyone.log_delta(eps) - 1e-9
-    assert noise.shuffled(1000).log_delta(0.1) == pytest.approx(everyone.log_delta(0.1), rel=0.05)
-    # rounded up: 1/3 is no double
-    assert Fraction(LaplaceMechanism(3.0).shuffled(10).local_eps) >= Fraction(1, 3)
-    with pytest.raises(ValueError, match="clone bounds need at most 700"):
-        LaplaceMechanism(0.001).shuffled(10)
+    for eps in (0.1, 0.3):
+        # the noise's own law hides more than any randomizer of its budget must
+        assert noise.shuffled(1000).log_delta(eps) < everyone.log_delta(eps)
+        assert noise.shuffled(1000).log_delta(eps) < StrongerClones(1000, 2.0).log_delta(eps)
+        assert noise.shuffled(1000).log_delta(eps, bound="lower") <= noise.shuffled(1000).log_delta(eps)
+    with pytest.raises(ValueError, match="at most 700"):
+        LaplaceMechanism(0.001).shuffled(10).delta(0.1)
 
 
 @given(scale=st.floats(1e-3, 1e6), asked=st.floats(0, 2000), more=st.floats(0, 5))

@@ -123,7 +123,8 @@ def test_curve():
 
 def test_shuffled():
     report = Rappor(0.5, 0.75, 0.5, hashes=2)
-    assert report.shuffled(10**5) == Clones(10**5, report.eps_instantaneous)
+    shuffled = report.shuffled(10**5)
+    assert shuffled.epsilon(1e-8, bound="lower") <= shuffled.epsilon(1e-8) < Clones(10**5, report.eps_instantaneous).epsilon(1e-8)
 
 
 @given(f=st.floats(0, 0.999), p=st.floats(0.01, 1), share=st.floats(0, 0.999), hashes=st.integers(1, 30),

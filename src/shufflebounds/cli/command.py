@@ -9,9 +9,9 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any
 
+from shufflebounds import __version__
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.cli.parsers import Parser, add_choices
 from shufflebounds.cli.progress import watched
@@ -22,8 +22,10 @@ COMMANDS = {
     "epsilon": ("answers:Epsilon", "the least eps at a given delta"),
     "delta": ("answers:Delta", "the least delta at a given eps"),
     "calibrate": ("answers:Calibrate", "the cheapest parameters that meet a target"),
+    "compare": ("compare", "histograms at equal central privacy: errors, messages and bits, the most accurate first"),
     "curve": ("curve", "the trade-off function or delta(eps), as a picture or a table"),
     "personalized": ("personalized", "eps of users who each have a local budget of their own"),
+    "users": ("users", "the fewest users who hide each other well enough"),
     "published": ("published", "what the papers print beside the exact number, with a verdict on each"),
     "deployments": ("deployments", "eps of every deployment in a CSV file"),
     "completion": ("completion", "a script that makes bash or zsh complete commands, mechanisms and options"),
@@ -43,7 +45,7 @@ def _place(name: str) -> Any:
 def parser_for(words: list[str]) -> Parser:
     """Return the parser of the sub-command that the words begin with; of all of them, without arguments, where they do not."""
     parser = Parser(prog="shufflebounds", description="Exact privacy accounting for the shuffle model; natural logs.")
-    parser.add_argument("--version", action="version", version=f"shufflebounds {version('shufflebounds')}")
+    parser.add_argument("--version", action="version", version=f"shufflebounds {__version__}")
     built = add_choices(parser, "COMMAND", COMMANDS, lambda name: COMMANDS[name][1], words)
     if words and words[0] in built:
         sub = built[words[0]]

@@ -8,9 +8,9 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from importlib.metadata import version
 from typing import Any
 
+from shufflebounds import __version__
 from shufflebounds._types import Bound
 from shufflebounds.cli.registry import Mechanism
 from shufflebounds.profile import PrivacyProfile
@@ -46,7 +46,7 @@ def report(
         **answers,
         "theorem": profile.theorem,
         "neighbours": profile.neighbours,
-        "version": version("shufflebounds"),
+        "version": __version__,
     }
 
 

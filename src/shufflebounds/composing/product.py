@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.fft
 
 from shufflebounds._core import _losses
+from shufflebounds._scipy import fft
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing.atoms import Law, TooLongError
 
@@ -237,7 +237,7 @@ class Product:
         """Length of the window about center, and bounds of the tilted mass above it and outside it."""
         width = 19.5 * deviation + 64
         while True:
-            size = scipy.fft.next_fast_len(min(support, math.ceil(width)), real=True)
+            size = fft.next_fast_len(min(support, math.ceil(width)), real=True)
             if size > MOST_POINTS:
                 raise TooLongError(
                     f"the composition needs a transform of {size} points, about {size * BYTES_A_POINT / 2**20:.0f} MiB, more than "
@@ -279,7 +279,7 @@ class Product:
         spectra = []
         for weight, place in tilted:
             folded = np.bincount(np.mod(place, size).astype(np.intp), weights=weight, minlength=size)
-            spectra.append(scipy.fft.rfft(folded))
+            spectra.append(fft.rfft(folded))
         sizes = np.zeros(spectra[0].size)
         for spectrum, r in zip(spectra, self.times):
             sizes += r * np.log(np.abs(spectrum) + stage)
@@ -298,7 +298,7 @@ class Product:
         error += size_sum * (4 * UNIT * (sum(self.times) + len(spectra)) + stage)
         full = np.zeros(spectra[0].size, dtype=np.complex128)
         full[kept] = product
-        return scipy.fft.irfft(full, size), 2 * error / size
+        return fft.irfft(full, size), 2 * error / size
 
 
 def _whole_power(base: np.ndarray, times: int) -> np.ndarray:

@@ -14,7 +14,9 @@ from shufflebounds import _search, _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, Clones, StrongerClones
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+from shufflebounds.shuffle.laws import PairLaws
+from shufflebounds.shuffle.shuffled import Shuffled
 from shufflebounds.tradeoff import Tradeoff
 
 if TYPE_CHECKING:
@@ -116,28 +118,45 @@ class LocalRandomizer(PrivacyProfile):
         # delta is the hockey stick of one pair of laws, the same in both orders
         return replace(super()._knowledge(), single=True)
 
-    def shuffled(self, users: int) -> Clones | StrongerClones:
-        """Return the clone bound of the shuffled messages of users who each run this mechanism.
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        """Return the laws of X of the ordered pairs of inputs, up to symmetry, which :meth:`shuffled` asks for.
+
+        Parameters
+        ----------
+        cells : int
+            Into about so many cells a density is cut; finite randomizers ignore it.
+        log_cut : float
+            Logarithm of the mass that may be cut off where losses are unbounded.
+
+        Returns
+        -------
+        tuple of PairLaws
+            One entry for every ordered pair, up to symmetry.
+        """
+        raise TypeError(f"{type(self).__name__} does not know its laws of X")
+
+    def shuffled(self, users: int, participation: float = 1.0) -> Shuffled:
+        """Return the guarantee of the shuffled messages of users who each run this mechanism.
 
         Parameters
         ----------
         users : int
             Number of users, 1 to 2**53, the target included.
+        participation : float
+            Chance in (0, 1] with which each user sends a message at all.
 
         Returns
         -------
-        StrongerClones or Clones
-            The stronger bound where it is proven for this randomizer, the bound for every pure randomizer otherwise; its
-            `theorem` says what is proven.
+        Shuffled
+            The privacy blanket of this mechanism above, the best data found below. Noise is taken on an interval of length
+            `sensitivity`, with inputs at its two ends.
 
         Raises
         ------
         ValueError
-            If `users` lies outside its range, or the local budget is above 700.
-        TypeError
-            If the mechanism has no pure local budget: no clone bound is proven for it then.
+            If an argument lies outside its range, or the local budget is above 700.
         """
-        return Clones(users, self._local_budget())
+        return Shuffled(self, users, participation)
 
     def subsampled(self, rate: float) -> Subsampled:
         """Return the profile of this mechanism on a Poisson sample.

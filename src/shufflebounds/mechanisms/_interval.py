@@ -6,8 +6,6 @@ likelihood ratio of the ends is monotone: only the half where the first input is
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from shufflebounds._types import FloatArray
@@ -96,7 +94,7 @@ def interval_laws(
 def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False) -> tuple[PairLaws, ...]:
     """Return the laws of X for ordered pairs of rows, inputs by outputs; all others hold one input, or all inputs alike.
 
-    Where no other user can send a message of the target, the upper law adds its mass and a lower one leaves it out.
+    A message of the target that no other user can send gives it away, above and below.
     """
     base = rows.min(axis=0)
     others = [(f"all others hold {x}", row) for x, row in enumerate(rows)]
@@ -104,6 +102,6 @@ def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bo
         others.append(("the others are spread evenly", rows.mean(axis=0)))
     return tuple(
         PairLaws(f"inputs {i} and {j}", ExcessLaw.of(rows[i], rows[j], base),
-                 tuple((text, replace(ExcessLaw.of(rows[i], rows[j], row), log_cut=-np.inf)) for text, row in others), symmetric)
+                 tuple((text, ExcessLaw.of(rows[i], rows[j], row)) for text, row in others), symmetric)
         for i, j in pairs
     )

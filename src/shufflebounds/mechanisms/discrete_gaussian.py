@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri_exp
 
 from shufflebounds import _validate
+from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, outward, product
@@ -51,7 +51,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     The Renyi divergence of order a is at most a Delta^2/(2 sigma^2), equal to it where a Delta is a whole number. Up to
     sigma = 2000 the lower :meth:`tradeoff` goes through every outcome but those of mass e^-100 on each side, which are left out.
 
-    There is no pure budget, so :meth:`shuffled` refuses. :meth:`randomize` draws by rejection from a double geometric law with
+    There is no pure budget: :meth:`shuffled` cuts the tails. :meth:`randomize` draws by rejection from a double geometric law with
     double-precision arithmetic, so a probability is true to about 1e-15, relatively; what comes out is a whole number, whose last
     bits tell nothing.
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
+from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
@@ -54,7 +54,8 @@ class GaussianMechanism(AdditiveNoise):
     with the ratios of the I_n from their continued fraction. The sides are about 1e-13 apart, relatively, or a few ulp of the
     logarithm where that is coarser.
 
-    There is no pure budget, so :meth:`shuffled` refuses; :meth:`.PersonalizedClones.gaussian` has a proven bound by a window.
+    There is no pure budget; :meth:`shuffled`, for real values in an interval of length `sensitivity`, not for vectors,
+    cuts the tails.
 
     **Floating point.** :meth:`randomize` adds a double to a double. Which doubles can come out then depends on the value, and an
     adversary who sees all bits of the output may tell more than delta says (Mironov 2012). Use it to simulate, or round the

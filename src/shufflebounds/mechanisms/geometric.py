@@ -51,7 +51,7 @@ class GeometricMechanism(AdditiveNoise):
     bound the largest shift is the worst, as the law is log-concave; with one it is not, and delta is the maximum over all shifts
     up to `sensitivity`. Masses and gaps are formed as logarithms and ``expm1``, all terms positive.
 
-    Without a bound, :meth:`shuffled` gives :class:`~shufflebounds.shuffle.Clones`; with one it refuses. The noise is drawn with
+    With a bound, what no other user can send is revealed after a shuffle too. The noise is drawn with
     NumPy's double-precision sampler, so a probability is true to about 1e-15, relatively; what comes out is a whole number, whose
     last bits tell nothing.
 

@@ -16,7 +16,6 @@ from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
 from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, interval_laws
 from shufflebounds.profile.calibration import meets
-from shufflebounds.shuffle.clones import StrongerClones
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 
@@ -43,7 +42,7 @@ class LaplaceMechanism(AdditiveNoise):
     Notes
     -----
     Neighbours: the value differs by at most `sensitivity`. Exact: both sides enclose its own delta. As a local randomizer of
-    values in an interval of length `sensitivity` it has the stronger clone bound, see :meth:`shuffled`.
+    values in an interval of length `sensitivity` it has laws of X in two atoms and a density, see :meth:`excess_laws`.
 
     **Floating point.** :meth:`randomize` adds a double to a double. Which doubles can come out then depends on the value, and an
     adversary who sees all bits of the output may tell more than delta says (Mironov 2012). Use it to simulate, or round the
@@ -228,25 +227,3 @@ class LaplaceMechanism(AdditiveNoise):
         low = np.append(eps0, eps0 * (1 - 2 * right))
         high = np.append(eps0, eps0 * (1 - 2 * left))
         return interval_laws(log_far, log_near, low, high, log_middle, blur=BLUR)
-
-    def shuffled(self, users: int) -> StrongerClones:
-        r"""Return the stronger clone bound of users whose values lie in an interval of length `sensitivity`.
-
-        Parameters
-        ----------
-        users : int
-            Number of users, 1 to 2**53, the target included.
-
-        Returns
-        -------
-        StrongerClones
-            With the local budget :math:`\varepsilon_0`. Proven here: :math:`R_x \ge (R_0 + R_\Delta)/(e^{\varepsilon_0}+1)` for
-            every x in the interval, as the log ratio is concave inside it and constant outside.
-
-        Raises
-        ------
-        ValueError
-            If `users` lies outside its range, or the local budget is above 700.
-        """
-        return StrongerClones(users, self._local_budget())
-

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincc, betainccinv, betaln
 
 from shufflebounds import _validate
+from shufflebounds._scipy import betaincc, betainccinv, betaln
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._two_level import Others, Shares, TwoLevel
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS

@@ -13,7 +13,7 @@ from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.mechanisms._base import beside, outward
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS, StrongerClones
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RandomizedResponse"]
@@ -45,8 +45,8 @@ class RandomizedResponse(TwoLevel):
 
     Renyi divergences are exact: :math:`\frac{1}{a-1} \ln \frac{\cosh((a - 1/2)\,\varepsilon)}{\cosh(\varepsilon/2)}`.
 
-    :meth:`shuffled` gives :class:`~shufflebounds.shuffle.StrongerClones`, proven here since each of the two outputs has chance
-    at least 1/(e^eps + 1). For bits :class:`~shufflebounds.shuffle.ShuffledBits` of flip 1/(e^eps + 1) is exact.
+    :meth:`shuffled` has the value of :class:`~shufflebounds.shuffle.StrongerClones` above.
+    For bits :class:`~shufflebounds.shuffle.ShuffledBits` of flip 1/(e^eps + 1) is exact.
 
     References
     ----------
@@ -65,7 +65,7 @@ class RandomizedResponse(TwoLevel):
     >>> round(warner.delta(0.0), 12), round(warner.rdp(2.0), 12)
     (0.5, 0.847297860387)
     >>> RandomizedResponse(4.0).shuffled(10**6)
-    StrongerClones(users=1000000, local_eps=4.0)
+    Shuffled(randomizer=RandomizedResponse(eps=4.0, upper=1.0), users=1000000, participation=1.0)
     """
 
     eps: float
@@ -278,23 +278,3 @@ class RandomizedResponse(TwoLevel):
         n = _validate.integer("n", n, 1)
         beta = _validate.real("beta", beta, 0, 1, open_low=True)
         return self.upper / math.tanh(self.eps / 2) * math.sqrt((math.log(2) - math.log(beta)) / (2 * n))
-
-    def shuffled(self, users: int) -> StrongerClones:
-        r"""Return the stronger clone bound: each output has chance at least 1/(e^eps + 1), so the condition holds.
-
-        Parameters
-        ----------
-        users : int
-            Number of users, 1 to 2**53, the target included.
-
-        Returns
-        -------
-        StrongerClones
-            Proven here: :math:`R_x(y) \ge 1/(e^\varepsilon+1) = (R_0(y) + R_m(y))/(e^\varepsilon+1)`.
-
-        Raises
-        ------
-        ValueError
-            If `users` lies outside its range.
-        """
-        return StrongerClones(users, self._local_budget())

@@ -56,8 +56,7 @@ class Rappor(CountEstimate, LocalRandomizer):
     that is the profile of ``Rappor(f, hashes=h)``, with the budget :attr:`eps_permanent`. The two steps can be drawn apart, as
     ``Rappor(0, p, q).randomize(Rappor(f).randomize(bits))``, with the inner bits kept.
 
-    :meth:`shuffled` gives :class:`~shufflebounds.shuffle.Clones`: bit vectors flipped bit by bit lack the condition of the stronger
-    bound.
+    :meth:`shuffled` takes two values that differ in as many bits as two can, under the blanket of all bits not set.
 
     References
     ----------

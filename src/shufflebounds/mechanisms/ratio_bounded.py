@@ -12,7 +12,7 @@ from shufflebounds import _validate
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.kary_response import KaryResponse
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, variation_ratio_law
 
 __all__ = ["PureLocal", "VariationRatio"]
 
@@ -93,13 +93,7 @@ class VariationRatio(TwoLevel):
         tuple of PairLaws
             One entry, the same for the reversed order, without a lower law.
         """
-        log_p, log_q = self.local_eps, math.log(self.q)
-        a = self.beta / (self.p - 1)
-        rest = 1 - (self.p + 1) * a
-        masses = [math.log(a) + log_p - log_q] * 2 + ([math.log(rest) - log_q] if rest > 0 else [])
-        heights = np.array([0.0, -log_p, 0.0])[: len(masses)] + log_q, np.array([-log_p, 0.0, 0.0])[: len(masses)] + log_q
-        heights[1][0], heights[0][1] = heights[0][0] - log_p, heights[1][1] - log_p
-        return (PairLaws("the two inputs", ExcessLaw(np.array(masses), *heights), symmetric=True),)
+        return (PairLaws("the two inputs", variation_ratio_law(self.p, self.beta, self.q), symmetric=True),)
 
 
 @dataclass(frozen=True)

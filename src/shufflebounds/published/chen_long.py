@@ -11,8 +11,8 @@ from bisect import bisect_left
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri_exp
 
+from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import integer, real
 from shufflebounds.published._printed import Comparison, Counterexample, printed

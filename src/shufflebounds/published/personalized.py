@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp, ndtr
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf
+from shufflebounds._scipy import logsumexp, ndtr
 from shufflebounds.published._glossary import Given, integer, real
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle.personalized import PersonalizedClones

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from shufflebounds import _validate
+from shufflebounds._scipy import log_ndtr
 from shufflebounds.published._glossary import BUDGET, Given, real
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.selection import SVTScales, svt_accuracy, svt_scales

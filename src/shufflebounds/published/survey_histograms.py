@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from shufflebounds import _validate
+from shufflebounds._scipy import log_ndtr
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.published._glossary import BUDGET, real
 from shufflebounds.published._printed import Comparison, Counterexample, printed

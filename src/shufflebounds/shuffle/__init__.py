@@ -1,5 +1,7 @@
 """The protocols: each names its pair of output laws, and answers as a PrivacyProfile."""
 
+from typing import TYPE_CHECKING, Any
+
 from shufflebounds.shuffle import samples
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
@@ -13,6 +15,9 @@ from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 from shufflebounds.shuffle.shuffled import Shuffled, VariationRatio
 from shufflebounds.shuffle.sums import RealSum
 from shufflebounds.shuffle.zero_sum import ZeroSum
+
+if TYPE_CHECKING:
+    from shufflebounds.comparison import compare_at
 
 __all__ = [
     "BinomialNoise",
@@ -30,5 +35,15 @@ __all__ = [
     "ZeroSum",
     "clones_epsilon",
     "clones_log_delta",
+    "compare_at",
     "samples",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # it runs the mechanisms, which themselves are shuffled by this package
+    if name == "compare_at":
+        from shufflebounds.comparison import compare_at
+
+        return compare_at
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

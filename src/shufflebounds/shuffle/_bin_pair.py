@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import toeplitz
 
 from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds._scipy import toeplitz
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.shuffle.bits import _sides

@@ -79,7 +79,7 @@ def clones_epsilon(
     >>> import numpy as np
     >>> from shufflebounds import shuffle
     >>> eps = shuffle.clones_epsilon([[10**4], [10**6], [10**9]], [1.0, 4.0], 1e-9)
-    >>> print(np.array2string(eps, precision=6))
+    >>> print(np.array2string(eps, precision=6, suppress_small=True))
     [[0.062163 0.561116]
      [0.005637 0.04972 ]
      [0.000148 0.001345]]

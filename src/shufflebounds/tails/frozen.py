@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp
+from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import FloatArray
 
 __all__ = ["FrozenLaw"]
@@ -205,8 +206,6 @@ class FrozenLaw(ABC):
 
     def _guess(self, log_level: FloatArray, above: NDArray[np.bool_]) -> FloatArray:
         """Normal quantiles, from which the search sets out."""
-        from scipy.special import ndtri_exp
-
         z = ndtri_exp(np.minimum(log_level, -1e-300))
         return np.asarray(np.floor(self.mean() + np.where(above, -z, z) * self.std()))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.fft
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._blocks import Lattice, convolve
 from shufflebounds._core._special import log1mexp
+from shufflebounds._scipy import fft
 from shufflebounds._types import FloatArray
 
 __all__ = ["poisson_binom_logcdf", "poisson_binom_logpmf", "poisson_binom_logsf", "poisson_binom_window"]
@@ -402,7 +402,7 @@ def _single(law: Lattice, k: float, kind: int) -> tuple[float, float]:
 def _block(law: Lattice, center: float, kind: int) -> tuple[int, FloatArray, float, float]:
     """The values that one transform about center serves: (first, logs, relative error bound, tilted sigma)."""
     coefficients, period, reach, theta, exponent, sigma, error, exponent_error = law.block(center, kind)
-    values = scipy.fft.irfft(coefficients, period, overwrite_x=True)
+    values = fft.irfft(coefficients, period, overwrite_x=True)
     top = values.max()
     if not top > 0:
         raise MemoryError("no memory for the inversion of the Poisson-binomial law")

@@ -6,8 +6,8 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtri_exp
 
+from shufflebounds._scipy import erfcx, log_ndtr, ndtri_exp
 from shufflebounds._search import outward, root
 from shufflebounds._types import UNIT, FloatArray
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfcx, exprel, log_ndtr, ndtri_exp
 
+from shufflebounds._scipy import erfcx, exprel, log_ndtr, ndtri_exp
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.tradeoff._form import Form, log1mexp, log_quantile
 

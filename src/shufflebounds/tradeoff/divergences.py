@@ -7,10 +7,10 @@ from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from shufflebounds import _validate
 from shufflebounds._core import _tradeoff
+from shufflebounds._scipy import logsumexp
 from shufflebounds._types import FloatArray
 from shufflebounds.tradeoff.piecewise import Piecewise, ordered
 

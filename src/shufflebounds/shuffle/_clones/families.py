@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri_exp
 
+from shufflebounds._scipy import log_ndtr, ndtri_exp
 from shufflebounds._types import FloatArray
 
 __all__ = ["Family", "Gaussian", "Laplace", "RandomizedResponse", "Terms"]

@@ -1,0 +1,41 @@
+"""What the library takes from SciPy, imported at the first call: scipy.special, fft and linalg cost more than any answer."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__all__ = [
+    "betaincc", "betainccinv", "betaln", "erfcx", "exprel", "fft", "log_ndtr", "logsumexp", "ndtr", "ndtri_exp", "toeplitz",
+]
+
+if TYPE_CHECKING:
+    from scipy import fft
+    from scipy.linalg import toeplitz
+    from scipy.special import betaincc, betainccinv, betaln, erfcx, exprel, log_ndtr, logsumexp, ndtr, ndtri_exp
+else:
+
+    class _Later:
+        """A module, or a function of one, that is imported when it is first used."""
+
+        def __init__(self, module: str, name: str = "") -> None:
+            self._module, self._name = module, name
+
+        def _get(self) -> Any:
+            module = importlib.import_module(self._module)
+            return getattr(module, self._name) if self._name else module
+
+        def __call__(self, *args: Any, **options: Any) -> Any:
+            return self._get()(*args, **options)
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return getattr(self._get(), name)
+
+    fft = _Later("scipy.fft")
+    toeplitz = _Later("scipy.linalg", "toeplitz")
+    betaincc, betainccinv, betaln, erfcx, exprel, log_ndtr, logsumexp, ndtr, ndtri_exp = (
+        _Later("scipy.special", name)
+        for name in ("betaincc", "betainccinv", "betaln", "erfcx", "exprel", "log_ndtr", "logsumexp", "ndtr", "ndtri_exp")
+    )

@@ -1,0 +1,40 @@
+"""The command ``shufflebounds compare``: histograms at equal central privacy, with their errors and costs."""
+
+from __future__ import annotations
+
+import argparse
+
+from shufflebounds.cli.parsers import add_forms, number
+from shufflebounds.cli.printing import as_json, as_table
+
+__all__ = ["add_arguments", "run"]
+
+HEADER = ("protocol", "rmse of a bin", "95 % of one bin", "95 % of any bin", "messages", "bits", "local eps")
+
+
+def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
+    """Give the sub-command its arguments."""
+    for name, text in {"users": "number of users", "bins": "number of bins", "eps": "central privacy loss, in nats",
+                       "delta": "failure probability"}.items():
+        command.add_argument(f"--{name}", type=lambda word: number((), word), required=True, help=text)
+    add_forms(command, "print what the errors assume of the data, and what could not meet the target")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the table, the most accurate first."""
+    from shufflebounds.comparison import compare_at
+
+    found = compare_at(arguments.eps, arguments.delta, arguments.users, arguments.bins)
+    if arguments.json:
+        print(as_json({"rows": found.records(), "left_out": dict(found.left_out)}))
+        return
+    rows = [(row.name, *(f"{value:.5g}" for value in (row.rmse, row.error_one_bin, row.error_any_bin, row.messages, row.bits,
+                                                       row.local_eps))) for row in found]
+    print(as_table([HEADER, *rows]))
+    print("errors in users, exceeded with chance 0.05, where the users are spread evenly over the bins")
+    if arguments.explain:
+        print("rmse: root of the mean over all bins of the squared error, whatever the data; messages and bits for every user")
+        for row in found:
+            print(f"{row.name}: {row.profile!r}")
+        for name, reason in found.left_out:
+            print(f"{name}: {reason}")

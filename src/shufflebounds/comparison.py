@@ -1,0 +1,261 @@
+"""Histograms of users' bins at equal central privacy: every protocol and frequency oracle, with its error and its cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shufflebounds import _validate
+from shufflebounds._search import root
+from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
+from shufflebounds.mechanisms._counts import FrequencyOracle
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle.clear_reports import ClearReports
+from shufflebounds.shuffle.flipped_reports import FlippedReports
+from shufflebounds.shuffle.histogram import ShuffledHistogram
+from shufflebounds.shuffle.shuffled import Shuffled
+
+__all__ = ["Comparison", "ComparisonRow", "compare_at"]
+
+_BETA = 0.05
+_MOST_BUDGET = 690.0
+_SYMMETRIC_MOST = 72.0
+"""Largest budget of symmetric unary encoding in doubles."""
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One way to a histogram, at the target.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    profile : PrivacyProfile
+        The calibrated protocol; its upper delta at the target eps was evaluated and is at most the target delta.
+    local_eps : float
+        What a user has without trust in the shuffler, in nats; inf where reports are sent in the clear.
+    rmse : float
+        Root of the mean squared error of a bin, in users: of the mean over all bins, whatever the data.
+    error_one_bin, error_any_bin : float
+        Error that one bin chosen beforehand, or any bin, exceeds with chance at most 0.05, with the users spread evenly.
+    messages : float
+        Messages for every user, fakes shared evenly.
+    bits : float
+        Bits sent for every user.
+    """
+
+    name: str
+    profile: PrivacyProfile
+    local_eps: float
+    rmse: float
+    error_one_bin: float
+    error_any_bin: float
+    messages: float
+    bits: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rows sorted by the largest error of any bin, and what cannot meet the target.
+
+    Parameters
+    ----------
+    rows : tuple of ComparisonRow
+        The most accurate first.
+    left_out : tuple of (str, str)
+        Names and reasons.
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    def __iter__(self) -> Iterator[ComparisonRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries, such as a DataFrame takes.
+
+        Returns
+        -------
+        list of dict
+            The fields of :class:`ComparisonRow`, the protocol by its `repr`.
+        """
+        return [{**{name: value for name, value in row.__dict__.items() if name != "profile"}, "protocol": repr(row.profile)}
+                for row in self.rows]
+
+    def __str__(self) -> str:
+        head = f"{'':26}{'rmse':>10}{'any bin':>10}{'messages':>11}{'bits':>11}{'local eps':>11}"
+        lines = [f"{row.name:26}{row.rmse:10.4g}{row.error_any_bin:10.4g}{row.messages:11.4g}{row.bits:11.4g}{row.local_eps:11.4g}"
+                 for row in self.rows]
+        return "\n".join([head, *lines, *(f"{name}: {reason}" for name, reason in self.left_out)])
+
+
+def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
+    r"""Return protocols and frequency oracles for a histogram, all calibrated to one central guarantee.
+
+    Parameters
+    ----------
+    eps : float
+        Privacy loss in nats, > 0: the guarantee of the shuffled messages, one user's bin replaced.
+    delta : float
+        Failure probability, in (0, 1).
+    users : int
+        Number of users, 1 to 2**53.
+    bins : int
+        Number of bins, 2 to 2**16.
+
+    Returns
+    -------
+    Comparison
+        Sorted by the error of any bin, with the users spread evenly over the bins.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Notes
+    -----
+    Each oracle runs at the largest local budget that the blanket bound of :class:`~shufflebounds.shuffle.Shuffled` allows. Sizes of
+    subsets and numbers of buckets are those of least error there, found by steps that shrink to one, or to a 32nd of the size.
+    Protocols with fakes share them evenly among the users. The protocols of many messages need shufflers that keep all messages
+    apart, those with fakes trust in whoever adds them. A few seconds, most of them for the flipped reports.
+
+    Examples
+    --------
+    >>> from shufflebounds import shuffle
+    >>> table = shuffle.compare_at(1.0, 1e-4, users=1000, bins=2)  # doctest: +SKIP
+    >>> table.rows[0].name  # doctest: +SKIP
+    'clear reports'
+    """
+    eps = _validate.real("eps", eps, 0, open_low=True)
+    delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+    users = _validate.integer("users", users, 1)
+    bins = _validate.integer("bins", bins, 2, 2**16)
+
+    target = _Target(eps, delta, users)
+
+    def oracle(build: Callable[[float], FrequencyOracle]) -> Callable[[], ComparisonRow]:
+        return lambda: _oracle_row(target.largest(build), users)
+
+    def sized(build: Callable[[int], Callable[[float], FrequencyOracle]], start: int, least: int, most: int
+              ) -> Callable[[], ComparisonRow]:
+        return lambda: _oracle_row(target.largest(build(_best_size(build, target, start, least, most))), users)
+
+    # where to begin: the local optimum at a budget that amplification allows about so many users
+    guess = math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta)))
+    ways: dict[str, Callable[[], ComparisonRow]] = {
+        "k-ary response": oracle(lambda budget: KaryResponse(bins, budget)),
+        "subset selection": sized(lambda size: lambda budget: SubsetSelection(bins, budget, size),
+                                  SubsetSelection(bins, max(guess, 1e-3))._d, 1, bins - 1),
+        "local hashing": sized(lambda size: lambda budget: LocalHashing(bins, budget, size),
+                               LocalHashing(bins, max(guess, 1e-3))._g, 2, 2**30),
+        "Hadamard response": oracle(lambda budget: HadamardResponse(bins, budget)),
+        "unary encoding, symmetric": oracle(lambda budget: UnaryEncoding.symmetric(bins, min(budget, _SYMMETRIC_MOST))),
+        "unary encoding, optimized": oracle(lambda budget: UnaryEncoding.optimized(bins, budget)),
+        "clear reports": lambda: _clear_row(ClearReports.calibrate(bins, eps, delta), users),
+        "flipped reports, records": lambda: _flipped_row(FlippedReports.calibrate(users, bins, eps, delta, view="records")),
+        "flipped reports, sums": lambda: _flipped_row(FlippedReports.calibrate(users, bins, eps, delta, view="sums")),
+        "histogram": lambda: _histogram_row(ShuffledHistogram.calibrate(users, bins, eps, delta)),
+    }
+    rows, left_out = [], []
+    for name, row in ways.items():
+        try:
+            rows.append(replace(row(), name=name))
+        except _validate.InfeasibleError as problem:
+            left_out.append((name, str(problem)))
+    return Comparison(tuple(sorted(rows, key=lambda row: row.error_any_bin)), tuple(left_out))
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The central guarantee that all oracles meet."""
+
+    eps: float
+    delta: float
+    users: int
+
+    def budget(self, build: Callable[[float], FrequencyOracle], rtol: float) -> float:
+        """Return the largest local budget whose upper bound meets the target, to rtol."""
+
+        def excess(budget: float) -> float:
+            if budget <= self.eps:
+                return -math.inf
+            laws = build(budget).excess_laws()
+            return max(float(pair.upper.log_phi([self.eps], self.users)[1][0]) for pair in laws) - math.log(self.delta)
+
+        low, high, at_low = self.eps, 2 * self.eps + 1, -math.inf
+        while (at_high := excess(high)) <= 0:
+            if high >= _MOST_BUDGET:
+                return high
+            low, at_low, high = high, at_high, min(high + 2, _MOST_BUDGET)
+        found = root(excess, low, high, at_low, at_high, rtol=rtol)
+        step = rtol * found
+        while excess(found) > 0:
+            found, step = max(found - step, self.eps), 2 * step
+        return found
+
+    def largest(self, build: Callable[[float], FrequencyOracle]) -> Shuffled:
+        """Return the protocol with the largest local budget, its target checked."""
+        shuffled = Shuffled(build(self.budget(build, 1e-9)), self.users)
+        assert shuffled.delta(self.eps) <= self.delta * (1 + 1e-9)
+        return shuffled
+
+
+def _best_size(
+    build: Callable[[int], Callable[[float], FrequencyOracle]], target: _Target, start: int, least: int, most: int
+) -> int:
+    """Return the size of least error over all sizes, by steps that shrink to one, or to a 32nd of the size."""
+    known: dict[int, float] = {}
+
+    def error(size: int) -> float:
+        if size not in known:
+            known[size] = build(size)(target.budget(build(size), 1e-4)).rmse(target.users)
+        return known[size]
+
+    best = min(max(start, least), most)
+    step = max(1, best // 2)
+    while True:
+        tried = min((size for size in (best - step, best, best + step) if least <= size <= most), key=error)
+        if tried != best:
+            best = tried
+        elif step <= max(1, best // 32):
+            return best
+        else:
+            step = max(1, step // 3)
+
+
+def _oracle_row(shuffled: Shuffled, users: int) -> ComparisonRow:
+    oracle = shuffled.randomizer
+    assert isinstance(oracle, FrequencyOracle)
+    law = oracle.errors(users)
+    return ComparisonRow("", shuffled, oracle.local_eps, oracle.rmse(users), law.error_quantile(_BETA, law._even()),
+                         law.error_quantile(_BETA, law._even(), of="any"), 1.0, oracle.message_bits)
+
+
+def _clear_row(protocol: ClearReports, users: int) -> ComparisonRow:
+    messages = protocol.messages_per_user(users)
+    return ComparisonRow("", protocol, math.inf, math.sqrt(protocol.variance), protocol.error_quantile(_BETA),
+                         protocol.error_quantile(_BETA, of="any"), messages, messages * math.log2(protocol.bins))
+
+
+def _flipped_row(protocol: FlippedReports) -> ComparisonRow:
+    messages = protocol.messages_per_user()
+    # sums: every bit travels by itself, with the name of its bin
+    bits = messages * (protocol.bins if protocol.view == "records" else 1 + math.log2(protocol.bins))
+    local = 2 * (math.log1p(-protocol.flip) - math.log(protocol.flip)) if protocol.flip else math.inf
+    even = protocol._even()
+    return ComparisonRow("", protocol, local, math.sqrt(protocol.variance), protocol.error_quantile(_BETA, even),
+                         protocol.error_quantile(_BETA, even, of="any"), messages, bits)
+
+
+def _histogram_row(protocol: ShuffledHistogram) -> ComparisonRow:
+    messages, even = protocol.messages_per_user(), protocol._even()
+    return ComparisonRow("", protocol, math.inf, math.sqrt(protocol.variance), protocol.error_quantile(_BETA, even),
+                         protocol.error_quantile(_BETA, even, of="any"), messages, messages * math.log2(protocol.bins))

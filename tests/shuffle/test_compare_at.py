@@ -1,0 +1,71 @@
+"""Protocols and oracles at one guarantee: each meets it, none wastes it, the table is sorted."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from shufflebounds import shuffle
+from shufflebounds.cli.command import main
+from shufflebounds.mechanisms import KaryResponse, LocalHashing
+from shufflebounds.shuffle import Shuffled
+
+
+@pytest.fixture(scope="module")
+def table():
+    return shuffle.compare_at(1.0, 1e-4, users=2000, bins=4)
+
+
+@pytest.mark.slow
+def test_rows_meet_the_target_and_are_sorted(table):
+    assert len(table) == 10
+    assert not table.left_out
+    assert [row.error_any_bin for row in table] == sorted(row.error_any_bin for row in table)
+    for row in table:
+        assert row.profile.delta(1.0) <= 1e-4 * (1 + 1e-9)
+        assert 0 < row.rmse < row.error_one_bin <= row.error_any_bin
+        assert row.messages >= 1
+        assert row.bits >= 2 - 1e-9
+        assert str(table).count(row.name) == 1
+        if isinstance(row.profile, Shuffled):
+            # a local budget a little larger no longer meets it
+            assert row.profile.delta(1.0) > 1e-4 * (1 - 1e-5)
+    assert table.records()[0]["name"] == table.rows[0].name
+
+
+@pytest.mark.slow
+def test_sizes_are_best_among_their_neighbours(table):
+    row = next(row for row in table if row.name == "local hashing")
+    hashing = row.profile.randomizer
+    for buckets in (max(2, hashing.buckets // 2), 2 * hashing.buckets):
+        other = Shuffled.calibrate(lambda budget, g=buckets: LocalHashing(4, budget, g), 1.0, 1e-4, users=2000)
+        assert other.randomizer.rmse(2000) >= row.rmse * (1 - 1e-3)
+
+
+@pytest.mark.slow
+def test_error_of_the_simulated_protocol(table):
+    row = next(row for row in table if row.name == "k-ary response")
+    response = row.profile.randomizer
+    assert isinstance(response, KaryResponse)
+    rng = np.random.default_rng(4)
+    data = np.repeat(np.arange(4), 500)
+    errors = np.array([response.estimate(response.randomize(data, rng)) for _ in range(500)]) - 500
+    assert math.sqrt((errors**2).mean()) == pytest.approx(row.rmse, rel=0.1)
+    assert (np.abs(errors).max(axis=1) > row.error_any_bin).mean() < 0.05 + 4 * math.sqrt(0.05 / 500)
+    assert (np.abs(errors[:, 0]) > row.error_one_bin).mean() < 0.05 + 4 * math.sqrt(0.05 / 500)
+
+
+@pytest.mark.slow
+def test_command(capsys):
+    assert main(["compare", "--users", "2000", "--bins", "2", "--eps", "1", "--delta", "1e-4", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {"k-ary response", "clear reports"} <= {row["name"] for row in rows}
+
+
+@pytest.mark.parametrize(("given", "text"), [
+    ((0.0, 1e-6, 10, 2), "eps=0"), ((1.0, 0.0, 10, 2), "delta=0"), ((1.0, 1e-6, 0, 2), "users=0"), ((1.0, 1e-6, 10, 1), "bins=1"),
+])
+def test_bad_input(given, text):
+    with pytest.raises(ValueError, match=text):
+        shuffle.compare_at(*given)

@@ -1,0 +1,50 @@
+"""What a start imports: counted, since seconds depend on the machine. Rooms and SciPy come when they are asked for."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("scipy.optimize", "scipy.stats", "scipy.fft", "scipy.special", "scipy.linalg", "matplotlib", "importlib.metadata", "tqdm")
+
+
+def imported(code):
+    """Return the modules that a fresh interpreter has after running the code."""
+    code += "; import sys; print(*sys.modules, file=sys.stderr)"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split()
+
+
+def heavy(modules):
+    return [m for m in modules if any(m == h or m.startswith(h + ".") for h in HEAVY)]
+
+
+def test_plain_import_is_one_file():
+    modules = imported("import shufflebounds")
+    assert [m for m in modules if m.startswith("shufflebounds")] == ["shufflebounds"]
+    assert not heavy(modules)
+    assert "numpy" not in modules
+
+
+@pytest.mark.parametrize("room", ["tails", "tradeoff", "profile", "shuffle", "mechanisms"])
+def test_rooms_come_without_scipy(room):
+    modules = imported(f"import shufflebounds; shufflebounds.{room}")
+    assert f"shufflebounds.{room}" in modules
+    assert not heavy(modules)
+    assert "shufflebounds.published" not in modules
+
+
+def test_one_answer_of_the_command():
+    words = ["epsilon", "stronger-clones", "--users", "1e6", "--local-eps", "4", "--delta", "1e-8"]
+    modules = imported(f"from shufflebounds.cli import main; main({words})")
+    assert not heavy(modules)
+    assert not {"shufflebounds.published", "shufflebounds.cli.curve"} & set(modules)
+
+
+def test_every_public_name_can_be_had():
+    import shufflebounds
+
+    assert set(shufflebounds.__all__) <= set(dir(shufflebounds))
+    for name in shufflebounds.__all__:
+        assert getattr(shufflebounds, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        _ = shufflebounds.absent
