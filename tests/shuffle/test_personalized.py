@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from shufflebounds import shuffle
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
-from shufflebounds.shuffle._clones import guarantees
+from shufflebounds.shuffle._clones import crowd as crowds
 from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
 from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
 from shufflebounds.shuffle._clones.families import least_log_ratio
@@ -302,8 +302,8 @@ def test_grouped_levels_stay_above(name):
 @pytest.mark.parametrize("name", BUILDERS)
 def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
     # tiny groups, so that rounding, removal of the target and intervals all matter
-    monkeypatch.setattr(guarantees, "LEVELS", (5, 12))
-    monkeypatch.setattr(guarantees, "SKETCH", 3)
+    monkeypatch.setattr(crowds, "LEVELS", (5, 12))
+    monkeypatch.setattr(crowds, "SKETCH", 3)
     rng = np.random.default_rng(8)
     for _ in range(12):
         users = int(rng.integers(13, 40))

@@ -14,8 +14,9 @@ from shufflebounds._types import FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
+from shufflebounds.shuffle._clones.crowd import Crowd
 from shufflebounds.shuffle._clones.families import Family, Gaussian, Laplace, RandomizedResponse
-from shufflebounds.shuffle._clones.guarantees import Crowd, OfEveryUser, OfOneUser
+from shufflebounds.shuffle._clones.guarantees import OfEveryUser, OfOneUser
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
