@@ -61,7 +61,8 @@ GUIDES = {
 }
 ARRAYS = {"eps", "delta", "order", "alpha", "local_eps", "p", "k", "sigma"}
 
-SLOW = {"tradeoff", "gdp_mu", "rdp", "calibrate", "plot", "to_dp_accounting", "to_opendp", "ascend", "compose",
+SLOW = {"tradeoff", "gdp_mu", "rdp", "calibrate", "plot", "to_dp_accounting", "to_opendp", "ascend",
+        "compose",
         "self_compose", "error_quantile",
         "certify", "symmetrized"}
 """Methods asked only where the parameters are small."""
