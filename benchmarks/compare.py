@@ -303,6 +303,38 @@ def bits():
     return rows
 
 
+def laws():
+    """Poisson, negative binomial and hypergeometric tails (seconds an element), frozen sums of bits, against scipy.stats."""
+    rng = np.random.default_rng(1)
+    rows, size = [], 20_000
+    z = rng.normal(size=size)
+    mu, r, p = np.exp(rng.uniform(0, 14, size)), np.exp(rng.uniform(0, 10, size)), rng.uniform(0.05, 0.95, size)
+    total = np.floor(np.exp(rng.uniform(6, 14, size)))
+    mean = total / 12
+    cases = {
+        "poisson": (np.floor(np.maximum(mu + np.sqrt(mu) * z, 0)), mu),
+        "nbinom": (np.floor(np.maximum(r * (1 - p) / p + np.sqrt(r * (1 - p)) / p * z, 0)), r, p),
+        "hypergeom": (np.floor(np.maximum(mean + np.sqrt(mean / 2) * z, 0)), total, np.floor(total / 3), np.floor(total / 4)),
+    }
+    for name, arguments in cases.items():
+        # scipy's hypergeometric tail is a sum in Python: fewer of them
+        few = tuple(a[:20] for a in arguments) if name == "hypergeom" else arguments
+        ours, theirs = getattr(tails, f"{name}_logsf"), getattr(scipy.stats, name).logsf
+
+        def quiet(f=theirs, few=few):
+            with np.errstate(all="ignore"):
+                return f(*few)
+
+        rows.append(row(f"{name}_logsf, {len(few[0])} near the mode", lambda f=ours, few=few: f(*few), quiet, "", "", len(few[0])))
+    chances = np.linspace(0.01, 0.99, 3000)
+    law, peer = tails.poisson_binom(chances), getattr(scipy.stats, "poisson_binom", None)
+    k = math.ceil(law.mean() + 6 * law.std())
+    theirs = (lambda: float(peer(chances).sf(k))) if peer else None
+    rows.append(row("poisson_binom(3000 p).sf, 6 sigma", lambda: float(law.sf(k)), theirs, "", "{:.6g}"))
+    rows.append(row("poisson_binom(3000 p).isf(1e-30)", lambda: law.isf(1e-30), None, "", "{:.6g}"))
+    return rows
+
+
 def random_laws(atoms):
     """Return log P and log Q of two laws in no order of their ratio."""
     laws = np.random.default_rng(12345).random((2, atoms))
@@ -395,6 +427,7 @@ SECTIONS = {
     "binomial": binomial,
     "clones": clones,
     "noise": noise,
+    "laws": laws,
     "poisson-binomial": poisson_binomial,
     "bits": bits,
     "tradeoff": tradeoff,

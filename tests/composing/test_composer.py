@@ -266,11 +266,32 @@ def test_both_directions_are_covered(one):
             assert pair.self_compose(5).epsilon(delta, bound="lower") <= upper
 
 
-def test_a_profile_without_pairs_keeps_a_lower_side():
+@pytest.mark.parametrize("times", [2, 10, 1000])
+def test_a_profile_without_pairs_has_a_lower_side(times):
+    """One test of a single release, asked of each, keeps at least three fifths of a Gaussian's mu."""
     one = OneAfterAnother()
-    many = one.self_compose(10)
-    assert many.log_delta(1.0, bound="lower") == one.log_delta(1.0, bound="lower")
-    assert many.log_delta(1.0) >= float(mp.log(gaussian_delta(0.5 * math.sqrt(10), 1.0)))
+    many = one.self_compose(times)
+    eps = 0.5 * times * 0.25 + math.sqrt(times)
+    exact, less = (float(mp.log(gaussian_delta(share * 0.5 * math.sqrt(times), eps))) for share in (1.0, 0.6))
+    assert max(less, one.log_delta(eps, bound="lower")) <= many.log_delta(eps, bound="lower") <= exact <= many.log_delta(eps)
+
+
+def test_answers_do_not_depend_on_the_order_of_questions():
+    eps = [0.3, 2.0, 0.9, 0.0, 1.4]
+    sides = [
+        [(many.log_delta(e, bound="lower"), many.log_delta(e)) for e in order]
+        for order in (eps, eps[::-1])
+        for many in [StrongerClones(1000, 2.0).self_compose(20)]
+    ]
+    assert sides[0] == sides[1][::-1]
+
+
+def test_a_composition_keeps_the_caveats_of_its_factors():
+    noise, clones = BinomialNoise(100, 0.5), StrongerClones(100, 1.0)
+    both = noise.compose(clones)
+    for factor in (noise, clones):
+        assert factor.theorem in both.theorem
+        assert factor.neighbours in both.neighbours
 
 
 def test_pure_budgets_add():

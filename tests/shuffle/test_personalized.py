@@ -11,9 +11,11 @@ import pytest
 from scipy.special import ndtr
 
 from shufflebounds import shuffle
-from shufflebounds.shuffle import PersonalizedClones
-from shufflebounds.shuffle._clones import guarantees
-from shufflebounds.shuffle._clones.blanket import log_blanket_delta
+from shufflebounds.mechanisms import KaryResponse
+from shufflebounds.shuffle import PersonalizedClones, Shuffled
+from shufflebounds.shuffle._clones import crowd as crowds
+from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
+from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
 from shufflebounds.shuffle._clones.families import least_log_ratio
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
@@ -143,6 +145,24 @@ def test_blanket_alone_is_never_below_the_truth():
         lower, upper = log_blanket_delta(eps[1:], np.ones(n - 1), k, eps[0], at, -5.0)
         assert truth <= math.exp(upper) * (1 + 1e-12) + 1e-16
         assert upper - lower < 1e-9
+
+
+@pytest.mark.parametrize(("n", "k", "eps0", "eps"), [(10**4, 10, 1.0, 0.02), (10**4, 10, 4.0, 0.38), (10**6, 3, 4.0, 0.0446)])
+def test_blanket_is_the_shuffled_functional_where_budgets_are_equal(n, k, eps0, eps):
+    lower, upper = log_blanket_delta(np.array([eps0]), np.array([n - 1.0]), k, eps0, eps, -10.0)
+    shuffled = Shuffled(KaryResponse(k, eps0), n).log_delta(eps)
+    assert lower < shuffled + 1e-6
+    assert shuffled < upper + 1e-6
+    assert upper - lower < 1e-5
+
+
+@pytest.mark.slow
+def test_blanket_integral_against_the_table():
+    budgets, counts = np.array([0.7, 1.5, 2.5]), np.array([10.0, 10.0, 9.0])
+    table = log_blanket_table(budgets, counts, 4, 2.5, 0.6, -5.0)
+    lower, upper = _integral(integrand_of(budgets, counts, 4, 2.5, 0.6))
+    assert lower < table[1]
+    assert table[0] < upper < lower + 1e-4
 
 
 def test_blanket_sum_against_exact_fractions():
@@ -282,8 +302,8 @@ def test_grouped_levels_stay_above(name):
 @pytest.mark.parametrize("name", BUILDERS)
 def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
     # tiny groups, so that rounding, removal of the target and intervals all matter
-    monkeypatch.setattr(guarantees, "LEVELS", (5, 12))
-    monkeypatch.setattr(guarantees, "SKETCH", 3)
+    monkeypatch.setattr(crowds, "LEVELS", (5, 12))
+    monkeypatch.setattr(crowds, "SKETCH", 3)
     rng = np.random.default_rng(8)
     for _ in range(12):
         users = int(rng.integers(13, 40))

@@ -90,7 +90,8 @@ class Calibrate:
         if chosen and not names:
             parser.error(f"argument MECHANISM: {chosen!r} cannot be calibrated")
         extra = {"eps": "privacy loss, in nats", "delta": "failure probability"}
-        add_mechanisms(parser, words, extra, names=names, wanted=Mechanism.calibration_options, more=_add_users)
+        add_mechanisms(parser, words, extra, names=names, wanted=Mechanism.calibration_options, more=_add_users,
+                       required=Mechanism.calibration_needs)
 
     @staticmethod
     def run(arguments: argparse.Namespace) -> None:

@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": ("compare", "histograms at equal central privacy: errors, messages and bits, the most accurate first"),
     "curve": ("curve", "the trade-off function or delta(eps), as a picture or a table"),
     "personalized": ("personalized", "eps of users who each have a local budget of their own"),
+    "users": ("users", "the fewest users who hide each other well enough"),
     "published": ("published", "what the papers print beside the exact number, with a verdict on each"),
     "deployments": ("deployments", "eps of every deployment in a CSV file"),
     "completion": ("completion", "a script that makes bash or zsh complete commands, mechanisms and options"),

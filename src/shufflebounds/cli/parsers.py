@@ -77,6 +77,7 @@ def add_mechanisms(
     names: Iterable[str] | None = None,
     wanted: Callable[[Mechanism], dict[str, str]] = lambda mechanism: mechanism.options,
     more: Callable[[argparse.ArgumentParser, Mechanism], None] | None = None,
+    required: Callable[[Mechanism, str], bool] = Mechanism.required,
 ) -> None:
     """Give the parser one sub-command a mechanism, with the mechanism's options and the extra ones, all numbers or words."""
     chosen = add_choices(parser, "MECHANISM", MECHANISMS if names is None else names, _summary, words)
@@ -90,7 +91,7 @@ def add_mechanisms(
                 f"--{option.replace('_', '-')}",
                 dest=option,
                 type=partial(number, mechanism.words.get(option, ())),
-                required=option in extra or mechanism.required(option),
+                required=option in extra or required(mechanism, option),
                 default=default,
                 help=text.replace("%", "%%") + (f" (default {default})" if default is not None else ""),
             )

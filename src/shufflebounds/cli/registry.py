@@ -69,6 +69,12 @@ class Mechanism:
         taken = inspect.signature(self.calibrate).parameters
         return {name: text for name, text in self.options.items() if name in taken}
 
+    def calibration_needs(self, name: str) -> bool:
+        """Return whether the calibration must be told the option: not where it finds it itself."""
+        assert self.calibrate is not None
+        taken = inspect.signature(self.calibrate).parameters.get(name)
+        return self.required(name) and (taken is None or taken.default is inspect.Parameter.empty)
+
 
 _MARKUP = (
     (r":\w+:`~?(?:[^`]*\.)?([^`.]*)`", r"\1"),

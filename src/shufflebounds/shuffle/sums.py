@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -154,7 +154,23 @@ class RealSum(PrivacyProfile, ErrorLaw):
         if self.bits == 1:
             return self.column._knowledge()
         spacing, seconds = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
-        return replace(super()._knowledge(), spacing=spacing, seconds=seconds)
+        known = replace(super()._knowledge(), spacing=spacing, seconds=seconds)
+        pure = self._pure_epsilon()
+        if not 0 < pure < math.inf:
+            return known
+        # all others at 0, or all at 1: nearly the worst data, and one pair that composes from below
+        others = (self.users - 1) * self.bits
+        pair = Knowledge(partial(self._known_data, 0), partial(self._known_data, others), pure, pure, seconds=1e-3, single=True)
+        return replace(known, realised=(pair,))
+
+    def _known_data(self, ones: int, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return both sides where so many bits of the others are 1, the target's all 0 against all 1."""
+        others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
+        sides = np.array([
+            _sum_pair.log_delta(ones, others - ones, self.bits, self.flip, e) if e < pure else (-math.inf, -math.inf)
+            for e in eps.tolist()
+        ]).reshape(eps.size, 2)
+        return sides[:, 0], sides[:, 1]
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return self.column._tradeoff(upper) if self.bits == 1 else super()._tradeoff(upper)

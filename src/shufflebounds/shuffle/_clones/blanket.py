@@ -1,14 +1,14 @@
-r"""The heterogeneous privacy blanket of k-ary randomized response, by exact summation.
+r"""The privacy blanket of k-ary randomized response among users with budgets of their own.
 
 Every other user's law is :math:`R_i(x) \ge g_i W`, W uniform on k categories, :math:`g_i = k/(e^{\varepsilon_i}+k-1)`;
-revealing who drew from W leaves :math:`M \sim \mathrm{PB}(g_i)` uniform messages around the target's. With :math:`m = M+1`,
+revealing who drew from W leaves :math:`M \sim \mathrm{PB}(g_i)` uniform messages around the target's, and
 
-.. math:: \delta(\varepsilon) \le \sum_m \Pr[M = m-1]\, \frac{k a}{m}\,
-    \mathbb{E}\bigl(\alpha N_0 + \beta N_1 + \gamma (m-N_0-N_1)\bigr)_+, \qquad
-    (N_0, N_1, \cdot) \sim \mathrm{Mult}(m; \tfrac1k, \tfrac1k, 1-\tfrac2k),
+.. math:: \delta(\varepsilon) \le \mathbb{E}\, \frac{(X_1 + \dots + X_{M+1})_+}{M+1}
+    = \int_0^1 \mathbb{E}\bigl[ u^M (X_1 + \dots + X_{M+1})_+ \bigr]\, du,
 
-:math:`a = 1/(E_1+k-1)`, :math:`\alpha = E_1-E`, :math:`\beta = 1-E E_1`, :math:`\gamma = 1-E`. The other direction exchanges N_0
-and N_1, so both are equal. Given s = N_0 + N_1, N_0 is Bin(s, 1/2), and the expectation is one tail and one mass of Bin(s-1, 1/2).
+X the excess :math:`(R_0 - e^\varepsilon R_1)/W` under W: in the integrand user i contributes an X with chance
+:math:`g_i u/(1 - g_i + g_i u)`, times :math:`\prod_i (1 - g_i + g_i u)`, and the kernel of the excess knows such sums. All
+derivatives in u are non-negative, so that Gauss's rule is below the integral and Radau's, with the right end as a node, above it.
 """
 
 from __future__ import annotations
@@ -17,103 +17,109 @@ import math
 
 import numpy as np
 
-from shufflebounds._core._binomial import binom_logpmf, binom_logsf
-from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.tails.poisson_binomial import _window_with_error
+from shufflebounds._core import _excess
+from shufflebounds._types import FloatArray
+from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
 
 __all__ = ["log_blanket_delta"]
 
-MAX_CELLS = 2**19
-"""Largest table of (m, s) that is summed: about ten thousand users of budget 1, 0.1 s."""
+MOST_GROUPS = 8
+"""Up to so many distinct budgets: a node takes as long as it has groups."""
+
+LARGEST_BUDGET = 20.0
+"""Up to it, few users are summed over a table, which is faster for them."""
+
+_ORDER = 6
+_RTOL = 2e-6
+_FAR = 30.0
+"""The integrand falls by about e^-30 before the rest is bounded by its value."""
+
+
+def _radau(order: int) -> tuple[FloatArray, FloatArray]:
+    """Return Radau's nodes and weights on [0, 1] with a node at 1."""
+    legendre = np.polynomial.legendre.Legendre
+    inner = ((legendre.basis(order - 1) + legendre.basis(order)) // legendre((1, 1))).roots().real
+    weights = (1 - inner) / (order * legendre.basis(order - 1)(inner)) ** 2
+    # of the node at -1, mirrored
+    return np.append(0.5 - 0.5 * inner, 1.0), np.append(weights / 2, 1 / order**2)
+
+
+_GAUSS = tuple(0.5 * x + c for x, c in zip(np.polynomial.legendre.leggauss(_ORDER), (0.5, 0.0)))
+_RADAU = _radau(_ORDER)
+
+
+class _Integrand:
+    """log E[u^M (X_1 + ... + X_(M+1))_+], both sides."""
+
+    def __init__(self, shares: FloatArray, counts: FloatArray, values: FloatArray, log_mass: FloatArray) -> None:
+        self.shares, self.counts, self.log_mass = shares, counts, log_mass
+        self.values = np.tile(values, shares.size + 1)
+        self.starts = np.arange(shares.size + 2, dtype=np.intp) * values.size
+        self.users = np.concatenate([[1.0], counts])
+
+    def __call__(self, u: float) -> tuple[float, float]:
+        log_none = np.log1p(-self.shares * (1 - u))
+        log_thinned = np.concatenate([[0.0], np.log(self.shares) + math.log(u) - log_none])
+        mass = (log_thinned[:, None] + self.log_mass).ravel()
+        lower, upper = _excess.log_excess(self.values, mass, self.starts, self.users, _RTOL)
+        factor = float(self.counts @ log_none)
+        slack = 1e-15 * (float(self.counts.sum()) ** 0.5 + abs(factor) + 8)
+        return lower + factor - slack, upper + factor + slack
 
 
 def log_blanket_delta(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float
 ) -> tuple[float, float] | None:
-    """Return bounds of log delta, or None where the table would be too large; log_scale: about the answer, from above."""
+    """Return bounds of log delta, or None for many users of many budgets; log_scale: about the answer, from above."""
     if eps >= local_eps:
         return -math.inf, -math.inf
-    if local_eps < 1e-290:
-        # weights would be subnormal
-        return None
-    log_tail = min(-40.0, max(log_scale, -1e5) - 35.0)
-    while True:
-        sides = _summed(budgets, counts, categories, local_eps, eps, log_tail)
-        # a sum far below log_scale needs wider windows than were taken
-        if sides is None or sides[1] - sides[0] < 1e-6 or log_tail < -1e4:
-            return sides
-        log_tail = min(2 * log_tail, sides[0] - 35.0) if sides[0] > -math.inf else 2 * log_tail
-
-
-def _summed(
-    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_tail: float
-) -> tuple[float, float] | None:
-    """Return bounds of log delta from windows that leave e^log_tail outside."""
-    k = float(categories)
-    x = np.exp(-budgets)
+    if local_eps <= LARGEST_BUDGET:
+        table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale)
+        if table is not None:
+            return table
     present = counts > 0
-    if present.any():
-        shares = np.minimum(k * x / (1 + (k - 1) * x), 1.0)[present]
-        spread = math.sqrt(float(shares * (1 - shares) @ counts[present]))
-        if spread * math.sqrt(float(shares @ counts[present])) * -log_tail > MAX_CELLS:
-            return None
-        first, log_weights, weight_error = _window_with_error(shares, counts[present], log_tail=log_tail)
-    else:
-        first, log_weights, weight_error = 0, np.zeros(1), 0.0
-    m = first + 1 + np.arange(log_weights.size, dtype=np.float64)
-    few, many = _middle(m[0], 2 / k, log_tail)[0], _middle(m[-1], 2 / k, log_tail)[1]
-    s = np.arange(few, many + 1, dtype=np.float64)
-    if m.size * s.size > MAX_CELLS:
+    number = counts[present]
+    if number.size > MOST_GROUPS:
         return None
-    y = math.exp(-local_eps)
-    share = k / (1 + (k - 1) * y)       # k a E_1
-    # alpha, beta, gamma over E_1
-    alpha = -math.expm1(eps - local_eps)
-    # where e^eps and e^-local_eps agree to some digits their difference is formed as one
-    beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
-    gamma = -math.expm1(eps) * y
-    log_inner, relative = _inner(m[:, None], s[None, :], alpha, beta, gamma)
-    log_cells = log_inner + binom_logpmf(s[None, :], m[:, None], 2 / k)
-    cells = np.where(np.isfinite(log_cells), log_cells, -np.inf) + log_weights[:, None] - np.log(m)[:, None]
-    top = float(cells.max())
-    relative = relative + weight_error + 1e-13 + 8 * UNIT * (np.abs(np.where(np.isfinite(log_cells), log_cells, 0)) + 8)
-    mass = np.exp(cells - top) if top > -math.inf else np.zeros_like(cells)
-    factor = math.log(share)
-    low = float((mass * np.maximum(0, 1 - relative)).sum())
-    high = float((mass * (1 + relative)).sum())
-    # outside the two windows the whole expression is at most k a alpha
-    rest = math.log(3) + log_tail + factor + math.log(alpha)
-    lower = factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
-    upper = float(np.logaddexp(factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
-    return lower, upper
+    return _integral(integrand_of(budgets[present], number, categories, local_eps, eps))
 
 
-def _middle(trials: float, prob: float, log_tail: float) -> tuple[float, float]:
-    """Return a range that leaves at most e^log_tail of Bin(trials, prob) outside (Bernstein)."""
-    depth = -log_tail + math.log(2)
-    width = depth / 3 + math.sqrt(depth * depth / 9 + 2 * depth * trials * prob * (1 - prob)) if prob < 1 else 0.0
-    return max(0.0, math.floor(trials * prob - width)), min(trials, math.ceil(trials * prob + width))
+def integrand_of(budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float) -> _Integrand:
+    """Return the integrand for users of these budgets."""
+    k = float(categories)
+    x, y = np.exp(-budgets), math.exp(-local_eps)
+    shares = np.minimum(k * x / (1 + (k - 1) * x), 1.0)
+    top = k / (1 + (k - 1) * y)
+    values = top * np.array([-math.expm1(eps - local_eps), y - math.exp(eps), -math.expm1(eps) * y])
+    log_mass = np.log(np.array([1 / k, 1 / k, max(k - 2, 1e-300) / k]))
+    return _Integrand(shares, counts, values, log_mass)
 
 
-def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> tuple[FloatArray, FloatArray]:
-    """Return log E[(alpha N + beta (s-N) + gamma (m-s))_+], N ~ Bin(s, 1/2), and its relative error."""
-    slope = alpha - beta
-    # what is gained with N = s, and the J = s - N that use it up: from the other end, base = beta s + gamma (m - s), alpha is lost
-    # in the rounding of beta where budgets are large, and with it the only term
-    full = alpha * s + gamma * (m - s)
-    tau = s + 1 - np.ceil(full / slope)
-    possible = (s >= 1) & (s <= m) & (full > 0)
-    tau = np.where(possible, np.minimum(tau, s), 1.0)
-    one = np.maximum(s - 1, 0)
-    log_mass = np.where(possible, binom_logpmf(tau - 1, one, 0.5), 0.0)
-    log_tail = binom_logsf(tau - 1, one, 0.5)
-    reach = np.exp(np.where(possible, log_tail, -np.inf) - log_mass)
-    plus, minus = 0.5 * full, full - 0.5 * slope * s
-    value = plus + minus * reach
-    blur = np.abs(minus) * reach * (2e-13 + 8 * UNIT * np.abs(log_mass)) + 8 * UNIT * (
-        alpha * s + np.abs(gamma) * (m - s) + slope * s * reach)
-    good = possible & (value + blur > 0)
-    safe = np.where(good, np.maximum(value, 0.5 * blur), 1.0)
-    with np.errstate(invalid="ignore"):
-        log_inner = np.where(good, log_mass + np.log(safe), -np.inf)
-    return log_inner, np.where(good, blur / safe * 2 + 2e-13 + 8 * UNIT * np.abs(np.where(good, log_mass, 0)), 0.0)
+def _integral(integrand: _Integrand) -> tuple[float, float]:
+    """Return both sides of the logarithm of the integral over [0, 1]."""
+    clones = float(integrand.shares @ integrand.counts)
+    first = integrand(1.0)
+    if clones == 0:
+        return first
+    # how fast it falls: fewer messages count in deep tails, and at most all
+    slope = max(0.0, first[1] - integrand(1 - 0.5 / (1 + clones))[1]) * 2 * (1 + clones)
+    lows: list[float] = []
+    highs: list[float] = []
+    end, width = 1.0, 4 / max(slope, 1.0)
+    for _ in range(64):
+        start = max(0.0, end - width)
+        for (nodes, weights), side, sums in ((_GAUSS, 0, lows), (_RADAU, 1, highs)):
+            for t, w in zip(nodes, weights):
+                sums.append(integrand(start + (end - start) * float(t))[side] + math.log(w * (end - start)))
+        end, width = start, 2 * width
+        if end == 0:
+            break
+        rest = integrand(end)[1]
+        if rest < first[0] - _FAR:
+            # the integrand rises, so that the rest is at most its value at the end
+            highs.append(rest + math.log(end))
+            break
+    else:
+        highs.append(integrand(end)[1] + math.log(end))
+    # nodes and weights are good to 2e-14
+    return float(np.logaddexp.reduce(lows)) - 1e-13, float(np.logaddexp.reduce(highs)) + 1e-13
