@@ -165,7 +165,7 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
         error[0] = INFINITY
         return tilt.exponent + log(gain * at.here)
     error[0] = (tilt.exponent_error + rounding / (value - rounding)
-                + UNIT * (8 + 2 * fabs(tilt.exponent) + 4 * fabs(log(value))))
+                + UNIT * (8 + 2 * fabs(tilt.exponent) + 4 * fabs(log(value)) + 8 * fabs(tilt.theta)))
     return tilt.exponent + log(value)
 
 

@@ -243,7 +243,9 @@ class CountEstimate:
         users = _validate.integer("users", users, 1)
         t = _validate.real_array("held", held, 0, users)
         own, not_own, other, not_other, gap = self._chances()
-        out = (t * own * not_own + (users - t) * other * not_other) / gap**2
+        # messages that hardly depend on the value leave an estimate of no finite variance
+        with np.errstate(divide="ignore", over="ignore"):
+            out = (t * own * not_own + (users - t) * other * not_other) / gap**2
         return out if out.ndim else float(out)
 
     def errors(self, users: int) -> CountErrors:

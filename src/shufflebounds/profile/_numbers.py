@@ -39,6 +39,7 @@ class Numbers(ABC):
     def log_delta(self, eps: float, *, bound: Bound = ...) -> float: ...
     @overload
     def log_delta(self, eps: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
+    @np.errstate(all="ignore")
     def log_delta(self, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
         r"""Natural logarithm of :math:`\delta(\varepsilon)`, relatively accurate where delta itself underflows.
 
@@ -103,6 +104,7 @@ class Numbers(ABC):
     def epsilon(self, delta: float, *, bound: Bound = ...) -> float: ...
     @overload
     def epsilon(self, delta: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
+    @np.errstate(all="ignore")
     def epsilon(self, delta: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
         r"""The least :math:`\varepsilon` for which the mechanism is (eps, delta)-differentially private.
 

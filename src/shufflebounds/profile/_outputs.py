@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import ArrayLike
 
+from shufflebounds import _validate
 from shufflebounds.profile import _export, _pictures
+from shufflebounds.profile._balls import certified, flint
 
 __all__ = ["Outputs"]
 
@@ -138,6 +141,57 @@ class Outputs:
         'privacy loss $\\varepsilon$ (nats)'
         """
         return _pictures.plot_profile(self, ax, eps, label)
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        """Return how many ball operations delta takes, and delta as a ball from e^eps as one."""
+        raise TypeError(f"{type(self).__name__} has no certified digits")
+
+    def certify(self, eps: float, *, digits: int = 15) -> Any:
+        r"""Return :math:`\delta(\varepsilon)` as a ball that contains it, with so many digits: the referee of both sides.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, in [0, 700].
+        digits : int
+            Significant decimal digits, 1 to 1000.
+
+        Returns
+        -------
+        flint.arb
+            Contains the exact value for the parameters as they are held, whatever was rounded on the way. It holds 0 where delta
+            is 0, and where no precision tells it from 0.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range.
+        InfeasibleError
+            If it would take more than about 10 s; the message says how long (a ValueError).
+        TypeError
+            If the guarantee has no certified digits: those of clones, shuffled bits, binomial noise and listed pairs have.
+        ImportError
+            If python-flint is not installed (extra ``certify``).
+
+        Notes
+        -----
+        Direct sums over all outcomes in ball arithmetic, the precision doubled until the digits are there. Nothing is shared
+        with what :meth:`delta` computes.
+
+        References
+        ----------
+        Johansson, F. Arb: efficient arbitrary-precision midpoint-radius interval arithmetic. IEEE Trans. Computers, 2017.
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> shuffle.StrongerClones(users=100, local_eps=1.0).certify(0.2)
+        [0.0131405868502811 +/- ...]
+        """
+        eps = _validate.real("eps", eps, 0, 700)
+        digits = _validate.integer("digits", digits, 1, 1000)
+        operations, value = self._ball()
+        return certified(lambda: value(flint().arb(eps).exp()), operations, digits)
 
     def _repr_html_(self) -> str:
         # a table only: a picture would cost more than the reader asked for

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._types import Bound, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds.profile._balls import flint, stick
 from shufflebounds.profile._dual import curve
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
@@ -61,6 +63,7 @@ class DominatingPair(PrivacyProfile):
         reverse = self.reverse()
         return Knowledge(self._log_delta, reverse._log_delta, self._pure_epsilon(), reverse._pure_epsilon(), single=True)
 
+    @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
         r"""Return a curve beside the trade-off function :math:`T(P, Q)`, which rejects P.
 
@@ -178,6 +181,14 @@ class _ListedPair(DominatingPair):
     def _atoms(self, log_tail: float) -> Atoms:
         missing = self._missing()
         return Atoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=math.log(missing) if missing else -math.inf)
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        def value(factor: Any) -> Any:
+            ball = flint().arb
+            first, second = ([ball(x).exp() if x > -math.inf else ball(0) for x in law] for law in (self.log_p, self.log_q))
+            return stick(first, second, factor)
+
+        return 100.0 * len(self.log_p), value
 
     def _losses(self) -> tuple[FloatArray, FloatArray]:
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)

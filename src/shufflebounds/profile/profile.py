@@ -113,6 +113,7 @@ class PrivacyProfile(Numbers, Outputs):
         spacing = self._knowledge().spacing
         return (rtol, most) if spacing < 0.1 else (0.01 * spacing, 2**8)
 
+    @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
         r"""Return a curve beside the trade-off function of the mechanism.
 
@@ -167,6 +168,7 @@ class PrivacyProfile(Numbers, Outputs):
             return least([pair._tradeoff(upper) for pair in pairs], upper=upper)
         return curve(*self._samples(), upper=upper)
 
+    @np.errstate(all="ignore")
     def gdp_mu(self, *, bound: Bound = "upper") -> float:
         r"""Return the least :math:`\mu` for which the mechanism is :math:`\mu`-Gaussian differentially private.
 
@@ -219,6 +221,7 @@ class PrivacyProfile(Numbers, Outputs):
     def rdp(self, order: float, *, bound: Bound = ...) -> float: ...
     @overload
     def rdp(self, order: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
+    @np.errstate(all="ignore")
     def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
         r"""Return the Renyi divergence of the worst pair, in both orders; a :class:`DominatingPair` answers in its own.
 

@@ -16,7 +16,7 @@ from shufflebounds import _validate
 from shufflebounds._core import _bits
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile._least import least
 from shufflebounds.profile.calibration import least_parameter
@@ -278,6 +278,20 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             return self.pairs()
         pair = self.pair(0)
         return pair, pair.reverse()
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        several = range(self.users) if isinstance(self.ones, str) else [self.ones]
+
+        def value(factor: Any) -> Any:
+            flip = _balls.flint().arb(self.flip)
+            found = []
+            for ones in several:
+                others = [(flip, 1 - flip, ones), (1 - flip, flip, self.users - 1 - ones)]
+                zero, one = (_balls.polynomial([*others, target]) for target in ((1 - flip, flip, 1), (flip, 1 - flip, 1)))
+                found += [_balls.stick(zero, one, factor), _balls.stick(one, zero, factor)]
+            return _balls.larger(*found)
+
+        return 60.0 * self.users * len(several), value
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.ones != "worst":

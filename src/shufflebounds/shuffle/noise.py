@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -14,7 +15,7 @@ from shufflebounds import _validate
 from shufflebounds._core import _binomial
 from shufflebounds._types import FloatArray
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
 from shufflebounds.shuffle._sum_curve import curve_of_sum
@@ -121,6 +122,15 @@ class BinomialNoise(PrivacyProfile, ErrorLaw):
         """
         pair = _ShiftedBinomial(self.trials, self.prob)
         return pair, pair.reverse()
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        def value(factor: Any) -> Any:
+            prob = _balls.flint().arb(self.prob)
+            law = _balls.polynomial([(1 - prob, prob, self.trials)])
+            plain, moved = [*law, 0 * prob], [0 * prob, *law]
+            return _balls.larger(_balls.stick(plain, moved, factor), _balls.stick(moved, plain, factor))
+
+        return 30.0 * (self.trials + 1), value
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         sides = [pair._log_delta(eps) for pair in self.pairs()]

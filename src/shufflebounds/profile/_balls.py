@@ -1,0 +1,88 @@
+"""Hockey sticks in ball arithmetic: every number an interval that contains the exact one, whatever was rounded (Arb)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from shufflebounds import _validate
+
+__all__ = ["certified", "clones", "flint", "larger", "polynomial", "stick"]
+
+Ball = Any
+
+MOST_OPERATIONS = 2e7
+"""About 10 s at two words a number."""
+
+SECONDS = 5e-7
+"""A ball operation at 128 bits, about."""
+
+
+def flint() -> Any:
+    """Return python-flint, or raise ImportError naming the extra."""
+    try:
+        import flint
+    except ImportError:
+        raise ImportError("certify() needs python-flint: pip install 'shufflebounds[certify]'") from None
+    return flint
+
+
+def certified(value: Callable[[], Ball], operations: float, digits: int) -> Ball:
+    """Return a ball with so many digits; more precision until it has them, or holds 0 after all."""
+    if operations > MOST_OPERATIONS:
+        raise _validate.InfeasibleError(
+            f"certify() would take about {operations:.2g} ball operations, {operations * SECONDS:.2g} s: "
+            f"at most {MOST_OPERATIONS:.0e} are tried"
+        )
+    library = flint()
+    wanted = math.ceil(digits * math.log2(10)) + 1
+    before, precision = library.ctx.prec, 64 + wanted
+    try:
+        while True:
+            library.ctx.prec = precision
+            ball = value()
+            settled = ball.rel_accuracy_bits() >= wanted or ball == 0
+            if settled or precision > 2**14 or operations * precision > 512 * MOST_OPERATIONS:
+                return ball
+            precision *= 2
+    finally:
+        library.ctx.prec = before
+
+
+def stick(first: Sequence[Ball], second: Sequence[Ball], factor: Ball) -> Ball:
+    """Return sum max(0, first - factor second)."""
+    zero = flint().arb(0)
+    return sum(((p - factor * q).max(zero) for p, q in zip(first, second, strict=True)), zero)
+
+
+def polynomial(factors: Sequence[tuple[Ball, Ball, int]]) -> list[Ball]:
+    """Return the law of a sum of bits: (chance of 0, chance of 1, how many)."""
+    library = flint()
+    out = library.arb_poly([1])
+    for zero, one, many in factors:
+        out *= library.arb_poly([zero, one]) ** many
+    return [out[k] for k in range(1 + sum(many for *_, many in factors))]
+
+
+def clones(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
+    """Return sum_c law[c] H(A + Ber(1 - w) || A + Ber(w)), A ~ Bin(c, 1/2), w = 1/(odds + 1)."""
+    library = flint()
+    zero = library.arb(0)
+    w, keep = 1 / (odds + 1), odds / (odds + 1)
+    up, down = keep - factor * w, w - factor * keep
+    row, total = [library.arb(1)], zero
+    for weight in law:
+        here = sum(((up * (row[k - 1] if k else zero) + down * (row[k] if k < len(row) else zero)).max(zero)
+                    for k in range(len(row) // 2, len(row) + 1)), zero)
+        total += weight * here
+        row = [((row[k - 1] if k else zero) + (row[k] if k < len(row) else zero)) / 2 for k in range(len(row) + 1)]
+    return total
+
+
+def larger(*values: Ball) -> Ball:
+    """Return the largest of the balls."""
+    out = values[0]
+    for value in values[1:]:
+        out = out.max(value)
+    return out

@@ -1,0 +1,39 @@
+"""The campaign at any length, counts and findings printed: ``python -m tests.fuzz hostile --seconds 3600``, or ``enumeration``."""
+
+import argparse
+import time
+
+from tests.fuzz import enumeration, hostile
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("which", choices=["hostile", "enumeration"])
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
+    parser.add_argument("--cases", type=int, default=None, help="how many cases at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default=None, help="hostile: names that contain this")
+    parser.add_argument("--memory", type=float, default=3.0, help="hostile: GB of address space (default 3)")
+    options = parser.parse_args()
+    end = time.monotonic() + options.seconds
+
+    def late():
+        return time.monotonic() > end
+
+    if options.which == "enumeration":
+        counts, found = enumeration.attack(options.seed, options.cases, late)
+    else:
+        import resource
+
+        size = int(options.memory * 2**30)
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        counts, harm = hostile.campaign(options.seed, options.cases, late, only=options.only)
+        found = [f"{kind}   {words}" for (_, kind), words in harm.items()]
+    print(", ".join(f"{many} {name}" for name, many in sorted(counts.items())), f"{len(found)} findings", sep="; ")
+    for line in found:
+        print(" ", line)
+    return bool(found)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,60 @@
+"""A short, seeded stretch of both campaigns in every run; ``python -m tests.fuzz`` goes on for hours."""
+
+import pytest
+
+from shufflebounds import mechanisms, profile, shuffle
+from tests.fuzz import enumeration, hostile
+
+pytest.importorskip("flint")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_sides_enclose_certified_digits(seed):
+    tried, found = enumeration.attack(seed, cases=60)
+    print(dict(tried))
+    assert not found
+
+
+@pytest.mark.slow
+def test_sides_enclose_certified_digits_longer():
+    tried, found = enumeration.attack(99, cases=5000)
+    print(dict(tried))
+    assert not found
+
+
+@pytest.mark.slow
+def test_hostile_values_are_refused_or_answered():
+    counts, harm = hostile.campaign(5, cases=600, seconds=0, most=1000)
+    print(dict(counts))
+    assert not {kind: words for kind, words in harm.items() if "longer" not in kind[1]}
+
+
+def test_every_room_is_attacked():
+    # new names are included by themselves
+    names = hostile.subjects()
+    for room in (shuffle, mechanisms):
+        for name in room.__all__:
+            assert name in hostile.LEFT_OUT or f"{room.__name__}.{name}" in names or not callable(getattr(room, name))
+
+
+@pytest.mark.parametrize("seed", [2])
+def test_hostile_values_in_a_second(seed):
+    counts, harm = hostile.campaign(seed, cases=40, seconds=0, most=100)
+    assert counts["calls"] > 40
+    assert not harm
+
+
+def test_certified_digits_know_what_they_cost():
+    with pytest.raises(ValueError, match=r"ball operations, .* s: at most"):
+        shuffle.StrongerClones(10**9, 1.0).certify(0.1)
+    with pytest.raises(TypeError, match=r"has no certified digits"):
+        mechanisms.GaussianMechanism(1.0).certify(0.1)
+    assert shuffle.StrongerClones(3, 1.0).certify(1.0).contains(0)
+    pair = profile.DominatingPair.from_pmfs([0.0], [0.0])
+    assert pair.certify(0.5) == 0
+
+
+def test_certified_digits_are_as_many_as_asked_for():
+    for digits in (1, 15, 100, 1000):
+        ball = shuffle.ShuffledBits(20, 0.1, ones=3).certify(0.7, digits=digits)
+        assert ball.rel_accuracy_bits() >= digits * 3.32
