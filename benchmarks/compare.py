@@ -14,7 +14,15 @@ import numpy as np
 import scipy.stats
 
 from shufflebounds import Tradeoff, tails
-from shufflebounds.mechanisms import LaplaceMechanism
+from shufflebounds.mechanisms import (
+    GaussianMechanism,
+    HadamardResponse,
+    KaryResponse,
+    LaplaceMechanism,
+    LocalHashing,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from shufflebounds.shuffle import BinomialNoise, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones, clones_epsilon
 from shufflebounds.tradeoff import hockey_stick
 
@@ -423,6 +431,27 @@ def compose():
     return rows
 
 
+def randomizers():
+    """Any randomizer shuffled: eps, the lower side and the bound for every randomizer of its budget; and a million messages."""
+    rows = []
+    for users, delta in ((10**4, 1e-6), (10**6, 1e-8)):
+        for build in (lambda: KaryResponse(10, 1.0), lambda: KaryResponse(100, 4.0), lambda: LocalHashing(100, 4.0, 56),
+                      lambda: HadamardResponse(100, 1.0), lambda: LaplaceMechanism(1.0), lambda: GaussianMechanism(1.0)):
+            mechanism = build()
+            pure = mechanism.epsilon(0.0)
+            clones = f"{StrongerClones(users, pure).epsilon(delta):.6g}" if pure < 700 else "none"
+            lower = build().shuffled(users).epsilon(delta, bound="lower")
+            task = f"{mechanism!r}, n = {users:.0e}: eps({delta:g})"
+            rows.append(row(task, lambda b=build, n=users, d=delta: b().shuffled(n).epsilon(d),
+                            note=f"lower side {lower:.7g}; stronger clones {clones}"))
+    values = np.random.default_rng(1).integers(0, 100, 10**6)
+    for mechanism in (KaryResponse(100, 1.0), SubsetSelection(100, 1.0), LocalHashing(100, 1.0), HadamardResponse(100, 1.0),
+                      UnaryEncoding.optimized(100, 1.0)):
+        rows.append(row(f"{mechanism!r}: randomize 1e6 users", lambda m=mechanism: m.randomize(values, rng=1), show=None,
+                        note=f"{mechanism.message_bits:.1f} bits a message"))
+    return rows
+
+
 SECTIONS = {
     "binomial": binomial,
     "clones": clones,
@@ -432,6 +461,7 @@ SECTIONS = {
     "bits": bits,
     "tradeoff": tradeoff,
     "compose": compose,
+    "randomizers": randomizers,
 }
 
 

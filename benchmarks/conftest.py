@@ -57,7 +57,7 @@ def pytest_sessionfinish(session):
         "machine": {"processor": processor(), "cores": os.cpu_count(), "system": platform.platform(), "load": os.getloadavg()[0]},
         "versions": {"shufflebounds": shufflebounds.__version__, "python": platform.python_version(),
                      "numpy": numpy.__version__, "scipy": scipy.__version__},
-        "seconds": {(b.fullname.partition("/")[2] or b.fullname): {"median": b.stats.median, "least": b.stats.min} for b in measured},
+        "seconds": {b.fullname.rpartition("/")[2]: {"median": b.stats.median, "least": b.stats.min} for b in measured},
     }
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{now:%Y-%m-%dT%H%M}.json").write_text(json.dumps(kept, indent=1) + "\n")

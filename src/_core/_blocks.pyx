@@ -152,6 +152,11 @@ cdef class Lattice:
         """Variance of the sum."""
         return self.law.var
 
+    @property
+    def reach(self):
+        """Distance from the mean within which blocks come from the series; 0 before `expand`."""
+        return self.series.radius * self.law.var
+
     def edge(self, bint all_ones):
         """log Pr[S = n] or log Pr[S = 0]."""
         return c_log_edge(&self.law, all_ones)

@@ -30,6 +30,7 @@ rel_error plus 4 ulp of the logarithm exceeded the error in all of them. It is a
 arithmetic. For more than 2048 p without multiplicities it is not sharp: 10 half ulp of the exponent.
 
 Cost     2.3 us for one group, 2.8 us for two (any n); 0.16 ms for 1000 p, 0.4 ms for 1e4, 3 ms for 1e5, 30 ms for 1e6
+         (within 10 sigma tails/ takes the series of _blocks.pyx: 0.9 ms for 1e5, 4.3 ms for 1e6)
 Source   tilt and inversion: classical (Daniels 1954; Hong 2013 without the tilt); deviances: Loader 2000
 """
 

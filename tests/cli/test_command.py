@@ -92,7 +92,7 @@ def test_explain(capsys):
         (["delta", "clones", "--users", "10", "--local-eps", "4", "--eps", "-1"], "--eps"),
         (["delta", "shuffled-bits", "--users", "10", "--flip", "0.7", "--eps", "1"], "--flip"),
         (["delta", "shuffled-bits", "--users", "10", "--flip", "0.1", "--eps", "1", "--ones", "most"], "--ones"),
-        (["calibrate", "clones", "--eps", "1", "--delta", "1e-6"], "clones"),
+        (["calibrate", "clones", "--eps", "1", "--delta", "1e-6"], "--users"),
         (["epsilon", "nothing"], "nothing"),
         (["deployments", "absent.csv"], "absent.csv"),
         ([], "COMMAND"),

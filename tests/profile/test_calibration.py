@@ -19,11 +19,17 @@ CASES = {
     "ShuffledHistogram": lambda e, d: shuffle.ShuffledHistogram.calibrate(10**5, 50, e, d),
     "ZeroSum": lambda e, d: shuffle.ZeroSum.calibrate(10**5, e, d),
     "RealSum": lambda e, d: shuffle.RealSum.calibrate(300, 2, e, d),
+    "Clones": lambda e, d: shuffle.Clones.calibrate(e, d, local_eps=2.5),
+    "StrongerClones": lambda e, d: shuffle.StrongerClones.calibrate(e, d, users=10**4),
+    "Shuffled": lambda e, d: shuffle.Shuffled.calibrate(mechanisms.KaryResponse(4, 2.5), e, d),
     "GaussianMechanism": lambda e, d: mechanisms.GaussianMechanism.from_dp(e, d, 0.7),
     "GeometricMechanism": lambda e, d: mechanisms.GeometricMechanism.from_dp(e, d, 2),
     "LaplaceMechanism": lambda e, d: mechanisms.LaplaceMechanism.from_eps(e, 0.7, delta=d),
     "LaplaceMechanism, pure": lambda e, d: mechanisms.LaplaceMechanism.from_eps(e, 0.7),
 }
+
+
+SLOW = {"RealSum", "Shuffled"}
 
 
 def test_every_class_that_calibrates_is_here():
@@ -37,7 +43,7 @@ def test_every_class_that_calibrates_is_here():
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CASES])
 def test_target_is_met_from_both_ends(name, target):
     eps, delta = target
     profile = CASES[name](eps, delta)

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle, tradeoff
+from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
+from shufflebounds.selection import svt_scales
 
 
 @pytest.fixture(autouse=True)
@@ -154,3 +156,15 @@ def test_a_lower_bound_of_eps_stays_below_the_pure_budget():
     low, high = (protocol.epsilon(0.5, bound=side) for side in ("lower", "upper"))
     assert low <= high <= protocol.epsilon(0.0) < math.inf
     assert protocol.delta(low, bound="lower") >= 0.5
+
+
+def test_one_gaussian_user_is_the_gaussian_mechanism():
+    for sigma in (0.03, 0.5):
+        alone, exact = shuffle.PersonalizedClones.gaussian([sigma]), GaussianMechanism(sigma)
+        assert exact.epsilon(1e-3, bound="lower") <= alone.epsilon(1e-3) <= exact.epsilon(1e-3) * (1 + 1e-9)
+        assert alone.log_delta(1.0, bound="lower") <= exact.log_delta(1.0)
+
+
+def test_noise_that_no_double_holds_is_refused():
+    with pytest.raises(ValueError, match=r"^eps=.* must be in \[1e-290, 700\]"):
+        svt_scales(5e-324, 0.01, 2)

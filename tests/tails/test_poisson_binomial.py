@@ -335,3 +335,17 @@ def test_fair_coins_of_which_the_characteristic_function_vanishes(p):
             assert abs(arb(value) - exact_log(sum(exact[k:] if upper else exact[: k + 1]))) <= error < 1e-13
             _, value, error = law.point(float(k), upper)
             assert abs(arb(value) - exact_log(exact[k])) <= error < 1e-13
+
+
+@pytest.mark.parametrize("shape", ["uniform", "skewed"])
+def test_one_point_of_many_groups_by_the_series_is_the_point_itself(shape):
+    rng = np.random.default_rng(4)
+    p = rng.random(30000) ** (1 if shape == "uniform" else 6)
+    inner, counts, _ = module._checked_law(p, None)
+    sigma = math.sqrt(float(p @ (1 - p)))
+    for kind in (module.PMF, module.LOWER, module.UPPER):
+        for z in (-9.0, -0.3, 0.4, 4.0, 9.3, 11.0):
+            k = np.array([math.floor(p.sum() + z * sigma)], dtype=float)
+            fast = module._served(inner, counts, k, kind, series=True)[0][0]
+            slow = module._served(inner, counts, k, kind)[0][0]
+            assert abs(fast - slow) <= 1e-13 * min(1, abs(slow)) + 2.2e-16 * abs(slow)

@@ -21,6 +21,9 @@ __all__ = ["Composer", "common_step"]
 DEEPER = 2.5
 """By how much the logarithm of the mass above the listed losses deepens where that matters."""
 
+LEAST_GOAL = 1e-10
+"""How near the sides of the log moments are brought, at the nearest: also where no spread of the losses is known."""
+
 SPARE = 45.0
 """How far, in logarithms, the unlisted mass must stay below delta."""
 
@@ -256,7 +259,8 @@ class Composer:
         return max(below, default=-math.inf), high, slope
 
     def _placed(self, release: Knowledge, log_tail: float, middle: float) -> tuple[Samples, Samples]:
-        goal = 0.25 * self._rtol * max(middle - NEAR * self._spread, self._spread) / self._count
+        # some goal even where nothing is known of the spread
+        goal = max(0.25 * self._rtol * max(middle - NEAR * self._spread, self._spread), LEAST_GOAL) / self._count
         return release.refined(log_tail, self._theta(middle), goal)
 
     @cached_property

@@ -185,8 +185,9 @@ class Outputs:
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> shuffle.StrongerClones(users=100, local_eps=1.0).certify(0.2)
-        [0.0131405868502811 +/- ...]
+        >>> ball = shuffle.StrongerClones(users=100, local_eps=1.0).certify(0.2)
+        >>> print(ball.str(12, radius=False))
+        0.00338278421502
         """
         eps = _validate.real("eps", eps, 0, 700)
         digits = _validate.integer("digits", digits, 1, 1000)

@@ -367,13 +367,17 @@ class Composition(PrivacyProfile):
     neighbours have one record more or less, compose in each of the two directions, and the worse counts. Any other profile is a
     maximum over both orders of its neighbours. From above every release takes, at each eps of the whole line, the larger
     one, so the bound holds for adaptive choice of mechanisms and data; nothing is lost where the two orders agree. From below
-    all releases take the same entry of their ``pairs()``, the best one. A profile that lists no pairs bounds the
-    composition from below by what a single release leaks.
+    all releases take the same entry of their ``pairs()``, the best one. Where no pairs are listed, one test of a single release
+    is asked of every release: the slope of delta at eps tells how likely it is under both laws.
 
     Method. See :doc:`/composition`: losses on a grid, by connecting the dots above and merging outcomes below, tilted to eps
     and raised to their powers by FFT. Errors are relative to delta at any depth. Losses that share a lattice, such as those of
-    randomized response, are exact on it, and so are Gaussian releases by themselves. Where there are too many pure releases for
-    any grid, some 1e10, the Gaussian guarantees of each bound them from above, and a single one from below.
+    randomized response, are exact on it, and so are Gaussian releases by themselves. A mechanism whose delta takes long is asked
+    for some hundred values, placed where the composition feels them most. Where there are too many pure releases for any grid,
+    some 1e10, the Gaussian guarantees of each bound them from above, and a single one from below.
+
+    Curves have corners down to delta = e**-98, on a coarser grid. Where the deeper part decides mu, its upper bound is the root of
+    the sum of the squares of the factors' mu.
 
     References
     ----------

@@ -52,7 +52,7 @@ def svt_scales(
     Parameters
     ----------
     eps : float
-        Budget of the whole in nats, in (0, 700].
+        Budget of the whole in nats, in [1e-290, 700].
     delta : float
         Failure probability, in [0, 1).
     cutoff : int
@@ -93,7 +93,8 @@ def svt_scales(
     >>> [round(svt_scales(1.0, 1e-6, 50, method=m).threshold, 2) for m in ("optimal", "advanced")]
     [58.2, 148.68]
     """
-    eps = _validate.real("eps", eps, 0, 700, open_low=True)
+    # the noise of a smaller budget has no double
+    eps = _validate.real("eps", eps, 1e-290, 700)
     delta = _validate.real("delta", delta, 0, 1, open_high=True)
     c = _validate.integer("cutoff", cutoff, 1, MAX_CUTOFF)
     _validate.choice("method", method, ("optimal", "advanced"))

@@ -21,6 +21,8 @@ SERVED = 1.5e-3         # a block serves the values above this part of its large
 DIRECT_TRIALS = 1000    # up to here direct convolution is as fast, and never loses a digit
 DIRECT_DEPTH = 600.0    # -log of the smallest product that may appear in it: no underflow
 MAX_TRIALS = 2.0**53
+MANY_GROUPS = 20000     # from here on one pass of series costs less than the deviances of one point
+SERIES_DEPTH = 10.0     # standard deviations that it is taken for
 
 
 class WideWindowError(ValueError):
@@ -246,7 +248,7 @@ def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind:
     """Log probabilities of a checked law at any k."""
     inner, multiplicities, shift = law
     values = _checked_k(k)
-    result = _served(inner, multiplicities, values.ravel() - shift, kind)[0].reshape(values.shape)
+    result = _served(inner, multiplicities, values.ravel() - shift, kind, series=True)[0].reshape(values.shape)
     return result if values.ndim else float(result)
 
 
@@ -310,8 +312,14 @@ def _direct_tables(pmf: FloatArray) -> dict[int, FloatArray]:
     return tables
 
 
-def _served(p: FloatArray, counts: FloatArray | None, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArray]:
-    """Log probabilities of kind PMF (S = k), LOWER (S <= k) or UPPER (S > k), and their relative errors."""
+def _served(
+    p: FloatArray, counts: FloatArray | None, k: FloatArray, kind: int, *, series: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Log probabilities of kind PMF (S = k), LOWER (S <= k) or UPPER (S > k), and their relative errors.
+
+    series: single points near the mean of many groups by the series of blocks, an eighth of the time; their errors are no
+    larger, but the bound of them is that of a whole block.
+    """
     trials = float(p.size if counts is None else counts.sum())
     whole = np.floor(k)
     result = np.full(k.shape, -np.inf if kind == PMF else 0.0)
@@ -334,6 +342,8 @@ def _served(p: FloatArray, counts: FloatArray | None, k: FloatArray, kind: int) 
         error[inside] = 4e-16 * pmf.size
         return result, error
     law = Lattice(p, counts)
+    if series:
+        _expand(law, wanted)
     if kind == PMF:
         values, errors = _walk(law, wanted, PMF)
     else:
@@ -354,6 +364,14 @@ def _served(p: FloatArray, counts: FloatArray | None, k: FloatArray, kind: int) 
     return result, error
 
 
+def _expand(law: Lattice, k: FloatArray) -> None:
+    """Take the series of a law of many groups as far as the points near its mean ask for."""
+    sigma = math.sqrt(law.var)
+    depth = min(float(np.abs(k - law.mean).max()) / sigma + 0.5, SERIES_DEPTH)
+    if law.groups >= MANY_GROUPS and np.abs(k - law.mean).min() < (SERIES_DEPTH - 0.5) * sigma and math.hypot(depth, 9.4) < sigma:
+        law.expand(depth)
+
+
 def _walk(law: Lattice, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArray]:
     """Values of one kind at increasing integers k in 0..n: runs of them by blocks, stragglers and the ends singly."""
     values, errors = np.empty(k.size), np.empty(k.size)
@@ -362,7 +380,8 @@ def _walk(law: Lattice, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArra
     start = 0
     while start < k.size:
         # a block costs about 26 sigma * 20 ns, a point about 2 us + 40 ns a group
-        worth = 3 + 0.5 * sigma / (2 + 0.04 * groups)
+        near = abs(k[start] - law.mean) < law.reach
+        worth = 1 if near else 3 + 0.5 * sigma / (2 + 0.04 * groups)
         span = 3.3 * sigma
         stop = int(np.searchsorted(k, k[start] + span, side="right"))
         served = 0

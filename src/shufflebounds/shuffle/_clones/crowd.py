@@ -174,12 +174,20 @@ class Crowd:
 
     def single(self, eps: float, i: int) -> Pair:
         """Return bounds of the smallest proven log delta of target i."""
+        if self._nobody_else(i):
+            # no window hides anything: what the target leaks alone
+            local = self.family.log_local(float(self.budgets[i]), eps)
+            return local - 1e-12 * (1 - local), local
         sides = [self.value(kind, eps, self.exact, i, i, mass) for kind, mass in self.candidates(eps, i)]
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
         sides += [blanket] if blanket else []
         local = self.family.log_local(float(self.budgets[i]), eps)
         sides += [(local - 1e-12 * (1 - local), local)] if local < 0 else []
         return min(sides, key=lambda pair: pair[1])
+
+    def _nobody_else(self, i: int) -> bool:
+        """Whether target i is the only user, of a family without a pure budget."""
+        return float(self.counts.sum()) == 1 and self.family.pure_epsilon(float(self.budgets[i])) == math.inf
 
     def _blanket(self, eps: float, i: int, j: int, best: float) -> Pair | None:
         if not isinstance(self.family, RandomizedResponse) or self.family.categories == 2:
@@ -216,6 +224,8 @@ class Crowd:
         """
         size = self.budgets.size
         best, (lower, upper) = guess, self.single(eps, guess)
+        if self._nobody_else(guess):
+            return lower, upper, guess
         for end in {0, size - 1} - {guess}:
             sides = self.single(eps, end)
             if sides[0] > lower:
