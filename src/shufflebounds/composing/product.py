@@ -22,6 +22,9 @@ MOST_POINTS = 2**22
 BYTES_A_POINT = 72
 """Of a transform: values, the spectrum and its products, and logarithms of their sizes."""
 
+ENOUGH = -20.0
+"""The same where no wider window can be had."""
+
 NEAR = 1.5
 """A transform serves eps within so many standard deviations of the one it was tilted to."""
 
@@ -247,8 +250,9 @@ class Product:
                 return size, 0.0, 0.0
             half = size // 2 - 2
             above, below = (self._chernoff(tilted, sign, center + sign * half, half, deviation) for sign in (1, -1))
-            if max(above, below) <= OUTSIDE or 1.4 * width > MOST_POINTS:
+            if max(above, below) <= OUTSIDE or (1.4 * width > MOST_POINTS and max(above, below) <= ENOUGH):
                 return size, math.exp(above), math.exp(above) + math.exp(below)
+            # a few far losses of little mass may need more than there is: then a coarser grid reaches as far
             width *= 1.4
 
     def _chernoff(

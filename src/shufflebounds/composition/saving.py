@@ -1,0 +1,115 @@
+"""Profiles as plain data, and back: the class by name, its parameters, nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from shufflebounds.profile import PrivacyProfile
+
+__all__ = ["from_dict", "to_dict"]
+
+
+def to_dict(profile: PrivacyProfile) -> dict[str, Any]:
+    """Return a profile as plain data that JSON holds.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        Any of this library, compositions included, whose parameters are numbers, words, sequences or profiles.
+
+    Returns
+    -------
+    dict
+        ``{"profile": class, parameter: value, ...}``; numbers come back to the last bit.
+
+    Raises
+    ------
+    TypeError
+        If it is not a profile, or one with parameters of another kind, such as a function.
+
+    Examples
+    --------
+    >>> from shufflebounds.composition import from_dict, to_dict
+    >>> from shufflebounds.mechanisms import GaussianMechanism
+    >>> data = to_dict(GaussianMechanism(2.0).subsampled(0.1))
+    >>> data["profile"], data["rate"]
+    ('Subsampled', 0.1)
+    >>> from_dict(data) == GaussianMechanism(2.0).subsampled(0.1)
+    True
+    """
+    if not isinstance(profile, PrivacyProfile):
+        raise TypeError(f"{profile!r} must be a PrivacyProfile")
+    if not dataclasses.is_dataclass(profile):
+        raise TypeError(f"{profile!r} has no list of parameters to save")
+    known = _classes().get(type(profile).__name__)
+    if known is not type(profile):
+        raise TypeError(f"{type(profile).__name__} is not a class of this library: only those can be read again")
+    fields = {field.name: _plain(getattr(profile, field.name)) for field in dataclasses.fields(profile) if field.init}
+    return {"profile": type(profile).__name__, **fields}
+
+
+def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
+    """Return the profile that was made plain data; its parameters are checked as in a call.
+
+    Parameters
+    ----------
+    data : mapping
+        From :func:`to_dict`.
+
+    Returns
+    -------
+    PrivacyProfile
+        Equal to the one saved.
+
+    Raises
+    ------
+    ValueError
+        If the class is unknown, or a parameter is missing, unknown or out of range.
+    """
+    if not isinstance(data, Mapping) or "profile" not in data:
+        raise ValueError(f"{data!r} is no saved profile: it must be a mapping with the key 'profile'")
+    name = data["profile"]
+    kind = _classes().get(name)
+    if kind is None:
+        raise ValueError(f"profile={name!r} is no class of this library")
+    values = {key: _built(value) for key, value in data.items() if key != "profile"}
+    try:
+        return kind(**values)
+    except TypeError as problem:
+        raise ValueError(f"{name} cannot be made of {sorted(values)}: {problem}") from None
+
+
+def _classes() -> dict[str, type[PrivacyProfile]]:
+    """Return the classes of this library by name; they are public, so that names do not clash."""
+    found: dict[str, type[PrivacyProfile]] = {}
+    rest = list(PrivacyProfile.__subclasses__())
+    while rest:
+        kind = rest.pop()
+        rest += kind.__subclasses__()
+        if kind.__module__.startswith("shufflebounds.") and dataclasses.is_dataclass(kind):
+            found[kind.__name__] = kind
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, PrivacyProfile):
+        return to_dict(value)
+    if isinstance(value, np.generic | np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{value!r} cannot be saved: parameters must be numbers, words, sequences or profiles")
+
+
+def _built(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return float(value["float"]) if set(value) == {"float"} else from_dict(value)
+    return tuple(_built(part) for part in value) if isinstance(value, list) else value

@@ -1,0 +1,97 @@
+"""State that survives: profiles as plain data, and the ledger."""
+
+import json
+
+import numpy as np
+import pytest
+
+from shufflebounds import DominatingPair
+from shufflebounds.composition import BudgetExceededError, Ledger, LedgerError, from_dict, to_dict
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds.sampling import RandomAllocation, WithoutReplacement
+from shufflebounds.shuffle import BinomialNoise, Clones, ShuffledBits, StrongerClones
+
+PROFILES = [
+    GaussianMechanism(1.5),
+    LaplaceMechanism(0.1).subsampled(0.3),
+    KaryResponse(5, 1.0),
+    DiscreteGaussianMechanism(2.0, 3),
+    WithoutReplacement(GaussianMechanism(1.0), 10, 3),
+    RandomAllocation(GaussianMechanism(1.0), 10),
+    ShuffledBits(100, 0.25, ones=3),
+    BinomialNoise(100, 0.5),
+    Clones(100, 1.0),
+    StrongerClones(100, 1.0).self_compose(3).compose(GaussianMechanism(3.0)),
+    DominatingPair.from_pmfs(np.log([0.5, 0.5]), [-np.inf, 0.0]),
+]
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda p: type(p).__name__)
+def test_plain_data_and_back(profile):
+    text = json.dumps(to_dict(profile))
+    again = from_dict(json.loads(text))
+    assert again == profile
+    assert repr(again) == repr(profile)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{}, [], {"profile": "os"}, {"profile": "GaussianMechanism"}, {"profile": "GaussianMechanism", "sigma": 1, "x": 2},
+     {"profile": "GaussianMechanism", "sigma": -1}],
+)
+def test_what_is_no_profile(data):
+    with pytest.raises(ValueError, match=r"profile|made of|sigma"):
+        from_dict(data)
+
+
+def test_what_cannot_be_saved():
+    with pytest.raises(TypeError, match="PrivacyProfile"):
+        to_dict("gaussian")
+
+
+def ledger():
+    out = Ledger(1.0, 1e-6)
+    out.spend(GaussianMechanism(20.0), times=4, note="weekly counts")
+    out.spend(LaplaceMechanism(20.0))
+    return out
+
+
+def test_spending():
+    account = ledger()
+    assert account.spent == account.profile.epsilon(1e-6)
+    assert account.left == 1.0 - account.spent > 0
+    before = account.entries
+    with pytest.raises(BudgetExceededError, match="left"):
+        account.spend(GaussianMechanism(2.0))
+    assert account.entries == before
+    assert account.affords(GaussianMechanism(100.0))
+    assert Ledger(1.0, 1e-6).spent == 0
+
+
+def test_saved_and_loaded(tmp_path):
+    account, path = ledger(), tmp_path / "ledger.json"
+    account.save(path)
+    again = Ledger.load(path)
+    assert (again.budget, again.entries, again.spent) == (account.budget, account.entries, account.spent)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"times": 4', '"times": 1'), ('"delta": 1e-06', '"delta": 1e-05'), ('"form": 1', '"form": 2'), ('"sha256"', '"sha"'),
+     ("{", ""), ("weekly", "daily")],
+)
+def test_a_changed_file_is_refused(tmp_path, old, new):
+    account, path = ledger(), tmp_path / "ledger.json"
+    account.save(path)
+    text = path.read_text().replace(old, new, 1)
+    path.write_text(text)
+    with pytest.raises(LedgerError):
+        Ledger.load(path)
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize(("eps", "delta"), [(0, 0.5), (1, 0), (1, 1), (np.nan, 0.5)])
+def test_bad_budgets(eps, delta):
+    with pytest.raises(ValueError, match=r"eps=|delta="):
+        Ledger(eps, delta)
