@@ -26,6 +26,8 @@ COMMANDS = {
     "curve": ("curve", "the trade-off function or delta(eps), as a picture or a table"),
     "personalized": ("personalized", "eps of users who each have a local budget of their own"),
     "users": ("users", "the fewest users who hide each other well enough"),
+    "sgd": ("training:Sgd", "eps of DP-SGD with Poisson batches"),
+    "allocate": ("training:Allocate", "eps of DP-SGD where each record enters one batch of an epoch, drawn for itself"),
     "published": ("published", "what the papers print beside the exact number, with a verdict on each"),
     "deployments": ("deployments", "eps of every deployment in a CSV file"),
     "completion": ("completion", "a script that makes bash or zsh complete commands, mechanisms and options"),
