@@ -32,6 +32,7 @@ def test_every_protocol_meets_the_target(health, lines):
         assert line.protocol.delta(1.0) <= 1e-6
 
 
+@pytest.mark.slow
 def test_errors_keep_to_the_law_of_these_data(lines):
     for line in lines:
         # by chance one run in a million of each fails, and the seed is fixed

@@ -29,6 +29,7 @@ def legend_of(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
+@pytest.mark.slow
 def test_profile(tmp_path):
     ax = NOISE.plot()
     line = lines(ax)[repr(NOISE)]
@@ -48,6 +49,7 @@ def test_profile(tmp_path):
     assert (tmp_path / "profile.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_deltas_far_below_the_doubles_have_their_place():
     protocol = shuffle.StrongerClones(10**6, 4.0)
     ax = protocol.plot(eps=[0.0, 1.0, 3.0, 4.0], label="deep")

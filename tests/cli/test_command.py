@@ -302,6 +302,7 @@ def test_a_slip_is_answered_with_what_may_be_meant(capsys, words, meant):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_times_compose(capsys):
     words = ["binomial-noise", "--trials", "1000", "--delta", "1e-6", "--json"]
     _, out, _ = run(capsys, "epsilon", *words, "--times", "10")
@@ -315,6 +316,7 @@ def test_times_compose(capsys):
     assert "--times" in err
 
 
+@pytest.mark.slow
 def test_standard_input_and_a_column_of_times(capsys, monkeypatch):
     text = "name,mechanism,trials,times,delta\nonce,binomial-noise,80,,1e-6\nten,binomial-noise,80,10,1e-6\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(text))

@@ -23,6 +23,7 @@ def answer(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_the_randomizers(budgets, capsys):
     for arguments, profile in (
         ([], PersonalizedClones.randomized_response(EPS, 2)),

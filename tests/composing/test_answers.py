@@ -61,6 +61,7 @@ def test_the_way_back():
     assert symmetric._opposite() is symmetric
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(laws(), laws(), st.sampled_from([1.0, 1.5, 2.0, 7.0, math.inf]))
 def test_renyi_divergences_add(first, second, order):

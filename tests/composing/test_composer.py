@@ -99,6 +99,7 @@ def test_products_of_small_pairs(pairs, times, eps):
         assert upper - lower < 0.05
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.floats(0.01, 3), st.integers(1, 60), st.floats(0, 1))
 def test_randomized_response_is_exact(eps0, times, share):

@@ -83,6 +83,7 @@ def test_finer_cells_close_in(noise):
             assert phi(law, eps, 2) <= values[0] * (1 + 1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("density", "noise"), [
     (lambda t: mp.exp(-abs(t) * 2) , LaplaceMechanism(0.5)),
     (lambda t: mp.npdf(t, 0, mp.mpf("0.6")), GaussianMechanism(0.6)),
@@ -133,6 +134,7 @@ def test_matrix_of_an_oracle_answers_alike(mechanism):
         assert phi(short.upper, eps, 1) >= least * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
 @settings(max_examples=40, deadline=None)
 def test_any_matrix(inputs, outputs, seed):
@@ -154,6 +156,7 @@ def test_any_matrix(inputs, outputs, seed):
         assert max(phi(laws.upper, 0.3, 2) for laws in randomizer.excess_laws()) <= general * (1 + 1e-9) + 1e-15
 
 
+@pytest.mark.slow
 @given(st.integers(3, 5), st.integers(2, 5), st.integers(0, 2**32 - 1))
 @settings(max_examples=40, deadline=None)
 def test_variation_ratio_covers_every_matrix(inputs, outputs, seed):
@@ -188,6 +191,7 @@ def test_estimate_of_a_matrix():
     assert (np.abs(counts - 1e5 * rows[1]) < 5 * np.sqrt(1e5 * rows[1] * (1 - rows[1]))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "eps0", "cap"), [
     (2, 1.0, None), (3, 4.0, None), (10, 2.0, 0.5), (50, 8.0, None), (5, 3.0, 0.01),
 ])

@@ -98,6 +98,7 @@ def test_from_rho(rho):
     assert noise.rdp([2, 5.5]) == pytest.approx([2 * rho, 5.5 * rho], rel=1e-14)
 
 
+@pytest.mark.slow
 def test_rdp_by_quadrature():
     noise = GaussianMechanism(1.3)
 

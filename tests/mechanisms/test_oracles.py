@@ -150,6 +150,7 @@ def test_error_tail_by_enumeration(mechanism):
         assert errors.error_tail(a, of="any") <= min(1, mechanism.bins * worst) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [0, 300, 2000])
 def test_error_quantile_of_many_users_holds_for_all_data(held):
     mechanism = LocalHashing(50, 1.0)

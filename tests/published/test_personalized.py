@@ -131,6 +131,7 @@ def test_theorem_2_from_zero_is_above_the_pair_and_as_printed_below():
     assert published.liu2024_delta(0.1, weight, [rate]) == pytest.approx(0.0608, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_table_2_is_reproduced_by_the_printed_formula():
     # Laplace row of our analysis, Theorem 2 with the printed rates; the paper's own row needs sigma = 2.03/eps
     eps = 0.5 + 1.5 * (np.arange(9999) + 0.5) / 9999

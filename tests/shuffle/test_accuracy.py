@@ -96,6 +96,7 @@ def test_quantiles_of_errors_below_the_normal_doubles():
     assert noise.error_quantile(0.5, bound="lower") <= noise.error_quantile(0.5)
 
 
+@pytest.mark.slow
 def test_errors_of_one_bin_and_of_any():
     users, bins, goal = 10**5, 500, (1.0, 1e-6)
     laws = [ClearReports.calibrate(bins, *goal), FlippedReports.calibrate(users, bins, *goal, view="sums"),

@@ -108,6 +108,7 @@ def test_records_of_two_bins_over_every_data(users, fakes, flip, fake, eps):
     assert_encloses(FlippedReports(users, fakes, 2, flip, view="records", fake=fake), eps, exact, apart=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("users", "fakes", "bins", "flip", "fake"),
     [(3, 0, 3, 0.2, "uniform"), (2, 1, 3, 0.3, "uniform"), (1, 2, 3, 0.25, "uniform"), (2, 1, 3, 0.25, "known")],
@@ -195,6 +196,7 @@ def test_edges():
     assert FlippedReports(10, 0, 3, 0.2, view="records").delta(2 * math.log(4) + 1e-12) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("users", "bins", "fakes", "view", "eps", "delta"),
     [(10**6, 1000, 0, "sums", 1.0, 1e-6), (10**4, 10, 0, "records", 1.0, 1e-6), (50, 5, 40, "sums", 0.7, 1e-3)],

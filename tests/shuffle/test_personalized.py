@@ -133,6 +133,7 @@ def test_randomized_response_is_never_below_the_truth(k):
     assert nearest > 0.99
 
 
+@pytest.mark.slow
 def test_blanket_alone_is_never_below_the_truth():
     rng = np.random.default_rng(11)
     for _ in range(1000):

@@ -160,6 +160,7 @@ def test_budgets_of_zero_over_unknown_data():
     assert hidden.delta(0.0) < 1e-280
 
 
+@pytest.mark.slow
 def test_everyone_of_more_budgets_than_the_search_keeps(monkeypatch):
     # with few groups kept, against all users one by one
     monkeypatch.setattr(_personal_sum, "MOST_GROUPS", 16)

@@ -94,6 +94,7 @@ def test_data_exact_blanket_stronger_clones_in_this_order(seed):
     assert profile.delta(eps, bound="lower") == pytest.approx(float(same), rel=1e-9, abs=1e-14)
 
 
+@pytest.mark.slow
 def test_reference_values():
     for entry in REFERENCE:
         p, value = entry["params"], float(entry["value"])
@@ -182,6 +183,7 @@ def test_variation_ratio_is_above_the_blanket(seed):
         assert float(worst) <= bound.delta(math.log(factor)) * (1 + 1e-11) + 1e-15
 
 
+@pytest.mark.slow
 def test_calibrated_users_and_budgets_meet_the_target_next_to_the_limit():
     few = shuffle.Shuffled.calibrate(KaryResponse(10, 1.0), 0.1, 1e-6)
     assert few.delta(0.1) <= 1e-6 < shuffle.Shuffled(few.randomizer, few.users - 1).delta(0.1)

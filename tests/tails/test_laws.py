@@ -22,6 +22,7 @@ METHODS = ["logpmf", "logcdf", "logsf", "pmf", "cdf", "sf", "ppf", "isf", "rvs",
            "interval", "median"]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(LAWS, st.floats(0, 1), st.floats(-600, 0))
 def test_quantiles_are_the_least_that_meet_their_level(law, q, log_q):

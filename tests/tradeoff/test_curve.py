@@ -52,6 +52,7 @@ def test_every_test_of_listed_laws(pq):
     assert all(np.array_equal(a, b) for a, b in zip(f.knots, g.knots))
 
 
+@pytest.mark.slow
 @given(laws(), laws(2))
 def test_thresholds_are_every_test(pq, rs):
     # the reference for larger laws against the larger reference
