@@ -221,6 +221,12 @@ def counts(name: str, value: ArrayLike, high: int, bins: int) -> NDArray[np.floa
     return array
 
 
+def affordable(what: str, entries: float) -> None:
+    """Raise InfeasibleError where so many numbers of eight bytes would take more than a gigabyte."""
+    if entries > 2**27:
+        raise InfeasibleError(f"{what} would hold {entries:.3g} numbers, {8 * entries / 1e9:.3g} GB: at most 2**27 are made")
+
+
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     """Return value if it is one of options, or raise ValueError."""
     if not isinstance(value, str) or value not in options:

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle, tradeoff
+from shufflebounds._validate import InfeasibleError
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.selection import svt_scales
+from shufflebounds.tails import poisson_binom_window
 
 
 @pytest.fixture(autouse=True)
@@ -168,3 +170,15 @@ def test_one_gaussian_user_is_the_gaussian_mechanism():
 def test_noise_that_no_double_holds_is_refused():
     with pytest.raises(ValueError, match=r"^eps=.* must be in \[1e-290, 700\]"):
         svt_scales(5e-324, 0.01, 2)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: shuffle.ClearReports(2**53, 4).randomize([0, 1], 1),
+    lambda: shuffle.FlippedReports(2, 2**50, 4, 0.1, view="sums").randomize([0, 1], 1),
+    lambda: shuffle.FlippedReports(2, 1, 2**53, 0.1, view="sums").randomize([0, 1], 1),
+    lambda: shuffle.FlippedReports(2, 1, 2**40, 0.1, view="records").randomize([0, 1], 1),
+    lambda: poisson_binom_window([0.5], [2**53]),
+])
+def test_what_no_memory_holds_is_refused_with_its_size(call):
+    with pytest.raises(InfeasibleError, match=r"would hold .* numbers, .* GB"):
+        call()

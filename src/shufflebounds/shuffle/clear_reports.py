@@ -171,6 +171,7 @@ class ClearReports(PrivacyProfile, ErrorLaw):
         """
         chosen = _validate.labels("values", values, self.bins)
         source = _validate.generator(rng)
+        _validate.affordable(f"the messages of fakes={self.fakes}", self.fakes)
         messages = np.concatenate([chosen, source.integers(0, self.bins, size=self.fakes)])
         source.shuffle(messages)
         return messages

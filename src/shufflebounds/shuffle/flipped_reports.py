@@ -309,6 +309,9 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         """
         chosen = _validate.labels("values", values, self.bins, self.users)
         source = _validate.generator(rng)
+        each = self.bins if self.view == "records" else 1
+        size = max((self.users + self.fakes) * each, self.bins)
+        _validate.affordable(f"what is seen of fakes={self.fakes}, bins={self.bins}", size)
         reported = np.concatenate([chosen, source.integers(0, self.bins, size=self.fakes)])
         if self.view == "sums":
             held = np.bincount(reported, minlength=self.bins)

@@ -202,8 +202,17 @@ def poisson_binom_window(
     >>> first, np.exp(logpmf).round(12).tolist()
     (1, [0.375, 0.5, 0.125])
     """
+    depth = -_validate.real("log_tail", log_tail, -1e6, -1)
+    _checked_law(p, counts)
+    _validate.affordable("the window", _spread(p, counts) * 2 * math.sqrt(2 * depth))
     first, logpmf, _ = _window_with_error(p, counts, log_tail=log_tail)
     return first, logpmf
+
+
+def _spread(p: ArrayLike, counts: ArrayLike | None) -> float:
+    """Return the standard deviation of a checked law."""
+    chances = np.asarray(p, dtype=np.float64)
+    return math.sqrt(float((chances * (1 - chances) * (1.0 if counts is None else np.asarray(counts, dtype=np.float64))).sum()))
 
 
 def _window_with_error(
