@@ -1,5 +1,6 @@
 """Pictures: what stands on the Axes is what the profiles answer, with words and units; nothing is shown."""
 
+import html
 import math
 
 import numpy as np
@@ -160,8 +161,10 @@ def test_table_for_notebooks():
     assert NOISE.neighbours in text
     assert f"{NOISE.epsilon(1e-6, bound='lower'):.6g} &le; &epsilon; &le; {NOISE.epsilon(1e-6):.6g}" in text
     deep = shuffle.StrongerClones(10**6, 4.0)._repr_html_()
-    assert "(R_0 + R_1)/(e^eps0 + 1)" in deep
-    assert "&gt;=" in deep
+    assert html.escape(shuffle.StrongerClones.theorem) in deep
+    clones = shuffle.PersonalizedClones(0.25, [0.1, 0.2])
+    assert "&gt;=" in html.escape(clones.theorem)
+    assert html.escape(clones.theorem) in clones._repr_html_()
     assert "1.5 &le; &epsilon; &le; 1.5" in shuffle.Clones(100, 1.5)._repr_html_()
     # what takes longer than a moment is not asked
     assert "takes longer" in NOISE.self_compose(5)._repr_html_()
