@@ -254,7 +254,9 @@ class Knowledge:
         if self.atoms is not None or (self.density is not None and not self._dear):
             return False
         scale = self.scale(log_tail)
-        return self._dear or (scale.high - scale.low) / step * self.seconds > PATIENCE
+        # wider grids take their knots further apart: no more than this many are asked for
+        values = min((scale.high - scale.low) / step, MOST_KNOTS)
+        return self._dear or values * self.seconds > PATIENCE
 
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Grid points at which the hockey stick is asked for."""
