@@ -52,7 +52,7 @@ class AllocationPair(DominatingPair):
     >>> from shufflebounds.sampling import AllocationPair
     >>> pair = AllocationPair(GaussianMechanism(2.0), steps=100)
     >>> print(f"{pair.delta(0.1, bound='lower'):.5f} {pair.delta(0.1):.5f}")
-    0.00068 0.00068
+    0.00067 0.00067
     """
 
     mechanism: PrivacyProfile

@@ -201,7 +201,7 @@ class StrongerClones(_UniformClones):
     r"""The stronger clone bound (Feldman, McMillan and Talwar 2023), proven for every pure local randomizer.
 
     The formula of :class:`Clones` with :math:`C \sim \mathrm{Bin}(n-1, 2/(e^{\varepsilon_0}+1))`; the same number is
-    :math:`\tfrac1n \mathbb{E}(X_1 + \dots + X_n)_+` of independent :math:`X_i`, equal to :math:`e^{\varepsilon_0} - e^\varepsilon`
+    :math:`\tfrac1n \mathbb{E}(X_1 + \cdots + X_n)_+` of independent :math:`X_i`, equal to :math:`e^{\varepsilon_0} - e^\varepsilon`
     and to :math:`1 - e^{\varepsilon + \varepsilon_0}` with chance :math:`1/(e^{\varepsilon_0}+1)` each and 0 otherwise.
 
     Parameters

@@ -1,7 +1,7 @@
 r"""Laws of the excess :math:`X = (R_0 - e^\varepsilon R_1)/m`: what a randomizer hands over to be shuffled.
 
 :math:`R_0, R_1` are the output laws of the two inputs between which the target is hidden, m a measure on outputs. Under any
-:math:`m \le \inf_x R_x` the functional :math:`\Phi_n(X) = \frac1n \mathbb{E}(X_1 + \dots + X_n)_+` bounds the hockey stick of the
+:math:`m \le \inf_x R_x` the functional :math:`\Phi_n(X) = \frac1n \mathbb{E}(X_1 + \cdots + X_n)_+` bounds the hockey stick of the
 shuffled messages from above; under :math:`m = R_{x^*}` it is the hockey stick where all others hold x*.
 """
 

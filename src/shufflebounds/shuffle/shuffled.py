@@ -27,7 +27,7 @@ _MOST_LOWER = 64
 class Shuffled(PrivacyProfile):
     r"""The shuffled messages of users who each run the same local randomizer, enclosed on both sides.
 
-    .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \dots + X_n)_+, \qquad
+    .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
         X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest}
 
     with :math:`m = \inf_x R_x` above, the privacy blanket, and :math:`m = R_{x^*}` below, which is the exact value where all

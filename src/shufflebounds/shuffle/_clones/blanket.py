@@ -3,8 +3,8 @@ r"""The privacy blanket of k-ary randomized response among users with budgets of
 Every other user's law is :math:`R_i(x) \ge g_i W`, W uniform on k categories, :math:`g_i = k/(e^{\varepsilon_i}+k-1)`;
 revealing who drew from W leaves :math:`M \sim \mathrm{PB}(g_i)` uniform messages around the target's, and
 
-.. math:: \delta(\varepsilon) \le \mathbb{E}\, \frac{(X_1 + \dots + X_{M+1})_+}{M+1}
-    = \int_0^1 \mathbb{E}\bigl[ u^M (X_1 + \dots + X_{M+1})_+ \bigr]\, du,
+.. math:: \delta(\varepsilon) \le \mathbb{E}\, \frac{(X_1 + \cdots + X_{M+1})_+}{M+1}
+    = \int_0^1 \mathbb{E}\bigl[ u^M (X_1 + \cdots + X_{M+1})_+ \bigr]\, du,
 
 X the excess :math:`(R_0 - e^\varepsilon R_1)/W` under W: in the integrand user i contributes an X with chance
 :math:`g_i u/(1 - g_i + g_i u)`, times :math:`\prod_i (1 - g_i + g_i u)`, and the kernel of the excess knows such sums. All
