@@ -167,7 +167,7 @@ class Clones(_UniformClones):
 
     A few million clones are summed one by one, 4 ns each, those that matter: the two sides are a few 1e-12 apart, relatively, or
     some ulp of the logarithm where that is coarser, their middle is good to 1e-13. More of them are one contour integral, 5
-    microseconds at any number of users; its sides are at most 1e-10 (1 + |log delta|) apart, or 1e-9 (1 + |log delta|) where
+    microseconds at any number of users; its sides are at most 1e-10 (1 + abs(log delta)) apart, or 1e-9 (1 + abs(log delta)) where
     the sum takes longer than half a millisecond. :meth:`epsilon` lies within 1e-12 of the crossing of its side with `delta`.
 
     Up to 512 users a trade-off curve has all vertices of the pair, to 1e-12. Beyond, its sides are enclosed by delta, a relative
