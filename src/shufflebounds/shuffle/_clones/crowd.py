@@ -38,6 +38,10 @@ MEMORY = 2**23
 Pair = tuple[float, float]
 
 
+NOBODY = 1e-6
+"""Of so small a chance that anybody hides the target, next to nothing can be made."""
+
+
 class _Level(NamedTuple):
     """The budgets in groups of neighbours; a group counts as its less useful end, so that every rate is rounded down."""
 
@@ -194,6 +198,12 @@ class Crowd:
             return None
         counts = self.counts.copy()
         counts[i] -= 1
+        k, x = self.family.categories, np.exp(-self.budgets)
+        log_none = float(counts @ np.log1p(-np.minimum(k * x / (1 + (k - 1) * x), 1 - 1e-16)))
+        if log_none > -NOBODY:
+            # hardly anybody sends a message that hides the target: it is as if alone, or in that share of all cases at least
+            local = self.family.log_local(float(self.budgets[j]), eps)
+            return local + log_none - 1e-12 * (1 - local), local
         return log_blanket_delta(self.budgets, counts, self.family.categories, float(self.budgets[j]), eps, best)
 
     def _bound(self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float) -> tuple[float, float]:
