@@ -221,8 +221,8 @@ def compose_dp(
         total = _advanced(budgets, counts, slack)
     else:
         total = solve(lambda e: law.log_excess(e)[1], math.log(slack) * (1 + SLACK), pure, upper=True)
-        # the search ends at 1e6 nats
-        total = min(total, pure, _advanced(budgets, counts, slack)) if total == math.inf else total
+        # the search ends at 1e6 nats and leaves the pure budget
+        total = min(pure, _advanced(budgets, counts, slack)) if total >= pure else total
     return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + SLACK)))
 
 
