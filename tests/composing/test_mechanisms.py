@@ -128,7 +128,9 @@ def test_atoms_beside_densities_meet(scale, times, eps, more, delta):
     if more:
         many = many.compose(RandomizedResponse(eps).self_compose(more))
     lower, upper = many.epsilon(delta, bound="lower"), many.epsilon(delta)
-    assert lower <= upper <= lower * (1 + 1e-4) + 1e-9
+    # next to the pure budget the sides part: delta falls to 0 within a step of the grid
+    near = 1e-3 if lower > 0.999 * many._pure_epsilon() else 1e-4
+    assert lower <= upper <= lower * (1 + near) + 1e-9
 
 
 def double_geometric(eps, sensitivity, bound, reach=None):
