@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from abc import ABC, abstractmethod
 
 from shufflebounds.cli.parsers import add_forms
 from shufflebounds.cli.printing import as_json, as_table, both, outward
@@ -13,7 +14,7 @@ from shufflebounds.sampling import RandomAllocation
 __all__ = ["Allocate", "Sgd"]
 
 
-class _Run:
+class _Run(ABC):
     """A training run with Gaussian noise, asked for eps."""
 
     @classmethod
@@ -25,14 +26,14 @@ class _Run:
         add_forms(parser)
 
     @classmethod
+    @abstractmethod
     def add_own(cls, parser: argparse.ArgumentParser) -> None:
         """Give the sub-command what says how batches are drawn."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def profile(cls, arguments: argparse.Namespace) -> PrivacyProfile:
         """Return the whole run."""
-        raise NotImplementedError
 
     @classmethod
     def run(cls, arguments: argparse.Namespace) -> None:

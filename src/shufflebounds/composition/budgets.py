@@ -202,10 +202,6 @@ def _release(eps: list[float], counts: list[int]) -> Knowledge:
     error = 4e-14 * len(eps) + 4 * UNIT * (float(np.abs(log_p).max()) + float(np.abs(loss).max()))
     error += _chance_error(np.array(eps), np.array(counts), np.zeros(len(eps)), np.array(counts))
     atoms = Atoms.of(log_p, log_p - loss, error=error)
-
-    def stick(at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        raise NotImplementedError("listed outcomes answer")
-
     return Knowledge(atoms.log_delta, pure=float(loss.max()), listed=lambda log_tail: atoms)
 
 

@@ -21,7 +21,7 @@ from shufflebounds._core import _excess
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
 
-__all__ = ["log_blanket_delta"]
+__all__ = ["blanket_shares", "log_blanket_delta"]
 
 MOST_GROUPS = 8
 """Up to so many distinct budgets: a node takes as long as it has groups."""
@@ -84,11 +84,16 @@ def log_blanket_delta(
     return _integral(integrand_of(budgets[present], number, categories, local_eps, eps))
 
 
+def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:
+    """Return the chance of each user to send a message that does not depend on what they hold."""
+    k, x = float(categories), np.exp(-budgets)
+    return np.minimum(k * x / (1 + (k - 1) * x), 1.0)
+
+
 def integrand_of(budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float) -> _Integrand:
     """Return the integrand for users of these budgets."""
-    k = float(categories)
-    x, y = np.exp(-budgets), math.exp(-local_eps)
-    shares = np.minimum(k * x / (1 + (k - 1) * x), 1.0)
+    k, y = float(categories), math.exp(-local_eps)
+    shares = blanket_shares(budgets, categories)
     top = k / (1 + (k - 1) * y)
     values = top * np.array([-math.expm1(eps - local_eps), y - math.exp(eps), -math.expm1(eps) * y])
     log_mass = np.log(np.array([1 / k, 1 / k, max(k - 2, 1e-300) / k]))

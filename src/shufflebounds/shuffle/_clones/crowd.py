@@ -15,7 +15,7 @@ import numpy as np
 from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import FloatArray
 from shufflebounds.profile._budget import Budget
-from shufflebounds.shuffle._clones.blanket import log_blanket_delta
+from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_delta
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimate
 
@@ -198,8 +198,7 @@ class Crowd:
             return None
         counts = self.counts.copy()
         counts[i] -= 1
-        k, x = self.family.categories, np.exp(-self.budgets)
-        log_none = float(counts @ np.log1p(-np.minimum(k * x / (1 + (k - 1) * x), 1 - 1e-16)))
+        log_none = float(counts @ np.log1p(-np.minimum(blanket_shares(self.budgets, self.family.categories), 1 - 1e-16)))
         if log_none > -NOBODY:
             # hardly anybody sends a message that hides the target: it is as if alone, or in that share of all cases at least
             local = self.family.log_local(float(self.budgets[j]), eps)
