@@ -116,7 +116,7 @@ def test_pure_budgets_are_exact():
 
 
 def test_truncated_geometric_reveals():
-    (laws,) = GeometricMechanism(1.0, 2, 4).excess_laws()
+    (laws,) = (pair for pair in GeometricMechanism(1.0, 2, 4).excess_laws() if pair.inputs == "inputs 0 and 2")
     # the two lowest outcomes of input 0 are out of reach of input 2
     assert np.exp(laws.upper.log_cut).sum() == pytest.approx(GeometricMechanism(1.0, 2, 4).delta(50.0), rel=1e-12)
 
@@ -237,7 +237,7 @@ def test_priv_unit(dimension, eps0, cap):
         (lambda: VariationRatio(2.0, 0.5, 2.0), "beta=0.5"),
         (lambda: VariationRatio(2.0, 0.25, 1.5), "q=1.5"),
         (lambda: PureLocal(0.0), "local_eps=0"),
-        (lambda: GeometricMechanism(1.0, 2**10, 2**20).excess_laws(), "bound=1048576"),
+        (lambda: GeometricMechanism(1.0, 8, 2**20).excess_laws(), "bound=1048576"),
         (lambda: LaplaceMechanism(1.0, 701.0).excess_laws(), "local budget"),
     ],
 )

@@ -2,6 +2,8 @@ r"""Laws of the excess for symmetric noise on an interval, inputs at its two end
 
 The noise has a density (or masses) falling in the distance, so the least over all inputs is that of the farther end, and the log
 likelihood ratio of the ends is monotone: only the half where the first input is the likelier need be listed, the other mirrors it.
+
+The two ends are the worst pair of the interval for Laplace, Gaussian and geometric noise: docs/theorems/interval-inputs.
 """
 
 from __future__ import annotations
@@ -11,12 +13,10 @@ import numpy as np
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
-__all__ = ["BLUR", "INTERVAL_THEOREM", "grouped", "interval_laws", "matrix_laws"]
+__all__ = ["BLUR", "grouped", "interval_laws", "matrix_laws"]
 
 BLUR = 2.0**-42
 """Shift of the heights a and b that makes up for the rounding of masses, 1e-14: m may be taken so much smaller."""
-
-INTERVAL_THEOREM = "for inputs at the two ends of the interval; that they are the worst pair is checked numerically, not proven"
 
 
 def grouped(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, cells: int) -> tuple[FloatArray, ...]:
@@ -88,7 +88,6 @@ def interval_laws(
                       np.concatenate([zero, mean]) + rest))
     listed = tuple((text, ExcessLaw(m, a - blur, b + blur)) for text, m, a, b in lower)
     return (PairLaws("the two ends of the interval", upper, listed, symmetric=True),)
-
 
 
 def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False) -> tuple[PairLaws, ...]:

@@ -14,7 +14,7 @@ from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, outward, product
-from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, grouped, interval_laws
+from shufflebounds.mechanisms._interval import BLUR, grouped, interval_laws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 
@@ -172,10 +172,10 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
         return listed_curve(laws[0], laws[1], upper)
 
-    excess_theorem: ClassVar[str] = INTERVAL_THEOREM
-
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the laws of X for whole numbers 0 to `sensitivity`, inputs at the two ends.
+
+        That these are the worst pair is checked numerically at sensitivities above 1, not proven.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
-from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, interval_laws
+from shufflebounds.mechanisms._interval import BLUR, interval_laws
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -221,10 +221,8 @@ class GaussianMechanism(AdditiveNoise):
     def _gdp_mu(self, upper: bool) -> float:
         return math.nextafter(self.mu, math.inf if upper else 0.0)
 
-    excess_theorem: ClassVar[str] = INTERVAL_THEOREM
-
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X for values in an interval of length `sensitivity`, inputs at its two ends.
+        """Return the laws of X for values in an interval of length `sensitivity`, inputs at its two ends (proven worst).
 
         Parameters
         ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, mirrored_renyi, product
-from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, grouped, interval_laws, matrix_laws
+from shufflebounds.mechanisms._interval import BLUR, grouped, interval_laws, matrix_laws
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -24,6 +25,7 @@ __all__ = ["GeometricMechanism"]
 
 _MAX_SENSITIVITY = 2**20
 _MAX_BOUND = 2**50
+_MOST_PAIRED = 32
 _MOST_LISTED = 2**14     # of larger sensitivities composition is bounded from below by a single release
 
 
@@ -267,10 +269,10 @@ class GeometricMechanism(AdditiveNoise):
             return super()._tradeoff(upper)
         return listed_curve(*self._classes(), upper)
 
-    excess_theorem: ClassVar[str] = INTERVAL_THEOREM
-
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X for whole numbers 0 to `sensitivity`, inputs at the two ends.
+        """Return the laws of X for whole numbers 0 to `sensitivity`, inputs at the two ends: the worst pair, which is proven.
+
+        With a bound, outputs that only inner inputs reach may give more away: all pairs are listed.
 
         Parameters
         ----------
@@ -282,12 +284,12 @@ class GeometricMechanism(AdditiveNoise):
         Returns
         -------
         tuple of PairLaws
-            One entry, the same for the reversed order.
+            One entry, the same for the reversed order; with a bound one for every pair up to reflection.
 
         Raises
         ------
         ValueError
-            If the noise is truncated and (sensitivity + 1)(2 bound + sensitivity + 1) exceeds 2**22.
+            If the noise is truncated and the sensitivity is above 32, or (sensitivity + 1)(2 bound + sensitivity + 1) above 2**22.
         """
         s = self.sensitivity
         if self.bound is not None:
@@ -305,14 +307,21 @@ class GeometricMechanism(AdditiveNoise):
         log_far, log_near, high, low = (np.append(first, part) for first, part in zip((far[0], near[0], loss[0], loss[0]), parts))
         return interval_laws(log_far, log_near, low, high, blur=BLUR)
 
-    def _truncated_laws(self, bound: int) -> tuple[PairLaws, ...]:
+    def _truncated_rows(self, bound: int) -> FloatArray:
         s, rate = self.sensitivity, self._rate
-        if (s + 1) * (2 * bound + s + 1) > 2**22:
-            raise ValueError(f"bound={bound} with sensitivity={s}: (sensitivity + 1)(2 bound + sensitivity + 1) must be <= 2**22")
         k = np.abs(np.arange(-bound, bound + 1.0))
         noise = np.exp(-k * rate) * np.where(k == bound, 1.0, -math.expm1(-rate)) / (1 + math.exp(-rate))
-        rows = np.array([np.concatenate([np.zeros(x), noise, np.zeros(s - x)]) for x in range(s + 1)])
-        return matrix_laws(rows, [(0, s)], symmetric=True)
+        return np.array([np.concatenate([np.zeros(x), noise, np.zeros(s - x)]) for x in range(s + 1)])
+
+    def _truncated_laws(self, bound: int) -> tuple[PairLaws, ...]:
+        s = self.sensitivity
+        if s > _MOST_PAIRED:
+            raise ValueError(f"sensitivity={s} must be at most {_MOST_PAIRED} where the noise is truncated: all pairs are compared")
+        if (s + 1) * (2 * bound + s + 1) > 2**22:
+            raise ValueError(f"bound={bound} with sensitivity={s}: (sensitivity + 1)(2 bound + sensitivity + 1) must be <= 2**22")
+        rows = self._truncated_rows(bound)
+        # (j, i) is the mirror image of (s - j, s - i)
+        return matrix_laws(rows, list(combinations(range(s + 1), 2)), symmetric=True)
 
     @property
     def variance(self) -> float:

@@ -14,7 +14,7 @@ from shufflebounds import _search, _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
-from shufflebounds.mechanisms._interval import BLUR, INTERVAL_THEOREM, interval_laws
+from shufflebounds.mechanisms._interval import BLUR, interval_laws
 from shufflebounds.profile.calibration import meets
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -196,10 +196,8 @@ class LaplaceMechanism(AdditiveNoise):
     def _near_quantile(self, log_prob: float) -> float:
         return -log_prob * self.scale
 
-    excess_theorem: ClassVar[str] = INTERVAL_THEOREM
-
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        r"""Return the laws of X for values in an interval of length `sensitivity`, inputs at its two ends.
+        r"""Return the laws of X for values in an interval of length `sensitivity`, inputs at its two ends (proven worst).
 
         Parameters
         ----------
