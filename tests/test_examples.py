@@ -39,6 +39,7 @@ def test_errors_keep_to_the_law_of_these_data(lines):
         assert 0 < abs(line.error) <= line.protocol.error_quantile(1e-6, line.known)
 
 
+@pytest.mark.slow
 def test_empty_bins_are_exactly_zero(lines):
     line = next(line for line in lines if isinstance(line.protocol, ShuffledHistogram))
     empty = line.truth == 0

@@ -49,15 +49,15 @@ def test_what_cannot_be_saved():
         to_dict("gaussian")
 
 
-def ledger():
+@pytest.fixture(scope="module")
+def account():
     out = Ledger(1.0, 1e-6)
     out.spend(GaussianMechanism(20.0), times=4, note="weekly counts")
     out.spend(LaplaceMechanism(20.0))
     return out
 
 
-def test_spending():
-    account = ledger()
+def test_spending(account):
     assert account.spent == account.profile.epsilon(1e-6)
     assert account.left == 1.0 - account.spent > 0
     before = account.entries
@@ -68,8 +68,8 @@ def test_spending():
     assert Ledger(1.0, 1e-6).spent == 0
 
 
-def test_saved_and_loaded(tmp_path):
-    account, path = ledger(), tmp_path / "ledger.json"
+def test_saved_and_loaded(tmp_path, account):
+    path = tmp_path / "ledger.json"
     account.save(path)
     again = Ledger.load(path)
     assert (again.budget, again.entries, again.spent) == (account.budget, account.entries, account.spent)
@@ -81,8 +81,8 @@ def test_saved_and_loaded(tmp_path):
     [('"times": 4', '"times": 1'), ('"delta": 1e-06', '"delta": 1e-05'), ('"form": 1', '"form": 2'), ('"sha256"', '"sha"'),
      ("{", ""), ("weekly", "daily")],
 )
-def test_a_changed_file_is_refused(tmp_path, old, new):
-    account, path = ledger(), tmp_path / "ledger.json"
+def test_a_changed_file_is_refused(tmp_path, account, old, new):
+    path = tmp_path / "ledger.json"
     account.save(path)
     text = path.read_text().replace(old, new, 1)
     path.write_text(text)

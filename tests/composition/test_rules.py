@@ -1,5 +1,6 @@
 """Rules of composition against enumeration, exact rationals, quadrature and another library."""
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -31,17 +32,20 @@ def value(key):
 
 
 def enumerated(eps, delta, total):
-    """delta of the worst mechanisms themselves: all outcomes of (truth told, a bit) for each, 50 digits."""
+    """delta of the worst mechanisms themselves, 50 digits."""
     with mp.workdps(50):
-        out, goal = mp.mpf(0), mp.exp(mp.mpf(total))
-        for outcome in itertools.product(range(4), repeat=len(eps)):
-            p = q = mp.mpf(1)
-            for kind, e, d in zip(outcome, map(mp.mpf, eps), map(mp.mpf, delta), strict=True):
-                chance = (1 - d) / (1 + mp.exp(e))
-                p *= (d, 0, chance * mp.exp(e), chance)[kind]
-                q *= (0, d, chance, chance * mp.exp(e))[kind]
-            out += max(mp.mpf(0), p - goal * q)
-        return out
+        goal = mp.exp(mp.mpf(total))
+        return mp.fsum(max(mp.mpf(0), p - goal * q) for p, q in outcomes(tuple(eps), tuple(delta)))
+
+
+@functools.cache
+def outcomes(eps, delta):
+    """Both chances of every outcome, (truth told, a bit) for each of the worst mechanisms, 50 digits."""
+    laws = []
+    for e, d in zip(map(mp.mpf, eps), map(mp.mpf, delta), strict=True):
+        chance = (1 - d) / (1 + mp.exp(e))
+        laws.append(((d, mp.mpf(0)), (mp.mpf(0), d), (chance * mp.exp(e), chance), (chance, chance * mp.exp(e))))
+    return [tuple(map(mp.fprod, zip(*outcome, strict=True))) for outcome in itertools.product(*laws)]
 
 
 def enumerated_pure(eps, total):

@@ -30,7 +30,9 @@ def both(profile, eps, bound):
     return np.maximum(value, profile.reverse().delta(eps, bound=bound)) if isinstance(profile, DominatingPair) else value
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "worst data" else name for name in PROFILES]
+)
 def test_export_is_exact_on_the_grid_and_never_below_anywhere(name):
     profile, interval = PROFILES[name], 2e-3
     pld = profile.to_dp_accounting(interval=interval)

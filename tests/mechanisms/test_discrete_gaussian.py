@@ -12,7 +12,7 @@ from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanis
 from tests.errors import reference, relative
 from tests.mechanisms import exact
 
-CASES = [(0.1, 1), (0.3, 1), (0.5, 1), (1.0, 1), (1.0, 3), (2.0, 1), (4.0, 7), (4.0, 40)]
+CASES = [(0.1, 1), (0.3, 1), (0.5, 1), (1.0, 1), (1.0, 3), (2.0, 1), (4.0, 7), pytest.param(4.0, 40, marks=pytest.mark.slow)]
 
 
 def laws(sigma, sensitivity):

@@ -1,5 +1,6 @@
 """Flipped reports against enumeration of sums and of records, the reference values and simulation."""
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -47,12 +48,18 @@ def shuffled(data, bins, flip):
 
 def worst(law, users, fakes, bins, flip, factor, *, known=False):
     """Return the largest hockey stick over all other data, known fakes among it, and both directions."""
+    pairs = every_pair(law, users, fakes, bins, flip, known)
+    return max(stick(*order, factor) for pair in pairs for order in (pair, pair[::-1]))
+
+
+@functools.cache
+def every_pair(law, users, fakes, bins, flip, known):
+    """Return the laws of the target at 0 and at 1 over all other data: what every eps shares."""
     rest = [None] * fakes if not known else []
-    value = Fraction(0)
-    for others in itertools.combinations_with_replacement(range(bins), users - 1 + (fakes if known else 0)):
-        laws = [law([target, *others, *rest], bins, flip) for target in range(2)]
-        value = max(value, stick(*laws, factor), stick(*reversed(laws), factor))
-    return value
+    return [
+        tuple(law([target, *others, *rest], bins, flip) for target in range(2))
+        for others in itertools.combinations_with_replacement(range(bins), users - 1 + (fakes if known else 0))
+    ]
 
 
 @pytest.mark.parametrize("eps", [0.0, 0.3, 1.0, 2.0])

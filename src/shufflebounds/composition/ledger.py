@@ -60,6 +60,7 @@ class Ledger:
         self._eps = _validate.real("eps", eps, 0, open_low=True)
         self._delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
         self._entries: list[tuple[PrivacyProfile, int, str]] = []
+        self._whole: Composition | None = None
 
     @property
     def budget(self) -> tuple[float, float]:
@@ -74,7 +75,7 @@ class Ledger:
     @property
     def profile(self) -> Composition | None:
         """The composition of all entries, None while there are none."""
-        return self._with() if self._entries else None
+        return self._whole
 
     @property
     def spent(self) -> float:
@@ -86,8 +87,11 @@ class Ledger:
         """The budget's eps less what is spent: what a look at the entries leaves, not what one more release may cost."""
         return self._eps - self.spent
 
-    def _with(self, *more: tuple[PrivacyProfile, int]) -> Composition:
-        return Composition((*((profile, times) for profile, times, _ in self._entries), *more))
+    def _with(self, mechanism: PrivacyProfile, times: int) -> Composition:
+        return Composition((*((profile, count) for profile, count, _ in self._entries), (mechanism, times)))
+
+    def _holds(self, whole: Composition) -> bool:
+        return whole.delta(self._eps) <= self._delta
 
     def _cost(self, profile: PrivacyProfile | None, bound: Bound = "upper") -> float:
         return 0.0 if profile is None else profile.epsilon(self._delta, bound=bound)
@@ -107,7 +111,7 @@ class Ledger:
         bool
             Judged by the upper side of delta at the budget's eps.
         """
-        return self._with((mechanism, times)).delta(self._eps) <= self._delta
+        return self._holds(self._with(mechanism, times))
 
     def spend(self, mechanism: PrivacyProfile, times: int = 1, *, note: str = "") -> float:
         """Enter releases, or refuse them.
@@ -134,12 +138,16 @@ class Ledger:
             If the mechanism cannot be saved.
         """
         to_dict(mechanism)
-        if not self.affords(mechanism, times):
+        times = _validate.integer("times", times, 1)
+        whole = self._with(mechanism, times)
+        if not self._holds(whole):
             raise BudgetExceededError(
                 f"{mechanism!r} {times} times would bring delta at eps={self._eps:g} above {self._delta:g}: "
                 f"{self.left:.4g} of eps is left"
             )
-        self._entries.append((mechanism, _validate.integer("times", times, 1), str(note)))
+        self._entries.append((mechanism, times, str(note)))
+        # the composition that was judged answers from here on: its law is known
+        self._whole = whole
         return self.spent
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,7 +194,9 @@ class Ledger:
             ledger = cls(body["eps"], body["delta"])
             for entry in body["entries"]:
                 times = _validate.integer("times", entry["times"], 1)
-                ledger._entries.append((from_dict(entry["profile"]), times, entry["note"]))
+                profile = from_dict(entry["profile"])
+                ledger._whole = ledger._with(profile, times)
+                ledger._entries.append((profile, times, entry["note"]))
         except (KeyError, TypeError, ValueError) as problem:
             raise LedgerError(f"the ledger cannot be read: {problem}") from problem
         return ledger
