@@ -1,11 +1,10 @@
-"""Privacy losses on a grid: the convex hull of a profile, its law, and outcomes split or merged onto grid points.
+"""Privacy losses on a grid: the hockey stick of a law, and outcomes split or merged onto grid points.
 
 Layer: three kernels ``noexcept nogil`` (declared in _losses.pxd), functions on arrays over them.
 
 Definition. An outcome of mass p under P and loss l has mass p e^-l under Q. Its share of the hockey stick is
 p (1 - e^(eps - l)) above eps, and a law of losses is a list of (log p, l), l rising.
 Method
-    lower_hull      of points (e^x, e^y): monotone stack, slopes formed as logarithms of differences.
     law_stick       the hockey stick at the law's own losses, from above: H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of
                     positive terms, so relatively accurate at any depth; compensated, with an integer exponent that follows.
     tilted_stick    the same for a tilted law on a grid, where two multiplications a point do.
@@ -19,7 +18,7 @@ Method
 Error     law_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1: 2.3e3 losses, peak 2.3,
           rms 0.50
           merge: the balance at a point is off by rounding only, an error of its loss below 1e-13
-Cost      hull, law_stick, split, merge 140 ns an outcome each (merge 11 ns where many share a point), tilted_stick 3 ns
+Cost      law_stick, split, merge 140 ns an outcome each (merge 11 ns where many share a point), tilted_stick 3 ns
 Source    the split is the connect-the-dots of Doroshenko et al. 2022, section 4; the merge is that of this library
 """
 
@@ -37,30 +36,11 @@ cdef extern from *:
     const double ROUNDED
     const double TIED
 
-from shufflebounds._core._special cimport c_log_add_exp, c_log_sub_exp
+from shufflebounds._core._special cimport c_log_add_exp
 
 cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
     Py_ssize_t slot(Py_ssize_t i, Py_ssize_t n)
-
-
-cdef double slope(double x, double y, double right, double below) noexcept nogil:
-    """log of (e^y - e^below)/(e^right - e^x) for x < right; -inf where the values do not fall."""
-    return (c_log_sub_exp(y, below) if y > below else -INFINITY) - right - log(-expm1(x - right))
-
-
-cdef Py_ssize_t c_lower_hull(const double *x, const double *y, Py_ssize_t n, Py_ssize_t *place) noexcept nogil:
-    """Indices of the lower convex hull of (e^x, e^y). Checked by the caller: x rises, y does not rise, none is NaN."""
-    cdef Py_ssize_t i, size = 0
-    for i in range(n):
-        while size > 1 and (
-            slope(x[place[size - 2]], y[place[size - 2]], x[place[size - 1]], y[place[size - 1]])
-            <= slope(x[place[size - 1]], y[place[size - 1]], x[i], y[i])
-        ):
-            size -= 1
-        place[size] = i
-        size += 1
-    return size
 
 
 cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil:
@@ -208,17 +188,6 @@ cdef void c_tilted_stick(const double *g, Py_ssize_t n, double theta, double ste
         w = g[i] + steeper * w
         tail[i] = w
         stick[i] = d
-
-
-def lower_hull(const double[::1] x not None, const double[::1] y not None):
-    """Return the indices of the lower convex hull of (e^x, e^y); x rises, y does not, of equal length, no NaN."""
-    cdef Py_ssize_t n = x.shape[0], size = 0
-    place = np.empty(n, dtype=np.intp)
-    cdef Py_ssize_t[::1] p = place
-    with nogil:
-        if n:
-            size = c_lower_hull(&x[0], &y[0], n, &p[0])
-    return place[:size]
 
 
 def law_stick(const double[::1] loss not None, const double[::1] log_p not None, double log_rest):

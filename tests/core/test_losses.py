@@ -77,19 +77,6 @@ def test_stick_of_a_deep_law():
         assert abs(value - exact) < 1e-15 * 8 * max(1, abs(exact))
 
 
-@given(st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 3)), min_size=2, max_size=30))
-def test_hull_by_all_chords(steps):
-    x = np.cumsum([a for a, _ in steps])
-    y = -np.cumsum([b for _, b in steps])
-    kept = _losses.lower_hull(x, y)
-    assert kept[0] == 0
-    assert kept[-1] == x.size - 1
-    big_x, big_y = np.exp(x), np.exp(y)
-    assert (np.interp(big_x, big_x[kept], big_y[kept]) <= big_y * (1 + 1e-12)).all()
-    slopes = np.diff(big_y[kept]) / np.diff(big_x[kept])
-    assert (np.diff(slopes) >= -1e-12).all()
-
-
 def test_tilted_stick():
     step, theta = 0.125, 3.0
     loss = step * np.arange(-8, 9)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
 from shufflebounds.composing import Samples
-from shufflebounds.profile._dual import curve, gdp_mu
-from shufflebounds.profile._least import least
+from shufflebounds.profile.curves import curve, gdp_mu, least
 from shufflebounds.profile.renyi import renyi
 from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import renyi_divergence

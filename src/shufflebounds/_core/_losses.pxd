@@ -1,9 +1,5 @@
 # Privacy losses on a grid. Definitions and errors: the header of _losses.pyx.
 
-# Indices of the lower convex hull of the points (e^x, e^y), and their number; place has room for n. The caller has checked:
-# x rises, y does not, no NaN.
-cdef Py_ssize_t c_lower_hull(const double *x, const double *y, Py_ssize_t n, Py_ssize_t *place) noexcept nogil
-
 # log of the hockey stick at each of n rising losses; log_rest is the mass of infinite loss. The caller has checked: no NaN.
 cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil
 

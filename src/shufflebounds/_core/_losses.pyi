@@ -1,7 +1,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-def lower_hull(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.intp]: ...
 def law_stick(loss: NDArray[np.float64], log_p: NDArray[np.float64], log_rest: float) -> NDArray[np.float64]: ...
 def split(
     log_p: NDArray[np.float64], loss: NDArray[np.float64], anchor: float, step: float, first: int, size: int

@@ -14,6 +14,7 @@ from shufflebounds._types import FloatArray
 from shufflebounds.composing.atoms import Atoms, Law, grid
 from shufflebounds.composing.chords import connect, dominated, dominating, envelope, reach
 from shufflebounds.composing.samples import Samples, Stick
+from shufflebounds.tradeoff.convex import distinct
 
 __all__ = ["FIRST_TAIL", "Knowledge", "Scale"]
 
@@ -298,8 +299,7 @@ class Knowledge:
 def _enclosed(own: Samples, back: Samples, *, upper: bool) -> Atoms:
     """Return outcomes whose hockey stick connects the upper values of both orders, or the hull of what lies below them."""
     chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
-    # of several values at one eps the last is the lowest
-    (x, y), (u, v) = ((eps[kept], log[kept]) for eps, log in chains for kept in [np.append(np.diff(eps) > 0, True)])
+    (x, y), (u, v) = (distinct(*chain) for chain in chains)
     if not upper:
         # the last lines may end earlier, but not in infinity
         x[-1], u[-1] = min(x[-1], x[-2] + 10.0) if x.size > 1 else x[-1], min(u[-1], u[-2] + 10.0) if u.size > 1 else u[-1]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.tradeoff.convex import Chain, across, alternate, below
 
 __all__ = ["STEEP", "Samples", "Stick"]
 
@@ -114,48 +115,18 @@ class Samples:
         """Return samples with the same values, which grow on their own."""
         return copy.copy(self)
 
-    def below(self, other: Samples) -> tuple[FloatArray, FloatArray]:
-        """Return (eps, log) of a polyline in E, from 0 on, that lies nowhere above delta and ends with delta = 0.
-
-        On [E_i, E_(i+1)] the lines through (E_(i-1), high) and (E_i, low) and through (E_(i+1), low) and (E_(i+2), high) lie
-        below delta, and so does their upper envelope, a V: entry 2 i is E_i, entry 2 i + 1 the vertex. Left of E = 1 delta
-        goes on as 1 - E + E delta'(1/E), delta' that of `other`, the other direction.
-        """
+    def below(self, other: Samples) -> Chain:
+        """Return a chain from 0 on that lies nowhere above delta and ends with delta = 0; `other` samples the other direction."""
         count = int((self.low > -np.inf).sum())
         if count == 0:
             return np.zeros(1), np.full(1, -np.inf)
         if not self.convex:
             return self._stairs(count)
-        eps, low = self.eps[:count], self.low[:count]
-        high, width = self.high[: count + 1], np.diff(self.eps[: count + 1])
-        if high.size == count:
-            # no sample lies beyond: the last line falls as it will
-            high, width = np.append(high, -np.inf), np.append(width, 1.0)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            # all in units of delta_i, over the interval taken as [0, 1]: the fall of the left line, and of the right one
-            reach = np.exp(np.append(0.0, eps[1:] - eps[:-1])) * np.expm1(width)
-            left = np.append(np.inf, np.expm1(high[: count - 1] - low[1:])) * reach / np.append(1.0, np.expm1(width[: count - 1]))
-            left[0] = self._slope_at_one(other) * math.expm1(min(width[0], 700.0)) / math.exp(low[0]) if low[0] > -700 else math.inf
-            left *= 1 + 8 * UNIT
-            end = np.exp(np.append(low[1:], -np.inf) - low)
-            fall = end - np.exp(np.append(high[2:], [-np.inf] * 2)[:count] - low)
-            right = np.append(fall[:-1] / (np.exp(width[:-1]) * np.expm1(width[1:])) * np.expm1(width[:-1]), 0.0)
-            right = np.nan_to_num(np.maximum(right, 0.0)) * (1 - 8 * UNIT)
-            gain, turn = 1 - end - right, left - right
-            at = np.clip(np.where(turn > 0, gain / turn, np.where(gain >= 0, 1.0, 0.0)), 0.0, None)
-            # the last line goes down to 0, at the pure budget at the latest
-            at[:-1] = np.minimum(at[:-1], 1.0)
-            if self.pure < math.inf:
-                at[-1] = min(at[-1], 1.0)
-            value = np.maximum(np.fmin(1 - left * at, end + right * (1 - at)), 0.0)
-            vertex = eps + np.log1p(at * np.expm1(width))
-            log_value = low + np.log(value)
-            steep = np.where(end > 0, low - np.append(low[1:], -np.inf), 700.0)
-            log_value -= 4 * UNIT * (2 + np.abs(log_value)) + 4 * UNIT * np.minimum(steep, 700.0) * vertex / width
-        # the right line is nowhere below its end, which may underflow in units of delta_i
-        log_value = np.fmax(np.where(value > 0, log_value, -np.inf), np.append(low[1:], -np.inf))
-        log_value[-1] = -np.inf
-        return _alternate(eps, vertex), _alternate(low, log_value)
+        # how steep delta is at most at E = 1: from the first sample of the other direction, or as steep as a hockey stick can be
+        before = -float(other.eps[1]) if other.eps.size > 1 else -1.0
+        value = across(before, float(other.high[1]) if other.eps.size > 1 else float(self.high[0]))
+        value += 4 * UNIT * (2 + abs(value))
+        return below(np.append(before, self.eps), np.append(-np.inf, self.low), np.append(value, self.high))
 
     def integrals(self, other: Samples, power: float) -> tuple[float, float, FloatArray]:
         """Return logs of both sides of the integral of e^(power t) delta(t), and of the gap that each interval leaves."""
@@ -170,24 +141,10 @@ class Samples:
             gap = high + np.log1p(-np.minimum(np.exp(np.minimum(folded[: high.size] - high, 0.0)), 1 - 1e-16))
         return _total(low), _total(high), np.where(high > -np.inf, gap, -np.inf)
 
-    def _slope_at_one(self, other: Samples) -> float:
-        """Return how fast delta falls in E at 1, at most, by the first sample of the other direction."""
-        if other.eps.size < 2:
-            return 1.0
-        span = math.expm1(min(other.eps[1], 700.0))
-        drop = (span + 1) * math.exp(self.low[0]) - math.exp(other.high[1])
-        return min(1.0, max(0.0, 1 - drop / span) + 4 * UNIT * (1 + math.exp(self.low[0]) / span))
-
     def _stairs(self, count: int) -> tuple[FloatArray, FloatArray]:
         """Return the same by monotonicity alone: the value to the right of an interval serves all of it."""
         after = np.append(self.low[1:count], -np.inf)
-        return _alternate(self.eps[:count], self.eps[:count]), _alternate(self.low[:count], after)
-
-
-def _alternate(first: FloatArray, second: FloatArray) -> FloatArray:
-    out = np.empty(first.size + second.size)
-    out[::2], out[1::2] = first, second
-    return out
+        return alternate(self.eps[:count], self.eps[:count]), alternate(self.low[:count], after)
 
 
 def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import FloatArray
+from shufflebounds.composing.chords import connect
 
 if TYPE_CHECKING:
     from shufflebounds.profile._outputs import Outputs
@@ -42,17 +42,6 @@ def _top(profile: Outputs, interval: float, log_tail: float) -> int:
     return max(1, math.ceil(float(eps) / interval))
 
 
-def _slopes(eps: FloatArray, delta: FloatArray) -> FloatArray:
-    """Return the slopes of the convex hull of delta as a function of e^eps, positive and decreasing."""
-    # scipy.optimize takes half a second to import: only who exports pays
-    from scipy.optimize import isotonic_regression
-
-    width = np.exp(eps[:-1]) * np.expm1(np.diff(eps))
-    raw = np.maximum(0, -np.diff(delta) / width)
-    # the exact delta is convex, so the hull of upper bounds still lies above it; without it, their rounding makes negative mass
-    return np.asarray(isotonic_regression(raw, weights=width, increasing=False).x)
-
-
 def privacy_loss_distribution(profile: Outputs, opposite: Outputs, interval: float, log_tail: float) -> Any:
     """Return the pessimistic distribution whose delta meets the profile's upper bound at the multiples of interval."""
     interval = _validate.real("interval", interval, 0, 10, open_low=True)
@@ -62,33 +51,18 @@ def privacy_loss_distribution(profile: Outputs, opposite: Outputs, interval: flo
     except ImportError as problem:
         raise ImportError("to_dp_accounting needs dp-accounting: pip install 'shufflebounds[interop]'") from problem
     sides = [profile] if opposite is profile else [profile, opposite]
-    # Connect the Dots (Doroshenko et al. 2022, Algorithm 1) in a form that does not cancel: the slope of delta between two
-    # grid points is minus the mass of Q above them, so differences of slopes are masses of Q, and e^loss times these of P.
-    # Below 0, P and Q change places, so that no mass is the difference of numbers near 1.
-    above, beyond, total = [], [], []
-    start = min(float(side.delta(0.0)) for side in sides)
-    for side in sides:
-        eps = interval * np.arange(_top(side, interval, log_tail) + 1, dtype=np.float64)
-        delta = np.asarray(side.delta(eps), dtype=np.float64) * (1 + _OUTWARD)
-        # the total variation distance is the same in both directions
-        delta[0] = start * (1 + _OUTWARD)
-        delta = np.minimum(1, np.minimum.accumulate(delta))
-        slopes = _slopes(eps, delta)
-        above.append((np.exp(eps[1:]), np.append(slopes[:-1] - slopes[1:], slopes[-1])))
-        beyond.append(float(delta[-1]))
-        total.append(float(slopes[0]))
-    forward = [(above[i], above[-1 - i]) for i in range(len(sides))]
-    at_zero = max(0.0, 1 - start - total[0] - total[-1])
-    laws = []
-    for (ratio, mass), (_, mass_below) in forward:
-        law = {-i: float(m) for i, m in zip(range(mass_below.size, 0, -1), mass_below[::-1])}
-        law[0] = at_zero
-        law.update((i, float(m)) for i, m in enumerate(ratio * mass, 1))
-        laws.append(law)
+    tops = [_top(side, interval, log_tail) for side in sides]
+    laws, rests = [], []
+    for i, side in enumerate(sides):
+        index = np.arange(-tops[-1 - i], tops[i] + 1, dtype=np.float64)
+        atoms = connect(interval * index, side._log_delta, sides[-1 - i]._log_delta)
+        masses = np.minimum(np.exp(atoms.log_p + atoms.slack) * (1 + _OUTWARD), 1.0)
+        laws.append(dict(zip(np.rint(atoms.loss / interval).astype(int).tolist(), masses.tolist())))
+        rests.append(min(1.0, math.exp(atoms.log_rest + atoms.slack) * (1 + _OUTWARD)))
     if len(sides) == 1:
-        return pld.PrivacyLossDistribution.create_from_rounded_probability(laws[0], beyond[0], interval)
+        return pld.PrivacyLossDistribution.create_from_rounded_probability(laws[0], rests[0], interval)
     return pld.PrivacyLossDistribution.create_from_rounded_probability(
-        laws[0], beyond[0], interval, True, laws[1], beyond[1], symmetric=False
+        laws[0], rests[0], interval, True, laws[1], rests[1], symmetric=False
     )
 
 

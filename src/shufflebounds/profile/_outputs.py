@@ -20,6 +20,7 @@ class Outputs:
     theorem: ClassVar[str]
     neighbours: ClassVar[str]
     if TYPE_CHECKING:
+        _log_delta: Any
         delta: Any
         log_delta: Any
         epsilon: Any

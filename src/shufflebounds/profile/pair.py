@@ -15,7 +15,7 @@ from shufflebounds import _validate
 from shufflebounds._types import Bound, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile._balls import flint, stick
-from shufflebounds.profile._dual import curve
+from shufflebounds.profile.curves import curve
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray
 from shufflebounds.composing import Composer, Knowledge, Samples
-from shufflebounds.profile._dual import curve, gdp_mu
-from shufflebounds.profile._least import least
 from shufflebounds.profile._numbers import Numbers
 from shufflebounds.profile._outputs import Outputs
+from shufflebounds.profile.curves import curve, gdp_mu, least
 from shufflebounds.profile.renyi import renyi
 from shufflebounds.tradeoff import Tradeoff
 

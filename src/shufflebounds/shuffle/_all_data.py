@@ -13,9 +13,9 @@ import numpy as np
 from shufflebounds._core import _binomial
 from shufflebounds._core._special import log1mexp
 from shufflebounds._types import FloatArray
-from shufflebounds.profile._least import least, rounded
+from shufflebounds.profile.curves import least, rounded
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
-from shufflebounds.tradeoff._form import log_quantile
+from shufflebounds.tradeoff.representation import log_quantile
 
 __all__ = ["MOST_USERS", "curve_of_all", "mu_of_all", "renyi_of_all"]
 

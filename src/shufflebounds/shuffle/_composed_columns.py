@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds.composing.chords import connect
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle.bits import ShuffledBits
 
@@ -53,6 +54,11 @@ class ComposedColumns:
             self.values[loss] = self.column.log_delta(loss)
         return self.values[loss]
 
+    def _stick(self, eps: FloatArray) -> Sides:
+        """Return an upper bound alone, on both sides."""
+        high = np.array([self._value(float(loss)) for loss in eps])
+        return Sides(high, high)
+
     def _reach(self, goal: float) -> int:
         """Return k where a grid up to 0.8**k local suffices: what a column loses beyond is less than e^goal."""
         k = 0
@@ -68,11 +74,12 @@ class ComposedColumns:
             # the local budget halved so many times: grids of other reaches have losses in common
             step = self.local * 2.0 ** math.floor(math.log2(reach / (fewest * self.local)))
             half = math.ceil(reach / step)
-            losses = step * np.arange(half + 1, dtype=np.float64)
-            high = np.array([math.exp(self._value(float(loss))) * (1 + 1e-13) for loss in losses])
-            mass, infinite = _chords(losses, high)
+            atoms = connect(step * np.arange(-half, half + 1, dtype=np.float64), self._stick, self._stick)
+            mass = np.zeros(2 * half + 1)
+            mass[half + np.rint(atoms.loss / step).astype(int)] = np.exp(atoms.log_p + atoms.slack) * (1 + 1e-12)
             law, first = _power(mass, -half, self.times)
-            self.laws[k] = step * np.arange(first, first + law.size, dtype=np.float64), law, infinite
+            losses = step * np.arange(first, first + law.size, dtype=np.float64)
+            self.laws[k] = losses, law, math.exp(atoms.log_rest + atoms.slack)
         return self.laws[k]
 
 
@@ -86,43 +93,3 @@ def _power(mass: FloatArray, first: int, times: int) -> tuple[FloatArray, int]:
         if times:
             mass, first = np.convolve(mass, mass), 2 * first
     return law, start
-
-
-def _chords(losses: FloatArray, high: FloatArray) -> tuple[FloatArray, float]:
-    """Return the masses, on -losses and losses, and the mass of infinite loss of the law whose hockey stick the chords are.
-
-    Below E = 1 the curve is 1 - E + E h(1/E); 1 - E has no kink, so only the rest is differenced.
-    """
-    upward, value = np.exp(losses), high
-    after, after_error = _slopes(upward, _hull(upward, value))
-    downward = np.append(0.0, np.exp(-losses[::-1]))
-    rest = np.append(0.0, np.exp(-losses[::-1]) * high[::-1])
-    before, before_error = _slopes(downward, _hull(downward, rest))
-    kinks = np.concatenate([np.diff(before), [after[0] - before[-1] + 1], np.diff(np.append(after, 0.0))])
-    # kinks are differences of slopes, and these of values: short steps leave few digits
-    error = np.concatenate([before_error, np.append(after_error, 0.0)])
-    kinks += error[:-1] + error[1:]
-    kinks[before.size - 1] += 4 * UNIT
-    grid = np.concatenate([downward[1:], upward[1:]])
-    return np.maximum(kinks, 0.0) * grid * (1 + 1e-12), float(value[-1])
-
-
-def _slopes(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the slopes, and how far rounding may have moved each."""
-    width = np.diff(x)
-    slope = np.diff(y) / width
-    error = 4 * UNIT * ((y[:-1] + y[1:]) + (x[:-1] + x[1:]) * np.abs(slope)) / width
-    return slope, error
-
-
-def _hull(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return the lower convex hull of the points, at the same x."""
-    kept: list[int] = []
-    for i in range(x.size):
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
-            if (y[b] - y[a]) * (x[i] - x[a]) < (y[i] - y[a]) * (x[b] - x[a]):
-                break
-            kept.pop()
-        kept.append(i)
-    return np.interp(x, x[kept], y[kept])

@@ -9,7 +9,7 @@ import numpy as np
 from shufflebounds._core import _tradeoff
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._types import FloatArray
-from shufflebounds.profile._least import rounded
+from shufflebounds.profile.curves import rounded
 from shufflebounds.tails.poisson_binomial import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
 

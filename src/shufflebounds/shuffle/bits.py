@@ -18,8 +18,8 @@ from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
 from shufflebounds.profile._budget import log_odds
-from shufflebounds.profile._least import least
 from shufflebounds.profile.calibration import least_parameter
+from shufflebounds.profile.curves import least
 from shufflebounds.shuffle import _all_data, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._sum_curve import curve_of_sum

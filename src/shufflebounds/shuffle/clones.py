@@ -14,7 +14,7 @@ from shufflebounds._core import _binomial, _clones, _tradeoff
 from shufflebounds._types import Bound, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
-from shufflebounds.profile._least import rounded
+from shufflebounds.profile.curves import rounded
 from shufflebounds.shuffle._local import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from shufflebounds._scipy import erfcx, exprel, log_ndtr, ndtri_exp
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.tradeoff._form import Form, log1mexp, log_quantile
+from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile
 
 __all__ = ["Gaussian", "Laplace"]
 
@@ -21,7 +21,7 @@ _W = math.pi / 2 * np.cosh(_T) * _S * (_T[1] - _T[0])
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(Form):
+class Gaussian(Representation):
     """N(0, 1) against N(mu, 1)."""
 
     mu: float
@@ -71,7 +71,7 @@ def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
 
 
 @dataclass(frozen=True, repr=False)
-class Laplace(Form):
+class Laplace(Representation):
     """Laplace noise of scale 1 against its shift by eps."""
 
     eps: float

@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._types import FloatArray
-from shufflebounds.tradeoff._answers import Answers
-from shufflebounds.tradeoff._dual import envelope
 from shufflebounds.tradeoff.closed import Gaussian, Laplace
+from shufflebounds.tradeoff.envelope import envelope
+from shufflebounds.tradeoff.function import Function
 from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["Tradeoff"]
 
 
 @dataclass(frozen=True, repr=False)
-class Tradeoff(Answers):
+class Tradeoff(Function):
     r"""The trade-off function of two laws: the least error of the second kind at a given one of the first.
 
     .. math:: f(\alpha) = T(P, Q)(\alpha) = \min \{ 1 - \mathrm{E}_Q[\phi] : 0 \le \phi \le 1,\; \mathrm{E}_P[\phi] \le \alpha \}
@@ -182,7 +182,7 @@ class Tradeoff(Answers):
             if grid.ndim != 1 or side.shape != grid.shape:
                 raise ValueError(f"{name} has shape {side.shape}, eps {grid.shape}: both must be 1-D and agree")
         order = [np.lexsort((side, grid)) for side in sides]
-        return Tradeoff(envelope(*(x[o] for o, side in zip(order, sides) for x in (grid, side))))
+        return Tradeoff(envelope(*(x[o] for o, side in zip(order, sides) for x in (grid, side)))[0])
 
     @staticmethod
     def gaussian(mu: float) -> Tradeoff:

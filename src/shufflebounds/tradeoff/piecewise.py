@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._core import _tradeoff
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.tradeoff._form import Form, log1mexp, log_quantile, upward
+from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile, upward
 
 __all__ = ["Piecewise", "ordered", "prune"]
 
@@ -19,7 +19,7 @@ LOG_HALF = -math.log(2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Piecewise(Form):
+class Piecewise(Representation):
     """Knots, in the order of alpha; the segments between them where these are known to grow flatter, else None.
 
     points has the rows log alpha, log(1 - alpha), log beta, log(1 - beta), from alpha = 0 to beta = 0. The last row begins

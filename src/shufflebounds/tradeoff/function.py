@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
 from shufflebounds._types import FloatArray
-from shufflebounds.tradeoff._form import Form
+from shufflebounds.tradeoff.representation import Representation
 
-__all__ = ["Answers"]
+__all__ = ["Function"]
 
 
 @dataclass(frozen=True, repr=False)
-class Answers:
+class Function:
     """The questions to a trade-off function, checked and passed on to what it is given by."""
 
-    _form: Form
+    _form: Representation
 
     def __repr__(self) -> str:
         text = repr(self._form)

@@ -11,11 +11,11 @@ from shufflebounds._scipy import erfcx, log_ndtr, ndtri_exp
 from shufflebounds._search import outward, root
 from shufflebounds._types import UNIT, FloatArray
 
-__all__ = ["Form", "log1mexp", "log_quantile", "upward"]
+__all__ = ["Representation", "log1mexp", "log_quantile", "upward"]
 
 
 
-class Form(ABC):
+class Representation(ABC):
     """A trade-off function by its formula or its knots. Arguments are checked 1-D float arrays."""
 
     @abstractmethod
@@ -50,15 +50,15 @@ class Form(ABC):
             high *= 2
         return upward(self, root(gap, 0.0, high, gap(0.0), gap(high), rtol=4 * UNIT), math.log(delta))
 
-    def inverse(self) -> Form:
+    def inverse(self) -> Representation:
         """Return T(Q, P); a symmetric curve is its own."""
         return self
 
-    def symmetrized(self) -> Form:
+    def symmetrized(self) -> Representation:
         """Return the convex hull of the lesser of f and its inverse."""
         return self
 
-    def convex_hull(self) -> Form:
+    def convex_hull(self) -> Representation:
         """Return the greatest convex function at or below f."""
         return self
 
@@ -67,7 +67,7 @@ class Form(ABC):
         raise AttributeError(f"{self!r} is not piecewise linear: it has no knots")
 
 
-def upward(form: Form, eps: float, log_delta: float) -> float:
+def upward(form: Representation, eps: float, log_delta: float) -> float:
     """Return the first of eps and growing steps above it at which delta(eps), as evaluated, is at most that asked for."""
     return outward(eps, lambda at: form.log_delta(np.array([at]))[0] <= log_delta, UNIT * max(eps, 1e-290), math.inf)
 

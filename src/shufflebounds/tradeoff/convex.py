@@ -1,0 +1,148 @@
+r"""Falling convex functions of E = e^eps, known at points: their hull, lines below them, and the law that their chords belong to.
+
+A point is (eps, log value), a chain a pair of arrays of them, eps rising and the values falling. A hockey stick is such a function;
+left of E = 1 that of the reversed pair is taken, as a chain of its own: both begin at the join, near eps = 0, and stay small.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._core import _tradeoff
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.tradeoff.representation import log1mexp
+
+__all__ = ["Chain", "across", "alternate", "below", "distinct", "hull", "joined", "masses"]
+
+Chain = tuple[FloatArray, FloatArray]
+
+
+def hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the corners (x, y) of the lower convex hull of the points (e^x, e^y), and the logs of how steeply it falls between.
+
+    x rises; a point at or above the one before it belongs to no corner.
+    """
+    kept, along, down = _tradeoff.lower_hull(x, np.full(x.size, np.inf), y, log1mexp(y))
+    return x[kept], y[kept], down - along
+
+
+def across(x: float, value: float) -> float:
+    """Return the log hockey stick of the reversed pair at -x, from that of the pair at x <= 0: a sum of two positive terms."""
+    total = -math.expm1(x) + math.exp(x + min(value, 0.0))
+    return math.log(total) if total > 0 else -math.inf
+
+
+def distinct(x: FloatArray, y: FloatArray) -> Chain:
+    """Return the chain without all but the last, the lowest, of several points at one x."""
+    kept = np.append(np.diff(x) > 0, True)
+    return x[kept], y[kept]
+
+
+def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
+    r"""Return a chain, from entry 1 on, that lies nowhere above the convex function that is between the bounds at x, and ends in 0.
+
+    On [E_i, E_(i+1)] the lines through (E_(i-1), high) and (E_i, low) and through (E_(i+1), low) and (E_(i+2), high) lie below the
+    function, and so does the larger of the two, a V: entry 2 i of the chain is E_(i+1), entry 2 i + 1 the vertex behind it. The V
+    is exact where the function is straight on both sides of a kink. Beyond the last point the left line runs on to 0.
+    """
+    count = 1 + int((low[1:] > -np.inf).sum())
+    if count < 2:
+        return x[1:2].copy(), np.full(1, -np.inf)
+    before, eps, low = x[: count - 1], x[1:count], low[1:count]
+    ahead, high = np.append(x[2 : count + 1], np.inf)[: count - 1], np.append(high[: count + 1], [np.inf] * 2)
+    # where no point lies beyond, the last line falls as it will
+    open_end = x.size == count
+    width = np.where(ahead < np.inf, ahead - eps, 1.0)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        # all in units of the value at E_i, over the interval taken as [0, 1]: the fall of the left line, and of the right one
+        stretch = np.expm1(width)
+        left = np.expm1(high[: count - 1] - low) * stretch / -np.expm1(before - eps) * (1 + 8 * UNIT)
+        # no hockey stick falls faster than E rises
+        left = np.minimum(left, np.exp(eps - low) * stretch * (1 + 8 * UNIT))
+        end = np.exp(np.append(low[1:], -np.inf) - low)
+        fall = end - np.exp(high[3 : count + 2] - low)
+        right = np.append(fall[:-1] / (np.exp(width[:-1]) * stretch[1:]) * stretch[:-1], 0.0)
+        right = np.nan_to_num(np.maximum(right, 0.0)) * (1 - 8 * UNIT)
+        gain, turn = 1 - end - right, left - right
+        at = np.clip(np.where(turn > 0, gain / turn, np.where(gain >= 0, 1.0, 0.0)), 0.0, None)
+        at[:-1] = np.minimum(at[:-1], 1.0)
+        if not open_end and high[count] == -np.inf:
+            # the function is 0 there at the latest
+            at[-1] = min(at[-1], 1.0)
+        vertex = eps + np.log1p(at * stretch)
+        # the values belong to the vertex as it is rounded
+        at[:-1] = np.minimum(np.expm1(vertex - eps) / stretch, 1.0)[:-1]
+        value = np.maximum(np.fmin(1 - left * at, end + right * (1 - at)), 0.0)
+        log_value = low + np.log(value)
+        steep = np.where(end > 0, low - np.append(low[1:], -np.inf), 700.0)
+        log_value -= 4 * UNIT * (2 + np.abs(log_value) + np.minimum(steep, 700.0))
+    # the right line is nowhere below its end, which may underflow in units of the value at E_i
+    log_value = np.fmax(np.where(value > 0, log_value, -np.inf), np.append(low[1:], -np.inf))
+    log_value[-1] = -np.inf
+    return alternate(eps, vertex), alternate(low, log_value)
+
+
+def alternate(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the entries of both arrays in turn."""
+    out = np.empty(first.size + second.size)
+    out[::2], out[1::2] = first, second
+    return out
+
+
+def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Chain]:
+    """Return the lower convex hull of two chains that start at the join: where they bend the wrong way there, it is lowered.
+
+    lower: a little further each time, where neighbours are so near that rounding makes the slopes.
+    """
+    right, left = hull(*right)[:2], hull(*left)[:2]
+    for turn in range(16):
+        (x, y), (u, v) = right, left
+        # what its rounding leaves goes to slack
+        if _at_join(right, left) >= -1e-12 or min(x.size, u.size) < 2 or y[0] == -np.inf:
+            break
+        # the chord from the left neighbour at e^-u[1] to the right one at e^x[1], read at the join
+        whole = x[1] + u[1]
+        share = math.expm1(x[0] + u[1]) / math.expm1(whole) if whole < 700 else math.exp(x[0] - x[1])
+        chord = (1 - share) * math.exp(across(-u[1], v[1])) + share * math.exp(y[1])
+        y[0] = min(math.log(chord) if chord > 0 else -math.inf, y[0])
+        y[0] -= 2.0**turn * UNIT * (1 + abs(y[0])) if lower else 0.0
+        v[0] = across(u[0], y[0])
+        right, left = hull(x, y)[:2], hull(u, v)[:2]
+    return right, left
+
+
+def masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return losses, log masses under P and the values themselves, of the law whose hockey stick the joined chains are."""
+    (x, y), (u, v) = right, left
+    slopes, backs = np.append(_drops(x, y), -np.inf), np.append(_drops(u, v), -np.inf)
+    at_join = _at_join(right, left)
+    middle = (math.log(at_join) if at_join > 0 else -math.inf) + x[0]
+    with np.errstate(divide="ignore"):
+        crossed = np.log(-np.expm1(-u[:0:-1]) + np.exp(np.minimum(v[:0:-1], 0) - u[:0:-1]))
+    return (
+        np.concatenate([-u[:0:-1], x]),
+        np.concatenate([_minus(backs)[::-1], [middle], _minus(slopes) + x[1:]]),
+        np.concatenate([crossed, y]),
+    )
+
+
+def _minus(y: FloatArray) -> FloatArray:
+    """Logs of the differences of neighbouring values, 0 where they do not fall."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(y[:-1] > y[1:], y[:-1] + np.log(-np.expm1(y[1:] - y[:-1])), -np.inf)
+
+
+def _drops(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Logs of how steeply a chain falls between neighbouring points (e^x, e^y)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _minus(y) - x[1:] - np.log(-np.expm1(x[:-1] - x[1:]))
+
+
+def _at_join(right: Chain, left: Chain) -> float:
+    """Mass under Q at the join: what neither side takes, 1 - Q(below) - Q(above)."""
+    (x, y), (u, v) = right, left
+    above = math.exp(_drops(x[:2], y[:2])[0]) if x.size > 1 else 0.0
+    under = math.exp(v[0]) + (math.exp(_drops(u[:2], v[:2])[0] + u[0]) if u.size > 1 else 0.0)
+    return 1 - under - above

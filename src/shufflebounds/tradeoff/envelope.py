@@ -1,0 +1,177 @@
+"""The curve that lines of delta(eps) enclose: from below by lines of an upper bound, from above by all lines of a lower one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.tradeoff.convex import hull
+from shufflebounds.tradeoff.piecewise import Piecewise
+from shufflebounds.tradeoff.representation import log1mexp
+
+__all__ = ["envelope"]
+
+DOWN, UP = -1, 1
+
+
+def envelope(
+    eps: FloatArray, log_delta: FloatArray, eps_reverse: FloatArray, log_reverse: FloatArray, *, side: int = DOWN
+) -> tuple[Piecewise, FloatArray]:
+    """Return max(0, 1 - delta - e^eps alpha, e^-eps (1 - reverse - alpha)) over checked, rising eps, and the eps of its pieces.
+
+    DOWN: nowhere above it. A vertex may stand anywhere on or below both its lines: then so does the chord to the next vertex, which
+    shares a line with it. UP: nowhere below it. A vertex on or above all lines will do, as the maximum of lines is convex. So
+    alpha is taken as it comes out, and beta rounded from both lines there. Pieces come by rising alpha, those of the second kind
+    with -eps; between two pieces lies one vertex, after the first of all.
+    """
+    steep, flat = _Lines(eps, log_delta, side), _Lines(eps_reverse, log_reverse, side)
+    end = np.array([[-np.inf], [0.0], [-np.inf], [0.0]])
+    if not steep.size and not flat.size:
+        return Piecewise(end, None), np.empty(0)
+    middle = _meet(steep, flat)
+    parts = [steep.vertices()[:, ::-1], middle, flat.vertices()[[2, 3, 0, 1]]]
+    if steep.size:
+        parts.insert(0, np.concatenate([end[:2], _rounded(steep.delta[-1:], side)]))
+    if flat.size:
+        parts.append(np.concatenate([_rounded(flat.delta[-1:], side), end[:2]]))
+    points = np.concatenate(parts, axis=1)
+    # what rounding has put out of order moves outward
+    for row, sign in enumerate((1, -1, -1, 1)):
+        _keep_order(points[row], rising=sign > 0, up=sign * side * (1 if row < 2 else -1) > 0)
+    return Piecewise(points, None), np.concatenate([steep.eps[::-1], -flat.eps])
+
+
+def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:
+    """Move entries up, or down, until the row rises, or falls."""
+    ordered = row if rising == up else row[::-1]
+    ordered[:] = (np.maximum if up else np.minimum).accumulate(ordered)
+
+
+class _Lines:
+    """The lines 1 - delta - e^eps x that touch their own envelope, eps rising, and log x where neighbours meet."""
+
+    def __init__(self, eps: FloatArray, log_delta: FloatArray, side: int) -> None:
+        self.side = side
+        useful = log_delta < 0
+        self.eps, self.delta, self.meets = eps[useful], log_delta[useful], np.empty(0)
+        if self.size:
+            self.eps, self.delta, self.meets = hull(self.eps, self.delta)
+
+    @property
+    def size(self) -> int:
+        return self.eps.size
+
+    @property
+    def reach(self) -> float:
+        """Return log x where the flattest line gives way to the next."""
+        return float(self.meets[0]) if self.meets.size else -math.inf
+
+    def drop(self) -> None:
+        """Drop the flattest line."""
+        self.eps, self.delta, self.meets = self.eps[1:], self.delta[1:], self.meets[1:]
+
+    def vertices(self) -> FloatArray:
+        """Return the vertices between the lines, log x falling."""
+        x = self.meets
+        if self.side == DOWN:
+            ends = self.ends()
+            x = np.minimum(x, np.minimum(ends[:-1], ends[1:]))
+        x = np.minimum(x, 0.0)
+        one, two = self.heights(x, slice(None, -1)), self.heights(x, slice(1, None))
+        return np.array([x, _rest(x, self.side), *_outer(one, two, self.side)])
+
+    def ends(self) -> FloatArray:
+        """Return log x where each line meets 0, rounded down; beyond, y = 0 would lie above the line."""
+        y = log1mexp(self.delta)
+        end: FloatArray = y - self.eps
+        # a line 1 - x ends at 1, exactly
+        return np.where(end < 0, end - 8 * UNIT * (np.abs(y) + self.eps), 0.0)
+
+    def heights(self, x: FloatArray, which: slice) -> FloatArray:
+        """Return log y and log(1 - y), rounded so that y lies beside the chosen lines at e^x, 0 where they are negative."""
+        eps, delta, side = self.eps[which], self.delta[which], self.side
+        # e^x may be read from its complement, which is rounded on its own
+        x = x - side * 2 * UNIT * np.where(x > -1, 1.0, 0.0)
+        fall = eps + x
+        blur = 4 * UNIT * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            # 1 - y as a sum
+            rest = np.logaddexp(delta, fall)
+            out = _rounded(rest - side * (blur + 4 * UNIT * np.abs(rest)), side)
+            # y as a difference, for where delta is near 1
+            left = log1mexp(delta)
+            size = np.exp(fall - left)
+            y = left + np.log1p(-size * (1 - side * (blur + 8 * UNIT * np.abs(left)))) + side * 8 * UNIT * (1 + np.abs(left))
+        y = np.where(np.isnan(y), -np.inf, np.minimum(y, 0.0))
+        out[0] = np.maximum(out[0], y) if side == DOWN else np.minimum(out[0], y)
+        return out
+
+
+def _outer(one: FloatArray, two: FloatArray, side: int) -> FloatArray:
+    """Return log y and log(1 - y) of the line further out."""
+    first, second = (np.minimum, np.maximum) if side == DOWN else (np.maximum, np.minimum)
+    return np.array([first(one[0], two[0]), second(one[1], two[1])])
+
+
+def _rounded(rest: FloatArray, side: int) -> FloatArray:
+    """Return log y, rounded to the side, and log(1 - y) given the latter."""
+    rest = np.minimum(rest, 0.0)
+    y = log1mexp(rest)
+    y = np.where(y > -np.inf, y + side * 4 * UNIT * np.abs(y), y)
+    # what no double resolves from 1 still is not 1
+    return np.array([np.minimum(y, np.where((rest > -np.inf) & (side == DOWN), -5e-324, 0.0)), rest])
+
+
+def _rest(x: FloatArray, side: int) -> FloatArray:
+    """Return log(1 - e^x), so rounded that a level read from it lies no further right (DOWN) or left (UP)."""
+    return np.minimum(log1mexp(x) * (1 + side * 4 * UNIT) - side * 4 * UNIT, 0.0)
+
+
+def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
+    """Drop the lines near slope -1 that the other family tops, and return the vertex between the two families, or its end."""
+    while steep.size and flat.size:
+        e1, e2 = float(steep.eps[0]), float(flat.eps[0])
+        if e1 + e2 == 0:
+            (steep if steep.delta[0] > flat.delta[0] else flat).drop()
+            continue
+        left1, left2 = (float(log1mexp(d.delta[:1])[0]) for d in (steep, flat))
+        width = e1 + e2 + math.log(-math.expm1(-e1 - e2))
+        x = _log_minus(e2 + left1, left2) - width
+        y = _log_minus(e1 + left2, left1) - width
+        if x <= steep.reach:
+            steep.drop()
+        elif y <= flat.reach:
+            flat.drop()
+        else:
+            return _corner(steep, flat, x)
+    lines = steep if steep.size else flat
+    # one family alone ends where its flattest line meets 0
+    while (x := float(lines.ends()[0])) <= lines.reach:
+        lines.drop()
+    if lines.side == UP:
+        x = min(0.0, x + 16 * UNIT * (abs(float(log1mexp(lines.delta[:1])[0])) + float(lines.eps[0])))
+    end = np.array([[x], [float(_rest(np.array([x]), lines.side)[0])], [-np.inf], [0.0]])
+    return end if steep.size else end[[2, 3, 0, 1]]
+
+
+def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
+    """Return the vertex between the flattest lines of both families, at log alpha = x or, if it must, left of it."""
+    side = steep.side
+    if side == DOWN:
+        # where neither line is 0
+        x = min(x, float(steep.ends()[0]), float(_rounded(flat.delta[:1], side)[0, 0]))
+    at = np.array([min(x, 0.0)])
+    # the flat line at x, from its own side: e^-eps (1 - delta - e^x)
+    left, eps = float(log1mexp(flat.delta[:1])[0]), float(flat.eps[0])
+    share = math.exp(min(x - side * 2 * UNIT - left, 0.0)) * (1 - side * 8 * UNIT * (1 + abs(x) + abs(left)))
+    y = left - eps + math.log1p(-share) if share < 1 else -math.inf
+    y += side * 8 * UNIT * (1 + abs(y)) if y > -math.inf else 0.0
+    two = np.array([min(y, 0.0)])
+    return np.array([at, _rest(at, side), *_outer(steep.heights(at, slice(0, 1)), np.array([two, log1mexp(two)]), side)])
+
+
+def _log_minus(a: float, b: float) -> float:
+    """Return log(e^a - e^b), -inf where that is not positive."""
+    return a + math.log(-math.expm1(b - a)) if b < a else -math.inf

@@ -1,0 +1,79 @@
+"""Falling convex functions by points: the hull against all chords, the lines below against functions that are known."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shufflebounds.tradeoff import convex
+from tests.oracles import logs
+from tests.strategies import laws
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 3)), min_size=2, max_size=30))
+def test_hull_by_all_chords(steps):
+    x = np.cumsum([a for a, _ in steps])
+    y = -np.cumsum([b for _, b in steps])
+    corner, value, fall = convex.hull(x, y)
+    assert (corner[0], value[0]) == (x[0], y[0])
+    assert abs(value[-1] - y[-1]) < 1e-15
+    big_x, big_y = np.exp(x), np.exp(y)
+    # level behind the last corner
+    assert (np.interp(big_x, np.exp(corner), np.exp(value)) <= big_y * (1 + 1e-12)).all()
+    slopes = np.diff(np.exp(value)) / np.diff(np.exp(corner))
+    assert (np.diff(slopes) >= -1e-12).all()
+    np.testing.assert_allclose(np.exp(fall), -slopes, rtol=1e-9)
+
+
+def stick(p, q, eps):
+    """Return sum max(0, p - e^eps q), every term to an ulp."""
+    return np.array([math.fsum(max(0.0, float(a) - math.exp(e) * float(b)) for a, b in zip(p, q)) for e in eps])
+
+
+@given(laws(), st.sampled_from([0.02, 0.1, 0.7]), st.floats(0, 0.02))
+def test_lines_below_a_hockey_stick(pq, step, blur):
+    p, q = pq
+    x = step * np.arange(-1.0, 40.0)
+    value = np.log(np.maximum(stick(p, q, x), 1e-300))
+    low, high = value - blur - 1e-13, value + blur + 1e-13
+    gone = value < -600
+    low[gone], high[gone] = -np.inf, -500.0
+    eps, log = convex.below(x, low, high)
+    assert (np.diff(eps) >= 0).all()
+    eps, log = convex.distinct(eps, log)
+    inside = np.linspace(0, min(eps[-1], 30.0), 301)
+    chain = np.interp(np.exp(inside), np.exp(eps), np.exp(log))
+    assert (chain <= stick(p, q, inside) + 1e-12).all()
+    assert log[-1] == -np.inf
+
+
+@pytest.mark.parametrize("kink", [0.31, 0.35, 0.3999])
+def test_lines_meet_in_the_kink(kink):
+    # two straight pieces in e^eps, known exactly at points on either side
+    x = 0.1 * np.arange(-1.0, 8.0)
+    e, k = np.exp(x), math.exp(kink)
+    value = np.log(np.where(e < k, 0.1 + (k - e), 0.1 - 0.05 * (e - k)))
+    eps, log = convex.below(x, value, value)
+    near = np.argmin(np.abs(eps - kink))
+    assert eps[near] == pytest.approx(kink, abs=1e-9)
+    assert log[near] == pytest.approx(math.log(0.1), abs=1e-9)
+
+
+@given(laws())
+def test_masses_of_a_law_come_back(pq):
+    p, q = (np.array([float(v) for v in law]) for law in pq)
+    held = (p > 0) & (q > 0)
+    p, q = np.append(p[held], 1 - p[held].sum()), np.append(q[held], 1 - q[held].sum())
+    p, q = np.maximum(p, 0), np.maximum(q, 0)
+    losses = np.unique(np.concatenate([[0.0], np.array(logs(p[:-1])) - np.array(logs(q[:-1]))]))
+    right = np.concatenate([losses[losses >= 0], [20.0]])
+    left = np.concatenate([[0.0], -losses[losses < 0][::-1], [20.0]])
+    with np.errstate(divide="ignore"):
+        chains = [(x, np.log(stick(*pair, x))) for x, pair in ((right, (p, q)), (left, (q, p)))]
+    loss, mass, value = convex.masses(*convex.joined(*chains))
+    for e, v in zip(loss, value):
+        # what lies beyond the last point has infinite loss
+        rest = math.exp(chains[0][1][-1])
+        assert rest + stick(np.exp(mass), np.exp(mass - loss), [e])[0] == pytest.approx(math.exp(v), abs=1e-9)
