@@ -97,7 +97,8 @@ class Composer:
         return float(tried[np.argmin(cost)])
 
     @cached_property
-    def _first_step(self) -> float:
+    def first_step(self) -> float:
+        """The step of the first grid, before any is refined."""
         if self._lattice is not None:
             return self._lattice
         smooth = variance = 0.0
@@ -110,8 +111,8 @@ class Composer:
                 spacings.append(hint[1])
         if not variance > 0:
             return 1.0
-        # each side adds about step^2/6 to a variance, and eps moves by half as much, relatively: ten times finer than asked
-        step = math.sqrt(0.2 * self._rtol * variance / smooth)
+        # each side adds about step^2/6 to a variance, and eps moves by half as much, relatively: three times finer than asked
+        step = math.sqrt(0.6 * self._rtol * variance / smooth)
         if not self._tight:
             # other laws bound from below, and their distance is far larger
             step *= 8
@@ -214,7 +215,7 @@ class Composer:
         finer, final = 0, False
         found: tuple[float, float] | None = None
         while True:
-            step = math.ldexp(self._first_step, -finer)
+            step = math.ldexp(self.first_step, -finer)
             try:
                 low, high, slope = self._on_grid(step, eps)
             except TooLongError:
@@ -269,7 +270,7 @@ class Composer:
         if self._lattice is not None:
             return False
         spreads = [math.sqrt(release.scale(FIRST_TAIL).var) for release, _ in self._upper]
-        return any(self._first_step > 4 * spread > 0 for spread in spreads)
+        return any(self.first_step > 4 * spread > 0 for spread in spreads)
 
     @cached_property
     def _mean(self) -> float:

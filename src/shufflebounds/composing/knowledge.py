@@ -22,7 +22,10 @@ FIRST_TAIL = -60.0
 """Logarithm of the mass above the losses that are looked at first."""
 
 MOST_KNOTS = 2**18
-"""Finer grids take their knots wider apart in the tails."""
+"""No grid has many more knots: finer ones take them wider apart in the tails."""
+
+DENSE, LEAST_DENSE = 12.0, 1000.0
+"""Within so many standard deviations of the mean, and so many points, there is a knot at every grid point."""
 
 PATIENCE = 0.5
 """Seconds: where a value of delta at every grid point would cost more, values are placed one by one."""
@@ -266,16 +269,16 @@ class Knowledge:
         stride = max(1, round(math.sqrt(8 * scale.apart * scale.var) / step))
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
-        if (last - first) / stride <= MOST_KNOTS:
-            center = round(-anchor / step)
-            return center + stride * np.arange((first - center) // stride, -((center - last) // stride) + 1)
-        reach_down, reach_up = (round(s * MOST_KNOTS / 3) * stride for s in (-1, 1))
         center = round((scale.mean - anchor) / step)
-        runs = [np.arange(max(first, center + reach_down), min(last, center + reach_up) + 1, stride)]
-        growth = stride * np.cumsum(np.maximum(1, np.round(1.01 ** np.arange(3000.0))))
-        up, down = runs[0][-1] + growth, runs[0][0] - growth
-        runs = [down[down > first][::-1], *runs, up[up < last]]
-        index = np.unique(np.concatenate([[first], *runs, [last]])).astype(np.int64)
+        # uniform about the mean; in the tails their distance grows in proportion to that from the mean, as the mass there allows
+        near = min(max(DENSE * math.sqrt(scale.var) / (step * stride), LEAST_DENSE), MOST_KNOTS / 3)
+        away = max(last - center, center - first) / stride
+        growth = np.exp(np.arange(1, 2 + near * max(0.0, math.log(away / near))) / near) if away > near else np.empty(0)
+        steps = stride * _distinct(np.round(np.append(np.arange(0, math.ceil(near)), near * growth)).astype(np.int64))
+        index = np.concatenate([center - steps[::-1], center + steps])
+        # the ends may be atoms, with a kink there
+        ends = [first + np.arange(4), last - np.arange(4)]
+        index = _distinct(np.sort(np.concatenate([index[(index > first) & (index < last)], *ends]), kind="stable"))
         join = round(-anchor / step)
         if min(np.count_nonzero(index > join), np.count_nonzero(index < join)) < 2:
             # the two directions join at eps = 0, and each needs two points
@@ -294,6 +297,11 @@ class Knowledge:
             knots = grid(anchor, step, self._index(anchor, step, log_tail))
             atoms = (connect if upper else envelope)(knots, *self._sticks)
         return atoms.law(anchor, step, upper=upper)
+
+
+def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rising numbers, each once."""
+    return rising[np.append(True, np.diff(rising) > 0)]
 
 
 def _enclosed(own: Samples, back: Samples, *, upper: bool) -> Atoms:

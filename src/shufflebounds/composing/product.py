@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,14 +29,28 @@ ENOUGH = -20.0
 NEAR = 1.5
 """A transform serves eps within so many standard deviations of the one it was tilted to."""
 
-OUTSIDE = -45.0
-"""Logarithm of the tilted mass that a window may leave out."""
+OUTSIDE, LONG, OUTSIDE_LONG = -45.0, 2**18, -30.0
+"""Logarithm of the tilted mass that a window may leave out on a side, and the same where the window would be a long one."""
+
+FEW = 1024
+"""Laws of fewer points are not coarsened for the bounds of their tails."""
+
+MARGIN = 32
+"""Points more than asked on both sides of a window."""
 
 KEPT = 2
 """Transforms kept by a product."""
 
 FINEST = 12
 """How often a stretch is quartered until its middle is near enough."""
+
+
+class _Window(NamedTuple):
+    """First point and size, and a bound of the tilted mass on each side beyond it."""
+
+    lowest: int
+    size: int
+    beyond: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,14 +228,8 @@ class Product:
             var += r * float((weight * (place - m) ** 2).sum())
             support += r * int(place[-1] - place[0])
             tilted.append((weight, place))
-        deviation = math.sqrt(var)
-        center = (eps - self.origin) / step if theta > 0 else mean
-        # beyond the last points the tilt stops short of eps
-        center = min(max(center, mean - deviation), mean + deviation)
-        size, above, outside = self._window(tilted, center, deviation, support)
-        lowest = math.floor(center) - size // 2
-        if size >= support:
-            lowest = sum(r * int(place[0]) for (_, place), r in zip(tilted, self.times))
+        deviation = max(math.sqrt(var), 0.5)
+        lowest, size, beyond = self._window(tilted, mean, deviation, support)
         values, error = self._power(tilted, size)
         tail, stick = _losses.tilted_stick(np.roll(values, -(lowest % size)), theta, step)
         return _Block(
@@ -230,47 +239,57 @@ class Product:
             tail,
             stick,
             error,
-            above + lost,
-            outside,
+            beyond + lost,
+            2 * beyond,
         )
 
-    def _window(
-        self, tilted: list[tuple[FloatArray, FloatArray]], center: float, deviation: float, support: int
-    ) -> tuple[int, float, float]:
-        """Length of the window about center, and bounds of the tilted mass above it and outside it."""
-        width = 19.5 * deviation + 64
-        while True:
-            size = fft.next_fast_len(min(support, math.ceil(width)), real=True)
-            if size > MOST_POINTS:
-                raise TooLongError(
-                    f"the composition needs a transform of {size} points, about {size * BYTES_A_POINT / 2**20:.0f} MiB, more than "
-                    f"{MOST_POINTS}: compose fewer releases at once"
-                )
-            if size >= support:
-                return size, 0.0, 0.0
-            half = size // 2 - 2
-            above, below = (self._chernoff(tilted, sign, center + sign * half, half, deviation) for sign in (1, -1))
-            if max(above, below) <= OUTSIDE or (1.4 * width > MOST_POINTS and max(above, below) <= ENOUGH):
-                return size, math.exp(above), math.exp(above) + math.exp(below)
-            # a few far losses of little mass may need more than there is: then a coarser grid reaches as far
-            width *= 1.4
-
-    def _chernoff(
-        self, tilted: list[tuple[FloatArray, FloatArray]], sign: int, edge: float, half: float, deviation: float
-    ) -> float:
-        """Bound of the log tilted mass beyond the edge."""
-        best = 0.0
-        wide = half / deviation**2
-        # the last for a few far losses of little mass
-        for s in (wide, 0.5 * wide, 6 / deviation, 0.25 * wide, 3 / deviation, 1.5 / deviation):
-            if best <= OUTSIDE:
+    def _window(self, tilted: list[tuple[FloatArray, FloatArray]], mean: float, deviation: float, support: int) -> _Window:
+        """The window about the mean that leaves next to nothing outside, each side as wide as its own tail asks."""
+        coarse = [_coarsened(weight, place, 0.05 * deviation / math.sqrt(r * len(tilted)))
+                  for (weight, place), r in zip(tilted, self.times)]
+        for limit in (OUTSIDE, OUTSIDE_LONG, ENOUGH):
+            down, up = (self._reach(coarse, sign, sign * mean, deviation, limit) for sign in (-1, 1))
+            first = math.floor(mean - down) - MARGIN
+            size = math.ceil(mean + up) + MARGIN - first
+            if size >= support or size <= (LONG if limit == OUTSIDE else MOST_POINTS):
                 break
-            bound = -sign * s * edge
+        # next_fast_len refuses what is far too long
+        size = fft.next_fast_len(min(support, size, 2 * MOST_POINTS), real=True)
+        if size > MOST_POINTS:
+            # a few far losses of little mass may need more than there is: then a coarser grid reaches as far
+            raise TooLongError(
+                f"the composition needs a transform of {size} points, about {size * BYTES_A_POINT / 2**20:.0f} MiB, more than "
+                f"{MOST_POINTS}: compose fewer releases at once"
+            )
+        if size >= support:
+            return _Window(sum(r * int(place[0]) for (_, place), r in zip(tilted, self.times)), size, 0.0)
+        return _Window(first, size, math.exp(limit) * (1 + 1e-6))
+
+    def _reach(
+        self, tilted: list[tuple[FloatArray, FloatArray]], sign: int, middle: float, deviation: float, limit: float
+    ) -> float:
+        """How far from the middle, on the side of the sign, the log tilted mass beyond is surely down to the limit.
+
+        Chernoff's bound at rate s is K(s) - s (middle + reach); the least reach is where s K'(s) - K(s) = -limit, and that
+        rises with s, so one of a list of rates next to it is found by bisection.
+        """
+        rates = np.geomspace(0.05, 40.0, 32) / deviation
+        low, high, best = 0, rates.size, math.inf
+        while low < high:
+            half = (low + high) // 2
+            s = float(rates[half])
+            cumulant, slope = -s * middle, -middle
             for (weight, place), r in zip(tilted, self.times):
-                power = sign * s * place
+                power = (sign * s) * place
                 top = float(power.max())
-                bound += r * (top + math.log(float((weight * np.exp(power - top)).sum())))
-            best = min(best, bound + 1e-9 * abs(s * edge))
+                # more than it is, where it is next to nothing: subnormal numbers are slow
+                grown = weight * np.exp(np.maximum(power - top, -500.0))
+                total = float(grown.sum())
+                cumulant += r * (top + math.log(total))
+                slope += r * sign * float((grown * place).sum()) / total
+            reached = (cumulant - limit) / s
+            best = min(best, reached + 1e-9 * (abs(middle) + abs(reached)))
+            low, high = (half + 1, high) if s * slope - cumulant < -limit else (low, half)
         return best
 
     def _power(self, tilted: list[tuple[FloatArray, FloatArray]], size: int) -> tuple[FloatArray, float]:
@@ -303,6 +322,21 @@ class Product:
         full = np.zeros(spectra[0].size, dtype=np.complex128)
         full[kept] = product
         return fft.irfft(full, size), 2 * error / size
+
+
+def _coarsened(weight: FloatArray, place: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
+    """The law with its masses on every so many points, in balance: no log moment becomes smaller."""
+    stride = math.floor(width)
+    if stride < 2 or place.size < FEW:
+        return weight, place
+    low = np.floor_divide(place, stride)
+    share = place / stride - low
+    first = low[0]
+    left = (low - first).astype(np.intp)
+    out = np.bincount(left, weights=weight * (1 - share), minlength=int(left[-1]) + 2)
+    out += np.bincount(left + 1, weights=weight * share, minlength=out.size)
+    held = np.flatnonzero(out)
+    return out[held], (first + held) * stride
 
 
 def _whole_power(base: np.ndarray, times: int) -> np.ndarray:

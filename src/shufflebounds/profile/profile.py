@@ -17,6 +17,7 @@ from shufflebounds.profile._numbers import Numbers
 from shufflebounds.profile._outputs import Outputs
 from shufflebounds.profile.curves import curve, gdp_mu, least
 from shufflebounds.profile.renyi import renyi
+from shufflebounds.profile.roots import solve
 from shufflebounds.tradeoff import Tradeoff
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ CURVE_DEPTH = 14.0
 """The curve of a composition has corners down to delta = e^(-CURVE_DEPTH**2/2)."""
 
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
+_ROUGH = 1e-3
 """Where the Gaussian curve is asked for its delta, and how far that may be off, relatively in log delta."""
 
 
@@ -488,9 +490,8 @@ class Composition(PrivacyProfile):
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self._ways:
-            first, second = (way._log_delta(eps) for way in self._ways)
-            return np.maximum(first[0], second[0]), np.maximum(first[1], second[1])
-        if len(self._above) == 1 and self._above[0][1] == 1:
+            return self._larger(eps)
+        if self._is_one:
             return self._above[0][0].stick(eps)
         pure = self._pure_epsilon()
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
@@ -506,6 +507,18 @@ class Composition(PrivacyProfile):
         for profile, _ in self.factors:
             lower = np.maximum(lower, profile._log_delta(eps)[0])
         return np.minimum(lower, upper), upper
+
+    def _larger(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return both sides of the larger direction; the other is not asked finely where a coarse grid shows it to be smaller."""
+        rough = [way._rough._log_delta(eps)[1] for way in self._ways]
+        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+        for smaller in (False, True):
+            for way, own, other in zip(self._ways, rough, rough[::-1]):
+                wanted = (own < other) & (own > lower) if smaller else own >= other
+                if wanted.any():
+                    low, high = way._log_delta(eps[wanted])
+                    lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
+        return lower, upper
 
     def _opposite(self) -> PrivacyProfile:
         opposite: tuple[tuple[Any, int], ...] = tuple((profile._opposite(), times) for profile, times in self.factors)
@@ -541,8 +554,33 @@ class Composition(PrivacyProfile):
         scale = math.fsum(times * profile._eps_scale() for profile, times in self.factors)
         return max(scale, 1e-6 * pure) if pure < math.inf else scale
 
+    @property
+    def _is_one(self) -> bool:
+        """Whether the product is a single release's, which has values of its own."""
+        return len(self._above) == 1 and self._above[0][1] == 1
+
+    @cached_property
+    def _rough(self) -> Composition:
+        """The same on a coarse grid, where that is cheaper: for searches, and for what is far from mattering."""
+        if self.rtol >= _ROUGH or self._is_one:
+            return self
+        rough = Composition(self.factors, _ROUGH)
+        # values already asked are shared
+        rough.__dict__["_above"] = self._above
+        return rough if rough._composer.first_step > 2 * self._composer.first_step else self
+
     def _near(self, log_delta: float) -> float | None:
-        return self._composer.near(log_delta) if len(self._above) > 1 or self._above[0][1] > 1 else None
+        if self._ways:
+            return max(((way._near(log_delta) or 0.0) for way in self._ways)) or None
+        if self._is_one:
+            return None
+        rough, near, pure = self._rough, self._composer.near(log_delta), self._pure_epsilon()
+        if rough is self or near is None:
+            return near
+        def roughly(eps: float) -> float:
+            return min(0.0, float(rough._log_delta(np.array([eps]))[1][0]))
+
+        return solve(roughly, log_delta, pure, upper=True, cap=1e6 * self._eps_scale(), near=near, rtol=0.1 * _ROUGH)
 
     @cached_property
     def _gaussian_rule(self) -> float:

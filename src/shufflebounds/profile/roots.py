@@ -7,12 +7,15 @@ from shufflebounds._search import outward, root
 
 _ROOT_RTOL = 1e-13
 
+NEAR_RTOL = 2e-3
+"""How far from a guess the crossing is looked for first."""
+
 
 def solve(log_delta: Callable[[float], float], target: float, pure: float, *, upper: bool, cap: float = 1e6,
-          near: float | None = None) -> float:
+          near: float | None = None, rtol: float = _ROOT_RTOL) -> float:
     """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing; no looking further than cap.
 
-    The search begins near the guess, where one is given.
+    The search begins at the guess, where one is given.
     """
     goal = math.sqrt(-target)
 
@@ -21,15 +24,13 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
         # -inf only beyond the pure value: any large number on the right side of the root
         return (math.sqrt(-value) if value > -math.inf else 2 * goal + 1e3) - goal
 
-    guessed = near is not None and 0 < near < 0.9 * pure
-    low = 0.97 * near if guessed and near is not None else 0.0
-    at_low = excess(low)
-    if at_low >= 0 and guessed:
-        guessed, low, at_low = False, 0.0, excess(0.0)
-    if at_low >= 0:
-        return 0.0
-    high = 1.06 * low if guessed else min(0.05, pure / 2)
-    at_high = excess(high)
+    low, high, at_low, at_high = _about(excess, near, pure) if near is not None and 0 < near < 0.9 * pure else (0.0,) * 4
+    if not low < high:
+        low, at_low = 0.0, excess(0.0)
+        if at_low >= 0:
+            return 0.0
+        high = min(0.05, pure / 2)
+        at_high = excess(high)
     while at_high < 0:
         if high >= pure:
             return pure
@@ -41,7 +42,22 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
             # below, the last eps that was tried; from above the pure budget serves, finite or not
             return pure if upper or pure == math.inf else low
         at_high = excess(high)
-    eps = root(excess, low, high, at_low, at_high, rtol=_ROOT_RTOL) if at_high > 0 else high
+    eps = root(excess, low, high, at_low, at_high, rtol=rtol) if at_high > 0 else high
     if upper:
-        return outward(eps, lambda eps: log_delta(eps) <= target, _ROOT_RTOL * eps, pure)
-    return outward(eps, lambda eps: log_delta(eps) >= target, -_ROOT_RTOL * eps, 0.0)
+        return outward(eps, lambda eps: log_delta(eps) <= target, rtol * eps, pure)
+    return outward(eps, lambda eps: log_delta(eps) >= target, -rtol * eps, 0.0)
+
+
+def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[float, float, float, float]:
+    """Return low, high and the excess there, of opposite signs and about the guess, or all 0 where it is far from the crossing."""
+    at, at_near, width = near, excess(near), NEAR_RTOL
+    if at_near == 0:
+        return math.nextafter(near, 0.0), near, -1e-300, 0.0
+    away = -1 if at_near > 0 else 1
+    while width < 0.5:
+        beyond = min(near * (1 + away * width), pure)
+        at_beyond = excess(beyond)
+        if (at_beyond > 0) != (at_near > 0):
+            return (beyond, at, at_beyond, at_near) if away < 0 else (at, beyond, at_near, at_beyond)
+        at, at_near, width = beyond, at_beyond, 8 * width
+    return (0.0,) * 4
