@@ -301,7 +301,7 @@ class Knowledge:
 
 def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rising numbers, each once."""
-    return rising[np.append(True, np.diff(rising) > 0)]
+    return np.asarray(rising[np.append(True, np.diff(rising) > 0)])
 
 
 def _enclosed(own: Samples, back: Samples, *, upper: bool) -> Atoms:

@@ -333,10 +333,10 @@ def _coarsened(weight: FloatArray, place: FloatArray, width: float) -> tuple[Flo
     share = place / stride - low
     first = low[0]
     left = (low - first).astype(np.intp)
-    out = np.bincount(left, weights=weight * (1 - share), minlength=int(left[-1]) + 2)
+    out: FloatArray = np.bincount(left, weights=weight * (1 - share), minlength=int(left[-1]) + 2).astype(np.float64)
     out += np.bincount(left + 1, weights=weight * share, minlength=out.size)
     held = np.flatnonzero(out)
-    return out[held], (first + held) * stride
+    return out[held], np.asarray((first + held) * stride, dtype=np.float64)
 
 
 def _whole_power(base: np.ndarray, times: int) -> np.ndarray:

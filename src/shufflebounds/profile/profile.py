@@ -571,7 +571,7 @@ class Composition(PrivacyProfile):
 
     def _near(self, log_delta: float) -> float | None:
         if self._ways:
-            return max(((way._near(log_delta) or 0.0) for way in self._ways)) or None
+            return max((way._near(log_delta) or 0.0) for way in self._ways) or None
         if self._is_one:
             return None
         rough, near, pure = self._rough, self._composer.near(log_delta), self._pure_epsilon()
