@@ -191,6 +191,32 @@ def test_estimate_of_a_matrix():
     assert (np.abs(counts - 1e5 * rows[1]) < 5 * np.sqrt(1e5 * rows[1] * (1 - rows[1]))).all()
 
 
+def test_error_quantile_of_a_matrix_is_above_the_exact_one_and_not_far():
+    matrix, oracle = FiniteRandomizer(listing.matrix(KaryResponse(4, 1.0))), KaryResponse(4, 1.0)
+    for users in (1, 10, 200):
+        exact = oracle.error_quantile(0.05, users, bound="lower")
+        # Chernoff's bound of a normal tail: sqrt(2 ln 40) where the quantile is 1.96
+        assert exact * (1 - 1e-9) <= matrix.error_quantile(0.05, users) <= 1.5 * exact + 3
+        assert oracle.error_quantile(0.05, users, users, of="any", bound="lower") <= matrix.error_quantile(0.05, users, of="any")
+    with pytest.raises(ValueError, match="dependent"):
+        FiniteRandomizer([[0.5, 0.5], [0.5, 0.5]]).error_quantile(0.1, 5)
+    with pytest.raises(ValueError, match="beta"):
+        matrix.error_quantile(0.0, 5)
+
+
+@pytest.mark.parametrize(("dimension", "eps0", "users"), [(2, 1.0, 5), (3, 4.0, 1000), (20, 6.0, 200)])
+def test_error_quantile_of_priv_unit(dimension, eps0, users):
+    unit, rng = PrivUnit(dimension, eps0), np.random.default_rng(users)
+    values = rng.normal(size=(users, dimension))
+    values /= np.linalg.norm(values, axis=1)[:, None]
+    bound = unit.error_quantile(0.1, users)
+    error = [float(np.linalg.norm(unit.estimate(unit.randomize(values, rng)) - values.mean(axis=0))) for _ in range(60)]
+    assert sum(e > bound for e in error) <= 10
+    assert bound <= 5 * math.sqrt(unit.variance / users) + 4 * (1 / unit.scale + 1) / users
+    # the variances along any direction add up to that of the whole
+    assert unit.variance / dimension <= unit._along <= unit.variance
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "eps0", "cap"), [
     (2, 1.0, None), (3, 4.0, None), (10, 2.0, 0.5), (50, 8.0, None), (5, 3.0, 0.01),

@@ -123,6 +123,22 @@ def test_estimate_is_unbiased_and_its_variance_exact(mechanism):
     assert mechanism.support(many)[1] == 40_000
 
 
+def test_few_bins_of_many_are_uniform_sets():
+    selection, users = SubsetSelection(70, 1.0, 4), 60_000
+    sets = selection.randomize(np.full(users, 13), rng=8)
+    assert (np.diff(sets, axis=1) > 0).all()
+    assert sets.min() >= 0
+    assert sets.max() < 70
+    own, _, other, _, _ = selection._chances()
+    counts = np.bincount(sets.ravel(), minlength=70)
+    chance = np.where(np.arange(70) == 13, own, other)
+    assert (np.abs(counts - users * chance) < 5 * np.sqrt(users * chance)).all()
+    # pairs of other bins: three of four members, or all of them
+    together = users * (own * 3 * 2 + (1 - own) * 4 * 3) / (69 * 68)
+    pairs = [((sets == i).any(axis=1) & (sets == j).any(axis=1)).sum() for i, j in ((0, 1), (20, 60), (68, 69))]
+    assert (np.abs(np.array(pairs) - together) < 5 * math.sqrt(together)).all()
+
+
 @pytest.mark.parametrize("mechanism", [KaryResponse(3, 1.0), SubsetSelection(4, 1.0, 2), UnaryEncoding(3, 0.5, 0.25)], ids=repr)
 def test_error_tail_by_enumeration(mechanism):
     n, (own, _, other, _, gap) = 7, mechanism._chances()

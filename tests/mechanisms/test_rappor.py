@@ -220,7 +220,25 @@ def test_laws_of_the_excess_against_all_reports(f, p, q, hashes, bits):
         assert sorted(listed(law, eps) for _, law in found.lower) == pytest.approx(sorted(exact), rel=1e-12)
 
 
-def test_many_hashes_fall_back_on_the_budget():
-    (laws,) = Rappor(0.5, hashes=100).excess_laws()
+def test_many_hashes_where_two_values_share_bits_fall_back_on_the_budget():
+    report = Rappor(0.5, hashes=100, bits=150)
+    (laws,) = report.excess_laws()
     assert laws.upper.log_mass.size == 2
-    assert (laws.upper.log_a - laws.upper.log_b).max() == Rappor(0.5, hashes=100).eps_instantaneous
+    assert (laws.upper.log_a - laws.upper.log_b).max() == report.eps_instantaneous
+
+
+def test_many_hashes_spread_to_fewer_heights(monkeypatch):
+    report = Rappor(0.9, 0.6, 0.4, hashes=20)
+    exact = report.excess_laws()[0].upper
+    monkeypatch.setattr("shufflebounds.mechanisms.rappor._MOST_ATOMS", 10)
+    monkeypatch.setattr("shufflebounds.mechanisms.rappor.NODES", 8)
+    coarse = report.excess_laws()[0].upper
+    assert coarse.log_mass.size == 64 < exact.log_mass.size == 441
+    assert (coarse.log_a - coarse.log_b).max() == (exact.log_a - exact.log_b).max()
+    for law in (exact, coarse):
+        for height in (law.log_a, law.log_b):
+            assert np.exp(law.log_mass + height).sum() == pytest.approx(1, rel=1e-12)
+    for eps in (0.1, 1.0):
+        for threshold in (-2.0, -0.5, 0.0, 0.5, 2.0, 8.0):
+            above = [float((np.exp(law.log_mass) * np.maximum(law.values(eps) - threshold, 0)).sum()) for law in (exact, coarse)]
+            assert above[0] * (1 - 1e-12) <= above[1] <= above[0] * 1.1

@@ -3,6 +3,7 @@
 from shufflebounds.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
 from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
+from shufflebounds.mechanisms.gaussian_vector import GaussianVector
 from shufflebounds.mechanisms.geometric import GeometricMechanism
 from shufflebounds.mechanisms.hadamard_response import HadamardResponse
 from shufflebounds.mechanisms.kary_response import KaryResponse
@@ -19,6 +20,7 @@ __all__ = [
     "DiscreteGaussianMechanism",
     "FiniteRandomizer",
     "GaussianMechanism",
+    "GaussianVector",
     "GeometricMechanism",
     "HadamardResponse",
     "KaryResponse",

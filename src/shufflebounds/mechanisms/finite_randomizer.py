@@ -17,6 +17,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.profile import DominatingPair
+from shufflebounds.shuffle._accuracy import Of
 from shufflebounds.shuffle.laws import PairLaws
 
 __all__ = ["FiniteRandomizer"]
@@ -234,3 +235,62 @@ class FiniteRandomizer(LocalRandomizer):
         weights = self._weights
         mean = self._rows @ weights
         return np.asarray(counts @ np.maximum(self._rows @ weights**2 - mean**2, 0.0))
+
+    def error_quantile(self, beta: float, users: int, *, of: Of = "bin") -> float:
+        r"""Bound of the error of :meth:`estimate` that is exceeded with chance at most `beta`, whatever the users hold.
+
+        .. math:: \max_\pm \min_{\theta > 0} \frac{1}{\theta} \Bigl(n \max_z \ln \mathbb{E}_z\, e^{\pm\theta (w_x(Y) - [x = z])}
+            + \ln\frac{2}{\beta}\Bigr)
+
+        with w_x(y) what output y adds to the estimate of input x (Chernoff).
+
+        Parameters
+        ----------
+        beta : float
+            Probability of a larger error, in (0, 1).
+        users : int
+            Number n of users, 1 to 2**53.
+        of : {"bin", "any"}
+            The error of one input chosen beforehand, the worst of them, or the largest error of any input.
+
+        Returns
+        -------
+        float
+            In users, an upper bound of the quantile; no lower one is claimed.
+
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range, or the rows of the matrix are dependent.
+
+        Examples
+        --------
+        >>> from shufflebounds.mechanisms import FiniteRandomizer
+        >>> survey = FiniteRandomizer([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
+        >>> print(f"{survey.error_quantile(0.05, users=1000):.0f}")
+        172
+        """
+        beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+        users = _validate.integer("users", users, 1)
+        many = len(self.matrix) if _validate.choice("of", of, ("bin", "any")) == "any" else 1
+        depth = math.log(2 * many / beta)
+        return max(self._one_sided(self._weights[:, x], x, side, users, depth)
+                   for x in range(len(self.matrix)) for side in (-1, 1)) * (1 + 1e-9)
+
+    def _one_sided(self, weight: FloatArray, x: int, side: int, users: int, depth: float) -> float:
+        """Return the least (n K(theta) + depth)/theta that a list of theta finds: each of them is a bound."""
+        rows = self._rows
+        gain = side * (weight[None, :] - (np.arange(len(rows)) == x)[:, None])
+        possible = rows > 0
+        gain = np.where(possible, gain, 0.0)
+        spread = max(float((rows * gain * gain).sum(axis=1).max()), 1e-300)
+        best = math.inf
+        for theta in math.sqrt(2 * depth / (users * spread)) * 2.0 ** np.linspace(-4, 1, 41):
+            up = theta * gain
+            if up.max() > 500:
+                break
+            # the mean gain is 0: e^u - 1 - u does not cancel
+            change = np.where(np.abs(up) < 1e-3, up * up * (0.5 + up / 6 + up * up / 24 * 1.01), np.expm1(up) - up)
+            best = min(best, (users * float(np.log1p((rows * change).sum(axis=1)).max()) + depth) / float(theta))
+        most = users * float(gain.max())
+        return min(best, most)

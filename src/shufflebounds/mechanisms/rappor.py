@@ -15,6 +15,7 @@ from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer, listed_curve, mirrored_renyi
 from shufflebounds.mechanisms._counts import Chances, CountEstimate
+from shufflebounds.mechanisms._heights import NODES, chosen, product_law, split
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -188,8 +189,8 @@ class Rappor(CountEstimate, LocalRandomizer):
         -------
         tuple of PairLaws
             One entry, the same for the reversed order. Under the least that a value leaves to a report: all bits as if not set, and
-            no lift for the ones among those of the value. With more than some 30 hashes that law has too many atoms, and the one of
-            every randomizer of this budget stands above.
+            no lift for the ones among those of the value. With more than some 30 hashes the heights are spread to fewer of them,
+            which stays above; where the filter has less than 2h bits too, the law of every randomizer of this budget stands above.
         """
         d, unit = self._differ, self._unit()
         _, lost, other, rest, _ = self._chances()
@@ -198,6 +199,11 @@ class Rappor(CountEstimate, LocalRandomizer):
         lower = (("all others hold the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
                  ("all others hold the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss))))
         if (d + 1) ** 2 * (self.hashes - d + 1) > _MOST_ATOMS:
+            if d == self.hashes:
+                ones, levels = binom_logpmf(np.arange(d + 1.0), d, other), unit * np.arange(d + 1.0)
+                nodes = chosen(levels, ones, NODES if d <= 128 else NODES // 2)
+                each = split(levels, ones + d * math.log(lost / rest) / 2, nodes)
+                return (PairLaws("two values farthest apart", product_law([(each, each)], nodes), lower, symmetric=True),)
             upper = PureLocal(self.eps_instantaneous).excess_laws()[0].upper
             return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
         # ones among the bits of the first value, of the second, of both

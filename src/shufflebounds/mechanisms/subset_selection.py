@@ -19,6 +19,9 @@ __all__ = ["SubsetSelection"]
 _BLOCK = 2**21
 """Cells of the table of bins in which subsets are drawn: it stays in the cache."""
 
+_MANY = 64
+"""From so many bins on a few of them are drawn without a table."""
+
 
 @dataclass(frozen=True)
 class SubsetSelection(FrequencyOracle):
@@ -136,6 +139,8 @@ class SubsetSelection(FrequencyOracle):
 
     def _drawn(self, held: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
         """Return for each user a uniform set of `size` other bins, with the own one where it is inside."""
+        if self.bins >= _MANY and size * size < self.bins:
+            return self._distinct(held, inside, size, source)
         k, users = self.bins, np.arange(held.size)
         # the last column stands for the other bin that the user's own displaces
         table = np.zeros((held.size, k), dtype=bool)
@@ -150,6 +155,23 @@ class SubsetSelection(FrequencyOracle):
         table[users, k - 1] = flat[row + held]
         table[users, held] = inside
         return np.flatnonzero(table).reshape(held.size, self._d) - row[:, None]
+
+    def _distinct(self, held: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
+        """The same for few bins of many: drawn one by one, sets with a bin twice once more."""
+        word = np.int16 if self.bins < 2**15 else np.int32
+        own = held.astype(word)
+        sets = np.empty((held.size, self._d), dtype=word)
+        missing = np.arange(held.size)
+        while missing.size:
+            drawn = np.empty((missing.size, self._d), dtype=word)
+            drawn[:, :size] = source.integers(0, self.bins - 1, size=(missing.size, size), dtype=word)
+            drawn[:, :size] += drawn[:, :size] >= own[missing, None]
+            if inside:
+                drawn[:, size] = own[missing]
+            drawn.sort(axis=1)
+            sets[missing] = drawn
+            missing = missing[(drawn[:, 1:] == drawn[:, :-1]).any(axis=1)]
+        return sets.astype(np.int64)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
         """Return in how many sets each bin is, and the number of sets.

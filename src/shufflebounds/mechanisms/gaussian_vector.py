@@ -1,0 +1,297 @@
+"""Gaussian noise on vectors of a cube or of the unit sphere, to be shuffled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds import _validate
+from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
+from shufflebounds.mechanisms._base import LocalRandomizer, outward
+from shufflebounds.mechanisms._heights import chosen, product_law, shares, split
+from shufflebounds.mechanisms._interval import BLUR
+from shufflebounds.mechanisms.gaussian import GaussianMechanism
+from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds.tradeoff import Tradeoff
+
+__all__ = ["GaussianVector"]
+
+_FINE = 512
+"""Steps of the height of one coordinate."""
+
+_HIGHEST = 600.0
+"""Log heights stay below, so that half of them is a double."""
+
+
+@dataclass(frozen=True)
+class GaussianVector(LocalRandomizer):
+    r"""A vector of the cube :math:`[0,1]^d`, or a unit vector, plus independent normal noise in every coordinate.
+
+    .. math:: R_x = N(x, \sigma^2 I), \qquad m = \inf_x R_x: \quad \prod_j \min(R_0, R_1)(y_j) \text{ on the cube}, \qquad
+        \frac{e^{-(|y|+1)^2/2\sigma^2}}{(2\pi\sigma^2)^{d/2}} \text{ on the sphere}
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise in every coordinate, in [0.1, 1e6].
+    dimension : int
+        d, 1 to 256 on the cube, 2 to 256 on the sphere.
+    domain : {"cube", "sphere"}
+        Where the users' vectors lie.
+
+    Notes
+    -----
+    Neighbours: the vector is replaced. Alone it is :class:`GaussianMechanism` at the distance of two opposite vectors,
+    :math:`\sqrt d` or 2. After a shuffle (:meth:`shuffled`) two opposite corners, or two opposite unit vectors, are the worst
+    pair: proven (docs/theorems/interval-inputs). Of vectors of the unit ball with lengths of their own nothing is claimed. The
+    blanket is what all vectors have in common, :math:`(2\Phi(-1/2\sigma))^d` on the cube: take sigma near the root of the
+    dimension or more.
+
+    **Floating point.** As for all real noise, whoever sees the last bits of the messages may tell more (Mironov 2012).
+
+    References
+    ----------
+    Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
+
+    Examples
+    --------
+    >>> from shufflebounds.mechanisms import GaussianVector
+    >>> noise = GaussianVector(sigma=2.0, dimension=3)
+    >>> noise.variance
+    12.0
+    >>> central = noise.shuffled(10**4)
+    >>> central.epsilon(1e-6, bound="lower") < central.epsilon(1e-6) < noise.epsilon(1e-6) / 40
+    True
+    """
+
+    sigma: float
+    dimension: int
+    domain: Literal["cube", "sphere"] = "cube"
+
+    theorem: ClassVar[str] = "exact for Gaussian noise (Balle, Wang 2018, Theorem 8)"
+    neighbours: ClassVar[str] = "replace the user's vector; the analyst sees the message"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", _validate.real("sigma", self.sigma, 0.1, 1e6))
+        _validate.choice("domain", self.domain, ("cube", "sphere"))
+        least = 1 if self.domain == "cube" else 2
+        object.__setattr__(self, "dimension", _validate.integer("dimension", self.dimension, least, 256))
+
+    @cached_property
+    def _line(self) -> GaussianMechanism:
+        """The noise along the line of two opposite vectors; their distance is off by a rounding."""
+        return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
+
+    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        distance = self._line.sensitivity
+        nearer, farther = (GaussianMechanism(self.sigma, math.nextafter(distance, to)) for to in (0.0, math.inf))
+        return nearer._log_delta(eps)[0], farther._log_delta(eps)[1]
+
+    def _eps_scale(self) -> float:
+        return self._line._eps_scale()
+
+    def _knowledge(self) -> Knowledge:
+        return replace(self._line._knowledge(), stick=self._log_delta)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        # the distance is off by a unit of roundoff
+        return outward(self._line._rdp(orders, upper), 8 * UNIT, upper)
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        return self._line._tradeoff(upper)
+
+    def _gdp_mu(self, upper: bool) -> float:
+        return self._line._gdp_mu(upper)
+
+    @property
+    def variance(self) -> float:
+        """Mean squared distance of a message from its vector, d sigma**2; of the estimated mean of n users 1/n of it."""
+        return self.dimension * self.sigma * self.sigma
+
+    @property
+    def message_bits(self) -> int:
+        """Length of one message in bits, a double each coordinate."""
+        return 64 * self.dimension
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> FloatArray:
+        """Return one noisy vector for each user, in the order of the users.
+
+        Parameters
+        ----------
+        values : array_like, shape (users, dimension)
+            Vectors of the cube, or of length 1 to 1e-9.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray, shape (users, dimension)
+
+        Raises
+        ------
+        ValueError
+            If `values` has another shape or leaves the domain, or `rng` is no generator.
+        """
+        held = self._vectors("values", values)
+        if self.domain == "cube":
+            _validate.real_array("values", held, 0, 1)
+        elif (np.abs(np.einsum("ij,ij->i", held, held) - 1) > 2e-9).any():
+            raise ValueError("values holds a vector that is not of length 1: every row must have length 1")
+        return np.asarray(held + _validate.generator(rng).normal(scale=self.sigma, size=held.shape))
+
+    def _vectors(self, name: str, value: ArrayLike) -> FloatArray:
+        vectors = _validate.real_array(name, value)
+        if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
+            raise ValueError(f"{name} has shape {vectors.shape}: it must be (users, {self.dimension}), one vector a row")
+        return vectors
+
+    def estimate(self, messages: ArrayLike) -> FloatArray:
+        """Return the unbiased estimate of the mean of the users' vectors, the mean of the messages.
+
+        Parameters
+        ----------
+        messages : array_like, shape (users, dimension)
+            Noisy vectors, in any order.
+
+        Returns
+        -------
+        ndarray, shape (dimension,)
+
+        Raises
+        ------
+        ValueError
+            If `messages` has another shape or is not finite.
+        """
+        return np.asarray(self._vectors("messages", messages).mean(axis=0))
+
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        """Return the laws of X for two opposite corners, or two opposite unit vectors (proven worst).
+
+        Parameters
+        ----------
+        cells : int
+            Into about so many cells the messages are cut for the lower laws; the upper law has some 5000 atoms.
+        log_cut : float
+            Logarithm of the mass of large losses that the upper law leaves out and adds.
+
+        Returns
+        -------
+        tuple of PairLaws
+            One entry, the same for the reversed order. Below, all others hold vectors of the line through the two, on which the
+            noise across it tells nothing.
+
+        Raises
+        ------
+        ValueError
+            If sigma is so small for this dimension that heights leave the range of doubles: there is no blanket to speak of.
+        """
+        (line,) = self._line.excess_laws(cells, log_cut)
+        cube = self.domain == "cube"
+        upper = self._cube_law(log_cut) if cube else self._sphere_law(log_cut)
+        # the middle of two opposite unit vectors is none
+        lower = tuple((text.replace("end", "corner" if cube else "vector"), law) for text, law in line.lower
+                      if cube or "middle" not in text)
+        return (PairLaws("two opposite corners" if cube else "two opposite vectors", upper, lower, symmetric=True),)
+
+    def _check_height(self, height: float) -> None:
+        if height > _HIGHEST:
+            raise ValueError(f"sigma={self.sigma:g} with dimension={self.dimension} leaves no blanket to speak of: "
+                             f"likelihood ratios of e^{height:.0f}, at most e^{_HIGHEST:g} can be listed")
+
+    def _cube_law(self, log_cut: float) -> ExcessLaw:
+        """Of K coordinates below 1/2 a is the product, of the others b."""
+        s, d = self.sigma, self.dimension
+        end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0) - math.log(d)))
+        step = end / (s * s * _FINE)
+        self._check_height(end / (s * s))
+        edges = np.linspace(0.0, end, _FINE + 1)
+        near, far = (_cell_masses(edges, center, s) for center in (0.5, -0.5))
+        upper = shares(near - far, edges[:-1] / (s * s), edges[1:] / (s * s))
+        with np.errstate(divide="ignore"):
+            fine = np.logaddexp(np.append(far + np.log1p(-upper), -np.inf), np.append(-np.inf, far + np.log(upper)))
+        # halfway between m and R_0, where neither underflows
+        one = np.exp(fine + 0.5 * step * np.arange(_FINE + 1))
+        sums, lost = [np.ones(1)], [0.0]
+        beyond = math.exp(float(log_ndtr((0.5 - end) / s)))
+        for _ in range(d):
+            sums.append(np.convolve(sums[-1], one))
+            height = np.exp(0.5 * step * np.arange(sums[-1].size))
+            tail = np.cumsum((sums[-1] * height)[::-1])[::-1]
+            kept = int(np.count_nonzero(tail > math.exp(log_cut)))
+            lost.append(lost[-1] + beyond + (float(tail[kept]) if kept < tail.size else 0.0))
+            sums[-1] = sums[-1][:kept]
+            self._check_height(step * kept)
+        longest = max(part.size for part in sums)
+        levels = step * np.arange(float(longest))
+        with np.errstate(divide="ignore"):
+            logs = [np.log(np.pad(part, (0, longest - part.size))) - 0.5 * levels for part in sums]
+        weight = [math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1) for k in range(d + 1)]
+        mass = [float(np.exp(log).sum()) for log in logs]
+        every = np.logaddexp.reduce([weight[k] + logs[k] + math.log(mass[d - k]) for k in range(d + 1)])
+        nodes = chosen(levels, every)
+        coarse = [split(levels, log, nodes) for log in logs]
+        # under R_0 the coordinates below 1/2 that are too far, or the others
+        cut = sum(math.exp(weight[k]) * (lost[k] * mass[d - k] + lost[d - k]) for k in range(d + 1))
+        cases = ((weight[k] + coarse[k], coarse[d - k]) for k in range(d + 1))
+        return product_law(cases, nodes, math.log(cut), BLUR * d)
+
+    def _sphere_law(self, log_cut: float) -> ExcessLaw:
+        r"""Heights :math:`e^{s/\sigma^2}`, s = |y| + y.e = u^2, and t = |y| - y.e = v^2: smooth in u and v."""
+        sigma, d = self.sigma, self.dimension
+        end = 1 + sigma * math.sqrt(d) + sigma * math.sqrt(-2 * min(log_cut, -1.0))
+        highest = 2 * end
+        self._check_height(highest / sigma**2)
+        area = math.log(2) + (d - 1) / 2 * math.log(math.pi) - math.lgamma((d - 1) / 2)
+        constant = area - d / 2 * math.log(2 * math.pi * sigma**2)
+
+        def log_density(u: FloatArray, v: FloatArray) -> FloatArray:
+            r = (u * u + v * v) / 2
+            with np.errstate(divide="ignore"):
+                across = (d - 2) * np.log(u * v) if d > 2 else 0.0
+                return np.asarray(constant + across + np.log(2 * r) - 0.5 * ((r + 1) / sigma) ** 2)
+
+        fine = np.linspace(0.0, math.sqrt(highest), 801)
+        middle = 0.5 * (fine[1:] + fine[:-1])
+        marginal = np.logaddexp.reduce(log_density(middle[:, None], middle[None, :]), axis=1) - np.log(2 * middle)
+        levels = (fine / sigma) ** 2
+        nodes = chosen(levels, np.append(marginal, marginal[-1]) + np.log(np.append(np.diff(levels), levels[-1] - levels[-2])))
+        edges = sigma * np.sqrt(nodes)
+        points, weights = np.polynomial.legendre.leggauss(10)
+        half = np.diff(edges)[:, None] / 2
+        at = edges[:-1, None] + half * (1 + points)
+        up = shares((at / sigma) ** 2, nodes[:-1, None], nodes[1:, None])
+        # each point of a cell hangs on its two nodes, in both directions
+        hang = np.zeros((nodes.size, at.size))
+        cell = np.repeat(np.arange(nodes.size - 1), points.size)
+        place, measure = np.arange(at.size), (half * weights).ravel()
+        hang[cell, place], hang[cell + 1, place] = measure * (1 - up.ravel()), measure * up.ravel()
+        flat = at.ravel()
+        # each row scaled by the root of its height, so that far points neither underflow nor vanish beside R_0
+        lift = 0.5 * (flat / sigma) ** 2
+        table = np.exp(log_density(flat[:, None], flat[None, :]) + lift[:, None] + lift[None, :])
+        down = hang * np.exp(0.5 * nodes[:, None] - lift[None, :])
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(down @ table @ down.T) - 0.5 * (nodes[:, None] + nodes[None, :])
+        log_a, log_b = np.broadcast_arrays(nodes[:, None], nodes[None, :])
+        seen = log_mass > -np.inf
+        # what is cut has |y| > end; its chance under R_0 is at most that of a chi beyond end - 1
+        cut = float(gammaincc(d / 2, 0.5 * ((end - 1) / sigma) ** 2))
+        return ExcessLaw(log_mass[seen], log_a[seen] + BLUR, log_b[seen] + BLUR, math.log(cut) if cut > 0 else -700.0)
+
+
+def _cell_masses(edges: FloatArray, center: float, sigma: float) -> FloatArray:
+    """Return the log masses of a normal law around `center` in the cells."""
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    width = np.diff(edges)
+    at = (edges[:-1] + width / 2)[:, None] + width[:, None] / 2 * nodes
+    square = -0.5 * ((at - center) / sigma) ** 2
+    top = square.max(axis=1)
+    inner = np.log(np.exp(square - top[:, None]) @ weights) + top
+    return np.asarray(inner + np.log(width / (2 * sigma)) - 0.5 * math.log(2 * math.pi))

@@ -1,0 +1,88 @@
+"""Gaussian noise on a cube and on the sphere: the upper laws against a fine grid, the lower ones on a line."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
+
+
+def grid(noise, reach, points):
+    """Return the masses of R_0, R_1 and m on a grid of the plane."""
+    y = np.linspace(-reach, reach, points)
+    cell, s = (y[1] - y[0]) ** 2, noise.sigma
+    x, z = (axis.ravel() for axis in np.meshgrid(y, y))
+
+    def density(squares):
+        return np.exp(-0.5 * squares / s**2) * cell / (2 * math.pi * s**2)
+
+    if noise.domain == "sphere":
+        return density((x - 1) ** 2 + z**2), density((x + 1) ** 2 + z**2), density((np.hypot(x, z) + 1) ** 2)
+    first, second = density((x + 0.5) ** 2 + (z + 0.5) ** 2), density((x - 0.5) ** 2 + (z - 0.5) ** 2)
+    return first, second, density((np.abs(x) + 0.5) ** 2 + (np.abs(z) + 0.5) ** 2)
+
+
+@pytest.mark.parametrize("noise", [GaussianVector(0.7, 2), GaussianVector(2.0, 2), GaussianVector(1.5, 2, "sphere")], ids=repr)
+def test_upper_law_against_a_grid(noise):
+    first, second, base = grid(noise, 1 + 9 * noise.sigma, 900)
+    upper = noise.excess_laws()[0].upper
+    mass = np.exp(upper.log_mass)
+    # the derivative of |y| jumps at 0, which the grid sees to 1e-4
+    assert mass.sum() == pytest.approx(base.sum(), rel=2e-4)
+    for height in (upper.log_a, upper.log_b):
+        assert np.exp(upper.log_mass + height).sum() == pytest.approx(1, abs=1e-11)
+    for eps in (0.1, 1.0):
+        x = upper.values(eps)
+        for threshold in (-3.0, -0.5, 0.0, 0.5, 3.0, 20.0):
+            exact = float(np.maximum(first - math.exp(eps) * second - threshold * base, 0).sum())
+            above = float((mass * np.maximum(x - threshold, 0)).sum())
+            assert exact * (1 - 1e-3) - 1e-9 <= above <= exact * 1.03 + 1e-4
+
+
+def test_one_dimension_is_the_interval():
+    vector, real = GaussianVector(1.0, 1), GaussianMechanism(1.0)
+    first, second = (noise.shuffled(10**4) for noise in (vector, real))
+    for bound, apart in (("lower", 1e-3), ("upper", 2e-2)):
+        assert first.delta(0.05, bound=bound) == pytest.approx(second.delta(0.05, bound=bound), rel=apart)
+    assert first.delta(0.05) >= second.delta(0.05) * (1 - 1e-4)
+
+
+def test_more_coordinates_hide_less():
+    values = [GaussianVector(3.0, d).shuffled(10**4).delta(0.05) for d in (1, 2, 5)]
+    assert values == sorted(values)
+
+
+def test_alone_it_is_the_noise_on_the_line():
+    cube, sphere = GaussianVector(2.0, 9), GaussianVector(2.0, 9, "sphere")
+    assert cube.epsilon(1e-5) == pytest.approx(GaussianMechanism(2.0, 3.0).epsilon(1e-5), rel=1e-12)
+    assert sphere.epsilon(1e-5) == pytest.approx(GaussianMechanism(2.0, 2.0).epsilon(1e-5), rel=1e-12)
+    assert cube.rdp(2.0) == pytest.approx(9 / 4, rel=1e-12)
+    assert cube.gdp_mu() == pytest.approx(1.5, rel=1e-12)
+    assert cube.delta(0.3, bound="lower") <= GaussianMechanism(2.0, 3.0).delta(0.3) <= cube.delta(0.3)
+
+
+def test_messages():
+    rng = np.random.default_rng(3)
+    noise = GaussianVector(0.5, 3, "sphere")
+    values = rng.normal(size=(20_000, 3))
+    values /= np.linalg.norm(values, axis=1)[:, None]
+    error = noise.estimate(noise.randomize(values, rng)) - values.mean(axis=0)
+    assert (np.abs(error) < 5 * 0.5 / math.sqrt(20_000)).all()
+    assert noise.variance == 0.75
+    assert noise.message_bits == 192
+
+
+@pytest.mark.parametrize(("call", "text"), [
+    (lambda: GaussianVector(1.0, 0), "dimension=0"),
+    (lambda: GaussianVector(1.0, 1, "sphere"), "dimension=1"),
+    (lambda: GaussianVector(1.0, 2, "ball"), "domain"),
+    (lambda: GaussianVector(0.0, 2), "sigma=0"),
+    (lambda: GaussianVector(0.1, 200).excess_laws(), r"sigma=0\.1 with dimension=200"),
+    (lambda: GaussianVector(1.0, 2).randomize([[0.5, 1.5]]), "values"),
+    (lambda: GaussianVector(1.0, 2, "sphere").randomize([[0.5, 0.5]]), "length 1"),
+    (lambda: GaussianVector(1.0, 2).estimate([1.0, 2.0]), "shape"),
+])
+def test_bad_input(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()
