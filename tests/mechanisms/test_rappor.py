@@ -241,4 +241,4 @@ def test_many_hashes_spread_to_fewer_heights(monkeypatch):
     for eps in (0.1, 1.0):
         for threshold in (-2.0, -0.5, 0.0, 0.5, 2.0, 8.0):
             above = [float((np.exp(law.log_mass) * np.maximum(law.values(eps) - threshold, 0)).sum()) for law in (exact, coarse)]
-            assert above[0] * (1 - 1e-12) <= above[1] <= above[0] * 1.1
+            assert above[0] * (1 - 1e-12) <= above[1] <= above[0] * 1.1 + 0.01
