@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy.special import ndtr, ndtri
 
-from shufflebounds.histograms import point_error_lower_bound, project_simplex
+from shufflebounds.histograms import point_error_lower_bound, point_error_lower_bound_zcdp, project_simplex
 
 
 def by_active_sets(r, total):
@@ -136,3 +137,21 @@ def test_entries_near_the_largest_double():
     assert project_simplex([1e300, -1e300], 1e300).tolist() == [1e300, 0.0]
     with pytest.raises(ValueError, match=r"r holds 1e\+308"):
         project_simplex([1e308, -1e308], 1.0)
+
+
+@pytest.mark.parametrize(("d", "rho", "rmse"), [(100, 0.01, 0.0), (10**6, 1e-4, 3.0), (10**9, 0.5, 0.0), (2, 1.0, 0.0)])
+def test_the_bound_of_concentrated_privacy_is_the_best_of_every_t(d, rho, rmse):
+    best = 0.0
+    for t in range(1, 2000):
+        gain = (d - 1) * math.exp(-((math.sqrt(math.log(4)) + 2 * t * math.sqrt(rho)) ** 2))
+        best = max(best, (t * (gain - 1) - 2 * rmse) / (2 * (1 + gain)))
+    assert point_error_lower_bound_zcdp(d, rho, rmse) == pytest.approx(best, rel=1e-9)
+    # what Gaussian noise on every cell and on the sum does
+    assert point_error_lower_bound_zcdp(d, rho, 1 / math.sqrt(rho)) <= 1 / math.sqrt(rho)
+
+
+def test_no_event_of_a_quarter_is_rarer_next_door():
+    # normal laws mu apart: concentrated with mu^2/2, the extreme event is a half line
+    for mu in (0.01, 0.3, 1.0, 4.0, 10.0):
+        next_door = ndtr(ndtri(0.25) - mu)
+        assert next_door >= math.exp(-((math.sqrt(math.log(4)) + mu / math.sqrt(2)) ** 2))

@@ -291,8 +291,9 @@ def test_tails_beyond_their_range():
     assert tail(n, 0, q, t * n * q)[0] > 2 * math.exp(-t * t * n * q / 3)
     with pytest.raises(ValueError, match=r"distance=3 must be in \(0, 1\.5\]"):
         published.zhilyaev_tail(n, q, t)
-    with pytest.raises(ValueError, match=r"distance=1\.2 must be in \(0, 1\]"):
-        published.zhilyaev_tail_relative(n, q, 1.2)
+    case = published.zhilyaev_tail_relative.counterexample()
+    assert case.truth == pytest.approx(tail(1000, 0, 0.03, 90)[0], rel=1e-9)
+    assert case.truth > 10 * case.printed
 
 
 @pytest.mark.parametrize("n", [2000, 10**5, 10**9])

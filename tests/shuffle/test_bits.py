@@ -252,3 +252,44 @@ def test_calibration_beyond_the_local_budget_of_every_flip(eps):
     mechanism = ShuffledBits.calibrate(1000, eps, 1e-3)
     assert 0 < mechanism.flip < 1e-300
     assert mechanism.delta(eps) <= 1e-3
+
+
+@pytest.mark.parametrize(("users", "fakes", "flip"), [(1, 3, 0.2), (3, 2, 0.1), (4, 5, 0.3), (6, 20, 0.02)])
+def test_fakes_are_zeros_that_are_flipped(users, fakes, flip):
+    def law(chances):
+        out = np.array([1.0])
+        for p in chances:
+            out = np.convolve(out, [1 - p, p])
+        return out
+
+    for eps in (0.0, 0.8):
+        truths = []
+        for ones in range(users):
+            others = [1 - flip] * ones + [flip] * (users - 1 - ones + fakes)
+            zero, one = law([*others, flip]), law([*others, 1 - flip])
+            truths.append(max(np.maximum(a - math.exp(eps) * b, 0).sum() for a, b in ((zero, one), (one, zero))))
+            known = ShuffledBits(users, flip, ones, fakes=fakes)
+            assert known.delta(eps) == pytest.approx(truths[-1], rel=1e-11, abs=1e-15)
+        worst = ShuffledBits(users, flip, fakes=fakes)
+        assert worst.delta(eps, bound="lower") <= max(truths) * (1 + 1e-11)
+        assert worst.delta(eps) == pytest.approx(max(truths), rel=1e-6, abs=1e-15)
+
+
+def test_fakes_are_sent_and_taken_out_again():
+    bits = ShuffledBits(100, 0.1, fakes=50)
+    assert repr(bits) == "ShuffledBits(users=100, flip=0.1, ones='worst', fakes=50)"
+    values = (np.arange(100) < 30).astype(int)
+    rng = np.random.default_rng(1)
+    estimates = [bits.estimate(bits.randomize(values, rng)) for _ in range(400)]
+    assert bits.randomize(values, 1).size == 150
+    assert np.mean(estimates) == pytest.approx(30, abs=5 * math.sqrt(bits.variance / 400))
+    assert bits.variance == pytest.approx(150 * 0.09 / 0.64)
+    assert bits.error_quantile(0.05, bound="lower") <= bits.error_quantile(0.05) <= 3 * math.sqrt(bits.variance)
+
+
+def test_fakes_let_each_bit_be_flipped_less_but_do_not_shrink_the_error():
+    few, many = (ShuffledBits.calibrate(20, 1.0, 1e-6, fakes=fakes) for fakes in (0, 200))
+    assert many.delta(1.0) <= 1e-6
+    assert many.flip < few.flip
+    # against Zhilyaev, section 4.4
+    assert many.variance > few.variance

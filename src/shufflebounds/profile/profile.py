@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray
+from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides
 from shufflebounds.composing import Composer, Knowledge, Samples
 from shufflebounds.profile._numbers import Numbers
 from shufflebounds.profile._outputs import Outputs
 from shufflebounds.profile.curves import curve, gdp_mu, least
+from shufflebounds.profile.loss import loss_tail
 from shufflebounds.profile.renyi import renyi
 from shufflebounds.profile.roots import solve
 from shufflebounds.tradeoff import Tradeoff
@@ -101,6 +102,16 @@ class PrivacyProfile(Numbers, Outputs):
     def _seconds(self) -> float:
         """Return what one value of delta costs."""
         return self._knowledge().seconds
+
+    def _loss_tail(self, eps: FloatArray) -> Sides:
+        pairs = self._listed_pairs()
+        if pairs:
+            return Sides(*(np.max(sides, axis=0) for sides in zip(*(pair._loss_tail(eps) for pair in pairs))))
+        # as they are checked and rounded on their way out
+        def log_delta(at: FloatArray) -> Sides:
+            return Sides(np.asarray(self.log_delta(at, bound="lower")), np.asarray(self.log_delta(at)))
+
+        return loss_tail(log_delta, eps, self._knowledge().single)
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
         """Return samples of H(Q||P) and of H(P||Q), for the pair (P, Q) that the guarantee stands for."""

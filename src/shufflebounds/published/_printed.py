@@ -16,7 +16,7 @@ from shufflebounds.published._glossary import GLOSSARY, Given
 
 __all__ = ["Comparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "printed"]
 
-Verdict = Literal["exact", "proven", "unproven", "false"]
+Verdict = Literal["proven", "unproven", "false"]
 Side = Literal["upper", "lower", "both"]
 Parameters = ParamSpec("Parameters")
 
@@ -51,8 +51,8 @@ class PrintedBound(Generic[Parameters]):
 
     Attributes
     ----------
-    verdict : {"exact", "proven", "unproven", "false"}
-        Whether the printed number is the quantity itself, a proven bound of it, an unproven one, or wrong.
+    verdict : {"proven", "unproven", "false"}
+        Whether the printed number is a proven bound of the quantity, an unproven one, or wrong.
     reason : str
         Why, in one line.
     reference : str

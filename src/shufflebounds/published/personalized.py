@@ -21,6 +21,9 @@ from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tails.poisson_binomial import poisson_binom_window
 
 __all__ = [
+    "FAILURE",
+    "RATES",
+    "as_given",
     "liu2024_delta",
     "liu2024_gaussian_rate",
     "liu2024_laplace_rate",
@@ -36,6 +39,10 @@ _PAPER = "Liu et al. 2024"
 def as_given(name: str, value: Any) -> Any:
     """Return the value, which the window of the Poisson-binomial law checks."""
     return value
+
+
+RATES = Given("array_like", "Rates p_i of the other users, in [0, 1/2]", as_given)
+FAILURE = real("Failure probability delta_1 of the target's randomizer", 0, 1, ends="[)")
 
 
 def _pair(weight: float, rate: float, others: int, eps: float) -> float:
@@ -258,8 +265,8 @@ def _delta_counterexample() -> Counterexample:
     returns="The printed number; never negative.",
     where={
         "eps": real("Privacy loss in nats", 0, 700),
-        "rates": Given("array_like", "Rates p_i of the other users, in [0, 1/2]", as_given),
-        "delta_target": real("Failure probability delta_1 of the target's randomizer", 0, 1, ends="[)"),
+        "rates": RATES,
+        "delta_target": FAILURE,
         "counts": Given("array_like of int, optional", "How many users have each rate, 1 each by default", as_given),
         "first": integer(
             "Where the sums start: 1 as printed; from 0, with `delta_target` 0 and valid rates, it is an upper bound", 0, 1
@@ -276,7 +283,8 @@ def liu2024_delta(
         + (1-\delta_1)(1-2w)\sum_{i\ge 1} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)
 
     with :math:`w_i = \Pr[C = i]`, C ~ PB(2 rates), F_i the distribution function of Bin(i, 1/2), and
-    :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`, the closed form of the printed infimum.
+    :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`, the maximum over t, which the printed infimum would be
+    if it did not round; :func:`liu2024_delta_literal` rounds as printed.
 
     One user, no shuffling, and as printed perfect privacy:
 

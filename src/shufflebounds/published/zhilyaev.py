@@ -12,7 +12,7 @@ from shufflebounds.published._glossary import BITS, CLOSED, POSITIVE, integer
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle import ShuffledBits
 
-__all__ = ["zhilyaev_deviation", "zhilyaev_flip", "zhilyaev_flip_root", "zhilyaev_flip_zeros"]
+__all__ = ["zhilyaev_deviation", "zhilyaev_flip", "zhilyaev_flip_right", "zhilyaev_flip_root", "zhilyaev_flip_zeros"]
 
 _PAPER = "Zhilyaev"
 _CASE = (10**6, 1.0, 1e-6)
@@ -60,6 +60,47 @@ def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
     """
     n, (a, level) = users, _target(eps, delta)
     return level / (n * a * a)
+
+
+def _right_counterexample() -> Counterexample:
+    n, eps, delta = 1000, 3.0, 1e-6
+    truth = ShuffledBits(n, zhilyaev_flip_right(n, eps, delta)).pair(0).reverse().delta(eps, bound="lower")
+    return Counterexample(delta, truth, "n = 1000, eps = 3, all others at 0: delta asked, and of the target at 1 against 0")
+
+
+def _right_compared() -> Comparison:
+    # delta does not increase with the flip
+    low, high = 0.0, 0.5
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        met = ShuffledBits(_CASE[0], middle).pair(0).reverse().delta(_CASE[1]) <= _CASE[2]
+        low, high = (low, middle) if met else (middle, high)
+    return Comparison(f"{_SETTING}, all others at 0, 1 against 0", "flip", zhilyaev_flip_right(*_CASE), high)
+
+
+@printed(
+    verdict="false",
+    reason="Chernoff's bound is used at a relative distance (e^eps - 1) p/(p - q), which must be at most 1: false at eps = 2",
+    reference=f"{_PAPER}, (4.40)",
+    counterexample=_right_counterexample,
+    comparison=_right_compared,
+    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
+    where={
+        "users": BITS,
+        "eps": POSITIVE,
+        "delta": CLOSED,
+    },
+)
+def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
+    r"""Printed flipping frequency of the right tail, :math:`q = 3 L_2 / (n (e^\varepsilon - 1)^2)`, every other user at 0.
+
+    The paper needs it only together with the larger :func:`zhilyaev_flip_zeros`.
+
+    >>> round(published.zhilyaev_flip_right(1000, 0.5, 1e-6), 10)
+    0.1034265919
+    """
+    n, (_, level) = users, _target(eps, delta)
+    return level / (n * math.expm1(eps) ** 2)
 
 
 def _flip_compared() -> Comparison:

@@ -134,15 +134,21 @@ def _relative_compared() -> Comparison:
     return Comparison("n = 1000, q = 0.1, 100 ones, t = 0.5", "tail", zhilyaev_tail_relative(1000, 0.1, 0.5), truth)
 
 
+def _relative_counterexample() -> Counterexample:
+    truth = _two_sided_tail(1000, 0.03, 0, 90)
+    return Counterexample(zhilyaev_tail_relative(1000, 0.03, 3.0), truth, "n = 1000, q = 0.03, no ones, t = 3: the sum above 120")
+
+
 @printed(
-    verdict="proven",
-    reason="Chernoff's bound with mean mu_m >= n q, for t <= 1; the paper states no range, and at t = 3 it fails",
+    verdict="false",
+    reason="Chernoff's bound with mean mu_m >= n q holds for t <= 1; the paper states no range, and at t = 3 it fails",
     reference=f"{_PAPER}, Proposition 4.4, (4.46)",
+    counterexample=_relative_counterexample,
     comparison=_relative_compared,
-    returns="Upper bound for any number m of ones.",
+    returns="The printed bound for any number m of ones.",
     where={
         "users": BITS,
-        "distance": real("Relative distance t", 0, 1, ends="(]"),
+        "distance": real("Relative distance t; proven up to 1", 0, 100, ends="(]"),
     },
 )
 def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:

@@ -131,12 +131,14 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
     Parameters
     ----------
     users : int
-        Number n of bits in the shuffle, the target's included, 1 to 2**53; fake bits that are flipped like the others
-        count as users.
+        Number n of users, the target's included, 1 to 2**53.
     flip : float
         Probability q of flipping, in [0, 1/2].
     ones : int or "worst"
         How many of the other n - 1 users hold 1, or "worst": the maximum over all data.
+    fakes : int
+        Number k of fake zeros that are flipped and shuffled like the others, users + fakes at most 2**53: W then is
+        :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n+k-1-m, q)`, and a smaller q serves.
 
     Notes
     -----
@@ -160,7 +162,8 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
 
     References
     ----------
-    Zhilyaev, M. Shuffled bits and fake records, sections 3 and 4: Lemma 4.2 (its coefficient corrected), Proposition 3.1.
+    Zhilyaev, M. Shuffled bits and fake records, sections 3 and 4: Lemma 4.2 (its coefficient corrected), Proposition 3.1; fakes:
+    section 4.4.
 
     Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, Algorithm 1.
 
@@ -177,6 +180,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
     users: int
     flip: float
     ones: int | Literal["worst"] = "worst"
+    fakes: int = 0
 
     theorem: ClassVar[str] = (
         "exact for the protocol: hockey stick of the sum of flipped bits, for the given data or the maximum over all data "
@@ -192,6 +196,16 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
                 raise ValueError(f"ones={self.ones!r} must be 'worst' or an integer in 0..{self.users - 1}")
         else:
             object.__setattr__(self, "ones", _validate.integer("ones", self.ones, 0, self.users - 1))
+        object.__setattr__(self, "fakes", _validate.integer("fakes", self.fakes, 0, _validate.MAX_COUNT - self.users))
+
+    def __repr__(self) -> str:
+        fakes = f", fakes={self.fakes}" if self.fakes else ""
+        return f"{type(self).__name__}(users={self.users}, flip={self.flip}, ones={self.ones!r}{fakes})"
+
+    @property
+    def _bits(self) -> int:
+        """Bits in the shuffle."""
+        return self.users + self.fakes
 
     @classmethod
     def boolean_sum(cls, users: int, lam: float) -> Self:
@@ -242,7 +256,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             If `ones` lies outside its range.
         """
         ones = _validate.integer("ones", ones, 0, self.users - 1)
-        return _BitPair(ones, self.users - 1 - ones, self.flip)
+        return _BitPair(ones, self._bits - 1 - ones, self.flip)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return both directions for known data.
@@ -265,10 +279,10 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
     def _knowledge(self) -> Knowledge:
         known = super()._knowledge()
         if self.ones != "worst":
-            lattice = partial(_middle_losses, self.ones, self.users - 1 - self.ones, self.flip)
-            return replace(known, single=2 * self.ones == self.users - 1, spacing=0.12, lattice=lattice)
+            lattice = partial(_middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
+            return replace(known, single=2 * self.ones == self._bits - 1, spacing=0.12, lattice=lattice)
         # some hundred eps for a curve, each a search over the data of up to 1/loose evaluations where all data are nearly alike
-        loose, spacing, seconds = (2e-4, 0.12, 2e-3) if self.users <= 10**7 else (2e-3, 0.3, 2e-2)
+        loose, spacing, seconds = (2e-4, 0.12, 2e-3) if self._bits <= 10**7 else (2e-3, 0.3, 2e-2)
         return replace(
             known, spacing=spacing, seconds=seconds, curve_stick=lambda eps: self._worst_sides(eps, loose)
         )
@@ -286,17 +300,17 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             flip = _balls.flint().arb(self.flip)
             found = []
             for ones in several:
-                others = [(flip, 1 - flip, ones), (1 - flip, flip, self.users - 1 - ones)]
+                others = [(flip, 1 - flip, ones), (1 - flip, flip, self._bits - 1 - ones)]
                 zero, one = (_balls.polynomial([*others, target]) for target in ((1 - flip, flip, 1), (flip, 1 - flip, 1)))
                 found += [_balls.stick(zero, one, factor), _balls.stick(one, zero, factor)]
             return _balls.larger(*found)
 
-        return 60.0 * self.users * len(several), value
+        return 60.0 * self._bits * len(several), value
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.ones != "worst":
             # both directions in one call: the second is the first with 0 and 1 exchanged
-            data = np.array([[self.ones], [self.users - 1 - self.ones]], dtype=np.float64)
+            data = np.array([[self.ones], [self._bits - 1 - self.ones]], dtype=np.float64)
             lower, upper = _sides(data, data[::-1], self.flip, eps)
             return lower.max(axis=0), upper.max(axis=0)
         return self._worst_sides(eps, 0.0)
@@ -304,6 +318,10 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
     def _worst_sides(self, eps: FloatArray, loose: float) -> tuple[FloatArray, FloatArray]:
         sides = [self._worst(float(e), loose) for e in eps]
         return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+
+    def _listed(self) -> bool:
+        """Whether the laws of all data can be listed."""
+        return self._bits <= _all_data.MOST_USERS and not self.fakes
 
     def _tried(self) -> list[DominatingPair]:
         """Return pairs of some data, among which the worst nearly is: few ones for eps > 0, half of them at eps = 0."""
@@ -313,7 +331,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
     def _tradeoff(self, upper: bool) -> Tradeoff:
         if self.ones != "worst" or self.flip in (0, 0.5):
             return super()._tradeoff(upper)
-        if self.users <= _all_data.MOST_USERS:
+        if self._listed():
             return _all_data.curve_of_all(self.users, self.flip, upper)
         if not upper:
             return super()._tradeoff(upper)
@@ -325,7 +343,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             return math.inf
         if self.ones != "worst" or self.flip == 0.5:
             return super()._gdp_mu(upper)
-        if self.users <= _all_data.MOST_USERS:
+        if self._listed():
             return _all_data.mu_of_all(self.users, self.flip, upper)
         return super()._gdp_mu(upper) if upper else max(pair._gdp_mu(upper) for pair in self._tried())
 
@@ -334,7 +352,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             return np.full(orders.size, math.inf)
         if self.ones != "worst" or self.flip == 0.5:
             return super()._rdp(orders, upper)
-        if self.users <= _all_data.MOST_USERS:
+        if self._listed():
             finite = np.minimum(orders, 1e6)
             value = _all_data.renyi_of_all(self.users, self.flip, finite, upper)
             pure = self._pure_epsilon() if upper else self._last_positive(self._pure_epsilon())
@@ -345,11 +363,16 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         return np.asarray(np.max(values, axis=0))
 
     def _worst(self, eps: float, loose: float) -> tuple[float, float]:
-        """Enclose the maximum over all data; the mirror direction of m is the first direction of n - 1 - m."""
+        """Enclose the maximum over all data; without fakes the mirror direction of m is the first direction of n - 1 - m."""
 
         def enclose(first: NDArray[np.int64], removed: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-            zeros = (self.users - 1 - removed - first).astype(np.float64)
-            return _sides(first.astype(np.float64), zeros, self.flip, eps)
+            ones, zeros = first.astype(np.float64), (self._bits - 1 - removed - first).astype(np.float64)
+            lower, upper = _sides(ones, zeros, self.flip, eps)
+            if self.fakes:
+                # fakes hold 0: the other direction is not that of other data
+                mirrored = _sides(zeros, ones, self.flip, eps)
+                lower, upper = np.maximum(lower, mirrored[0]), np.maximum(upper, mirrored[1])
+            return lower, upper
 
         return _worst_data.of_counts(enclose, self.users, loose)
 
@@ -357,7 +380,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         return log_odds(self.flip).above
 
     @classmethod
-    def calibrate(cls, users: int, eps: float, delta: float) -> Self:
+    def calibrate(cls, users: int, eps: float, delta: float, *, fakes: int = 0) -> Self:
         """Return the mechanism with the smallest flip whose upper delta at `eps`, over all data, is at most `delta`.
 
         Parameters
@@ -368,6 +391,8 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             Target privacy loss in nats, finite and >= 0.
         delta : float
             Target failure probability, in [0, 1].
+        fakes : int
+            Number of fake zeros, >= 0: the more, the less each bit need be flipped.
 
         Returns
         -------
@@ -390,19 +415,29 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         >>> bits = shuffle.ShuffledBits.calibrate(10**6, eps=1.0, delta=1e-9)
         >>> bits.delta(1.0) <= 1e-9, round(bits.users * bits.flip, 2)
         (True, 57.07)
+
+        Fakes let each bit be flipped less, but there are more bits to flip: the deviation of the count does not shrink.
+
+        >>> for bits in (shuffle.ShuffledBits.calibrate(20, 1.0, 1e-6, fakes=k) for k in (0, 100, 1000)):
+        ...     print(f"{bits.flip:.4f} {bits.variance ** 0.5:.2f}")
+        0.2688 4.29
+        0.1542 5.72
+        0.0302 5.81
         """
         users = _validate.integer("users", users, 1)
+        fakes = _validate.integer("fakes", fakes, 0, _validate.MAX_COUNT - users)
         eps = _validate.real("eps", eps, 0)
         delta = _validate.real("delta", delta, 0, 1)
         if delta == 1:
-            return cls(users, 0.0)
+            return cls(users, 0.0, fakes=fakes)
         # at this flip the local guarantee alone suffices
         high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps, 700.0))))
         if delta == 0:
-            return cls(users, high)
+            return cls(users, high, fakes=fakes)
         # no clone at all with probability (1 - 2 q)^(n-1): below this flip delta is out of reach
-        low = min(0.25 * -math.expm1(math.log(delta) / 2) / users, high / 2)
-        return cls(users, least_parameter(lambda flip: cls(users, flip), low, high, eps, delta))
+        low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
+        flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)
+        return cls(users, flip, fakes=fakes)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int8]:
         """Return what the analyst sees: every bit flipped with probability `flip`, in random order.
@@ -416,7 +451,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
 
         Returns
         -------
-        ndarray of int8, shape (users,)
+        ndarray of int8, shape (users + fakes,)
             The shuffled, flipped bits.
 
         Raises
@@ -426,16 +461,17 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         """
         bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit a user")
         source = _validate.generator(rng)
-        messages = bits.astype(np.int8) ^ (source.random(self.users) < self.flip)
+        messages = np.concatenate([bits.astype(np.int8), np.zeros(self.fakes, dtype=np.int8)])
+        messages ^= source.random(self._bits) < self.flip
         source.shuffle(messages)
         return messages
 
     def estimate(self, messages: ArrayLike) -> float:
-        r"""Return the unbiased estimate of the number of ones, :math:`(\sum y - nq)/(1 - 2q)`.
+        r"""Return the unbiased estimate of the number of ones, :math:`(\sum y - (n+k)q)/(1 - 2q)`.
 
         Parameters
         ----------
-        messages : array_like of 0 and 1, shape (users,)
+        messages : array_like of 0 and 1, shape (users + fakes,)
             The shuffled bits.
 
         Returns
@@ -448,32 +484,38 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         ValueError
             If `messages` has another shape or holds anything but 0 and 1, or `flip` is 1/2, which leaves nothing to estimate.
         """
-        bits = _validate.zeros_and_ones("messages", messages, (self.users,), "one bit a user")
+        bits = _validate.zeros_and_ones("messages", messages, (self._bits,), "one bit a user, and the fakes")
         self._informative()
-        return float((bits.sum() - self.users * self.flip) / (1 - 2 * self.flip))
+        return float((bits.sum() - self._bits * self.flip) / (1 - 2 * self.flip))
 
     @property
     def variance(self) -> float:
-        r"""Variance of :meth:`estimate`, :math:`n q (1-q)/(1-2q)^2`, whatever the data."""
+        r"""Variance of :meth:`estimate`, :math:`(n + k) q (1-q)/(1-2q)^2`, whatever the data."""
         self._informative()
-        return self.users * self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2
+        return self._bits * self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2
 
     def messages_per_user(self) -> float:
-        """Return how many messages a user sends.
+        """Return how many messages there are per user.
 
         Returns
         -------
         float
-            One bit.
+            One bit, and the share of the fakes.
         """
-        return 1.0
+        return self._bits / self.users
 
     def _checked_truth(self, truth: Any) -> int | None:
         return None if truth is None else _validate.integer("truth", truth, 0, self.users)
 
     def _error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
         self._informative()
-        return bits_exceeded(self.users, self.flip, a * (1 - 2 * Fraction(self.flip)), truth)
+        width = a * (1 - 2 * Fraction(self.flip))
+        if not self.fakes:
+            return bits_exceeded(self.users, self.flip, width, truth)
+        fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
+        lower, upper = bits_exceeded(self.users, self.flip, width, truth, fakes)
+        # data of users and fakes alike hold those in which the fakes are 0, and are searched more closely
+        return lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None)[1])
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)

@@ -1,0 +1,44 @@
+"""How often the privacy loss exceeds eps, from delta on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from shufflebounds._types import EXP_SLACK, FloatArray, Sides
+
+__all__ = ["loss_tail"]
+
+STEPS = np.geomspace(1e-6, 1.0, 40)
+
+
+def loss_tail(log_delta: Callable[[FloatArray], Sides], eps: FloatArray, single: bool) -> Sides:
+    """Return bounds of Pr[L > eps] for the pair behind delta, at each eps > 0; of the worst pair unless `single` is set.
+
+    With E = e^eps, delta of a pair is convex in E and has the slope -Q(L > eps) to the right of eps, where P(L > eps) is
+    delta + E Q(L > eps): chords to the right bound it from below, and to the left from above. The chord to the left needs delta of
+    the same pair at both ends; of several pairs only P - xE Q >= (1 - x) P above eps is left.
+    """
+    at = eps[:, None]
+    low, high = log_delta(at.ravel())
+    low, high = low[:, None], high[:, None]
+    later, earlier = at + STEPS * np.maximum(at, 1.0), at * (1 - STEPS)
+    fall = -np.expm1(np.minimum(_of(log_delta, later)[1] - low, 0.0))
+    gain = np.where(low > -np.inf, fall / np.expm1(later - at), 0.0).max(axis=1)
+    below = np.exp(low[:, 0]) * (1 + gain) * (1 - 4 * EXP_SLACK)
+    rest = -np.expm1(earlier - at)
+    before = np.exp(_of(log_delta, earlier)[1])
+    if single:
+        # a difference of two sides, charged with its rounding
+        rise = before - np.exp(earlier - at + low)
+        above = (rise + 4 * EXP_SLACK * before) / rest
+    else:
+        above = before / rest
+    value = np.nextafter(above.min(axis=1) * (1 + 4 * EXP_SLACK), np.inf)
+    return Sides(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
+
+
+def _of(log_delta: Callable[[FloatArray], Sides], eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    lower, upper = log_delta(eps.ravel())
+    return lower.reshape(eps.shape), upper.reshape(eps.shape)

@@ -1,0 +1,110 @@
+"""What Balcer and Cheu 2020 quote of others: the local protocol behind a shuffled one, and the orders of Table 1."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from shufflebounds import _validate
+from shufflebounds.published._printed import Comparison, printed
+from shufflebounds.shuffle import ShuffledBits
+
+__all__ = ["HistogramRow", "balcer_cheu_local_eps", "balcer_cheu_table"]
+
+_PAPER = "Balcer and Cheu 2020"
+
+
+def _local_compared() -> Comparison:
+    users, eps, delta = 10**4, 1.0, 1e-6
+    flip = ShuffledBits.calibrate(users, eps, delta).flip
+    case = "n = 10^4, eps = 1, delta = 10^-6; exact: the flipped bit calibrated to it"
+    return Comparison(case, "local eps at delta", balcer_cheu_local_eps(users, eps), math.log((1 - flip - delta) / flip))
+
+
+@printed(
+    verdict="proven",
+    reason="the chance that any message lies in a set is at least that of one, and at most n times it if all n are alike",
+    reference=f"{_PAPER}, section 1.2, after Cheu et al. 2019",
+    comparison=_local_compared,
+    returns="Upper bound of the eps of each user's randomizer, at the delta of the shuffled protocol.",
+)
+def balcer_cheu_local_eps(users: int, eps: float) -> float:
+    r"""Printed local privacy of an (eps, delta)-private protocol of one message a user: :math:`(\varepsilon + \ln n, \delta)`.
+
+    >>> round(published.balcer_cheu_local_eps(10**4, 1.0), 6)
+    10.21034
+    """
+    return eps + math.log(users)
+
+
+class HistogramRow(NamedTuple):
+    """A row of the table: who, the order of the largest error of a frequency, the order of the number of messages a user."""
+
+    protocol: str
+    error: float
+    messages: float
+
+
+def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[HistogramRow, ...]:
+    r"""Return Table 1 of Balcer and Cheu with every constant 1: orders of growth, from which no number follows.
+
+    With :math:`L = \ln(1/\delta)`, the errors in the order of the rows are
+
+    .. math:: \frac{\sqrt{\ln d}}{\varepsilon\sqrt n}, \quad \frac{\sqrt{L \ln d}}{\varepsilon n}, \quad
+        \frac{\sqrt{\ln^3 d\, \ln(\ln d/\delta)}}{\varepsilon n}, \quad
+        \frac{\ln d}{n} + \frac{\sqrt{\ln d\, \ln(1/(\varepsilon\delta))}}{\varepsilon n}, \quad \frac{L}{\varepsilon^2 n}, \quad
+        \frac{\min(\ln d, L)}{\varepsilon n}
+
+    Parameters
+    ----------
+    users : int
+        Number n of users, 1 to 2**53.
+    bins : int
+        Number d of bins, 3 to 2**53.
+    eps : float
+        Privacy loss in nats, in (0, 1].
+    delta : float
+        Failure probability, in (0, 1).
+
+    Returns
+    -------
+    tuple of HistogramRow
+        ``(protocol, error, messages)``; none in the central row has messages.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    References
+    ----------
+    .. [1] V. Balcer, A. Cheu, "Separating local and shuffled differential privacy via histograms", 2020, Table 1; the second row
+       after Cheu et al. 2019, the third and the fourth after Ghazi et al. 2019.
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> for row in published.balcer_cheu_table(10**5, 1000, 1.0, 1e-6):
+    ...     print(f"{row.protocol:15} {row.error:.1e} {row.messages:6.0f}")
+    local           8.3e-03      1
+    shuffled bits   9.8e-05   1000
+    private coins   7.2e-04   5191
+    public coins    1.7e-04     14
+    zsum            1.4e-04   1000
+    central         6.9e-05      0
+    """
+    n = _validate.integer("users", users, 1)
+    kinds = _validate.integer("bins", bins, 3)
+    eps = _validate.real("eps", eps, 0, 1, open_low=True)
+    delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+    d, level = math.log(kinds), -math.log(delta)
+    unit, squared = 1 / (eps * n), eps * eps
+    both = level + math.log(d)
+    return (
+        HistogramRow("local", math.sqrt(d * n) * unit, 1.0),
+        HistogramRow("shuffled bits", math.sqrt(d * level) * unit, float(kinds)),
+        HistogramRow("private coins", math.sqrt(d**3 * both) * unit, d**3 * both / squared),
+        HistogramRow("public coins", d / n + math.sqrt(d * (level - math.log(eps))) * unit, (level - math.log(eps)) / squared),
+        HistogramRow("zsum", level / eps * unit, float(kinds)),
+        HistogramRow("central", min(d, level) * unit, 0.0),
+    )

@@ -1,0 +1,170 @@
+"""Theorems 1 and 2 of Liu et al. as printed to the letter: the curve of the shuffle, and delta at the printed infimum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds import _validate
+from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
+from shufflebounds._scipy import logsumexp
+from shufflebounds._types import FloatArray
+from shufflebounds.published._glossary import Given, real
+from shufflebounds.published._printed import Counterexample, printed
+from shufflebounds.published.personalized import FAILURE, RATES, as_given
+from shufflebounds.shuffle.personalized import PersonalizedClones
+from shufflebounds.tails.poisson_binomial import poisson_binom_window
+
+__all__ = ["liu2024_delta_literal", "liu2024_tradeoff"]
+
+_PAPER = "Liu et al. 2024"
+
+
+def _threshold(name: str, value: Any) -> float:
+    return math.inf if value == math.inf else _validate.real(name, value, 0)
+
+
+_THRESHOLD = Given("float", "Likelihood ratio at which the test turns, >= 0; inf is alpha = 1", _threshold)
+_COUNTS = Given("array_like of int, optional", "How many users have each rate, 1 each by default", as_given)
+
+
+def _clones(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[FloatArray, FloatArray]:
+    """Return the numbers of clones from `least` on and the logarithms of their chances."""
+    lowest, log_weights = poisson_binom_window(2 * _validate.real_array("rates", rates, 0, 0.5), counts, log_tail=-1500.0)
+    i = lowest + np.arange(log_weights.size, dtype=np.float64)
+    return i[i >= least], log_weights[i >= least]
+
+
+def _tradeoff_counterexample() -> Counterexample:
+    return Counterexample(liu2024_tradeoff(math.inf, 0.2, [0.2], counts=[9]), 0.0, "w = 0.2, alpha = 1: a test that always rejects")
+
+
+@printed(
+    verdict="false",
+    reason="the sum weighted 1 - 2w is the power of the test, not its error, so that f(1) = 1 - 2w; and delta_1 counts as privacy",
+    reference=f"{_PAPER}, Theorem 1",
+    side="lower",
+    counterexample=_tradeoff_counterexample,
+    returns="The printed error of the second kind at alpha(t).",
+    where={
+        "t": _THRESHOLD,
+        "rates": RATES,
+        "delta_target": FAILURE,
+        "counts": _COUNTS,
+    },
+)
+def liu2024_tradeoff(
+    t: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None
+) -> float:
+    r"""Printed trade-off function of the shuffle at :math:`\alpha(t) = \sum_i w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)`.
+
+    .. math::
+        f_s(\alpha(t)) = (1-\delta_1)\Bigl(2w(1-\alpha) + (1-2w)\sum_{i\ge 0} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)\Bigr)
+        + \delta_1 (1-\alpha)
+
+    with :math:`w_i` the chance of i clones and F_i the distribution function of Bin(i, 1/2). With 1 minus the sum in its place it
+    is the curve of :math:`Q_0` against :math:`2wQ_0 + (1-2w)P_0`, below that of the pair for t <= 1 only.
+
+    >>> [round(published.liu2024_tradeoff(t, 0.2, [0.2], counts=[9]), 6) for t in (0.5, 1.0, float("inf"))]
+    [0.636739, 0.713925, 0.6]
+    """
+    w, fail = weight, delta_target
+    i, log_weights = _clones(rates, counts, 0)
+    # at alpha = 1 every outcome is rejected
+    y = (i + 1) / (t + 1)
+    alpha = math.exp(float(logsumexp(log_weights + binom_logcdf(i - y, i, 0.5))))
+    power = math.exp(float(logsumexp(log_weights + binom_logcdf(np.minimum(i + 1 - y, i), i, 0.5))))
+    return (1 - fail) * (2 * w * (1 - alpha) + (1 - 2 * w) * power) + fail * (1 - alpha)
+
+
+def _literal_counterexample() -> Counterexample:
+    claim = liu2024_delta_literal(0.5, 0.1, [0.05], counts=[39])
+    truth = PersonalizedClones(0.1, [0.05], counts=[39]).delta(0.5, bound="lower")
+    return Counterexample(claim, truth, "40 users, w = 0.1, rates 1/20, delta(0.5) of the pair (P, Q) that the theorem bounds")
+
+
+@printed(
+    verdict="false",
+    reason="rounding both masses down moves the threshold off the best test, so that the difference falls short of its maximum",
+    reference=f"{_PAPER}, Theorem 2, t as the printed infimum",
+    counterexample=_literal_counterexample,
+    returns="The printed number; never negative.",
+    where={
+        "eps": real("Privacy loss in nats", 0, 700),
+        "rates": RATES,
+        "delta_target": FAILURE,
+        "counts": _COUNTS,
+    },
+)
+def liu2024_delta_literal(
+    eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None
+) -> float:
+    r"""Printed delta of Theorem 2 at the infimum that it prints, the rounding within l(t) included.
+
+    .. math::
+        t = \inf\{t : (1-\delta_1)(-2w + (1-2w)\, l(t)) - \delta_1 \ge -e^\varepsilon\}, \qquad
+        l(t) = -\frac{\sum_{i\ge 1} w_i f_i(\lfloor i+1-\frac{i+1}{t+1}\rfloor)}
+        {\sum_{i\ge 1} w_i f_i(\lfloor i-\frac{i+1}{t+1}\rfloor)}
+
+    with f_i the law of Bin(i, 1/2). The paper prints w_1 for w_i, which would cancel. :func:`liu2024_delta` has the ratio without
+    rounding, :math:`l(t) = -1/t`.
+
+    >>> case = dict(rates=[0.25], counts=[39])
+    >>> print(f"{published.liu2024_delta_literal(0.8, 0.1, **case):.6f} {published.liu2024_delta(0.8, 0.1, **case):.6f}")
+    0.005064 0.006186
+    """
+    w, fail = weight, delta_target
+    slope, loss = (1 - fail) * (1 - 2 * w), math.exp(eps) - (1 - fail) * 2 * w - fail
+    i, log_weights = _clones(rates, counts, 1)
+    if not i.size:
+        return 0.0
+    j = _ceilings(i, log_weights, slope, loss)
+    alpha = float(logsumexp(log_weights + binom_logcdf(i - j, i, 0.5)))
+    power = float(logsumexp(log_weights + binom_logcdf(i + 1 - j, i, 0.5)))
+    return max(0.0, slope * math.exp(power) - loss * math.exp(alpha))
+
+
+def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float) -> FloatArray:
+    """Return the ceilings of (i + 1)/(t + 1) at the first t where the ratio of the two sums is at most loss/slope.
+
+    Without rounding the ratio is 1/t, and rounding only raises it: no t below slope/loss will do. From there on one i after another
+    has its ceiling j fall by one, at t = (i + 1)/j - 1, where both of its terms change.
+    """
+    start = slope / loss * (1 - 1e-12)
+    j = np.ceil((i + 1) / (start + 1))
+    top = float((log_weights + binom_logpmf(np.minimum(i - j + 1, i), i, 0.5)).max())
+    # terms that much smaller than the largest do not move the ratio
+    kept = np.flatnonzero(log_weights + binom_logpmf(np.floor(i / 2), i, 0.5) > top - 60)
+
+    def terms(which: FloatArray, ceiling: FloatArray) -> FloatArray:
+        k = which - ceiling
+        base = np.interp(which, i, log_weights) - top
+        with np.errstate(divide="ignore"):
+            values = [np.where(at >= 0, base + binom_logpmf(np.maximum(at, 0), which, 0.5), -np.inf) for at in (k + 1, k)]
+        return np.exp(values)
+
+    sums = terms(i[kept], j[kept]).sum(axis=1)
+    if slope * sums[0] <= loss * sums[1] > 0:
+        return j
+    width = 4.0 / float(i[kept][0])
+    while True:
+        last = np.maximum(1.0, np.ceil((i + 1) / (start + width + 1)))
+        steps = (j - last)[kept].astype(np.int64)
+        which = np.repeat(i[kept], steps)
+        # the ceilings j - 1, j - 2, ... that each i falls to
+        fallen = np.repeat(j[kept], steps) - 1.0 - (np.arange(which.size) - np.repeat(np.cumsum(steps) - steps, steps))
+        times = (which + 1) / fallen
+        order = np.argsort(times, kind="stable")
+        change = (terms(which, fallen) - terms(which, fallen + 1))[:, order]
+        above, below = sums[:, None] + np.cumsum(change, axis=1)
+        # several fall at once: judged after the last of them
+        ends = np.append(np.flatnonzero(np.diff(times[order]) > 0), which.size - 1) if which.size else np.array([], dtype=int)
+        held = ends[slope * above[ends] <= loss * below[ends]]
+        if held.size:
+            return np.ceil((i + 1) / float(times[order][held[0]]) * (1 - 1e-15))
+        if width > 1e6:
+            return last
+        width *= 2

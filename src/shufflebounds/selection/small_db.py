@@ -1,0 +1,170 @@
+"""SmallDB: a small database that answers many linear queries nearly as a large one does, chosen by the exponential mechanism."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._scipy import betaln
+from shufflebounds._types import FloatArray
+from shufflebounds.selection.probabilities import selection_probs
+
+__all__ = ["SmallDBError", "small_db", "small_db_error"]
+
+MOST_ENTRIES = 2 * 10**7
+
+
+class SmallDBError(NamedTuple):
+    """A bound of the error of SmallDB, and the number of records for which it holds."""
+
+    error: float
+    size: int
+
+
+def small_db_error(domain: int, queries: int, records: int, eps: float, beta: float, *, size: int | None = None) -> SmallDBError:
+    r"""How far any answer of SmallDB may be off, with probability 1 - beta.
+
+    A database of m records is chosen among all :math:`\binom{m+|X|-1}{m}` with the score minus its largest error. With
+    probability at least :math:`1 - \beta` no query is off by more than
+
+    .. math:: \sqrt{\frac{\ln(2|Q|)}{2m}} + \frac{2}{\varepsilon n}\Bigl(\ln\binom{m+|X|-1}{m} + \ln\frac1\beta\Bigr)
+
+    Parameters
+    ----------
+    domain : int
+        Number \|X\| of possible records, 1 to 2**53.
+    queries : int
+        Number \|Q\| of linear queries, means over the records of a function in [0, 1]; 1 to 2**53.
+    records : int
+        Number n of records of the data, 1 to 2**53; public, since neighbours differ in one replaced record.
+    eps : float
+        Budget in nats, in (0, 700].
+    beta : float
+        Chance of a larger error, in (0, 1).
+    size : int, optional
+        Number m of records of the small database; by default the one with the least bound.
+
+    Returns
+    -------
+    SmallDBError
+        ``(error, size)``: the error is an upper bound, above 1 where it says nothing.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Notes
+    -----
+    Hoeffding's inequality and a union over the queries leave a sample of m records that is off by no more than the root
+    (for every larger error one exists, and the databases are finitely many); the rest is the error of the exponential mechanism,
+    whose score moves by at most 1/n. The printed theorem takes :math:`m = \ln|Q|/\alpha^2` and :math:`|X|^m` databases.
+
+    References
+    ----------
+    .. [1] A. Blum, K. Ligett, A. Roth, "A learning theory approach to noninteractive database privacy", JACM 2013.
+    .. [2] S. Das, "Differential privacy: ideas, concepts and advances", 2022, Theorems 6.10 to 6.12.
+
+    Examples
+    --------
+    >>> from shufflebounds.selection import small_db_error
+    >>> found = small_db_error(domain=1000, queries=100, records=10**6, eps=1.0, beta=0.05)
+    >>> round(found.error, 4), found.size
+    (0.0162, 166899)
+    """
+    cells = _validate.integer("domain", domain, 1)
+    asked = _validate.integer("queries", queries, 1)
+    people = _validate.integer("records", records, 1)
+    eps = _validate.real("eps", eps, 0, 700, open_low=True)
+    beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+
+    def bound(m: int) -> float:
+        # the binomial coefficient as a beta function, which does not cancel; 1e-12 covers its rounding
+        log_databases = -math.log(m + cells) - float(betaln(cells, m + 1))
+        spread = 2 / (eps * people) * (log_databases * (1 + 1e-12) + 1e-12 - math.log(beta))
+        return (math.sqrt(math.log(2 * asked) / (2 * m)) + spread) * (1 + 1e-15)
+
+    if size is not None:
+        size = _validate.integer("size", size, 1)
+        return SmallDBError(bound(size), size)
+    # its slope times m^(3/2) rises: first it falls, then it rises
+    best = 1
+    while best < 2**52 and bound(2 * best) < bound(best):
+        best *= 2
+    low, high = max(1, best // 2), 2 * best
+    while low < high:
+        middle = (low + high) // 2
+        # far out, one record makes less of a difference than the rounding
+        step = max(1, middle // 10**6)
+        low, high = (middle + 1, high) if bound(middle + step) < bound(middle) else (low, middle)
+    return SmallDBError(bound(low), low)
+
+
+def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: Any = None) -> NDArray[np.int64]:
+    r"""Run SmallDB: return a database of `size` records, eps-private, that answers the queries nearly as the data do.
+
+    Parameters
+    ----------
+    counts : array_like of int, shape (domain,)
+        How many records of each kind the data hold, at least one in all.
+    queries : array_like of float, shape (queries, domain)
+        What each query says of each kind of record, in [0, 1]; its answer is the mean over the records.
+    eps : float
+        Budget in nats, in (0, 700], for neighbours that differ in one replaced record.
+    size : int
+        Number m of records of the small database, >= 1.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of int, shape (domain,)
+        How many records of each kind the small database holds, `size` in all.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or the databases of that size are more than can be listed: their number times
+        the domain at most 2e7.
+
+    Notes
+    -----
+    Every database is listed and scored, so that the law of the answer is that of the mechanism (:func:`selection_probs`); the
+    number grows like \|X\|**m, and only small cases can be run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds.selection import small_db
+    >>> half, first = [1, 1, 0, 0], [1, 0, 0, 0]
+    >>> small_db([4000, 3000, 2000, 1000], [half, first], eps=1.0, size=10, rng=1).sum()
+    np.int64(10)
+    """
+    data = _validate.whole_array("counts", counts, 0)
+    asked = _validate.real_array("queries", queries, 0, 1)
+    eps = _validate.real("eps", eps, 0, 700, open_low=True)
+    size = _validate.integer("size", size, 1)
+    if data.ndim != 1 or asked.ndim != 2 or asked.shape[1] != data.size:
+        raise ValueError(f"queries has shape {asked.shape}: it must be (queries, domain) with domain {data.shape} as in counts")
+    if not data.sum():
+        raise ValueError("counts must hold a record: all are 0")
+    source = _validate.generator(rng)
+    databases, probs = _law(data, asked, eps, size)
+    return np.asarray(databases[source.choice(len(probs), p=probs / probs.sum())])
+
+
+def _law(data: NDArray[np.int64], asked: FloatArray, eps: float, size: int) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return every database of that size and its chance."""
+    many = math.comb(size + data.size - 1, size)
+    if many * data.size > MOST_ENTRIES:
+        raise ValueError(f"size={size} leaves {many:.3g} databases of {data.size} kinds of records: too many to list")
+    records = np.array(list(combinations_with_replacement(range(data.size), size)), dtype=np.int64)
+    databases = np.zeros((many, data.size), dtype=np.int64)
+    np.add.at(databases, (np.arange(many)[:, None], records), 1)
+    errors = np.abs(databases @ asked.T / size - asked @ data / data.sum())
+    return databases, selection_probs(-errors.max(axis=1), eps, sensitivity=1 / int(data.sum()))

@@ -1,0 +1,100 @@
+"""The privacy losses of two listed laws, and how often a loss is exceeded."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds import _validate
+from shufflebounds._types import FloatArray
+
+__all__ = ["loss_tail", "privacy_losses"]
+
+
+def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    r"""Return the privacy losses of P against Q, and what mass P puts on each.
+
+    .. math:: \mathcal{L}(y) = \ln\frac{P(y)}{Q(y)}
+
+    Parameters
+    ----------
+    log_p, log_q : array_like, shape (atoms,)
+        Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9.
+
+    Returns
+    -------
+    losses : ndarray, shape (losses,)
+        The different losses of the outcomes that P can give, rising; inf where Q cannot give them.
+    log_mass : ndarray, shape (losses,)
+        Natural logarithms of the mass of P at each. What P lacks of 1 is not among them.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, an entry is NaN or positive, or a law does not sum to 1.
+
+    References
+    ----------
+    .. [1] S. Das, "Differential privacy: ideas, concepts and advances", 2022, Definition 3.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds.tradeoff import privacy_losses
+    >>> losses, log_mass = privacy_losses(np.log([0.5, 0.25, 0.25]), np.log([0.125, 0.375, 0.5]))
+    >>> losses.round(6).tolist(), np.exp(log_mass).round(6).tolist()
+    ([-0.693147, -0.405465, 1.386294], [0.25, 0.25, 0.5])
+    """
+    p, q = _validate.log_pmfs(log_p, log_q)
+    held = p > -np.inf
+    losses, place = np.unique(p[held] - q[held], return_inverse=True)
+    log_mass = np.full(losses.size, -np.inf)
+    np.logaddexp.at(log_mass, place, p[held])
+    return losses, log_mass
+
+
+def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
+    r"""How often P's outcome has a privacy loss above eps, :math:`\Pr_{y \sim P}[\mathcal{L}(y) > \varepsilon]`.
+
+    It is at least delta(eps), and the pointwise guarantee of the literature; see also
+    :meth:`~shufflebounds.profile.PrivacyProfile.loss_tail`.
+
+    Parameters
+    ----------
+    log_p, log_q : array_like, shape (atoms,)
+        As for :func:`privacy_losses`.
+    eps : float or array_like
+        Privacy loss in nats, finite, of either sign.
+
+    Returns
+    -------
+    float or ndarray
+        Of the shape of `eps`, exact to rounding; what P lacks of 1 is left out.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `eps` is not finite.
+
+    Notes
+    -----
+    Losses that rounding makes equal to `eps` are not above it.
+
+    References
+    ----------
+    .. [1] Zhilyaev, M. "Shuffled bits and fake records", (2.2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shufflebounds.tradeoff import hockey_stick, loss_tail
+    >>> p, q = np.log([0.75, 0.25]), np.log([0.25, 0.75])
+    >>> round(loss_tail(p, q, np.log(2)), 12), round(hockey_stick(p, q, np.log(2)), 12)
+    (0.75, 0.25)
+    """
+    losses, log_mass = privacy_losses(log_p, log_q)
+    array = _validate.real_array("eps", eps)
+    # sums from the largest loss down, each of positive terms
+    above = np.append(np.cumsum(np.exp(log_mass[::-1]))[::-1], 0.0)
+    out = np.minimum(above[np.searchsorted(losses, array, side="right")], 1.0)
+    return out if array.ndim else float(out)

@@ -1,0 +1,69 @@
+"""How often a loss is exceeded: listed, by closed form, and from the sides of delta."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from shufflebounds import DominatingPair
+from shufflebounds.mechanisms import GaussianMechanism, RandomizedResponse
+from shufflebounds.shuffle import ShuffledBits, StrongerClones
+from shufflebounds.tradeoff import hockey_stick, loss_tail, privacy_losses
+
+P, Q = np.array([0.4, 0.3, 0.2, 0.1, 0.0]), np.array([0.1, 0.2, 0.3, 0.2, 0.2])
+with np.errstate(divide="ignore"):
+    LOG_P, LOG_Q = np.log(P), np.log(Q)
+
+
+def test_listed_losses():
+    losses, log_mass = privacy_losses(LOG_P, LOG_Q)
+    assert losses == pytest.approx(np.log([0.5, 2 / 3, 1.5, 4]))
+    assert np.exp(log_mass) == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert loss_tail(LOG_P, LOG_Q, [-1.0, 0.0, 0.41, 2.0]) == pytest.approx([1.0, 0.7, 0.4, 0.0])
+    assert loss_tail(LOG_Q, LOG_P, 50.0) == pytest.approx(0.2)
+    # delta is the integral of the tail against e^-eps
+    for eps in (0.0, 0.3, 1.0):
+        assert loss_tail(LOG_P, LOG_Q, eps) >= hockey_stick(LOG_P, LOG_Q, eps)
+
+
+@pytest.mark.parametrize("eps", [0.02, 0.41, 1.2, 1.5])
+def test_a_pair_encloses_its_own_tail(eps):
+    pair = DominatingPair.from_pmfs(LOG_P, LOG_Q)
+    truth = loss_tail(LOG_P, LOG_Q, eps)
+    assert pair.loss_tail(eps, bound="lower") <= truth <= pair.loss_tail(eps)
+    assert pair.loss_tail(eps) == pytest.approx(truth, abs=1e-6)
+
+
+def test_gaussian_noise_in_closed_form():
+    noise = GaussianMechanism(1.0)
+    for eps in (0.1, 1.0, 4.0, 10.0):
+        truth = ndtr(0.5 - eps)
+        assert noise.loss_tail(eps, bound="lower") <= truth <= noise.loss_tail(eps)
+        assert noise.loss_tail(eps) == pytest.approx(truth, rel=1e-4)
+
+
+def test_beyond_the_budget_nothing_is_left():
+    response = RandomizedResponse(1.0)
+    assert response.loss_tail([0.5, 1.0, 1.1]) == pytest.approx([math.e / (1 + math.e), 0, 0], abs=1e-6)
+    assert response.loss_tail(1.1) == 0
+
+
+def test_bits_by_their_law_and_bounds_for_all_data():
+    bits = ShuffledBits(3, 0.2, ones=1)
+    zero, one = (np.array([1.0]), np.array([1.0]))
+    for p in (0.8, 0.2):
+        zero, one = np.convolve(zero, [1 - p, p]), np.convolve(one, [1 - p, p])
+    zero, one = np.log(np.convolve(zero, [0.8, 0.2])), np.log(np.convolve(one, [0.2, 0.8]))
+    for eps in (0.2, 0.5):
+        truth = max(loss_tail(zero, one, eps), loss_tail(one, zero, eps))
+        assert bits.loss_tail(eps, bound="lower") <= truth <= bits.loss_tail(eps) <= truth + 1e-6
+        assert truth <= ShuffledBits(3, 0.2).loss_tail(eps)
+    clones = StrongerClones(1000, 1.0)
+    assert clones.delta(0.1) <= clones.loss_tail(0.1, bound="lower") <= clones.loss_tail(0.1) <= 1
+
+
+@pytest.mark.parametrize("eps", [0.0, -1.0, math.inf, math.nan])
+def test_bad_losses_are_named(eps):
+    with pytest.raises(ValueError, match="eps"):
+        ShuffledBits(3, 0.2).loss_tail(eps)

@@ -1,0 +1,53 @@
+"""SmallDB: its law on listed databases, and the bound of its error."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from shufflebounds.selection import small_db, small_db_error
+from shufflebounds.selection.small_db import _law
+
+QUERIES = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 1.0]])
+
+
+def test_no_replaced_record_changes_a_chance_by_more_than_eps():
+    eps, records = 1.2, 4
+    data = [counts for counts in product(range(records + 1), repeat=3) if sum(counts) == records]
+    laws = {counts: np.log(_law(np.array(counts), QUERIES, eps, 3)[1]) for counts in data}
+    for one in data:
+        for other in data:
+            if np.abs(np.subtract(one, other)).sum() == 2:
+                assert np.max(laws[one] - laws[other]) <= eps * (1 + 1e-12)
+
+
+def test_the_error_keeps_to_its_bound():
+    data, eps, beta, size = np.array([50, 30, 20]), 2.0, 0.1, 4
+    databases, probs = _law(data, QUERIES, eps, size)
+    assert len(databases) == math.comb(6, 2)
+    assert (databases.sum(axis=1) == size).all()
+    errors = np.abs(databases @ QUERIES.T / size - QUERIES @ data / 100).max(axis=1)
+    bound = small_db_error(3, 2, 100, eps, beta, size=size).error
+    assert probs[errors > bound].sum() <= beta
+    # an existing database is as near as the first term promises
+    assert errors.min() <= math.sqrt(math.log(4) / (2 * size))
+
+
+@pytest.mark.parametrize("case", [(2, 1, 1), (1, 1, 50), (1000, 100, 10**6), (10, 10**9, 100), (10**15, 10**15, 10**15)])
+def test_no_other_size_has_a_smaller_bound(case):
+    found = small_db_error(*case, 1.0, 0.05)
+    for factor in (0.5, 0.9, 1.1, 2):
+        other = min(max(1, int(found.size * factor)), 2**53)
+        assert small_db_error(*case, 1.0, 0.05, size=other).error >= found.error * (1 - 1e-9)
+
+
+def test_a_run_returns_a_database_and_refuses_what_it_cannot_list():
+    found = small_db([40, 30, 30], QUERIES, 50.0, 6, rng=3)
+    assert found.sum() == 6
+    with pytest.raises(ValueError, match="too many to list"):
+        small_db(np.ones(100, dtype=int), np.zeros((1, 100)), 1.0, 20)
+    with pytest.raises(ValueError, match="must hold a record"):
+        small_db([0, 0], [[0.0, 1.0]], 1.0, 2)
+    with pytest.raises(ValueError, match="queries has shape"):
+        small_db([1, 1, 1], [[0.0, 1.0]], 1.0, 2)
