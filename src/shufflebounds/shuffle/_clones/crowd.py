@@ -143,7 +143,8 @@ class Crowd:
         if start is None:
             best, trial, worse = -2.0, -4.0, 0
             while worse < 2 and trial > -1e6:
-                worse = worse + 1 if at(trial) > at(best) else 0
+                # of masses that say the same the largest: blocks with users of larger budgets start from it
+                worse = worse + 1 if at(trial) > at(best) - 1e-9 else 0
                 best = min(trial, best, key=at)
                 trial *= 1.6
             best = float(round(best))
