@@ -24,6 +24,9 @@ DEEPER = 2.5
 LEAST_GOAL = 1e-10
 """How near the sides of the log moments are brought, at the nearest: also where no spread of the losses is known."""
 
+LOOSE = 1e-3
+"""How near the upper side is brought to its limit, relatively, where no law bounds from below."""
+
 SPARE = 45.0
 """How far, in logarithms, the unlisted mass must stay below delta."""
 
@@ -260,8 +263,9 @@ class Composer:
         return max(below, default=-math.inf), high, slope
 
     def _placed(self, release: Knowledge, log_tail: float, middle: float) -> tuple[Samples, Samples]:
-        # some goal even where nothing is known of the spread
-        goal = max(0.25 * self._rtol * max(middle - NEAR * self._spread, self._spread), LEAST_GOAL) / self._count
+        # some goal even where nothing is known of the spread; where no law bounds from below the sides never meet
+        rtol = self._rtol if self._lower else max(self._rtol, LOOSE)
+        goal = max(0.25 * rtol * max(middle - NEAR * self._spread, self._spread), LEAST_GOAL) / self._count
         return release.refined(log_tail, self._theta(middle), goal)
 
     @cached_property

@@ -91,11 +91,13 @@ class Samples:
             last, end = value, min(1.5 * end, self.pure, 600.0)
         octaves = max(4, math.ceil(math.log2(end / scale)) + 4)
         rough = end * 2.0 ** -np.arange(0, octaves + 0.5, 0.5 if step < 0.3 else 1.0)
-        self.add(np.append(rough, end * np.array([0.85, 0.95, 0.999])))
+        self.add(rough if self.depth is not None and end < self.pure else np.append(rough, end * np.array([0.85, 0.95, 0.999])))
         seen = self.high > -np.inf
         depth, eps = np.sqrt(-2 * self.high[seen]), self.eps[seen]
         levels, at = [depth[0]], depth[0]
-        while at < depth[-1] and len(levels) < 10**5:
+        # without a pure budget the roughest values may lie far deeper than anybody looks
+        last = depth[-1] if self.depth is None else min(depth[-1], deepest)
+        while at < last and len(levels) < 10**5:
             at += min(max(step, step * (at / FULL_DETAIL) ** 2), max(0.1 * at, step))
             levels.append(at)
         # np.interp wants increasing abscissae

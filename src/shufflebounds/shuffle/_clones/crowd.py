@@ -17,9 +17,9 @@ from shufflebounds._types import FloatArray
 from shufflebounds.profile._budget import Budget
 from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_delta
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
-from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimate
+from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimates
 
-__all__ = ["TOLERANCE", "Crowd"]
+__all__ = ["TOLERANCE", "Crowd", "Held"]
 
 TOLERANCE = 1e-3
 """How far apart the sides over all users may stay in log delta, down to 1e-20; below, a twentieth of it for a unit of log delta."""
@@ -40,6 +40,19 @@ Pair = tuple[float, float]
 
 NOBODY = 1e-6
 """Of so small a chance that anybody hides the target, next to nothing can be made."""
+
+
+class Held(NamedTuple):
+    """What bounds all targets of a block: a decomposition on a level of grouping, or the smallest of all where none is named.
+
+    `nearby` is the mass at which windows of the block's halves are looked for.
+    """
+
+    block: Interval
+    level: int
+    kind: str
+    log_mass: float
+    nearby: float
 
 
 class _Level(NamedTuple):
@@ -95,18 +108,17 @@ class Crowd:
         return CloneLaw(least, counts)
 
     def _law(self, kind: str, terms: Terms, level: int, i: int, j: int) -> CloneLaw:
-        """Return `_clones`, kept for another eps where it is the law of one target."""
-        key = (kind, terms.reach, level, i)
-        law = self.laws.get(key) if i == j else None
+        """Return `_clones`, kept for another eps."""
+        key = (kind, terms.reach, level, i, j)
+        law = self.laws.get(key)
         if law is not None:
             self.laws.move_to_end(key)
             return law
         law = self._clones(kind, terms, self.levels[level], i, j)
-        if i == j:
-            self.laws[key] = law
-            self.held += law.rates.size + 1000
-            while self.held > MEMORY and len(self.laws) > 2:
-                self.held -= self.laws.popitem(last=False)[1].rates.size + 1000
+        self.laws[key] = law
+        self.held += law.rates.size + 1000
+        while self.held > MEMORY and len(self.laws) > 2:
+            self.held -= self.laws.popitem(last=False)[1].rates.size + 1000
         return law
 
     def _terms(self, kind: str, eps: float, i: int, j: int, log_mass: float) -> Terms:
@@ -123,8 +135,24 @@ class Crowd:
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
         """Return `value`, roughly: to choose among bounds, never as one."""
-        terms = self._terms(kind, eps, i, j, log_mass)
-        return _total(log_estimate(self._clones(kind, terms, self.sketch, i, j), Budget(terms.local_eps), eps), terms)
+        low, high = float(self.budgets[i]), float(self.budgets[j])
+        if kind == "window":
+            return self._of_windows(eps, i, j, [log_mass])[0]
+        terms = self.family.terms(kind, low, high)
+        return self._estimates(self.family.rates(kind, low, high, self.sketch.low)[None], [terms], eps, i, j)[0]
+
+    def _of_windows(self, eps: float, i: int, j: int, masses: Sequence[float]) -> list[float]:
+        """Return `estimate` for windows that leave these masses outside, all in one pass."""
+        low, high = float(self.budgets[i]), float(self.budgets[j])
+        several = [self.family.window(mass, low, high, eps) for mass in masses]
+        reaches = np.array([[terms.reach] for terms in several])
+        return self._estimates(self.family.window_rates(reaches, low, high, self.sketch.low), several, eps, i, j)
+
+    def _estimates(self, rates: FloatArray, several: Sequence[Terms], eps: float, i: int, j: int) -> list[float]:
+        first, last = np.searchsorted(self.sketch.starts, [i, j], side="right") - 1
+        logs = log_estimates(rates, self.sketch.counts, rates[:, first : last + 1].max(axis=1),
+                             [Budget(terms.local_eps) for terms in several], eps)
+        return [_total(value, terms) for value, terms in zip(logs, several)]
 
     def _useful_window(self, i: int) -> bool:
         # a pure family needs the window only for users of larger budget
@@ -135,29 +163,36 @@ class Crowd:
         """Return a good mass to leave outside the window of targets i..j: any mass gives a bound, this one nearly the smallest."""
         values: dict[float, float] = {}
 
-        def at(log_mass: float) -> float:
-            if log_mass not in values:
-                values[log_mass] = self.estimate("window", eps, i, j, log_mass) if log_mass < -0.7 else math.inf
-            return values[log_mass]
+        def look(masses: Sequence[float]) -> None:
+            fresh = [mass for mass in masses if mass not in values]
+            allowed = [mass for mass in fresh if mass < -0.7]
+            values.update(dict.fromkeys(fresh, math.inf))
+            if allowed:
+                values.update(zip(allowed, self._of_windows(eps, i, j, allowed)))
 
         if start is None:
-            best, trial, worse = -2.0, -4.0, 0
-            while worse < 2 and trial > -1e6:
+            trials = [-2.0]
+            while True:
+                trials = [(trials[-1] if values else -1.25) * 1.6 ** (k + 1) for k in range(6)]
+                look(trials)
                 # of masses that say the same the largest: blocks with users of larger budgets start from it
-                worse = worse + 1 if at(trial) > at(best) - 1e-9 else 0
-                best = min(trial, best, key=at)
-                trial *= 1.6
+                least = min(values.values())
+                best = max(mass for mass, value in values.items() if value <= least + 1e-9)
+                if best > trials[-2] or trials[-1] < -1e6:
+                    break
             best = float(round(best))
             step = max(1.0, 2.0 ** math.floor(math.log2(abs(best) / 4 + 1)))
         else:
             best, step = start, 2.0
-        while step >= 0.5:
-            moved = min((best - step, best + step), key=at)
-            if at(moved) < at(best) - 1e-12:
-                best = moved
-            else:
-                step /= 2
-        return best
+        while True:
+            around = [best + step * part for part in (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)]
+            look(around)
+            moved = min(around, key=values.__getitem__)
+            if values[moved] >= values[best] - 1e-12:
+                if step <= 1.0:
+                    return best
+                step = max(1.0, step / 4)
+            best = moved if values[moved] < values[best] - 1e-12 else best
 
     def candidates(self, eps: float, i: int) -> list[tuple[str, float]]:
         """Return the decompositions of target i that may be the smallest, with the windows' masses."""
@@ -206,31 +241,40 @@ class Crowd:
             return local + log_none - 1e-12 * (1 - local), local
         return log_blanket_delta(self.budgets, counts, self.family.categories, float(self.budgets[j]), eps, best)
 
-    def _bound(self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float) -> tuple[float, float]:
-        """Return an upper bound of the smallest proven log delta of every target in i..j, and the mass it left outside.
+    def _bound(self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float) -> tuple[float, Held]:
+        """Return an upper bound of the smallest proven log delta of every target in i..j, and where it comes from.
 
         It stops improving once the bound is at most `enough`.
         """
         if i == j and level == self.exact:
-            return self.single(eps, i)[1], log_mass
+            return self.single(eps, i)[1], Held((i, j), level, "", 0.0, log_mass)
         kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
         if self.family.windowed:
             log_mass = self._log_mass(eps, i, j, log_mass)
             kinds.append(("window", log_mass))
         guesses = [self.estimate(kind, eps, i, j, mass) for kind, mass in kinds]
-        best, near = self.family.log_local(float(self.budgets[j]), eps), min(guesses) + 1.0
+        best, near = (self.family.log_local(float(self.budgets[j]), eps), ("", 0.0)), min(guesses) + 1.0
         for guess, (kind, mass) in sorted(zip(guesses, kinds)):
-            if best > enough and guess <= near:
-                best = min(best, self.value(kind, eps, level, i, j, mass)[1])
-        if best > enough:
-            blanket = self._blanket(eps, i, j, best)
-            best = min(best, blanket[1]) if blanket else best
-        return best, log_mass
+            if best[0] > enough and guess <= near:
+                best = min(best, (self.value(kind, eps, level, i, j, mass)[1], (kind, mass)))
+        if best[0] > enough:
+            blanket = self._blanket(eps, i, j, best[0])
+            best = min(best, (blanket[1], ("", 0.0))) if blanket else best
+        return best[0], Held((i, j), level, *best[1], log_mass)
 
-    def every(self, eps: float, guess: int, tolerance: float = TOLERANCE) -> tuple[float, float, int]:
+    def _again(self, eps: float, held: Held, enough: float) -> float:
+        """Return the bound of a block by what bounded it at another eps."""
+        if held.kind:
+            return self.value(held.kind, eps, held.level, *held.block, held.log_mass)[1]
+        return self._bound(eps, held.level, *held.block, held.nearby, enough)[0]
+
+    def every(
+        self, eps: float, guess: int, tolerance: float = TOLERANCE, frontier: list[Held] | None = None
+    ) -> tuple[float, float, int]:
         """Return bounds of the largest log delta over all targets, and a target that attains the lower one.
 
         One search on each level of grouping: what a coarser one leaves above the bound of the worst target is searched on the next.
+        The frontier is what bounded all targets at an eps nearby, or empty, and becomes what does at this one.
         """
         size = self.budgets.size
         best, (lower, upper) = guess, self.single(eps, guess)
@@ -240,22 +284,20 @@ class Crowd:
             sides = self.single(eps, end)
             if sides[0] > lower:
                 best, (lower, upper) = end, sides
-        mass = self._log_mass(eps, best, best) if self.family.windowed else 0.0
-        edges = np.unique(np.linspace(0, size, min(size, 8) + 1).astype(int))
-        blocks = [(int(a), int(b) - 1) for a, b in pairwise(edges)]
-        masses = dict.fromkeys(blocks, mass)
-        pruned, left = -math.inf, MAX_EVALUATIONS // 2
+        frontier = [] if frontier is None else frontier
+        pruned, notes, blocks = self._start(eps, best, upper + tolerance / 2, frontier)
+        left, top = MAX_EVALUATIONS // 2, -math.inf
 
         def split(block: Interval) -> list[Interval]:
             pieces = halves(block)
-            masses.update(dict.fromkeys(pieces, masses[block]))
+            notes.update((piece, notes[block]._replace(block=piece)) for piece in pieces)
             return pieces
 
-        for level in range(self.exact + 1):
+        for level in range(self.exact + 1 if blocks else 0):
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
             margin = slack if level == self.exact else slack / 2
-            known = self._bound(eps, level, best, best, mass, -math.inf)[0]
-            measure = partial(self._measured, eps, level, masses)
+            known = self._bound(eps, level, best, best, notes[blocks[0]].nearby, -math.inf)[0]
+            measure = partial(self._measured, eps, level, notes)
             found = maximum(blocks, measure, split, tolerance=partial(_same, margin), known=known, most=left)
             left -= found.measured
             if found.best is not None:
@@ -265,13 +307,31 @@ class Crowd:
                     best, (lower, upper) = middle, sides
             top = max([bound for bound, _ in found.left])
             if top <= upper + slack or left <= 0:
+                frontier += [notes[block] for _, block in found.left]
                 break
+            low = [(bound, block) for bound, block in found.left if bound <= upper + margin]
+            frontier += [notes[block] for _, block in low]
+            pruned = max([pruned, *(bound for bound, _ in low)])
             blocks = [block for bound, block in found.left if bound > upper + margin]
-            pruned = max([pruned, *(bound for bound, _ in found.left if bound <= upper + margin)])
+        else:
+            frontier += [notes[block] for block in blocks]
         return lower, max(upper, pruned, top), best
 
+    def _start(
+        self, eps: float, best: int, enough: float, frontier: list[Held]
+    ) -> tuple[float, dict[Interval, Held], list[Interval]]:
+        """Return the bound of the blocks that the frontier serves, all that it keeps, and the other blocks with a note of each."""
+        if frontier:
+            bounds = [self._again(eps, held, enough) for held in frontier]
+            failing = [held for bound, held in zip(bounds, frontier) if bound > enough]
+            frontier[:] = [held for bound, held in zip(bounds, frontier) if bound <= enough]
+            return max([bound for bound in bounds if bound <= enough], default=-math.inf), *_noted(failing)
+        mass = self._log_mass(eps, best, best) if self.family.windowed else 0.0
+        edges = np.unique(np.linspace(0, self.budgets.size, min(self.budgets.size, 8) + 1).astype(int))
+        return -math.inf, *_noted([Held((int(a), int(b) - 1), 0, "", mass, mass) for a, b in pairwise(edges)])
+
     def _measured(
-        self, eps: float, level: int, masses: dict[Interval, float], blocks: Sequence[Interval], enough: float
+        self, eps: float, level: int, notes: dict[Interval, Held], blocks: Sequence[Interval], enough: float
     ) -> list[tuple[float, float, float]]:
         """Return for each block of targets, on a level of grouping, the bound of all and of one, twice.
 
@@ -279,15 +339,20 @@ class Crowd:
         """
         bounds = []
         for block in blocks:
-            bound, masses[block] = self._bound(eps, level, *block, masses[block], enough)
+            bound, notes[block] = self._bound(eps, level, *block, notes[block].nearby, enough)
             bounds.append(bound)
         values = [bound if i == j else -math.inf for bound, (i, j) in zip(bounds, blocks)]
         place = int(np.argmax(bounds))
         i, j = blocks[place]
         if i < j and bounds[place] > enough:
             middle = (i + j) // 2
-            values[place] = self._bound(eps, level, middle, middle, masses[i, j], enough)[0]
+            values[place] = self._bound(eps, level, middle, middle, notes[i, j].nearby, enough)[0]
         return list(zip(values, values, bounds))
+
+
+def _noted(several: list[Held]) -> tuple[dict[Interval, Held], list[Interval]]:
+    """Return the blocks, each with its note."""
+    return {held.block: held for held in several}, [held.block for held in several]
 
 
 def _same(margin: float, best: float) -> float:

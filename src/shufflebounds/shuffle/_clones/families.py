@@ -60,8 +60,8 @@ class Family(ABC):
         """Return the terms of the window that leaves about e^log_mass of the target's law outside, on one side."""
         raise self._lacks("window")
 
-    def window_rates(self, reach: float, low: float, high: float, budgets: FloatArray) -> FloatArray:
-        """Return the rates of the window of that reach."""
+    def window_rates(self, reach: FloatArray | float, low: float, high: float, budgets: FloatArray) -> FloatArray:
+        """Return the rates of the window of that reach; of several windows, a column of reaches, in a row each."""
         raise self._lacks("window")
 
     def _lacks(self, what: str) -> TypeError:
@@ -134,10 +134,10 @@ class Laplace(Family):
         tail = -low * reach - math.log(2) + math.log(leak) + 1e-13 * (1 + low * reach) if leak > 0 else -math.inf
         return Terms(high, math.log1p(-left - right), tail, reach)
 
-    def window_rates(self, reach: float, low: float, high: float, budgets: FloatArray) -> FloatArray:
-        kappa = 1 - 0.5 * math.exp(-low * reach) * (1 + math.exp(-low))
+    def window_rates(self, reach: FloatArray | float, low: float, high: float, budgets: FloatArray) -> FloatArray:
         with np.errstate(under="ignore"):
-            rates = budgets * np.exp(-budgets - np.maximum(budgets - low, 0) * reach)
+            kappa = 1 - 0.5 * np.exp(-low * reach) * (1 + math.exp(-low))
+            rates: FloatArray = budgets * np.exp(-budgets - np.maximum(budgets - low, 0) * reach)
         rates *= kappa * (1 - ROUNDING) / (high * (1 + math.exp(-high)))
         return np.minimum(rates, 0.5)
 
@@ -186,18 +186,19 @@ class Gaussian(Family):
         kappa = math.log1p(-math.exp(log_ndtr(-(reach - 0.5) * high)) - math.exp(log_ndtr(-(reach + 0.5) * high)))
         return Terms(reach * high**2, kappa, tail, reach)
 
-    def window_rates(self, reach: float, low: float, high: float, budgets: FloatArray) -> FloatArray:
-        kappa = math.log1p(-math.exp(log_ndtr(-(reach - 0.5) * low)) - math.exp(log_ndtr(-(reach + 0.5) * low)))
+    def window_rates(self, reach: FloatArray | float, low: float, high: float, budgets: FloatArray) -> FloatArray:
+        kappa = np.log1p(-np.exp(log_ndtr(-(reach - 0.5) * low)) - np.exp(log_ndtr(-(reach + 0.5) * low)))
         # R_0 + R_1 at a target in [low, high] is at most high/low times its value at low
-        depth = least_log_ratio(low, budgets, reach)
+        depth = least_log_ratio(low, *np.broadcast_arrays(budgets, reach))
         with np.errstate(under="ignore"):
             rates: FloatArray = np.exp(depth + (kappa + math.log(1 / high))) * budgets
         return np.minimum(rates * (1 - ROUNDING * (1 + reach * reach * low * low)), 0.5)
 
 
-def least_log_ratio(a: float, b: FloatArray, reach: float) -> FloatArray:
+def least_log_ratio(a: float, b: FloatArray, reach: FloatArray | float) -> FloatArray:
     """Return a lower bound of chi over 0 <= t <= reach (see Gaussian), at most a rounding below its minimum."""
     c = 0.5 * a * a
+    shape, b, reach = b.shape, b.ravel(), np.broadcast_to(reach, b.shape).ravel()
     excess = (a - b) * (a + b)
 
     def chi(t: FloatArray | float, i: Any) -> FloatArray:
@@ -206,10 +207,11 @@ def least_log_ratio(a: float, b: FloatArray, reach: float) -> FloatArray:
 
     every = slice(None)
     least = np.minimum(chi(0.0, every), chi(reach, every))
-    slope_at_reach = excess * reach - 0.5 * b * b - c * math.tanh(c * reach)
+    slope_at_reach = excess * reach - 0.5 * b * b - c * np.tanh(c * reach)
     inner = np.flatnonzero((excess > 0) & (slope_at_reach > 0))
     if inner.size == 0:
-        return least
+        return least.reshape(shape)
+    reach = reach[inner]
     e, half = excess[inner], 0.5 * b[inner] ** 2
     left = np.arccosh(np.maximum(c / np.sqrt(e), 1.0)) / c
     left = np.minimum(left, reach)
@@ -227,4 +229,4 @@ def least_log_ratio(a: float, b: FloatArray, reach: float) -> FloatArray:
     slope = e * t - half - c * np.tanh(c * t)
     tangent = np.where(slope > 0, slope * (left - t), slope * (reach - t))
     least[inner] = np.minimum(least[inner], chi(t, inner) + tangent)
-    return least
+    return least.reshape(shape)

@@ -13,7 +13,7 @@ from shufflebounds._types import Bound, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
-from shufflebounds.shuffle._clones.crowd import TOLERANCE, Crowd
+from shufflebounds.shuffle._clones.crowd import TOLERANCE, Crowd, Held
 
 __all__ = ["OfEveryUser", "OfOneUser"]
 
@@ -138,8 +138,10 @@ class OfEveryUser(_Guarantee):
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         out = np.empty((2, eps.size))
-        for i, e in enumerate(eps):
-            out[0, i], out[1, i], best = self.crowd.every(float(e), self._guess())
+        frontier: list[Held] = []
+        # neighbours in eps have nearly the same frontier
+        for i in np.argsort(eps):
+            out[0, i], out[1, i], best = self.crowd.every(float(eps[i]), self._guess(), frontier=frontier)
             self._seen[:] = [best]
         return out[0], out[1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +13,7 @@ from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.profile._budget import Budget
 from shufflebounds.tails.poisson_binomial import _window_with_error
 
-__all__ = ["CloneLaw", "log_clone_delta", "log_estimate"]
+__all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 
 LEAST_V = 1e-290        # smaller thresholds lose their digits
 NEGLIGIBLE = -30.0      # log of the part of the sum that may stay outside the window
@@ -103,17 +104,6 @@ class CloneLaw:
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9
 
-    def estimate(self, u: float, v: float) -> float:
-        """Return log_sum(u, v), roughly and in one pass over the rates: Gaussian about the tilted mean."""
-        if v <= 0:
-            return -math.inf
-        decay = 0.5 * ((1 + u) * math.log1p(u) + v * math.log(v))
-        scale = 1 + self.chances * math.expm1(-decay)
-        total = float(np.log(scale) @ self.counts) - decay
-        mean = 1 + math.exp(-decay) * float((self.chances / np.maximum(scale, 1e-300)) @ self.counts)
-        x = u * math.sqrt(mean)
-        return total - 0.5 * math.log(mean) - 0.92 - math.log1p(1.25 * x + x * x)
-
     def _sum(self, window: _Window, u: float, v: float, decay: float, beyond: float) -> tuple[float, float, float]:
         """Return log of the sum over the window, its error, and a bound of the log of the rest."""
         weights = window.log_weights
@@ -171,9 +161,22 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> tuple[float, f
     return lower + factor - slack, min(alone + blur, upper + factor + slack)
 
 
-def log_estimate(law: CloneLaw, budget: Budget, eps: float) -> float:
-    """Return log delta_clone(eps), roughly: to choose among bounds, never as one."""
-    if budget.less(eps) <= 0:
-        return -math.inf
-    u, v, factor = _threshold(budget, eps)
-    return law.estimate(u, v) + factor
+def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, budgets: Sequence[Budget], eps: float) -> list[float]:
+    """Return log delta_clone(eps) of several laws, a row of rates each, roughly: to choose among bounds, never as one.
+
+    One user of rate `taken` is left out of each row. In one pass: Gaussian about the tilted mean of the number of clones.
+    """
+    thresholds = [_threshold(budget, eps) if budget.less(eps) > 0 else (1.0, 0.0, 0.0) for budget in budgets]
+    decay = [0.5 * ((1 + u) * math.log1p(u) + (v * math.log(v) if v > 0 else 0.0)) for u, v, _ in thresholds]
+    less = np.array([math.expm1(-d) for d in decay])
+    chances, one = np.minimum(2 * rates, 1.0), np.minimum(2 * taken, 1.0)
+    scale, alone = np.maximum(1 + chances * less[:, None], 1e-300), np.maximum(1 + one * less, 1e-300)
+    totals = np.log(scale) @ counts - np.log(alone)
+    means = (chances / scale) @ counts - one / alone
+    out = []
+    for (u, v, factor), d, total, hits in zip(thresholds, decay, totals.tolist(), means.tolist()):
+        mean = 1 + math.exp(-d) * max(hits, 0.0)
+        x = u * math.sqrt(mean)
+        value = total - d - 0.5 * math.log(mean) - 0.92 - math.log1p(1.25 * x + x * x) + factor
+        out.append(value if v > 0 else -math.inf)
+    return out
