@@ -170,20 +170,20 @@ class Crowd:
             if allowed:
                 values.update(zip(allowed, self._of_windows(eps, i, j, allowed)))
 
-        if start is None:
-            trials = [-2.0]
-            while True:
-                trials = [(trials[-1] if values else -1.25) * 1.6 ** (k + 1) for k in range(6)]
-                look(trials)
-                # of masses that say the same the largest: blocks with users of larger budgets start from it
-                least = min(values.values())
-                best = max(mass for mass, value in values.items() if value <= least + 1e-9)
-                if best > trials[-2] or trials[-1] < -1e6:
-                    break
-            best = float(round(best))
-            step = max(1.0, 2.0 ** math.floor(math.log2(abs(best) / 4 + 1)))
-        else:
-            best, step = start, 2.0
+        if start is not None:
+            look([start, 1.25 * start, 0.8 * start])
+        trials = [-1.25]
+        while True:
+            trials = [trials[-1] * 1.6 ** (k + 1) for k in range(8)]
+            look(trials)
+            # of masses that say the same the largest: blocks with users of larger budgets start from it
+            least = min(values.values())
+            best = max(mass for mass, value in values.items() if value <= least + 1e-9)
+            # beyond, what stays outside is nothing beside the rest
+            if values[trials[-1]] > least + 1e-9 or trials[-1] < max(2 * least - 20, -1e6):
+                break
+        best = 0.5 * round(2 * best)
+        step = max(1.0, 2.0 ** math.floor(math.log2(abs(best) / 4 + 1)))
         while True:
             around = [best + step * part for part in (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)]
             look(around)
