@@ -25,7 +25,7 @@ KERNELS = (
     "_hypergeom",
 )
 PUBLIC = "cython_tails"      # the stable face of the kernels
-HEADERS = ("arithmetic.h", "dd.h", "excess.h", "lattice.h", "tables.h")
+HEADERS = ("arithmetic.h", "dd.h", "excess.h", "lattice.h", "sweep.h", "tables.h")
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 if CHECKED and not WINDOWS:
     # every index into a table and every cast of a double to an integer is asserted; a trap needs no library

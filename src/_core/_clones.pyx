@@ -10,13 +10,14 @@ the expectation by _compound.pyx, at a cost free of n where that is large. l - e
 from it, so that delta falls to 0 with full relative accuracy. For n v <= 2 one user on the other side ends it:
     delta(eps) = (1 - e^(eps - l)) (1 - r/2)^(n-1)/(1 + e^-l).
 
-eps(delta). An estimate of log delta (Gaussian about the tilted mean, a constant off) is solved, its offset is measured by the
-kernel, where that is dear by the middle of the contour integral, and it is solved again with the offset extended as a
-straight line: two or three rounds. The last evaluations are those of the side asked for, each time a step outward by the
-rest, until it holds; a bracket keeps every step.
+eps(delta). An estimate of log delta (a normal law about the tilted mean, a constant off) is solved, its offset is measured by
+the kernel, where that is dear by the middle of the contour integral, and it is solved again with the offset extended as a
+straight line. The last evaluations are those of the side asked for, each time a step outward by the rest, until it holds; a
+bracket keeps every step, and cuts where the estimate leads nowhere. Where one user on the other side ends it, eps has a form.
 
 Returned error, taken outward: that of _compound.pyx, and some ulp of every logarithm that is added to it.
-Cost      10 us a value of delta beyond 1e7 clones, up to 80 us below; 4 to 8 values an epsilon, one to three of them by the sweep
+Cost      3 to 18 us a value of delta; an epsilon takes 4 of them at n = 1e2..1e4, 2 and two contours at 1e5, 1 and one from 1e6
+          on: 16 to 35 us, 25 in the mean over n = 1e2..1e8, budgets .1..6, delta 1e-12..1e-5
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -24,13 +25,13 @@ from libc.math cimport INFINITY, atanh, exp, expm1, fabs, fmax, fmin, log, log1p
 
 from shufflebounds._core._compound cimport c_log_sign_excess
 from shufflebounds._core._contour cimport c_log_sign_contour
-from shufflebounds._core._special cimport c_log_add_exp
+from shufflebounds._core._special cimport c_log_add_exp, c_mills_ratio
 
 cdef extern from *:
     """
     #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BLOCK 16                        /* answers between two looks for signals */
-    #define CLOSE 3e-13                     /* of eps: how near the crossing an answer lies */
+    #define CLOSE 8e-12                     /* of eps: of it an answer may lie beyond the crossing */
     #define DEAR 2e4                        /* variance of the number of clones: from here the sweep is dearer than the contour */
     #define BEYOND 1500.0                   /* an eps where 2^53 e^-eps is nothing */
     #define EXP_SLACK 8.881784197001252e-16 /* what delta() adds on the way back from the logarithm */
@@ -122,13 +123,11 @@ cdef double centre(double eps, Pair *pair) noexcept nogil:
 
 
 cdef double estimate(double eps, Pair *pair) noexcept nogil:
-    """log delta, roughly."""
+    """log delta, roughly, as if the number of messages on the other side were normal: smooth to the edge."""
     cdef double u, v, tilt, half, weight, moved, mean, x
     if eps >= pair.local:
         return -INFINITY
     slopes(eps, pair, &u, &v)
-    if pair.users * v <= 2:
-        return edge(eps, pair, &x)
     if u <= 0.5:
         tilt = atanh(u)
         half = sinh(0.5 * tilt)
@@ -139,7 +138,9 @@ cdef double estimate(double eps, Pair *pair) noexcept nogil:
     moved = pair.rate * expm1(weight)
     mean = pair.users * pair.rate * exp(weight) / (1 + moved)
     x = tilt * sqrt(mean * v * (1 + u))
-    return (pair.users * log1p(moved) + 0.5 * log(mean * v * (1 + u) + 1e-300) - 0.92 - log1p(1.25 * x + x * x)
+    # E max(0, S) of a normal S: x M(x) falls short of 1 by 1/x^2, M Mills' ratio
+    x = 1 - x * c_mills_ratio(x) if x < 40 else 1 / (x * x + 3)
+    return (pair.users * log1p(moved) + 0.5 * log(mean * v * (1 + u) + 1e-300) - 0.91893853320467274 + log(x)
             + pair.log_factor + c_log_add_exp(0, eps))
 
 
@@ -152,6 +153,7 @@ cdef struct Line:
     double offset       # of the estimate: estimate(eps) - offset - rise (eps - about) stands for log delta
     double rise
     double about
+    double seen         # the estimate there
 
 
 cdef inline double beyond(double eps, double goal, Line *line, Pair *pair) noexcept nogil:
@@ -159,19 +161,31 @@ cdef inline double beyond(double eps, double goal, Line *line, Pair *pair) noexc
     return depth(fmax(-1e300, estimate(eps, pair) - line.offset - line.rise * (eps - line.about))) - goal
 
 
+cdef inline double guess(double target, Pair *pair) noexcept nogil:
+    """An eps from which to look for that of the estimate, 0 where none is at hand: a normal law about the number of clones."""
+    cdef double mean = pair.users * pair.rate, depth = pair.log_factor + 0.5 * log(mean) - target - 0.23, x
+    if not depth > 0.5:
+        return 0
+    # depth = x^2/2 - log(1 - x M(x))
+    x = sqrt(2 * depth)
+    x = sqrt(fmax(0.5, 2 * (depth - log1p(1.25 * x + x * x))))
+    x = sqrt(fmax(0.5, 2 * (depth - log1p(1.25 * x + x * x)))) / sqrt(mean)
+    return 2 * atanh(x * tanh(0.5 * pair.local)) if x < 0.7 else 0
+
+
 cdef double solve_estimate(double target, double start, Line *line, Pair *pair) noexcept nogil:
-    """An eps in 0..local at which the corrected estimate is target, to 1e-13 of it."""
-    cdef double goal = depth(target), a = 0, b = pair.local, fa, fb, eps, value
+    """An eps in 0..local at which the corrected estimate is target, to 1e-13 of it; before it is corrected, to 1e-5."""
+    cdef double goal = depth(target), a = 0, b = pair.local, fa, fb, eps, value, close = 1e-13 if line.about > 0 else 1e-5
     cdef int i, stay = 0
     if start > 0:
-        # two secant steps from a start that is nearly right
-        a, b = start, start * (1 + 1e-4)
+        # secant steps from a start that is nearly right
+        a, b = start, fmin(start * (1 + 1e-4), start + 0.5 * (pair.local - start))
         fa, fb = beyond(a, goal, line, pair), beyond(b, goal, line, pair)
-        for _ in range(4):
+        for _ in range(6):
             eps = b - fb * (b - a) / (fb - fa)
             if not 0.5 * start < eps < fmin(2 * start, pair.local):
                 break
-            if fabs(eps - b) <= 1e-13 * eps or fabs(fb) <= 1e-14 * goal:
+            if fabs(eps - b) <= close * eps:
                 return eps
             a, fa = b, fb
             b, fb = eps, beyond(eps, goal, line, pair)
@@ -202,17 +216,19 @@ cdef double solve_estimate(double target, double start, Line *line, Pair *pair) 
                 fa *= 0.5
             stay = 1
             b, fb = eps, value
-        # the estimate is off by more than that before it is corrected
-        if b - a <= 1e-13 * b or fabs(value) <= (1e-13 if line.about > 0 else 1e-3) * (1 + goal):
+        if b - a <= close * b or fabs(value) <= close * (1 + goal):
             break
     return eps
 
 
 cdef inline void correct(double eps, double value, Line *line, Pair *pair) noexcept nogil:
     """Take in the value of log delta at eps."""
-    cdef double offset = estimate(eps, pair) - value
-    line.rise = (offset - line.offset) / (eps - line.about) if line.about > 0 and eps != line.about else 0
-    line.offset, line.about = offset, eps
+    cdef double seen = estimate(eps, pair), offset = seen - value
+    line.rise = 0
+    # where the estimate tells something of the change
+    if line.about > 0 and -4 < (offset - line.offset) / (seen - line.seen) < 0.75:
+        line.rise = (offset - line.offset) / (eps - line.about)
+    line.offset, line.seen, line.about = offset, seen, eps
 
 
 cdef inline double level(double delta, bint upper) noexcept nogil:
@@ -235,7 +251,7 @@ cdef double last_positive(Pair *pair) noexcept nogil:
 
 cdef double near(double target, Line *line, Pair *pair) noexcept nogil:
     """An eps with centre(eps) = target, nearly, in 0..local; line is left corrected by what was seen."""
-    cdef double value, before, eps = solve_estimate(target, 0, line, pair)
+    cdef double value, before, eps = solve_estimate(target, guess(target, pair), line, pair)
     for _ in range(4):
         if not 0 < eps < pair.local:
             break
@@ -250,12 +266,31 @@ cdef double near(double target, Line *line, Pair *pair) noexcept nogil:
     return eps
 
 
+cdef inline double edge_of(double target, Pair *pair) noexcept nogil:
+    """The eps at which one user on the other side makes log delta the target, 0 where more count."""
+    cdef double u, v, error, gap = target - edge(0, pair, &error) + log(-expm1(-pair.local))
+    if not (gap < 0 and pair.local < INFINITY):
+        return 0
+    gap = pair.local + log1p(-exp(gap))
+    if not 0 < gap < pair.local:
+        return 0
+    slopes(gap, pair, &u, &v)
+    return gap if pair.users * v <= 2 else 0
+
+
+cdef inline double pushed(double eps, double push, bint upper, Pair *pair) noexcept nogil:
+    """eps, moved outward."""
+    cdef double moved = fmin(eps, pair.local - eps) * push
+    return fmax(eps + moved, nextafter(eps, INFINITY)) if upper else fmin(eps - moved, nextafter(eps, 0))
+
+
 cdef double c_clone_epsilon(double users, double rate, double local, double delta, bint upper) noexcept nogil:
     cdef Pair pair = make_pair(users, rate, local)
     cdef Line line
-    cdef double target, eps, value, low = 0, high = local, slope, step, rest, push
-    cdef int i
-    line.offset = line.rise = line.about = 0
+    cdef double target, eps, trial, value, low = 0, high = local, slope, step, rest = INFINITY, before, push = 0.5 * CLOSE
+    cdef double at_low = 0, at_high = 0, beyond_it
+    cdef int i, stay = 0
+    line.offset = line.rise = line.about = line.seen = 0
     if delta == 0:
         return local if upper or local == INFINITY else last_positive(&pair)
     if delta >= 1:
@@ -267,39 +302,47 @@ cdef double c_clone_epsilon(double users, double rate, double local, double delt
     # without a budget delta falls to the chance that nobody hides the target, and no further
     if local == INFINITY and side(BEYOND, &pair, upper) > target:
         return INFINITY
-    if users * rate * (1 - rate) > DEAR:
+    eps = edge_of(target, &pair)
+    if eps > 0:
+        pass
+    elif users * rate * (1 - rate) > DEAR:
         eps = near(target, &line, &pair)
     else:
-        eps = solve_estimate(target, 0, &line, &pair)
-    push = 0.5 * CLOSE
+        eps = solve_estimate(target, guess(target, &pair), &line, &pair)
+    eps = pushed(eps, push, upper, &pair)
     for i in range(200):
         if not low < eps < high:
             eps = 0.5 * (low + high) if high < INFINITY else 2 * low + 0.01
             if not low < eps < high:
                 break
         value = side(eps, &pair, upper)
+        beyond_it = depth(fmax(value, -1e300)) - depth(target)
+        # the end that stays twice counts half (Illinois)
         if (value <= target) if upper else (value < target):
-            high = eps
+            at_low *= 0.5 if stay == 1 else 1
+            high, at_high, stay = eps, fmax(beyond_it, 1e-300), 1
         else:
-            low = eps
+            at_high *= 0.5 if stay == -1 else 1
+            low, at_low, stay = eps, fmin(beyond_it, -1e-300), -1
+        if high < INFINITY and high - low <= CLOSE * high:
+            break
         # rest: how far eps lies beyond the crossing, by the slope of the estimate
         step = 1e-4 * fmin(eps, local - eps)
         slope = (estimate(eps + step, &pair) - estimate(eps - step, &pair)) / (2 * step) - line.rise if step > 0 else 0
-        rest = (value - target) / slope if slope < 0 and value > -INFINITY else INFINITY
+        before, rest = rest, (value - target) / slope if slope < 0 and value > -INFINITY else INFINITY
         if 0 <= (rest if upper else -rest) <= fmax(CLOSE, 2 * push) * eps:
             break
-        if i > 20 or rest == INFINITY:
-            # no slope: the bracket is cut
-            eps = 0.5 * (low + high)
-            continue
-        if fabs(rest) > 1e-7 * eps:
+        if fabs(rest) > 1e-8 * eps and value > -INFINITY:
             correct(eps, value, &line, &pair)
-            eps = solve_estimate(target, eps, &line, &pair)
+            trial = solve_estimate(target, eps, &line, &pair)
         else:
-            eps -= rest
+            trial = eps - rest
             # rounding may hold the side back: further out every time
             push *= 1.5
-        eps *= 1 + (push if upper else -push)
+        if i > 20 or not low < trial < high or (i > 1 and fabs(rest) > fmax(0.5 * fabs(before), 1e-8 * eps)):
+            # no slope, or one that leads nowhere
+            trial = low - at_low * (high - low) / (at_high - at_low) if at_low < 0 < at_high < INFINITY and i % 8 < 6 else 0
+        eps = pushed(trial, push, upper, &pair)
     # high and low were evaluated, but for the ends of the range, where delta is 0 and above the target
     return high if upper else low
 

@@ -26,14 +26,15 @@ Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(l
 (tests/reference/measure_errors.py, clone bounds for 1..3e4 users, direct sums of the two laws at 500 bits):
 
     domain                       trials   peak      rms       gap: peak   rms
-    delta >= 1e-30               1682     8.1e-14   6.9e-15   3.7e-12     7.4e-13
-    1e-300 <= delta < 1e-30      231      3.3e-14   2.5e-15   1.8e-11     3.7e-12
-    below                        87       0         0         1.2e-10     2.3e-11
-Returned error: twelve roundings a step of a block, the seeds' cancellation, the kernels' stated errors; all taken outward.
-Cost      about 4 ns a step (u < 1/2) or 60 ns (u >= 1/2), 18 sigma of M steps. From 1000 steps on the contour integral is tried
-          first (5 us at any n) and taken if its sides are within 1e-10 of each other, times 1 - log of the tilted mass (about
-          1 + |log delta|); from 5000 steps on with up to 40 revivals (5 us each); from 1e5 steps on a gap of 1e-9 will do, from
-          1e6 on any.
+    delta >= 1e-30               855      3.7e-14   5.5e-15   3.7e-12     6.2e-13
+    1e-300 <= delta < 1e-30      107      1.4e-14   1.7e-15   1.0e-11     3.2e-12
+    below                        38       0         0         3.0e-11     1.5e-11
+Returned error: twelve roundings a step of a block, eighteen of runs side by side, the seeds' cancellation, the kernels' stated
+errors; all taken outward.
+Cost      about 4 ns a step (u < 1/2; 1.5 to 2.1 where eight runs are taken side by side, sweep.h) or 60 ns (u >= 1/2), 18 sigma of M
+          steps. From 4000 steps on the contour integral is tried first (5 us at any n, .2 where its revivals forbid it) and taken
+          if its sides are within 1e-10 of each other, times 1 - log of the tilted mass (about 1 + |log delta|); from 1e4 steps
+          on with up to 40 revivals (5 us each); from 1e5 steps on a gap of 1e-9 will do, from 1e6 on any.
 Source    Feldman, McMillan, Talwar 2021 and 2023 for the pair; the sweep and the bounds are derived above.
 """
 
@@ -47,23 +48,40 @@ from shufflebounds._core._special cimport c_deviance, c_log_add_exp
 cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
+cdef extern from "sweep.h" nogil:
+    const int SWEEP_RUNS
+
+    ctypedef struct sweep_runs:
+        double m[1]
+        double a[1]
+        double tail[1]
+        double value[1]
+        double log_scale[1]
+        double sum[1]
+
+    void sweep_down(sweep_runs *runs, int count, double n, double odds, double u)
+
 cdef extern from *:
     """
     #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BLOCK 512
+    #define LONGEST_RUN 340                 /* steps, as exact as a block of 512 */
+    #define FEW_STEPS 600                   /* for which eight seeds cost more than they save */
     #define RANGE 300.0                     /* e^RANGE: how far b and the weights may move within a block */
     #define WIDTH 9.0                       /* standard deviations of the number of clones on either side */
     #define NEGLIGIBLE 1e-13                /* of the sum: what the window may leave out */
     #define TWO_53 9007199254740992.0
     #define CLOSE 1e-10                     /* a gap of the contour, over 1 - log of the tilted mass, no sweep need mend */
-    #define FEW 1e3                         /* steps: a sweep as cheap as the contour */
-    #define SOME 5e3                        /* steps: up to PEAKS revivals of the contour are evaluated, 1000 steps each */
+    #define FEW 4e3                         /* steps: a sweep as cheap as the contour */
+    #define SOME 1e4                        /* steps: up to PEAKS revivals of the contour are evaluated, 3000 steps each */
     #define PEAKS 40
     #define MANY 1e6                        /* steps: any gap will do; a step with u >= 1/2 counts for 15 */
     #define TOO_MANY 1e8                    /* steps that nobody waits for */
     """
     const double UNIT
     const int BLOCK
+    const int LONGEST_RUN
+    const double FEW_STEPS
     const double RANGE
     const double WIDTH
     const double NEGLIGIBLE
@@ -107,6 +125,17 @@ cdef inline double positive_series(double a, double m, double g) noexcept nogil:
     return total
 
 
+cdef inline double seed(double a, double m, double g, Line *line, double *tail, double *error) noexcept nogil:
+    """G_m/b by its tail, S/b, where u < 1/2; error[0] gains what cancels."""
+    cdef double value
+    tail[0] = c_binom_tail_ratio(a, m, 0.5, 0, 0.5, 0)
+    value = a - line.u * m * tail[0]
+    if value < 1e-8 * a:
+        return positive_series(a, m, g)
+    error[0] += 32 * UNIT * (a / value)
+    return value
+
+
 cdef double excess_block(double m, int count, Line *line, double *out, double *error) noexcept nogil:
     """out[i] = G_(m-i)/b, i = 0..count-1; the answer is log b, b = b_m(tau). error[0]: relative, of the whole."""
     cdef double a = threshold(m, line), g = gap(a, m, line), b = 1, tail, value, step
@@ -129,12 +158,7 @@ cdef double excess_block(double m, int count, Line *line, double *out, double *e
                 g = gap(a, m - 1, line)
             m -= 1
         return log_b
-    tail = c_binom_tail_ratio(a, m, 0.5, 0, 0.5, 0)
-    value = a - line.u * m * tail
-    if value < 1e-8 * a:
-        value = positive_series(a, m, g)
-    else:
-        error[0] += 32 * UNIT * (a / value)
+    value = seed(a, m, g, line, &tail, error)
     for i in range(count):
         out[i] = value
         if i + 1 == count:
@@ -159,19 +183,51 @@ cdef inline int block_length(double steps, double steepness) noexcept nogil:
     return <int> whole(fmin(steps, fmin(BLOCK, 1 + floor(RANGE / (steepness + 1e-300)))), 1, BLOCK)
 
 
+cdef inline double steepness(double m, double low, double n, double log_odds, Line *line) noexcept nogil:
+    """How far a step between low and m moves a weight, or G, in logarithms."""
+    return fmax(line.rate, fmax(fabs(log(m / (n - m + 1)) + log_odds), fabs(log(low / (n - low + 1)) + log_odds)))
+
+
+cdef double side_by_side(double m, int count, double n, double rate, double odds, Line *line, double *error) noexcept nogil:
+    """log sum of Pr[Bin(n, rate) = i] G_i over SWEEP_RUNS runs of count steps down from m."""
+    cdef sweep_runs runs
+    cdef double total = -INFINITY, a, log_b, log_weight, own
+    cdef int j
+    for j in range(SWEEP_RUNS):
+        a = threshold(m, line)
+        log_b = c_binom_logpmf(a, m, 0.5)
+        log_weight = c_binom_logpmf(m, n, rate)
+        own = 6e-14 + (8 * (fabs(log_b) + fabs(log_weight)) + 18 * count) * UNIT
+        runs.m[j], runs.a[j] = m, a
+        runs.value[j] = seed(a, m, gap(a, m, line), line, &runs.tail[j], &own)
+        runs.log_scale[j] = log_b + log_weight
+        error[0] = fmax(error[0], own)
+        m -= count
+    sweep_down(&runs, count, n, odds, line.u)
+    for j in range(SWEEP_RUNS):
+        total = c_log_add_exp(total, runs.log_scale[j] + log(runs.sum[j]))
+    return total
+
+
 cdef double window_sum(double n, double rate, double lo, double hi, Line *line, double *error) noexcept nogil:
     """log sum_(m = lo..hi) Pr[Bin(n, rate) = m] G_m."""
     cdef double out[BLOCK]
-    cdef double total = -INFINITY, m = hi, partial, weight, scale, log_weight, worst = 0
+    cdef double total = -INFINITY, m = hi, partial, weight, scale, log_weight, worst = 0, steep
     # below 1e-300 blocks have one step, and no use for the odds
-    cdef double low, steepness, odds = (1 - rate) / fmax(rate, 1e-300)
+    cdef double odds = (1 - rate) / fmax(rate, 1e-300)
     # at rate = 1 any number: a compiler may take the logarithm before it looks whether it is wanted
     cdef double log_odds = log(odds if odds > 0 else 1)
     cdef int count, i
+    while line.u < 0.5 and rate < 1 and m - lo >= FEW_STEPS:
+        steep = steepness(m, fmax(lo, m - SWEEP_RUNS * LONGEST_RUN), n, log_odds, line)
+        count = min(LONGEST_RUN, block_length((m - lo + 1) / SWEEP_RUNS, steep))
+        if count < 64:
+            break
+        total = c_log_add_exp(total, side_by_side(m, count, n, rate, odds, line, &worst))
+        m -= SWEEP_RUNS * count
     while m >= lo:
-        low = fmax(lo, m - BLOCK)
-        steepness = fmax(fabs(log(m / (n - m + 1)) + log_odds), fabs(log(low / (n - low + 1)) + log_odds)) if rate < 1 else RANGE
-        count = block_length(m - lo + 1, fmax(steepness, line.rate))
+        steep = steepness(m, fmax(lo, m - BLOCK), n, log_odds, line) if rate < 1 else fmax(RANGE, line.rate)
+        count = block_length(m - lo + 1, steep)
         scale = excess_block(m, count, line, out, error)
         log_weight = c_binom_logpmf(m, n, rate)
         worst = fmax(worst, error[0] + 3e-14 + 8 * UNIT * fabs(log_weight))
@@ -254,14 +310,13 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
     w = make_window(n, rate, u, v)
     steps = fmin(n, 2 * WIDTH * w.sigma) * (1 if u < 0.5 else 15)
     error = CLOSE * (1 - w.log_mass)
-    if steps > FEW and c_log_sign_contour(n, rate, u, v, 0, 0, lower, upper):
-        if upper[0] - lower[0] <= error:
+    if steps > FEW:
+        if c_log_sign_contour(n, rate, u, v, 0, error, lower, upper) and upper[0] - lower[0] <= error:
             return
-        # a peak costs what a thousand steps do
+        # a peak costs what 2000 steps do
         error *= 1 if steps <= 1e5 else 10 if steps <= MANY else 1e300
-        if steps > SOME:
-            c_log_sign_contour(n, rate, u, v, <int> whole(fmin(PEAKS, steps / 1500), 0, 100), error, lower, upper)
-        if upper[0] - lower[0] <= error:
+        if (steps > SOME and c_log_sign_contour(n, rate, u, v, <int> whole(fmin(PEAKS, steps / 3000), 0, 100), error, lower, upper)
+                and upper[0] - lower[0] <= error):
             return
     if steps > TOO_MANY:
         # next to nobody on the other side, among 1e11 clones and more: some 30 of a log delta beyond -1e11

@@ -192,6 +192,9 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     tails *= 2 * M_PI * exp(-1 - depth) * 2
     h = 2 * M_PI / period
     reach = asin(sqrt(2 * DEPTH / p.spread))
+    # what the revivals add to a sum of at most 2/theta^2 terms: no node is needed to see that this is too much
+    if worth > 0 and peaks == 0 and 2 * theta * theta * revivals(reach, 0, &p) > worth:
+        return False
     # reach <= 0.28, period sqrt(a) < 60: below 2**7
     nodes = <int> whole(ceil(reach / h), 1, 500)
     error = 4 * UNIT / (theta * theta)

@@ -67,8 +67,8 @@ def clones_epsilon(
 
     Notes
     -----
-    One deployment takes 20 to 150 microseconds, 30 beyond some ten million users. The interpreter's lock is given up meanwhile, so
-    that threads share the work, and an interrupt is answered at once.
+    One deployment takes 15 to 40 microseconds. The interpreter's lock is given up meanwhile, so that threads share the work, and an
+    interrupt is answered at once.
 
     References
     ----------
