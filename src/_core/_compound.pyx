@@ -31,7 +31,7 @@ Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(l
     below                        38       0         0         3.0e-11     1.5e-11
 Returned error: twelve roundings a step of a block, eighteen of runs side by side, the seeds' cancellation, the kernels' stated
 errors; all taken outward.
-Cost      about 4 ns a step (u < 1/2; 1.5 to 2.1 where eight runs are taken side by side, sweep.h) or 60 ns (u >= 1/2), 18 sigma of M
+Cost      about 4 ns a step (u < 1/2; 1.5 to 2.1 by eight runs side by side, sweep.h) or 60 ns (u >= 1/2), 18 sigma of M
           steps. From 4000 steps on the contour integral is tried first (5 us at any n, .2 where its revivals forbid it) and taken
           if its sides are within 1e-10 of each other, times 1 - log of the tilted mass (about 1 + |log delta|); from 1e4 steps
           on with up to 40 revivals (5 us each); from 1e5 steps on a gap of 1e-9 will do, from 1e6 on any.
