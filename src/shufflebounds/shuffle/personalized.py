@@ -38,7 +38,8 @@ class PersonalizedClones(PrivacyProfile):
     :math:`A \sim \mathrm{Bin}(c, 1/2)`, c known.
 
     It bounds the target's loss whenever :math:`\max(R_0/R_1, R_1/R_0) \le (1-w)/w` for the target's two output laws and, with
-    scale 1, :math:`R_i(x) \ge r_i (R_0 + R_1)` **pointwise** for every other user i and input x. The builders
+    scale 1, :math:`(1-w)\,R_i(x) \ge r_i \max(R_0, R_1)` **pointwise** for every other user i and input x; it is enough that
+    :math:`R_i(x) \ge r_i (R_0 + R_1)` (docs/theorems/stronger-clones). The builders
     :meth:`randomized_response`, :meth:`laplace` and :meth:`gaussian` know such rates and take the smallest of several bounds.
 
     Parameters
@@ -91,7 +92,7 @@ class PersonalizedClones(PrivacyProfile):
 
     theorem: ClassVar[str] = (
         "clone bound of one user with personal rates (after Feldman, McMillan, Talwar 2023): proven where "
-        "R_i(x) >= r_i (R_0 + R_1) pointwise for every other user"
+        "(1 - w) R_i(x) >= r_i max(R_0, R_1) pointwise for every other user"
     )
     neighbours: ClassVar[str] = "replace the target's input; the analyst sees the shuffled messages"
 
@@ -256,7 +257,7 @@ class PersonalizedClones(PrivacyProfile):
             \Bigl[\Phi\Bigl(\tfrac{1/2-T}{\sigma_1}\Bigr) - e^\varepsilon\Phi\Bigl(\tfrac{-1/2-T}{\sigma_1}\Bigr)\Bigr]_+
 
         with :math:`w = 1/(e^{T/\sigma_1^2}+1)`, kappa the target's mass on the window [1/2-T, 1/2+T] and
-        :math:`r_i = \kappa \min R_i/(R_0+R_1)` over the window, a certified minimum; T by a search.
+        :math:`r_i = \kappa\,(1-w) \min R_i/\max(R_0, R_1)` over the window; T by a search.
 
         Parameters
         ----------

@@ -7,7 +7,8 @@ S1      :math:`r_i = \inf_{x,z} R_i/(R_0+R_1)`, scale 1.
 S2      the part where :math:`R_0 = R_1` is revealed: :math:`r_i = T \inf R_i/|R_0-R_1|`, scale
         :math:`\lambda = T (e^{\varepsilon_1}+1)/(e^{\varepsilon_1}-1)`, T the total variation of the target's pair.
 window  both laws restricted to a set G of mass kappa: :math:`r_i = \kappa \inf_G R_i/(R_0+R_1)`, scale kappa, and what the pair
-        leaks outside G as the tail.
+        leaks outside G as the tail; or, never smaller, :math:`\kappa\,\frac{p}{p+1} \inf_G R_i/\max(R_0,R_1)`, p the largest ratio
+        of R_0 and R_1 in G.
 
 Every method takes an interval [low, high] of target budgets and answers for all targets in it at once: largest weight, scale and
 tail, smallest rates (delta is non-increasing in each rate and non-decreasing in the target's local budget, by post-processing).
@@ -20,7 +21,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -151,15 +152,13 @@ def _revealed(budget: float) -> float:
 class Gaussian(Family):
     r"""Gaussian noise on a value in [0, 1]; the budget is 1/sigma.
 
-    The window is G = [1/2-T, 1/2+T]. With b = 1/sigma_i, a = 1/sigma_1, c = a^2/2, z = 1/2 - t and x_i = 1 (the worst value, and
-    by symmetry t >= 0 the worst side),
+    The window is G = [1/2-T, 1/2+T], where the target's laws have the ratio :math:`p = e^{T a^2}` at most. With b = 1/sigma_i,
+    a = 1/sigma_1, z = 1/2 - t and x_i = 1 (the worst value, and by symmetry t >= 0 the worst side),
 
-    .. math:: \log\frac{R_i}{R_0+R_1} = \log\frac{b}{a} + \chi(t), \qquad
-        \chi(t) = -\tfrac12 b^2 (t+\tfrac12)^2 + \tfrac12 a^2 (t^2+\tfrac14) - \log 2\cosh(ct).
+    .. math:: \log c_i = \min_{0 \le t \le T} \log\frac{R_i}{\max(R_0, R_1)}
+        = \log\frac{b}{a} + \min_{0 \le t \le T} \left(-\tfrac12 b^2 (t+\tfrac12)^2 + \tfrac12 a^2 (t-\tfrac12)^2\right),
 
-    :math:`\chi'' = a^2 - b^2 - c^2 \mathrm{sech}^2(ct)` changes sign at most once on t >= 0, from - to +, so chi is concave up to
-    t* and convex beyond: its minimum over [0, T] is chi(0), chi(T) or the one of the convex part, found by Newton's method from
-    the right and certified by the tangent there, which lies below a convex function.
+    and the rate is :math:`\kappa\,c_i\,p/(p+1)` (docs/theorems/stronger-clones, users of different budgets).
     """
 
     windowed: ClassVar[bool] = True
@@ -188,45 +187,23 @@ class Gaussian(Family):
 
     def window_rates(self, reach: FloatArray | float, low: float, high: float, budgets: FloatArray) -> FloatArray:
         kappa = np.log1p(-np.exp(log_ndtr(-(reach - 0.5) * low)) - np.exp(log_ndtr(-(reach + 0.5) * low)))
-        # R_0 + R_1 at a target in [low, high] is at most high/low times its value at low
-        depth = least_log_ratio(low, *np.broadcast_arrays(budgets, reach))
+        # max(R_0, R_1) at a target in [low, high] is at most high/low times its value at low
+        depth = least_log_ratio(low, budgets, reach)
+        # p/(p + 1) with the largest ratio p of the target's laws inside
+        most = -np.log1p(np.exp(-reach * high * high))
         with np.errstate(under="ignore"):
-            rates: FloatArray = np.exp(depth + (kappa + math.log(1 / high))) * budgets
+            rates: FloatArray = np.exp(depth + (kappa + most + math.log(1 / high))) * budgets
         return np.minimum(rates * (1 - ROUNDING * (1 + reach * reach * low * low)), 0.5)
 
 
 def least_log_ratio(a: float, b: FloatArray, reach: FloatArray | float) -> FloatArray:
-    """Return a lower bound of chi over 0 <= t <= reach (see Gaussian), at most a rounding below its minimum."""
-    c = 0.5 * a * a
-    shape, b, reach = b.shape, b.ravel(), np.broadcast_to(reach, b.shape).ravel()
-    excess = (a - b) * (a + b)
+    """Return the minimum over 0 <= t <= reach of the logarithm of the ratio of two densities without their factors a and b.
 
-    def chi(t: FloatArray | float, i: Any) -> FloatArray:
-        value: FloatArray = -0.5 * b[i] ** 2 * (t + 0.5) ** 2 + 0.5 * a * a * (t * t + 0.25) - np.logaddexp(c * t, -c * t)
-        return value
+    It is -b^2 (t + 1/2)^2/2 + a^2 (t - 1/2)^2/2: the input of the other user farthest from the output, and the target's nearest.
+    """
+    def ratio(t: FloatArray | float) -> FloatArray:
+        return np.asarray(0.5 * (a * (t - 0.5)) ** 2 - 0.5 * (b * (t + 0.5)) ** 2)
 
-    every = slice(None)
-    least = np.minimum(chi(0.0, every), chi(reach, every))
-    slope_at_reach = excess * reach - 0.5 * b * b - c * np.tanh(c * reach)
-    inner = np.flatnonzero((excess > 0) & (slope_at_reach > 0))
-    if inner.size == 0:
-        return least.reshape(shape)
-    reach = reach[inner]
-    e, half = excess[inner], 0.5 * b[inner] ** 2
-    left = np.arccosh(np.maximum(c / np.sqrt(e), 1.0)) / c
-    left = np.minimum(left, reach)
-    t = np.minimum((half + c) / e, reach)
-    for _ in range(12):
-        t = np.maximum(t, left)
-        h = np.tanh(c * t)
-        slope = e * t - half - c * h
-        bend = e - c * c * (1 - h) * (1 + h)
-        step = np.where(bend > 0, slope / np.where(bend > 0, bend, 1.0), 0.0)
-        t = t - np.maximum(step, 0.0)
-        if (np.abs(step) <= 1e-14 * (1 + t)).all():
-            break
-    t = np.maximum(t, left)
-    slope = e * t - half - c * np.tanh(c * t)
-    tangent = np.where(slope > 0, slope * (left - t), slope * (reach - t))
-    least[inner] = np.minimum(least[inner], chi(t, inner) + tangent)
-    return least.reshape(shape)
+    bend = (a - b) * (a + b)
+    lowest = np.where(bend > 0, (a * a + b * b) / (2 * np.where(bend > 0, bend, 1.0)), reach)
+    return np.minimum(ratio(0.0), ratio(np.minimum(lowest, reach)))
