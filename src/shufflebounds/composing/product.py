@@ -14,6 +14,7 @@ from shufflebounds._core import _losses
 from shufflebounds._scipy import fft
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing.atoms import Law, TooLongError
+from shufflebounds.composing.window import Tails
 
 __all__ = ["NEAR", "Product"]
 
@@ -31,9 +32,6 @@ NEAR = 1.5
 
 OUTSIDE, LONG, OUTSIDE_LONG = -45.0, 2**18, -30.0
 """Logarithm of the tilted mass that a window may leave out on a side, and the same where the window would be a long one."""
-
-FEW = 1024
-"""Laws of fewer points are not coarsened for the bounds of their tails."""
 
 MARGIN = 32
 """Points more than asked on both sides of a window."""
@@ -245,10 +243,9 @@ class Product:
 
     def _window(self, tilted: list[tuple[FloatArray, FloatArray]], mean: float, deviation: float, support: int) -> _Window:
         """The window about the mean that leaves next to nothing outside, each side as wide as its own tail asks."""
-        coarse = [_coarsened(weight, place, 0.05 * deviation / math.sqrt(r * len(tilted)))
-                  for (weight, place), r in zip(tilted, self.times)]
+        tails = Tails([(weight, place, r) for (weight, place), r in zip(tilted, self.times)], mean, deviation)
         for limit in (OUTSIDE, OUTSIDE_LONG, ENOUGH):
-            down, up = (self._reach(coarse, sign, sign * mean, deviation, limit) for sign in (-1, 1))
+            down, up = tails.reach(-1, limit), tails.reach(1, limit)
             first = math.floor(mean - down) - MARGIN
             size = math.ceil(mean + up) + MARGIN - first
             if size >= support or size <= (LONG if limit == OUTSIDE else MOST_POINTS):
@@ -264,33 +261,6 @@ class Product:
         if size >= support:
             return _Window(sum(r * int(place[0]) for (_, place), r in zip(tilted, self.times)), size, 0.0)
         return _Window(first, size, math.exp(limit) * (1 + 1e-6))
-
-    def _reach(
-        self, tilted: list[tuple[FloatArray, FloatArray]], sign: int, middle: float, deviation: float, limit: float
-    ) -> float:
-        """How far from the middle, on the side of the sign, the log tilted mass beyond is surely down to the limit.
-
-        Chernoff's bound at rate s is K(s) - s (middle + reach); the least reach is where s K'(s) - K(s) = -limit, and that
-        rises with s, so one of a list of rates next to it is found by bisection.
-        """
-        rates = np.geomspace(0.05, 40.0, 32) / deviation
-        low, high, best = 0, rates.size, math.inf
-        while low < high:
-            half = (low + high) // 2
-            s = float(rates[half])
-            cumulant, slope = -s * middle, -middle
-            for (weight, place), r in zip(tilted, self.times):
-                power = (sign * s) * place
-                top = float(power.max())
-                # more than it is, where it is next to nothing: subnormal numbers are slow
-                grown = weight * np.exp(np.maximum(power - top, -500.0))
-                total = float(grown.sum())
-                cumulant += r * (top + math.log(total))
-                slope += r * sign * float((grown * place).sum()) / total
-            reached = (cumulant - limit) / s
-            best = min(best, reached + 1e-9 * (abs(middle) + abs(reached)))
-            low, high = (half + 1, high) if s * slope - cumulant < -limit else (low, half)
-        return best
 
     def _power(self, tilted: list[tuple[FloatArray, FloatArray]], size: int) -> tuple[FloatArray, float]:
         """The circular convolution power and a bound of its error.
@@ -322,21 +292,6 @@ class Product:
         full = np.zeros(spectra[0].size, dtype=np.complex128)
         full[kept] = product
         return fft.irfft(full, size), 2 * error / size
-
-
-def _coarsened(weight: FloatArray, place: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
-    """The law with its masses on every so many points, in balance: no log moment becomes smaller."""
-    stride = math.floor(width)
-    if stride < 2 or place.size < FEW:
-        return weight, place
-    low = np.floor_divide(place, stride)
-    share = place / stride - low
-    first = low[0]
-    left = (low - first).astype(np.intp)
-    out: FloatArray = np.bincount(left, weights=weight * (1 - share), minlength=int(left[-1]) + 2).astype(np.float64)
-    out += np.bincount(left + 1, weights=weight * share, minlength=out.size)
-    held = np.flatnonzero(out)
-    return out[held], np.asarray((first + held) * stride, dtype=np.float64)
 
 
 def _whole_power(base: np.ndarray, times: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,12 @@ __all__ = ["Allocation"]
 POINTS = 2**15
 """Most points of the grid of small ratios."""
 
-FINE = 0.02
-"""Step of that grid in standard deviations of one ratio."""
+FINE, COARSER_FROM = 0.02, 1000.0
+"""Step of that grid in standard deviations of one ratio; coarser where the root of the number of steps is larger than this."""
+
+FIRST_TILT, MOST_REGIMES, UNNOTICED = 0.25, 24, 1e-16
+"""Sums far below their mean have grids of their own: from what tilt on, in standard deviations, how many tilts, each twice the one
+before, and how likely a ratio above such a grid may be there."""
 
 CUT = -75.0
 """Log mass under P beyond which large ratios are not resolved."""
@@ -50,6 +55,18 @@ SNAP = 1e-7
 """An atom so near to the grid, in steps, is on it; the lower side pays for that."""
 
 
+class _Grid(NamedTuple):
+    """Where the grid of small ratios starts, its step and size."""
+
+    anchor: float
+    step: float
+    size: int
+
+    @property
+    def top(self) -> float:
+        return self.anchor + self.step * (self.size - 1)
+
+
 @dataclass(frozen=True, eq=False)
 class _Side:
     """One side of the law of a ratio: small ones on a grid, large ones listed, and what infinity takes."""
@@ -64,6 +81,7 @@ class Allocation:
     def __init__(self, law: Ratios, steps: int) -> None:
         self.law, self.steps = law, steps
         self._sums: dict[tuple[str, int], SumLaw] = {}
+        self._lows: dict[int, tuple[SumLaw, SumLaw]] = {}
 
     @cached_property
     def _range(self) -> tuple[float, float]:
@@ -78,33 +96,62 @@ class Allocation:
         return float(low), float(high)
 
     @cached_property
-    def _grid(self) -> tuple[float, float, int]:
-        """Anchor, step and size of the grid of small ratios."""
+    def _rough(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Values, masses under Q and means of the ratio in some thousand cells."""
         low, high = self._range
         edges = np.linspace(low - 1e-9 * (1 + abs(low)), high, 8001)
         q, p, _ = self.law.cells(edges)
         value = np.exp(edges[1:])
-        ratio = np.where(q > 0, p / np.where(q > 0, q, 1.0), value)
-        mass, first, second = (np.cumsum(x) for x in (q, p, p * ratio))
+        return value, q, np.where(q > 0, p / np.where(q > 0, q, 1.0), value)
+
+    @cached_property
+    def _grid(self) -> _Grid:
+        """The grid of small ratios for all that the steps show."""
+        value, q, ratio = self._rough
+        mass, first, second = (np.cumsum(x) for x in (q, q * ratio, q * ratio * ratio))
         deviation = np.sqrt(np.maximum(second - first * first / np.maximum(mass, 1e-300), 0.0))
-        fine = FINE * max(1.0, math.sqrt(self.steps) / 300)
-        fits = value - math.exp(low) <= POINTS * fine * deviation
+        fine = FINE * max(1.0, math.sqrt(self.steps) / COARSER_FROM)
+        fits = value - math.exp(self._range[0]) <= POINTS * fine * deviation
         fits[-1] |= bool(self.law.loss.size and self.law.tail_q is None)
         top = value[int(np.flatnonzero(fits)[-1])] if fits.any() else value[-1]
-        step = fine * float(deviation[np.searchsorted(value, top)])
-        step = max(step, (top - math.exp(low)) / POINTS)
-        anchor = math.exp(low)
+        return self._laid(top, fine * float(deviation[np.searchsorted(value, top)]))
+
+    def _laid(self, top: float, step: float) -> _Grid:
+        """A grid up to the top with that step or so."""
+        anchor = math.exp(self._range[0])
+        step = max(step, (top - anchor) / POINTS)
         if self.law.loss.size:
             # the atoms at both ends lie on the grid
             size = max(1, math.ceil((top - anchor) / step))
-            return anchor, (top - anchor) / size, size + 1
+            return _Grid(anchor, (top - anchor) / size, size + 1)
         anchor = 0.0 if anchor < 100 * step else anchor
-        return anchor, step, math.ceil((top - anchor) / step) + 1
+        return _Grid(anchor, step, math.ceil((top - anchor) / step) + 1)
 
     @cached_property
-    def _lower_anchor(self) -> float:
+    def _regimes(self) -> tuple[tuple[float, _Grid], ...]:
+        """Grids for sums far below their mean, each from some eps on: what such a sum is made of, and no more."""
+        value, q, ratio = self._rough
+        out = [(-math.inf, self._grid)]
+        if self.law.tail_q is None:
+            return tuple(out)
+        theta = FIRST_TILT / (self._grid.step / FINE)
+        while theta * value[0] < 1 and len(out) < MOST_REGIMES:
+            weight = q * np.exp(-theta * ratio)
+            total = float(weight.sum())
+            mean = float(weight @ ratio) / total
+            deviation = math.sqrt(float(weight @ (ratio - mean) ** 2) / total)
+            beyond = self.steps * np.cumsum(weight[::-1])[::-1] / total
+            top = float(value[min(int(np.count_nonzero(beyond > UNNOTICED)), value.size - 1)])
+            if not mean > 0 or not top < self._grid.top or self.law.loss.size:
+                break
+            fine = FINE * max(1.0, math.sqrt(self.steps) / COARSER_FROM)
+            out.append((-math.log(mean), self._laid(top, fine * deviation)))
+            theta *= 2
+        return tuple(out)
+
+    def _lower_anchor(self, grid: _Grid) -> float:
         """Where the lower grid starts: at the mean of all that lies below its second point, which then lies on it."""
-        anchor, step, _ = self._grid
+        anchor, step, _ = grid
         if self.law.tail_q is None or self.law.loss.size:
             return anchor
         low, high = -700.0, math.log(anchor + 1000 * step)
@@ -115,48 +162,47 @@ class Allocation:
             low, high = (middle, high) if lean < step else (low, middle)
         return math.exp(low) - step
 
-    def _cells(self, anchor: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Masses, means and errors of the density in the cells of the grid, and the grid; the first takes all below it."""
-        _, step, size = self._grid
-        grid: FloatArray = anchor + step * np.arange(size, dtype=np.float64)
+    def _cells(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Masses, means and errors of the density in the cells between the points; the first takes all below it."""
         with np.errstate(divide="ignore"):
-            edges = np.log(grid)
+            edges = np.log(points)
         edges[0] = -1e3
         smooth = Ratios(np.empty(0), np.empty(0), np.empty(0), self.law.tail_q, self.law.tail_p, self.law.low, self.law.high)
         q, p, blur = smooth.cells(edges)
         with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.where(q > 0, p / q, grid[:-1])
-        return q, np.clip(means, grid[:-1], grid[1:]), blur, grid
+            means = np.where(q > 0, p / q, points[:-1])
+        return q, np.clip(means, points[:-1], points[1:]), blur
 
     @cached_property
     def upper(self) -> _Side:
         """The larger law."""
-        anchor, step, size = self._grid
-        q, means, blur, grid = self._cells(anchor)
-        lean = np.clip((means - grid[:-1]) / step + 4 * blur * grid[1:] / step, 0.0, 1.0)
-        mass = q * (1 + blur)
-        out = np.append(mass * (1 - lean), 0.0) + np.append(0.0, mass * lean)
-        place = np.exp(self.law.loss)
-        inside = place <= grid[-1] + SNAP * step
-        atoms = spread(anchor, step, size, np.minimum(place[inside], grid[-1]), self.law.q[inside] * (1 + 64 * UNIT))
-        return _Side(GridLaw(anchor, step, out + atoms.mass), self._big(float(grid[-1]), upper=True))
+        return self._upper(self._grid)
 
     @cached_property
     def lower(self) -> _Side:
         """The smaller law."""
-        return self._lower(mirrored=False)
+        return self._lower(self._grid, mirrored=False)
 
-    @cached_property
-    def mirrored(self) -> _Side:
-        """The smaller law of minus the ratio."""
-        return self._lower(mirrored=True)
+    def _upper(self, grid: _Grid) -> _Side:
+        anchor, step, size = grid
+        points = anchor + step * np.arange(size, dtype=np.float64)
+        q, means, blur = self._cells(points)
+        lean = np.clip((means - points[:-1]) / step + 4 * blur * points[1:] / step, 0.0, 1.0)
+        mass = q * (1 + blur)
+        out = np.append(mass * (1 - lean), 0.0) + np.append(0.0, mass * lean)
+        place = np.exp(self.law.loss)
+        inside = place <= points[-1] + SNAP * step
+        atoms = spread(anchor, step, size, np.minimum(place[inside], points[-1]), self.law.q[inside] * (1 + 64 * UNIT))
+        return _Side(GridLaw(anchor, step, out + atoms.mass), self._big(float(points[-1]), upper=True))
 
-    def _lower(self, *, mirrored: bool) -> _Side:
-        _, step, size = self._grid
-        anchor = self._lower_anchor
-        q, means, blur, grid = self._cells(anchor)
+    def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
+        """The smaller law, or that of minus the ratio."""
+        _, step, size = grid
+        anchor = self._lower_anchor(grid)
+        points = anchor + step * np.arange(size, dtype=np.float64)
+        q, means, blur = self._cells(points)
         mass = q * (1 - blur)
-        means = np.clip(means * (1 + (4 if mirrored else -4) * blur), grid[:-1], grid[1:])
+        means = np.clip(means * (1 + (4 if mirrored else -4) * blur), points[:-1], points[1:])
         value = np.exp(self.law.loss)
         place = (value - anchor) / step
         inside = place <= size - 1 + SNAP
@@ -169,13 +215,13 @@ class Allocation:
             total = np.bincount(cell, weights=held, minlength=size - 1)
             moment = np.bincount(cell, weights=held * value[inside][~on], minlength=size - 1)
             with np.errstate(divide="ignore", invalid="ignore"):
-                means = np.where(mass + total > 0, (mass * means + moment) / (mass + total), grid[:-1])
-            mass, means = mass + total, np.clip(means, grid[:-1], grid[1:])
+                means = np.where(mass + total > 0, (mass * means + moment) / (mass + total), points[:-1])
+            mass, means = mass + total, np.clip(means, points[:-1], points[1:])
         if mirrored:
-            law = contracted(-float(grid[-1]), step, mass[::-1], -means[::-1])
+            law = contracted(-float(points[-1]), step, mass[::-1], -means[::-1])
             return _Side(GridLaw(law.anchor, step, law.mass + atoms[::-1]), (np.empty(0), np.empty(0)))
         law = contracted(anchor, step, mass, means)
-        return _Side(GridLaw(anchor, step, law.mass + atoms), self._big(float(grid[-1]), upper=False))
+        return _Side(GridLaw(anchor, step, law.mass + atoms), self._big(float(points[-1]), upper=False))
 
     def _big(self, start: float, *, upper: bool) -> tuple[FloatArray, FloatArray]:
         """Return values and masses of the ratios above the grid."""
@@ -190,16 +236,23 @@ class Allocation:
         return _condensed(np.exp(edges), q, np.where(held, p / np.where(held, q, 1.0), 0.0), blur, upper)
 
     def _sum(self, name: str, times: int) -> SumLaw:
+        """The sum of so many small ratios, from above ("upper") or from below ("lower")."""
         key = (name, times)
         if key not in self._sums:
-            if name == "reversed":
-                # from above a large ratio counts as the last one of the grid; from below it is left out
-                law = self.upper.small.reversed()
-                law.mass[0] += float(self.upper.big[1].sum())
-            else:
-                law = getattr(self, name).small
-            self._sums[key] = SumLaw(law, times)
+            self._sums[key] = SumLaw(getattr(self, name).small, times)
         return self._sums[key]
+
+    def _low_sums(self, regime: int) -> tuple[SumLaw, SumLaw]:
+        """The sum of minus the ratios of all steps, from below and from above, on the grid of that regime."""
+        if regime not in self._lows:
+            grid = self._regimes[regime][1]
+            side = self.upper if regime == 0 else self._upper(grid)
+            above = side.small.reversed()
+            # from above a large ratio counts as the last one of the grid; from below it is left out
+            above.mass[0] += float(side.big[1].sum())
+            below = self._lower(grid, mirrored=True).small
+            self._lows[regime] = SumLaw(below, self.steps), SumLaw(above, self.steps)
+        return self._lows[regime]
 
     def remove(self, eps: FloatArray) -> Sides:
         """Return log H_E(average || Q) at eps >= 0."""
@@ -211,7 +264,7 @@ class Allocation:
         t, sign = self.steps, 1 if upper else -1
         levels = t * np.exp(np.minimum(eps, 600.0)) * (1 - sign * 8 * UNIT)
         if not upper:
-            levels = levels + t * SNAP * self._grid[1]
+            levels = levels + t * SNAP * self._grid.step
         side, rest = self.upper if upper else self.lower, -math.inf
         name = "upper" if upper else "lower"
         # about delta by one large ratio: what is far below it need not be known well
@@ -255,12 +308,21 @@ class Allocation:
 
     def add(self, eps: FloatArray) -> Sides:
         """Return log H_E(Q || average) at eps >= 0."""
+        lower, upper = np.empty_like(eps), np.empty_like(eps)
+        regimes = np.searchsorted([start for start, _ in self._regimes], eps) - 1
+        for regime in np.unique(regimes).tolist():
+            held = regimes == regime
+            lower[held], upper[held] = self._add(eps[held], regime)
+        return Sides(lower, upper)
+
+    def _add(self, eps: FloatArray, regime: int) -> Sides:
         t = self.steps
         weight = eps - math.log(t)
-        shift = t * SNAP * self._grid[1]
+        shift = t * SNAP * self._regimes[regime][1].step
         levels, floor = -t * np.exp(-np.minimum(eps, 600.0)), LOWER_CUT + math.log(t)
-        upper = self._sum("reversed", t).stop_loss(levels * (1 + 8 * UNIT), upper=True, floor=floor)
-        lower = self._sum("mirrored", t).stop_loss(levels * (1 - 8 * UNIT) + shift, upper=False, floor=floor)
+        below, above = self._low_sums(regime)
+        upper = above.stop_loss(levels * (1 + 8 * UNIT), upper=True, floor=floor)
+        lower = below.stop_loss(levels * (1 - 8 * UNIT) + shift, upper=False, floor=floor)
         lost = LOWER_CUT + 1 + math.log(t) if self.law.tail_q is not None and not math.isfinite(self.law.low) else -math.inf
         error = UNIT * (64 + 4 * np.abs(weight))
         # where all ratios must be small for the average to be: no level is then too low

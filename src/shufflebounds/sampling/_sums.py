@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 
 from shufflebounds._core import _losses
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing.window import Tails
 
 __all__ = ["GridLaw", "SumLaw", "contracted", "spread"]
 
 NEAR = 4.0
 """A transform serves levels within so many standard deviations of the one it was tilted to."""
 
-OUTSIDE = -40.0
-"""Logarithm of the tilted mass that a window may leave out."""
+OUTSIDE, LONG, OUTSIDE_LONG, MARGIN, ENOUGH = -40.0, 2**17, -30.0, 64, -18.0
+"""Logarithm of the tilted mass that a window may leave out on a side, the same where it would be a long one, and where it would be
+too long; and points to spare."""
 
 LOWEST = 0.25
 """The least tilt, per standard deviation: without one the error of every point would count in full."""
@@ -32,8 +34,8 @@ MOST_POINTS = 2**22
 NEARLY = 1e-8
 """A mean so far below a grid point, in steps, counts as on it: the levels asked must be moved for that."""
 
-_RELAXED = 12
-"""Rounds of the system that shares out masses about grid points."""
+_NEAR_HEAVIEST = 20
+"""Cells on either side of the heaviest one that are looked at for where to leave something."""
 
 MOST_BLOCKS = 64
 """Transforms kept by a sum."""
@@ -76,18 +78,10 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
     grid = anchor + step * np.arange(mass.size)
     inside = np.clip(means - grid, 0.0, step)
     after, before = inside[1:], (step - inside)[:-1]
-    # the moment that the two sides of a grid point exchange, so that nothing is left of a mass: a relaxed linear system, whose
-    # rough part, of alternating sign, is never stirred up; masses on the grid are content
-    goal = mass * inside * (step - inside) / step
     # so near to the next point that the caller, who allows for that much, may take it for one on it
     at_end = inside >= step * (1 - NEARLY)
-    free = (inside <= 0.0) | at_end
-    moment = np.zeros(mass.size + 1)
-    for _ in range(_RELAXED):
-        lacking = goal - (moment[:-1] * (step - inside) + moment[1:] * inside) / step
-        lacking[free] = 0.0
-        share = np.where(free[:-1], 1.0, np.where(free[1:], 1.0, 0.5))
-        moment[1:-1] = np.maximum(moment[1:-1] + share * (lacking[:-1] + lacking[1:]), 0.0)
+    moment = _exchanged(mass, inside / step, (inside <= 0.0) | at_end)
+    moment *= step
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.where(after > 0, moment[1:-1] / after, 0.0)
         right = np.where(before > 0, moment[1:-1] / before, 0.0)
@@ -101,6 +95,44 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
     out[1:] += np.where(at_end, rest, 0.0)
     out[1:-1] += left + right
     return GridLaw(anchor, step, out)
+
+
+def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
+    """Return the moments, in steps, that the two sides of every grid point exchange so that nothing is left of the masses.
+
+    Cell k, its mean at `inside` of its width, gives M[k]/inside to its left end and M[k + 1]/(1 - inside) to its right one, and
+    has no more. From either end on that gives one moment after the other; an error of alternating sign shrinks where masses grow,
+    so both chains run to the heaviest cell, next to which one equation is left out: that of a free cell, which lies on the grid
+    and need not give anything, or else of the cell where least is left.
+    """
+    size = mass.size
+
+    def chain(mass: list[float], near: list[float], far: list[float], free: list[bool], last: int) -> list[float]:
+        # moments at the right ends of the cells
+        out, moment = [], 0.0
+        for k in range(last):
+            if free[k]:
+                # half of the next one, about
+                moment = 0.5 * (1 - far[k + 1]) * mass[k + 1] if k + 1 < len(mass) and not free[k + 1] else 0.0
+            else:
+                moment = max(0.0, far[k] * (mass[k] - moment / near[k]))
+            out.append(moment)
+        return out
+
+    near, back = inside.tolist(), (1 - inside).tolist()
+    heaviest = int(np.argmax(mass))
+    low, high = max(heaviest - _NEAR_HEAVIEST, 0), min(heaviest + _NEAR_HEAVIEST, size - 1)
+    given, held = mass.tolist(), free.tolist()
+    right_of = np.array([0.0, *chain(given, near, back, held, high)])
+    left_of = np.array([0.0, *chain(given[::-1], back[::-1], near[::-1], held[::-1], size - 1 - low)])[::-1]
+    # cells low .. high: what the left chain asks of their left ends and the right one of their right ends
+    cells = np.arange(low, high + 1)
+    first, second = right_of[cells], left_of[cells - low]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = mass[cells] - np.where(first > 0, first / inside[cells], 0.0) - np.where(second > 0, second / (1 - inside[cells]), 0.0)
+    lost = np.where(free[cells], 0.0, np.where(rest >= 0, rest * inside[cells], -rest))
+    best = int(cells[np.argmin(lost)])
+    return np.concatenate([right_of[: best + 1], left_of[best - low :]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,36 +218,24 @@ class SumLaw:
             low, high = (middle, high) if mean < goal else (low, middle)
         return max((low + high) / 2, least)
 
-    def _outside(self, weight: FloatArray, mean: float, edge: float, deviation: float, sign: int) -> float:
-        """Bound of the log tilted mass beyond `edge` steps from the mean, on one side: groups count at their outer end."""
-        mass = np.add.reduceat(weight, self._starts)
-        away = sign * (self._ends[(1 + sign) // 2] - mean)
-        best = 0.0
-        for rate in (edge / deviation**2, 0.5 * edge / deviation**2, 6 / deviation, 2.5 / deviation, 60.0 / edge, 100.0 / edge):
-            power = rate * away
-            top = float(power.max())
-            if top > 650:
-                continue
-            grown = self.times * (top + math.log(float(mass @ np.exp(power - top))))
-            best = min(best, grown - rate * edge * (1 - 1e-9))
-        return best
-
     def _block(self, level: float) -> _Block:
         theta = self._tilt(level)
         weight, log_total, mean, var = self._tilted(theta)
         r, deviation = self.times, math.sqrt(max(self.times * var, 0.25))
         support = r * int(self._index[-1]) + 1
-        half, outside = 11 * deviation + 64, 0.0
-        while 2 * half < support:
-            sides = [self._outside(weight, mean, half - 2, deviation, sign) for sign in (-1, 1)]
-            outside = math.exp(sides[0]) + math.exp(sides[1])
-            if max(sides) <= OUTSIDE or 2.4 * half > MOST_POINTS:
+        tails = Tails([(weight, self._index, r)], r * mean, deviation)
+        for limit, most in ((OUTSIDE, LONG), (OUTSIDE_LONG, MOST_POINTS), (ENOUGH, MOST_POINTS)):
+            down, up = tails.reach(-1, limit), tails.reach(1, limit)
+            if down + up < most - 2 * MARGIN:
                 break
-            half *= 1.2
-        if 2 * half >= support:
-            outside = 0.0
-        size = scipy.fft.next_fast_len(min(support, 2 * math.ceil(half)), real=True)
-        first = 0 if size >= support else math.floor(r * mean) - size // 2
+        first = math.floor(r * mean - down) - MARGIN
+        size = math.ceil(r * mean + up) + MARGIN - first
+        outside = 2 * math.exp(limit) * (1 + 1e-6)
+        if size > MOST_POINTS:
+            first, size, outside = math.floor(r * mean) - MOST_POINTS // 2, MOST_POINTS, 1.0
+        if size >= support:
+            first, size, outside = 0, support, 0.0
+        size = scipy.fft.next_fast_len(size, real=True)
         values, error = _power(weight, self._index, r, size)
         values = np.roll(values, -(first % size))
         tail, _ = _losses.tilted_stick(np.ascontiguousarray(values), 0.0, theta * self.step)
