@@ -9,8 +9,8 @@ window and the unlisted tails may do is added above and taken off below.
 
 from shufflebounds.composing.atoms import Atoms, Law, TooLongError
 from shufflebounds.composing.composer import Composer
-from shufflebounds.composing.knowledge import Knowledge
+from shufflebounds.composing.knowledge import FRUGAL, Knowledge
 from shufflebounds.composing.product import Product
 from shufflebounds.composing.samples import Samples
 
-__all__ = ["Atoms", "Composer", "Knowledge", "Law", "Product", "Samples", "TooLongError"]
+__all__ = ["FRUGAL", "Atoms", "Composer", "Knowledge", "Law", "Product", "Samples", "TooLongError"]

@@ -16,7 +16,7 @@ from shufflebounds.composing.chords import connect, dominated, dominating, envel
 from shufflebounds.composing.samples import Samples, Stick
 from shufflebounds.tradeoff.convex import distinct
 
-__all__ = ["FIRST_TAIL", "Knowledge", "Scale"]
+__all__ = ["FIRST_TAIL", "FRUGAL", "Knowledge", "Scale"]
 
 FIRST_TAIL = -60.0
 """Logarithm of the mass above the losses that are looked at first."""
@@ -118,6 +118,9 @@ class Knowledge:
         bounds from below where atoms stand beside a density, and delta cannot tell them apart.
     power : callable, optional
         Given a number of releases, what is known of their product.
+    parts : tuple of (Knowledge, int)
+        Where the pair is a product of independent pairs, or is dominated by one: these, and how often each. What is composed is
+        composed of them.
     """
 
     stick: Stick
@@ -136,6 +139,7 @@ class Knowledge:
     on_lattice: bool = False
     density: Callable[[float, float], Atoms] | None = None
     power: Callable[[int], Knowledge] | None = None
+    parts: tuple[tuple[Knowledge, int], ...] = ()
 
     @property
     def back(self) -> Stick:
@@ -147,9 +151,11 @@ class Knowledge:
         """Single pairs that neighbours realise."""
         return (self,) if self.single else self.realised
 
-    def times(self, number: int) -> tuple[Knowledge, int]:
-        """Return what composes like that many releases: fewer where their product is known."""
-        return (self.power(number), 1) if self.power and number > 1 else (self, number)
+    def times(self, number: int) -> tuple[tuple[Knowledge, int], ...]:
+        """Return what composes like that many releases: fewer where their product is known, the parts of each where it has any."""
+        if self.parts:
+            return tuple(pair for part, count in self.parts for pair in part.times(count * number))
+        return ((self.power(number), 1) if self.power and number > 1 else (self, number),)
 
     @cached_property
     def atoms(self) -> Atoms | None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides
-from shufflebounds.composing import Composer, Knowledge, Samples
+from shufflebounds.composing import FRUGAL, Composer, Knowledge, Samples
 from shufflebounds.profile._numbers import Numbers
 from shufflebounds.profile._outputs import Outputs
 from shufflebounds.profile.curves import curve, gdp_mu, least
@@ -480,30 +480,35 @@ class Composition(PrivacyProfile):
         return type(self), (self.factors, self.rtol)
 
     @cached_property
+    def _released(self) -> tuple[tuple[Knowledge, tuple[tuple[Knowledge, int], ...]], ...]:
+        """What is known of each factor, and what its releases are composed of."""
+        known = [profile._knowledge() for profile, _ in self.factors]
+        return tuple((one, one.times(number)) for one, (_, number) in zip(known, self.factors))
+
+    @property
     def _above(self) -> tuple[tuple[Knowledge, int], ...]:
-        return tuple(profile._knowledge().times(number) for profile, number in self.factors)
+        return tuple(pair for _, releases in self._released for pair in releases)
 
     @cached_property
     def _composer(self) -> Composer:
-        above = self._above
-        singles = [known.below for known, _ in above]
+        singles = [known.below for known, _ in self._released]
         matched = {len(pairs) for pairs in singles}
         count = 0 if 0 in matched else min(matched - {1}, default=1)
         below = []
         for i in range(count):
-            side = []
-            for (_, times), (known, left), pairs in zip(self.factors, above, singles):
+            side: list[tuple[Knowledge, int]] = []
+            for (_, times), (known, releases), pairs in zip(self.factors, self._released, singles):
                 pair = pairs[i] if len(pairs) > 1 else pairs[0]
-                # the same object, so that both sides ask for its values once
-                side.append((known, left) if pair is known else pair.times(times))
+                # the same objects, so that both sides ask for their values once
+                side += releases if pair is known else pair.times(times)
             below.append(side)
-        return Composer(above, below, self.rtol)
+        return Composer(self._above, below, self.rtol)
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self._ways:
             return self._larger(eps)
         if self._is_one:
-            return self._above[0][0].stick(eps)
+            return self._released[0][0].stick(eps) if self.factors[0][1] == 1 else self._above[0][0].stick(eps)
         pure = self._pure_epsilon()
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         within = eps < pure
@@ -514,9 +519,11 @@ class Composition(PrivacyProfile):
         else:
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
-        # no release takes away what another leaked
-        for profile, _ in self.factors:
-            lower = np.maximum(lower, profile._log_delta(eps)[0])
+        # no release takes away what another leaked; where a value is dear, what composes from below says more than one release
+        for (profile, _), (known, _) in zip(self.factors, self._released):
+            asked = (lower == -np.inf) | (known.seconds <= FRUGAL)
+            if asked.any():
+                lower[asked] = np.maximum(lower[asked], profile._log_delta(eps[asked])[0])
         return np.minimum(lower, upper), upper
 
     def _larger(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -568,7 +575,7 @@ class Composition(PrivacyProfile):
     @property
     def _is_one(self) -> bool:
         """Whether the product is a single release's, which has values of its own."""
-        return len(self._above) == 1 and self._above[0][1] == 1
+        return len(self.factors) == 1 and (self.factors[0][1] == 1 or self._above[0][1] == 1 == len(self._above))
 
     @cached_property
     def _rough(self) -> Composition:
@@ -577,7 +584,7 @@ class Composition(PrivacyProfile):
             return self
         rough = Composition(self.factors, _ROUGH)
         # values already asked are shared
-        rough.__dict__["_above"] = self._above
+        rough.__dict__["_released"] = self._released
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self
 
     def _near(self, log_delta: float) -> float | None:

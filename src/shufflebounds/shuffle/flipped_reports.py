@@ -214,9 +214,20 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, 20_000)
 
     def _knowledge(self) -> Knowledge:
+        if self.view == "records":
+            return replace(super()._knowledge(), spacing=0.05, seconds=1e-3)
         # sums search the data for every eps
-        spacing, seconds = (0.6, 1.0) if self.view == "sums" else (0.05, 1e-3)
-        return replace(super()._knowledge(), spacing=spacing, seconds=seconds)
+        known = replace(super()._knowledge(), spacing=0.6, seconds=1.0)
+        uniform = self.fake == "uniform" and self.fakes > 0
+        if not 0 < self.flip < 0.5 or (uniform and self.clear.variance > self.users * self.flip):
+            return known
+        # both bins are sums of bits, the target's of all others': one at a time, each over all data, and both at their likely worst
+        column = ShuffledBits(self.users + self.fakes, self.flip)
+        known = replace(known, parts=((column._knowledge(), 2),))
+        if uniform:
+            return known
+        worst = column.pair(0)._knowledge()
+        return replace(known, realised=(replace(worst, parts=((worst, 2),)),))
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).times(2).above

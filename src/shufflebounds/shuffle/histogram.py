@@ -17,6 +17,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._accuracy import ErrorLaw
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
+from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma
 
 __all__ = ["ShuffledHistogram"]
@@ -109,7 +110,12 @@ class ShuffledHistogram(PrivacyProfile, ErrorLaw):
         return enclose_sum(lambda i: binom_logpmf(i, n, gamma), math.floor((n + 1) * gamma), 0.0, n, value)
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), single=True, seconds=2e-3)
+        known = replace(super()._knowledge(), single=True, seconds=2e-3)
+        if self.bins == 1:
+            return known
+        # two independent counts, in opposite directions
+        parts = tuple((pair._knowledge(), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
+        return replace(known, parts=parts)
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf

@@ -244,7 +244,14 @@ class PersonalizedBits(PrivacyProfile):
         return super()._rdp(orders, upper) if self.bits is not None else self._side(upper)._rdp(orders, upper)
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), spacing=0.3, seconds=5e-2)
+        seconds = 1e-4 if self.bits is not None and self.target is not None else 5e-2
+        return replace(super()._knowledge(), spacing=0.3, seconds=seconds)
+
+    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+        # one user, and all others at 0 where nobody knows: the largest budget is not always the worst, but one that counts
+        bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits
+        target = int(np.argmax(self.local_eps)) if self.target is None else self.target
+        return type(self)(self.local_eps, bits=bits, target=target).pairs()
 
     def _pure_epsilon(self) -> float:
         budget = self.local_eps.max() if self.target is None else self.local_eps[self.target]

@@ -158,6 +158,10 @@ class RealSum(PrivacyProfile, ErrorLaw):
         pure = self._pure_epsilon()
         if not 0 < pure < math.inf:
             return known
+        if self.view == "columns":
+            worst = self.column.pair(0)._knowledge()
+            pair = replace(worst, parts=((worst, self.bits),))
+            return replace(known, parts=((self.column._knowledge(), self.bits),), realised=(pair,))
         # all others at 0, or all at 1: nearly the worst data, and one pair that composes from below
         others = (self.users - 1) * self.bits
         pair = Knowledge(partial(self._known_data, 0), partial(self._known_data, others), pure, pure, seconds=1e-3, single=True)
