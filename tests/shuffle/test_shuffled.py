@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import shuffle
-from shufflebounds.mechanisms import KaryResponse
+from shufflebounds.mechanisms import GaussianMechanism, HadamardResponse, KaryResponse, LaplaceMechanism, LocalHashing
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "randomizers.json").read_text())
@@ -121,6 +121,21 @@ def test_epsilon_of_kary_response(bins, users, eps0, delta, sides):
     profile = shuffle.Shuffled(KaryResponse(bins, eps0), users)
     assert profile.epsilon(delta, bound="lower") == pytest.approx(sides[0], rel=2e-5)
     assert profile.epsilon(delta) == pytest.approx(sides[1], rel=2e-5)
+
+
+@pytest.mark.parametrize(("randomizer", "users", "lower", "upper", "digits"), [
+    (LocalHashing(1000, 1.0, 4), 10**4, 0.0267321, 0.0293364, 1e-5),
+    (HadamardResponse(100, 1.0), 10**4, 0.0297290, 0.0297417, 1e-5),
+    (LaplaceMechanism(1.0), 10**4, 0.0313029, 0.0378431, 1e-5), (LaplaceMechanism(0.25), 10**4, 0.2445045, 0.3280955, 1e-5),
+    (LocalHashing(1000, 4.0, 56), 10**4, 0.2756, 0.2783031, 1e-4), (KaryResponse(100, 4.0), 10**6, 0.026449, 0.026449, 1e-4),
+    (LocalHashing(1000, 1.0, 4), 10**6, 0.00313, 0.00343, 1e-3), (LaplaceMechanism(0.25), 10**6, 0.0259, 0.0365, 1e-3),
+    (GaussianMechanism(1.0), 10**4, 0.0458112, 0.0601004, 3e-4), (GaussianMechanism(2.0), 10**6, 0.00201, 0.002395, 2e-3),
+], ids=repr)
+def test_table_of_epsilon(randomizer, users, lower, upper, digits):
+    # spec, section 8; Hadamard response below by the parity that is the sum of the target's two
+    profile, delta = randomizer.shuffled(users), 1e-6 if users == 10**4 else 1e-8
+    for eps, bound in ((lower, "lower"), (upper, "upper")):
+        assert profile.delta(eps * (1 + digits), bound=bound) <= delta <= profile.delta(eps * (1 - digits), bound=bound)
 
 
 def test_participation_is_an_output_like_any_other():

@@ -15,6 +15,7 @@ from shufflebounds import _validate
 from shufflebounds._types import UNIT, Bound, FloatArray
 from shufflebounds.mechanisms._two_level import TwoLevel
 from shufflebounds.shuffle._accuracy import ErrorLaw, Of, log_exceeded
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["Chances", "CountErrors", "CountEstimate", "FrequencyOracle", "bernoulli"]
 
@@ -312,6 +313,20 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     """A two-level randomizer of one of `bins` values, from whose messages their histogram is estimated."""
 
     bins: int
+
+    def _check(self, most_bins: int = _validate.MAX_COUNT) -> None:
+        """Check the number of bins and the local budget."""
+        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2, most_bins))
+        object.__setattr__(self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True))
+
+    def _check_size(self, name: str, near: int, low: int, high: int) -> None:
+        """Check the size of that name, or choose the one of least variance of a rare bin out of `near` and the next."""
+        if getattr(self, name) is None:
+            tried = sorted({min(max(size, low), high) for size in (near, near + 1)})
+            family: Any = type(self)
+            best = min(tried, key=lambda size: float(family(self.bins, self.local_eps, size).variance(0, 1)))
+            object.__setattr__(self, name, best)
+        object.__setattr__(self, name, _validate.integer(name, getattr(self, name), low, high))
 
     @property
     @abstractmethod

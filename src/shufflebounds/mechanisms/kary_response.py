@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["KaryResponse"]
 
@@ -57,8 +56,7 @@ class KaryResponse(FrequencyOracle):
     neighbours: ClassVar[str] = "replace the user's bin; the analyst sees the message"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2))
-        object.__setattr__(self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True))
+        self._check()
 
     def _shares(self) -> Shares:
         return Shares(1 / self.bins, 0.0, (self.bins - 2) / self.bins)

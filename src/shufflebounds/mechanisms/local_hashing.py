@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["LocalHashing"]
 
@@ -73,14 +72,8 @@ class LocalHashing(FrequencyOracle):
     neighbours: ClassVar[str] = "replace the user's bin; the analyst sees the hash function and the bucket"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2, 2**30))
-        object.__setattr__(self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True))
-        if self.buckets is None:
-            near = math.floor(min(math.exp(self.local_eps), 2.0**30)) + 1
-            tried = (min(g, 2**30) for g in (near, near + 1))
-            best = min(tried, key=lambda g: float(type(self)(self.bins, self.local_eps, g).variance(0, 1)))
-            object.__setattr__(self, "buckets", best)
-        object.__setattr__(self, "buckets", _validate.integer("buckets", self.buckets, 2, 2**30))
+        self._check(2**30)
+        self._check_size("buckets", math.floor(min(math.exp(self.local_eps), 2.0**30)) + 1, 2, 2**30)
 
     @property
     def _g(self) -> int:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["SubsetSelection"]
 
@@ -70,14 +69,8 @@ class SubsetSelection(FrequencyOracle):
     neighbours: ClassVar[str] = "replace the user's bin; the analyst sees the set"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2, 2**20))
-        object.__setattr__(self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True))
-        if self.size is None:
-            near = math.floor(self.bins / (math.exp(self.local_eps) + 1))
-            tried = (min(max(d, 1), self.bins - 1) for d in (near, near + 1))
-            best = min(tried, key=lambda d: float(type(self)(self.bins, self.local_eps, d).variance(0, 1)))
-            object.__setattr__(self, "size", best)
-        object.__setattr__(self, "size", _validate.integer("size", self.size, 1, self.bins - 1))
+        self._check(2**20)
+        self._check_size("size", math.floor(self.bins / (math.exp(self.local_eps) + 1)), 1, self.bins - 1)
 
     @property
     def _d(self) -> int:
