@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shufflebounds.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism, RandomizedResponse
-from shufflebounds.sampling import AllocationPair, RandomAllocation, shuffled_sgd_delta
+from shufflebounds.sampling import AllocationPair, RandomAllocation
 from shufflebounds.sampling._sums import GridLaw, SumLaw, contracted, spread
 from shufflebounds.shuffle import ShuffledBits
 
@@ -224,14 +224,3 @@ def test_sums_against_direct_convolution(times):
 
 
 # shuffled batches
-
-
-@pytest.mark.slow
-def test_shuffled_batches_leak_more_than_sampled_ones():
-    """Chua et al. 2024: with little noise shuffling is far worse than the analysis of Poisson sampling suggests."""
-    poisson = GaussianMechanism(0.4).subsampled(1 / 100).self_compose(100)
-    assert shuffled_sgd_delta(4.0, 0.4, 100) > 10 * poisson.delta(4.0)
-    assert shuffled_sgd_delta(0.0, 1.0, 1) == pytest.approx(GaussianMechanism(1.0).delta(0.0), rel=1e-6)
-    for bad in ((-1, 1, 1), (1, 0, 1), (1, 1, 0)):
-        with pytest.raises(ValueError, match="must be"):
-            shuffled_sgd_delta(*bad)

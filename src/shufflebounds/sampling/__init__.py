@@ -4,9 +4,10 @@ Neighbours matter here. A record that enters by chance is compared with one that
 with another one in its place (replace one record); the two are never mixed without being asked to.
 """
 
-from shufflebounds.sampling.allocation import AllocationPair, RandomAllocation, shuffled_sgd_delta
+from shufflebounds.sampling.allocation import AllocationPair, RandomAllocation
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
 from shufflebounds.sampling.replace import ReplaceOne
+from shufflebounds.sampling.shuffled_batches import shuffled_sgd_delta
 from shufflebounds.sampling.without_replacement import WithoutReplacement
 
 __all__ = [

@@ -129,7 +129,8 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
     with np.errstate(divide="ignore", invalid="ignore"):
-        rest = mass[cells] - np.where(first > 0, first / inside[cells], 0.0) - np.where(second > 0, second / (1 - inside[cells]), 0.0)
+        given_up = np.where(second > 0, second / (1 - inside[cells]), 0.0)
+        rest = mass[cells] - np.where(first > 0, first / inside[cells], 0.0) - given_up
     lost = np.where(free[cells], 0.0, np.where(rest >= 0, rest * inside[cells], -rest))
     best = int(cells[np.argmin(lost)])
     return np.concatenate([right_of[: best + 1], left_of[best - low :]])

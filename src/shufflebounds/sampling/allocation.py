@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -16,7 +15,7 @@ from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.sampling._balls import Allocation
 from shufflebounds.sampling._ratios import ratios
 
-__all__ = ["AllocationPair", "RandomAllocation", "shuffled_sgd_delta"]
+__all__ = ["AllocationPair", "RandomAllocation"]
 
 MOST_STEPS = 10**7
 
@@ -230,60 +229,3 @@ class _UpperPair(AllocationPair):
         base = AllocationPair(self.mechanism, self.steps, self.removed)
         base.__dict__["_engine"] = self._engine
         return replace(base._knowledge(), single=False, convex=False)
-
-
-def shuffled_sgd_delta(eps: float, sigma: float, steps: int) -> float:
-    r"""Lower bound of delta for DP-SGD on shuffled batches of fixed size, each record in one of t batches.
-
-    .. math:: \delta(\varepsilon) \ge \max_c \Pr_P[\max_i Y_i \ge c] - e^\varepsilon \Pr_Q[\max_i Y_i \ge c]
-
-    Y has independent normal entries of standard deviation sigma and mean 0, but for one: of mean 2 under P and 1 under Q. That is
-    what the batches show, after a shift, where the gradients of all other records are opposite to that of the record, which is
-    replaced by nothing (a gradient of 0) under Q.
-
-    Parameters
-    ----------
-    eps : float
-        Privacy loss in nats, >= 0.
-    sigma : float
-        Noise multiplier, the standard deviation over the clipping norm, in [0.01, 1e6].
-    steps : int
-        Number t of batches of the one epoch, 1 to 2**53.
-
-    Returns
-    -------
-    float
-        A delta that no proof can go below: a lower bound, in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
-
-    References
-    ----------
-    Chua, L., Ghazi, B., Kamath, P., Kumar, R., Manurangsi, P., Sinha, A., Zhang, C. How private are DP-SGD implementations?
-    arXiv 2403.17673, ICML 2024, section 4.
-
-    Chua, L. et al. Scalable DP-SGD: shuffling vs. Poisson subsampling. arXiv 2411.04205, NeurIPS 2024.
-
-    Examples
-    --------
-    >>> from shufflebounds.sampling import shuffled_sgd_delta
-    >>> shuffled_sgd_delta(1.0, sigma=0.5, steps=1000) > 0.01
-    True
-    """
-    from scipy.special import log_ndtr
-
-    eps = _validate.real("eps", eps, 0, 1e6)
-    sigma = _validate.real("sigma", sigma, 0.01, 1e6)
-    steps = _validate.integer("steps", steps, 1)
-    at = np.linspace(-8.0, 2 / sigma + 12 + math.sqrt(2 * math.log(steps + 1)), 20_001)
-
-    def reached(mean: float) -> FloatArray:
-        return np.asarray(-np.expm1(log_ndtr(at - mean / sigma) + (steps - 1) * log_ndtr(at)))
-
-    first, second = reached(2.0), reached(1.0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        gap = first * (1 - 1e-12) - np.exp(min(eps, 700.0)) * second * (1 + 1e-12) - 1e-15
-    return max(0.0, float(np.nanmax(gap)))
