@@ -1,5 +1,6 @@
 import inspect
 import re
+import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
@@ -7,6 +8,9 @@ from docutils.nodes import SkipNode, Text, literal_block
 from docutils.utils.math.latex2mathml import tex2mathml
 
 from shufflebounds.cli.published import rows
+
+sys.path.insert(0, str(Path(__file__).parent))
+import coverage_of_papers
 
 project = "shufflebounds"
 author = "The shufflebounds developers"
@@ -117,7 +121,15 @@ def errata_tables(app):
     (folder / "errata-false.md").write_text(_markdown(["bound, case, and why", "printed", "true"], refuted), encoding="utf-8")
 
 
+def coverage_table(app):
+    """Write the page of the papers' items; a name or a test that does not exist ends the build."""
+    folder = Path(app.srcdir) / "_generated"
+    folder.mkdir(exist_ok=True)
+    (folder / "coverage.md").write_text(coverage_of_papers.page(), encoding="utf-8")
+
+
 def setup(app):
+    app.connect("builder-inited", coverage_table)
     app.connect("builder-inited", errata_tables)
     app.connect("autodoc-process-signature", true_signature, priority=100)
     app.connect("autodoc-process-docstring", ufunc_docstring, priority=100)

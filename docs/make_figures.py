@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import figures_of_rates
 import figures_of_rules
 import matplotlib.pyplot as plt
 import numpy as np
@@ -140,9 +141,22 @@ def reals() -> plt.Figure:
     left.plot(ALPHA, lines_below(eps, exact), label="exact, the total over all data", **EXACT)
     left.plot(ALPHA, ndtr(ndtri(1 - ALPHA) - mu), label=rf"proven, $\sqrt{{r}}\,\mu$ of one bit = {mu:.3f}", **OTHER)
     left.plot(ALPHA, lines_below(eps, printed), label=r"printed $f^{\otimes 10}$ (Theorem 3)", **PRINTED)
+    printed_mu = published.chen_long_mu_real_sum(users, lam, r)
+    left.plot(ALPHA, ndtr(ndtri(1 - ALPHA) - printed_mu), color=ORANGE, lw=1.2, ls=":",
+              label=rf"printed $\sqrt{{r}}\,\mu^* = {printed_mu:.3f}$, interior knots")
+    # every bit at its best delta; epsilons and deltas add up
+    each = []
+    for delta in np.geomspace(1 / r, 1e-12, 400):
+        try:
+            each.append((r * published.cheu2019_boolean_sum(users, lam, delta), r * delta))
+        except ValueError:
+            break
+    left.plot(ALPHA, lines_below(*np.array(each).T), label="Cheu et al. 2019, composed", **CHEU)
     right.plot(eps, exact, label="exact, the total over all data", **EXACT)
     right.plot(eps, gaussian_delta(mu, eps), label=rf"proven, $\sqrt{{r}}\,\mu$ of one bit = {mu:.3f}", **OTHER)
     right.plot(eps, printed, label=r"printed $f^{\otimes 10}$ (Theorem 3)", **PRINTED)
+    right.plot(eps, gaussian_delta(printed_mu, eps), color=ORANGE, lw=1.2, ls=":",
+               label=rf"printed $\sqrt{{r}}\,\mu^* = {printed_mu:.3f}$, interior knots")
     right.plot([], [], label=rf"Cheu et al. 2019, composed: off the plot, $\varepsilon > {cheu:.1f}$", **CHEU)
     right.set(ylim=(1e-14, 1.5), xlim=(0, 4))
     legends(left, right)
@@ -236,7 +250,7 @@ LAWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 def epsilon_of_theorem_2(delta: float, weight: float, rates: list[float], counts: np.ndarray) -> float:
     """Return where the printed delta of Liu et al. reaches delta."""
-    return float(brentq(lambda eps: published.liu2024_delta(eps, weight, rates, counts=counts) - delta, 1e-4, 2))
+    return float(brentq(lambda eps: published.liu2024_delta(eps, weight, rates, counts=counts) - delta, 1e-5, 2))
 
 
 def budgets() -> plt.Figure:
@@ -245,13 +259,15 @@ def budgets() -> plt.Figure:
     users = np.round(np.geomspace(10**3, 10**6, 7)).astype(int)
     figure, axes = plt.subplots(2, 2, figsize=(8.4, 6.2), layout="constrained", sharex=True)
     figure.suptitle(
-        "The printed bound promises several times more privacy than users get\n"
+        "The printed bound promises more privacy than is proven: with Gaussian noise several times\n"
         r"$\varepsilon\,\sqrt{n}$ of every user, $\delta = 10^{-5}$ (Liu et al., Figure 4)"
     )
     grid = (np.arange(100) + 0.5) / 100
     for axis, (name, law) in zip(axes.flat, LAWS.items()):
         eps = law(grid)
-        rows: dict[str, list[float]] = {"laplace": [], "gaussian": [], "bits": [], "printed": [], "largest": []}
+        rows: dict[str, list[float]] = {
+            "laplace": [], "gaussian": [], "bits": [], "printed": [], "printed gaussian": [], "largest": []
+        }
         for n in users:
             counts = np.full(100, n // 100)
             counts[: n % 100] += 1
@@ -262,6 +278,9 @@ def budgets() -> plt.Figure:
             weight = published.liu2024_weight_laplace(top)
             rates = [published.liu2024_laplace_rate(float(e), top) for e in eps]
             rows["printed"].append(epsilon_of_theorem_2(delta, weight, rates, counts))
+            weight = published.liu2024_weight_gaussian(6.82 / top)
+            rates = [published.liu2024_gaussian_rate(6.82 / float(e), 6.82 / top) for e in eps]
+            rows["printed gaussian"].append(epsilon_of_theorem_2(delta, weight, rates, counts))
             rows["largest"].append(StrongerClones(int(n), top).epsilon(delta))
         for row, label, look in (
             ("laplace", "sound: Laplace noise", {**EXACT, "marker": "o", "ms": 4}),
@@ -269,6 +288,7 @@ def budgets() -> plt.Figure:
             ("bits", "sound: flipped bits", {"color": GREEN, "lw": 1.6, "ls": "-.", "marker": "s", "ms": 4}),
             ("largest", "as if all had the largest budget: no bound", {"color": GREY, "ls": ":", "marker": "x", "ms": 5}),
             ("printed", "printed: Laplace noise, Theorem 2, false", {**PRINTED, "marker": "^", "ms": 4}),
+            ("printed gaussian", "printed: Gaussian noise, Theorem 2, false", {**PRINTED, "color": PURPLE, "marker": "v", "ms": 4}),
         ):
             axis.plot(users, np.sqrt(users) * rows[row], label=label, **look)
         axis.set(xscale="log", ylim=(0, None), title=name)
@@ -416,8 +436,8 @@ def headline() -> plt.Figure:
 
 FIGURES: dict[str, Callable[[], plt.Figure]] = {
     "headline": headline, "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot, "histogram": histogram,
-    "budgets": budgets, "comparison": comparison, "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff,
-    "mechanisms": figures_of_rules.mechanisms,
+    "budgets": budgets, "areas": figures_of_rates.rates, "comparison": comparison,
+    "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff, "mechanisms": figures_of_rules.mechanisms,
 }
 
 

@@ -60,3 +60,11 @@ def test_the_table_of_clone_bounds_in_the_readme_holds():
         assert upper / lower - 1 <= 2 * float(gap)
         closed = published.stronger_clones_closed_form(users, local, delta)
         assert f"{closed / upper:.1f}" == ratio
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_formula_becomes_mathml(page):
+    latex2mathml = pytest.importorskip("docutils.utils.math.latex2mathml")
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    for display, inline in re.findall(r"\$\$(.+?)\$\$|(?<!\\)\$([^$]+?)\$", text, flags=re.S):
+        assert "<math" in latex2mathml.tex2mathml(display or inline, as_block=bool(display))

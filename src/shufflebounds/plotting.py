@@ -16,8 +16,8 @@ import numpy as np
 from shufflebounds._types import FloatArray
 
 __all__ = [
-    "COLORS", "alphas", "axes", "draw_log_delta", "draw_tradeoff", "labels", "legend", "log_delta_frame", "number", "style",
-    "tradeoff_frame",
+    "COLORS", "alphas", "axes", "draw_gain", "draw_log_delta", "draw_tradeoff", "labels", "legend", "log_delta_frame", "number",
+    "style", "tradeoff_frame",
 ]
 
 
@@ -72,6 +72,21 @@ def draw_tradeoff(
         at = int(np.argmax(1 - alpha - beta))
         x, low, high = float(alpha[at]), float(beta[at]), 1 - float(alpha[at])
         ax.plot([x, x], [low, high], color=look["color"], linewidth=1.2, marker="_", markersize=7, zorder=2)
+
+
+def draw_gain(ax: Any, alpha: FloatArray, gain: FloatArray, advantage: float) -> None:
+    """Draw how far a trade-off function lies below perfect privacy, with its advantage, the most of it."""
+    look = style(0)
+    ax.plot(alpha, gain, label=rf"$1-\alpha-f(\alpha)$, at most {advantage:.3g}", linewidth=1.8, zorder=3, **look)
+    ax.fill_between(alpha, 0, gain, color=look["color"], alpha=0.12, linewidth=0, zorder=2)
+    ax.axhline(advantage, color=_GREY, linestyle=(0, (1, 1.5)), linewidth=1.2, zorder=1)
+    ax.set(
+        xlim=(0, 1), ylim=(0, 1.25 * advantage or 1), xlabel=r"error of the first kind $\alpha$ (probability)",
+        ylabel=r"gain over guessing, $1-\alpha-\beta$ (probability)",
+    )
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    legend(ax)
 
 
 def draw_log_delta(

@@ -95,6 +95,17 @@ def test_bad_words(capsys, tmp_path, monkeypatch, words, named):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("users", "label"), [("1e6", "gain over guessing"), ("100", "error of the second kind")])
+def test_a_curve_that_hugs_the_diagonal_is_drawn_as_what_it_gains(tmp_path, monkeypatch, capsys, users, label):
+    figures = pytest.importorskip("matplotlib.figure")
+    seen = []
+    save = figures.Figure.savefig
+    monkeypatch.setattr(figures.Figure, "savefig", lambda figure, *a, **k: seen.append(figure.axes[0]) or save(figure, *a, **k))
+    code, _, _ = run(capsys, "stronger-clones", "--users", users, "--local-eps", "2", "--out", str(tmp_path / "c.png"))
+    assert code == 0
+    assert seen[0].get_ylabel().startswith(label)
+
+
 def test_a_missing_matplotlib_names_the_extra(capsys, tmp_path, monkeypatch):
     import sys
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from shufflebounds import plotting
 from shufflebounds._types import FloatArray
 from shufflebounds.cli.answers import add_releases, asked_of
 from shufflebounds.cli.parsers import add_mechanisms, number
@@ -23,6 +24,8 @@ __all__ = ["KINDS", "add_arguments", "check_out", "run"]
 KINDS = ("tradeoff", "profile")
 SUFFIXES = (".png", ".csv", ".json")
 MAX_POINTS = 100_000
+NEAR = 0.05
+"""Advantage below which a curve cannot be told from the diagonal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
@@ -73,6 +76,19 @@ def _csv(table: dict[str, FloatArray]) -> str:
     return stream.getvalue()
 
 
+def _tradeoff(profile: PrivacyProfile, ax: Any) -> None:
+    """Draw the trade-off function, or what it gains over guessing where it would hug the diagonal."""
+    curve = profile.tradeoff()
+    if curve.advantage() >= NEAR:
+        curve.plot(ax)
+        title = "Trade-off function"
+    else:
+        alpha = plotting.alphas(None)
+        plotting.draw_gain(ax, alpha, np.maximum(1 - alpha - np.asarray(curve.beta(alpha)), 0.0), curve.advantage())
+        title = "Trade-off function, below perfect privacy"
+    ax.set_title(f"{title}\n{_pictures.name_of(profile)}", fontsize="medium")
+
+
 def _picture(profile: PrivacyProfile, kind: str, out: str) -> None:
     """Draw the curve into the file."""
     try:
@@ -85,8 +101,7 @@ def _picture(profile: PrivacyProfile, kind: str, out: str) -> None:
         figure = Figure(figsize=(6.0, 4.5), layout="constrained")
         ax = figure.add_subplot()
         if kind == "tradeoff":
-            profile.tradeoff().plot(ax)
-            ax.set_title(f"Trade-off function\n{_pictures.name_of(profile)}", fontsize="medium")
+            _tradeoff(profile, ax)
         else:
             profile.plot(ax)
         try:

@@ -1,0 +1,45 @@
+"""The page that lists the papers' items: each names what exists, and no printed bound is left out."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from shufflebounds import published
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def coverage():
+    spec = importlib.util.spec_from_file_location("coverage_of_papers", DOCS / "coverage_of_papers.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_name_and_test_exists(coverage):
+    assert coverage.page().count("\n| **") == sum(len(coverage.items(text)) for text in coverage.PAPERS.values()) > 100
+
+
+def test_every_printed_bound_of_the_papers_has_its_item(coverage):
+    named = {name for text in coverage.PAPERS.values() for item in coverage.items(text) for name in item.names}
+    papers = ("balcer_cheu", "chen_long", "cheu2019", "das2022", "liu2024", "zhilyaev")
+    assert {bound.__name__ for bound in published.bounds() if bound.__name__.startswith(papers)} <= {
+        name.removeprefix("published.") for name in named
+    }
+
+
+@pytest.mark.parametrize("name", ["shuffle.Nothing", "figure:nothing"])
+def test_what_does_not_exist_is_refused(coverage, name):
+    with pytest.raises(LookupError, match="no "):
+        coverage.checked(name)
+    with pytest.raises(LookupError, match="no test"):
+        coverage.exists("test_pages.py::test_nothing")
+
+
+def test_the_number_of_printed_bounds_that_the_first_pages_tell():
+    words = {60: "sixty", 70: "seventy", 80: "eighty"}
+    told = words[len(published.bounds()) // 10 * 10]
+    assert f"{told} printed bounds" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert f"{told.capitalize()} printed bounds" in (DOCS / "index.md").read_text(encoding="utf-8")
