@@ -68,3 +68,13 @@ def test_every_formula_becomes_mathml(page):
     text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
     for display, inline in re.findall(r"\$\$(.+?)\$\$|(?<!\\)\$([^$]+?)\$", text, flags=re.S):
         assert "<math" in latex2mathml.tex2mathml(display or inline, as_block=bool(display))
+
+
+def test_the_two_sides_on_the_first_screen_are_rounded_outward():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"\| \*\*computed exactly\*\*: (upper|lower) side \| \*\*([\d.]+)\*\*", text))
+    bound = shuffle.StrongerClones(10**6, 4.0)
+    assert bound.epsilon(1e-8) <= float(shown["upper"]) <= bound.epsilon(1e-8) + 2e-12
+    assert bound.epsilon(1e-8, bound="lower") - 2e-12 <= float(shown["lower"]) <= bound.epsilon(1e-8, bound="lower")
+    digits = re.search(r"\*\*([\d. ]+)\*\* \(both sides agree", (DOCS / "index.md").read_text("utf-8"))[1].replace(" ", "")
+    assert {f"{bound.epsilon(1e-8, bound=side):.15f}"[: len(digits)] for side in ("lower", "upper")} == {digits}
