@@ -1,6 +1,6 @@
 """Size a million deployments: eps of shuffled randomized response for every (users, local eps, delta) of a grid.
 
-    python size_a_million.py                            a million rows, in as many processes as the machine has cores
+    python size_a_million.py                            a million rows, in as many threads as the machine has cores
     python size_a_million.py --side 10 --workers 2      a thousand rows, in two threads
     python size_a_million.py --save sizes.npz           keeps the table: numpy.load("sizes.npz")["table"]
 
@@ -10,16 +10,11 @@ Ctrl-C ends it early; what is finished is summarised and saved all the same.
 import argparse
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
 from shufflebounds import SweepInterrupted, shuffle, sweep
-
-
-def central_eps(users: int, local_eps: float, delta: float) -> float:
-    return shuffle.StrongerClones(users, local_eps).epsilon(delta)
 
 
 def grid(side: int, largest: float) -> dict[str, np.ndarray]:
@@ -49,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Size a million deployments of shuffled randomized response.")
     parser.add_argument("--side", type=int, default=100, help="values of each parameter (default 100: a million rows)")
     parser.add_argument("--largest", type=float, default=1e7, help="largest number of users (default 1e7)")
-    parser.add_argument("--workers", type=int, help="threads in this process instead of processes")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="threads (default: one a core)")
     parser.add_argument("--progress", action="store_true", help="show a bar (needs tqdm)")
     parser.add_argument("--save", type=Path, metavar="FILE.npz", help="write the table")
     arguments = parser.parse_args()
@@ -57,11 +52,8 @@ def main() -> None:
     progress = True if arguments.progress else None
     started = time.perf_counter()
     try:
-        if arguments.workers:
-            table = sweep(central_eps, axes, workers=arguments.workers, progress=progress)
-        else:
-            with ProcessPoolExecutor(os.cpu_count()) as pool:
-                table = sweep(central_eps, axes, executor=pool, progress=progress)
+        # the array function, on a batch of rows at a time, without the interpreter's lock
+        table = sweep(shuffle.clones_epsilon, axes, workers=arguments.workers, progress=progress, arrays=True)
     except SweepInterrupted as stop:
         print(f"interrupted: {stop.remaining.size:,} rows are left")
         table = stop.partial

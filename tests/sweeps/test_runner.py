@@ -392,6 +392,30 @@ def test_bad_arguments():
         sweep(lambda a, b: {"a": 1.0}, good)
 
 
+@pytest.mark.parametrize("options", [{}, {"workers": 2}])
+def test_arrays_answer_as_rows_do(options):
+    grid = {"users": [10, 10**4, 10**8], "local_eps": [0.5, 4.0], "delta": [1e-9, 1e-5]}
+    rows = sweep(lambda users, local_eps, delta: shuffle.StrongerClones(users, local_eps).epsilon(delta), grid)
+    assert np.array_equal(sweep(shuffle.clones_epsilon, grid, arrays=True, **options), rows)
+
+
+def test_arrays_of_several_fields():
+    grid = {"a": list(range(1000)), "b": [1.0, 2.0]}
+    table = sweep(lambda a, b: {"sum": a + b, "product": a * b}, grid, arrays=True)
+    assert table.dtype.names == ("a", "b", "sum", "product")
+    assert np.array_equal(table["sum"], table["a"] + table["b"])
+    assert sweep(lambda a, b: Pair(a + b, a * b), grid, arrays=True).dtype.names == ("a", "b", "total", "product")
+
+
+@pytest.mark.parametrize("answer", [1.0, np.zeros(3), {"x": "words"}, (), {}, {"a": None}])
+def test_arrays_of_another_length_are_refused(answer):
+    with pytest.raises(SweepError, match="arrays=True") as caught:
+        sweep(lambda a: answer, {"a": [1, 2]}, arrays=True)
+    assert caught.value.row == 0
+    with pytest.raises(ValueError, match="arrays=1"):
+        sweep(len, {"a": [1]}, arrays=1)
+
+
 def test_the_example_of_a_million(tmp_path):
     example = Path(__file__).parents[2] / "examples" / "size_a_million.py"
     for options in (["--workers", "2"], []):

@@ -32,9 +32,16 @@ class Reply:
 
 
 def run_batch(
-    function: Callable[..., Any], names: tuple[str, ...], columns: list[Array], home: int, stop: threading.Event | None
+    function: Callable[..., Any],
+    names: tuple[str, ...],
+    columns: list[Array],
+    home: int,
+    stop: threading.Event | None,
+    arrays: bool = False,
 ) -> Reply:
-    """Call the function on every row; what was answered before a failure or an interrupt is kept."""
+    """Call the function on every row; what was answered before a failure or an interrupt is kept. Arrays: on all rows at once."""
+    if arrays:
+        return _run_arrays(function, names, columns, home, stop)
     started = time.perf_counter()
     answers: list[Any] = []
     failure: Exception | None = None
@@ -56,6 +63,42 @@ def run_batch(
             "the same fields in every row"
         )
     return Reply(rows, answered, time.perf_counter() - started, interrupted, failure)
+
+
+def _run_arrays(
+    function: Callable[..., Any], names: tuple[str, ...], columns: list[Array], home: int, stop: threading.Event | None
+) -> Reply:
+    """Call the function once, on the columns; a failure or an interrupt leaves no row."""
+    started = time.perf_counter()
+    rows = columns[0].size
+    failure: Exception | None = None
+    answered: Columns = {}
+    interrupted = stop is not None and stop.is_set()
+    try:
+        if not interrupted:
+            answered = _parallel_columns(function(**dict(zip(names, columns))), rows)
+    except KeyboardInterrupt:
+        interrupted = True
+    except Exception as problem:
+        failure = _portable(problem, home)
+    return Reply(rows if answered else 0, answered, time.perf_counter() - started, interrupted, failure)
+
+
+def _parallel_columns(answer: Any, rows: int) -> Columns:
+    """Return the fields of an answer to whole columns, each a number a row."""
+    names = _fields(answer)
+    values = _values(answer, names) if isinstance(answer, Mapping | tuple) else (answer,)
+    found: Columns = {}
+    for name, value in zip(names, values or ()):
+        column = np.asarray(value)
+        if not isinstance(name, str) or column.dtype.kind not in "biuf" or column.shape != (rows,):
+            raise TypeError(
+                f"function returned {value!r} for {name!r}: with arrays=True it must return a number for each of {rows} rows"
+            )
+        found[name] = column
+    if not found:
+        raise TypeError(f"function returned {answer!r}: with arrays=True it must return an array, or a tuple or mapping of arrays")
+    return found
 
 
 def _portable(problem: Exception, home: int) -> Exception:

@@ -230,6 +230,7 @@ def sweep(
     workers: int | None = None,
     executor: Executor | None = None,
     progress: bool | Callable[[int, int], Any] | None = None,
+    arrays: bool = False,
 ) -> Array:
     r"""Call a function on every row of a grid of parameters and return one structured array.
 
@@ -251,6 +252,10 @@ def sweep(
     progress : None, True or callable
         True shows a bar (tqdm, extra ``progress``); a callable is given the number of finished rows and of all rows, in the
         calling thread, after each batch.
+    arrays : bool
+        True for a function of arrays, such as :func:`shufflebounds.shuffle.clones_epsilon`: it is called on a whole batch, as
+        ``function(**columns)`` with 1-D arrays, and returns an array of that length, or a tuple or mapping of such arrays. A
+        failure is then that of a batch, named by its first row.
 
     Returns
     -------
@@ -286,7 +291,17 @@ def sweep(
     ('users', 'local_eps', 'eps')
     >>> table["eps"].reshape(2, 2).round(4).tolist()
     [[0.0689, 0.7546], [0.0061, 0.0642]]
+
+    The same numbers by the array function, some 30,000 rows a second and thread:
+
+    >>> from functools import partial
+    >>> budgets = partial(shuffle.clones_epsilon, delta=1e-8, stronger=False)
+    >>> table = sweep(budgets, {"users": [10**4, 10**6], "local_eps": [1.0, 4.0]}, workers=2, arrays=True)
+    >>> table["value"].reshape(2, 2).round(4).tolist()
+    [[0.0689, 0.7546], [0.0061, 0.0642]]
     """
+    if not isinstance(arrays, bool):
+        raise ValueError(f"arrays={arrays!r} must be True or False")
     if not callable(function):
         raise ValueError(f"function={function!r} must be callable")
     if workers is not None and executor is not None:
@@ -296,21 +311,25 @@ def sweep(
         if not isinstance(executor, Executor):
             raise ValueError(f"executor={executor!r} must be a concurrent.futures.Executor")
         with _shown(progress, checked.rows) as show:
-            return _run(function, checked, executor, show, None)
+            return _run((function, arrays), checked, executor, show, None)
     if workers is None:
         with _shown(progress, checked.rows) as show:
-            return _run(function, checked, _Here(), show, None)
+            return _run((function, arrays), checked, _Here(), show, None)
     pool = ThreadPoolExecutor(_validate.integer("workers", workers, 1, 2**15))
     try:
         with _shown(progress, checked.rows) as show:
-            return _run(function, checked, pool, show, threading.Event())
+            return _run((function, arrays), checked, pool, show, threading.Event())
     finally:
         # after an interrupt a thread may sit in a long row, which cannot be ended from outside
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run(
-    function: Callable[..., Any], grid: _Grid, executor: Executor, show: Callable[[int, int], Any], stop: threading.Event | None
+    function: tuple[Callable[..., Any], bool],
+    grid: _Grid,
+    executor: Executor,
+    show: Callable[[int, int], Any],
+    stop: threading.Event | None,
 ) -> Array:
     """Keep the executor busy until all rows are in, or one fails."""
     results = _Results(grid)
@@ -339,7 +358,7 @@ def _run(
 
 
 def _keep_busy(
-    function: Callable[..., Any],
+    function: tuple[Callable[..., Any], bool],
     grid: _Grid,
     executor: Executor,
     show: Callable[[int, int], Any],
@@ -357,7 +376,7 @@ def _keep_busy(
         while begun < total and len(pending) < limit:
             columns = grid.take(np.arange(begun, min(begun + size, total)))
             try:
-                future = executor.submit(run_batch, function, names, columns, os.getpid(), stop)
+                future = executor.submit(run_batch, function[0], names, columns, os.getpid(), stop, function[1])
             except RuntimeError as problem:
                 return _failed(f"the executor takes no work: {problem}", problem)
             pending[future] = begun
