@@ -16,8 +16,8 @@ straight line. The last evaluations are those of the side asked for, each time a
 bracket keeps every step, and cuts where the estimate leads nowhere. Where one user on the other side ends it, eps has a form.
 
 Returned error, taken outward: that of _compound.pyx, and some ulp of every logarithm that is added to it.
-Cost      3 to 18 us a value of delta; an epsilon takes 4 of them at n = 1e2..1e4, 2 and two contours at 1e5, 1 and one from 1e6
-          on: 16 to 35 us, 25 in the mean over n = 1e2..1e8, budgets .1..6, delta 1e-12..1e-5
+Cost      3 to 18 us a value of delta; an epsilon takes 4 of them at n = 1e2..1e4, two or three, found by two contours, from 1e5
+          on: 20 to 37 us, 31 in the mean over n = 1e2..1e8, budgets .1..6, delta 1e-12..1e-5
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -31,7 +31,7 @@ cdef extern from *:
     """
     #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BLOCK 16                        /* answers between two looks for signals */
-    #define CLOSE 8e-12                     /* of eps: of it an answer may lie beyond the crossing */
+    #define CLOSE 3e-13                     /* of eps: of it an answer may lie beyond the crossing */
     #define DEAR 2e4                        /* variance of the number of clones: from here the sweep is dearer than the contour */
     #define BEYOND 1500.0                   /* an eps where 2^53 e^-eps is nothing */
     #define EXP_SLACK 8.881784197001252e-16 /* what delta() adds on the way back from the logarithm */

@@ -1,7 +1,8 @@
 """Exact privacy accounting for the shuffle model."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shufflebounds._lazy import lazily
 
 if TYPE_CHECKING:
     from shufflebounds import (
@@ -49,25 +50,11 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "InfeasibleError": "_validate",
-    **dict.fromkeys(("DominatingPair", "PrivacyProfile", "compare"), "profile"),
-    **dict.fromkeys(("SweepError", "SweepInterrupted", "sweep"), "sweeps"),
-    "Tradeoff": "tradeoff",
+_HOMES = {
+    **dict.fromkeys(set(__all__) - {"__version__"}, ""),
+    "InfeasibleError": "shufflebounds._validate",
+    **dict.fromkeys(("DominatingPair", "PrivacyProfile", "compare"), "shufflebounds.profile"),
+    **dict.fromkeys(("SweepError", "SweepInterrupted", "sweep"), "shufflebounds.sweeps"),
+    "Tradeoff": "shufflebounds.tradeoff",
 }
-
-
-def __getattr__(name: str) -> Any:
-    """Import a room when it is first asked for: no program needs them all."""
-    if name in _HOME:
-        value = getattr(import_module(f"shufflebounds.{_HOME[name]}"), name)
-    elif name in __all__:
-        value = import_module(f"shufflebounds.{name}")
-    else:
-        raise AttributeError(f"module 'shufflebounds' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,9 @@ def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
 
 def _array(name: str, value: Any, text: str) -> NDArray[Any]:
     """Return value as an array of any kind; ragged sequences, masks and views of much that is not there are refused."""
-    if isinstance(value, np.ma.MaskedArray) or value is np.ma.masked:
+    # no masked array without the module, which takes longer to import than an answer
+    masks = sys.modules.get("numpy.ma")
+    if masks is not None and isinstance(value, masks.MaskedArray):
         raise ValueError(f"{name} must be {text}, got a masked array: what its mask means is for you to say, as by filled()")
     try:
         array = np.asarray(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, NoReturn
 
@@ -45,18 +45,19 @@ def number(words: tuple[str, ...], text: str) -> int | float | str:
 
 
 def add_choices(
-    parser: argparse.ArgumentParser, what: str, names: Iterable[str], helps: Callable[[str], str], words: list[str]
+    parser: argparse.ArgumentParser, what: str, names: Collection[str], helps: Callable[[str], str], words: list[str]
 ) -> dict[str, argparse.ArgumentParser]:
     """Give the parser sub-commands: the one that the first word names, or all of them where it names none."""
-    every = list(names)
     first = words[0] if words else ""
+    # a mapping that imports what it is asked for is not asked for all
+    every = [first] if first in names else list(names)
     if first and not first.startswith("-") and first not in every:
         near = difflib.get_close_matches(first, every, 3, 0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(every)}"
         parser.error(f"argument {what}: invalid choice: {first!r}: {hint}")
     subs = parser.add_subparsers(dest=what.lower(), required=True, metavar=what, parser_class=Parser)
     built: dict[str, argparse.ArgumentParser] = {}
-    for name in [first] if first in every else every:
+    for name in every:
         # % is argparse's own
         text = helps(name).replace("%", "%%")
         built[name] = subs.add_parser(name, help=text, description=text)
@@ -74,7 +75,7 @@ def add_mechanisms(
     words: list[str],
     extra: dict[str, str],
     *,
-    names: Iterable[str] | None = None,
+    names: Collection[str] | None = None,
     wanted: Callable[[Mechanism], dict[str, str]] = lambda mechanism: mechanism.options,
     more: Callable[[argparse.ArgumentParser, Mechanism], None] | None = None,
     required: Callable[[Mechanism, str], bool] = Mechanism.required,

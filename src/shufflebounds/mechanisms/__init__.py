@@ -1,20 +1,25 @@
 """The building blocks of private protocols, each with its exact privacy profile, its noise and its errors."""
 
-from shufflebounds.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
-from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
-from shufflebounds.mechanisms.gaussian import GaussianMechanism
-from shufflebounds.mechanisms.gaussian_vector import GaussianVector
-from shufflebounds.mechanisms.geometric import GeometricMechanism
-from shufflebounds.mechanisms.hadamard_response import HadamardResponse
-from shufflebounds.mechanisms.kary_response import KaryResponse
-from shufflebounds.mechanisms.laplace import LaplaceMechanism
-from shufflebounds.mechanisms.local_hashing import LocalHashing
-from shufflebounds.mechanisms.priv_unit import PrivUnit
-from shufflebounds.mechanisms.randomized_response import RandomizedResponse
-from shufflebounds.mechanisms.rappor import Rappor
-from shufflebounds.mechanisms.ratio_bounded import PureLocal, VariationRatio
-from shufflebounds.mechanisms.subset_selection import SubsetSelection
-from shufflebounds.mechanisms.unary_encoding import UnaryEncoding
+from typing import TYPE_CHECKING
+
+from shufflebounds._lazy import lazily
+
+if TYPE_CHECKING:
+    from shufflebounds.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
+    from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
+    from shufflebounds.mechanisms.gaussian import GaussianMechanism
+    from shufflebounds.mechanisms.gaussian_vector import GaussianVector
+    from shufflebounds.mechanisms.geometric import GeometricMechanism
+    from shufflebounds.mechanisms.hadamard_response import HadamardResponse
+    from shufflebounds.mechanisms.kary_response import KaryResponse
+    from shufflebounds.mechanisms.laplace import LaplaceMechanism
+    from shufflebounds.mechanisms.local_hashing import LocalHashing
+    from shufflebounds.mechanisms.priv_unit import PrivUnit
+    from shufflebounds.mechanisms.randomized_response import RandomizedResponse
+    from shufflebounds.mechanisms.rappor import Rappor
+    from shufflebounds.mechanisms.ratio_bounded import PureLocal, VariationRatio
+    from shufflebounds.mechanisms.subset_selection import SubsetSelection
+    from shufflebounds.mechanisms.unary_encoding import UnaryEncoding
 
 __all__ = [
     "DiscreteGaussianMechanism",
@@ -34,3 +39,23 @@ __all__ = [
     "UnaryEncoding",
     "VariationRatio",
 ]
+
+_HOMES = {
+    "DiscreteGaussianMechanism": "shufflebounds.mechanisms.discrete_gaussian",
+    "FiniteRandomizer": "shufflebounds.mechanisms.finite_randomizer",
+    "GaussianMechanism": "shufflebounds.mechanisms.gaussian",
+    "GaussianVector": "shufflebounds.mechanisms.gaussian_vector",
+    "GeometricMechanism": "shufflebounds.mechanisms.geometric",
+    "HadamardResponse": "shufflebounds.mechanisms.hadamard_response",
+    "KaryResponse": "shufflebounds.mechanisms.kary_response",
+    "LaplaceMechanism": "shufflebounds.mechanisms.laplace",
+    "LocalHashing": "shufflebounds.mechanisms.local_hashing",
+    "PrivUnit": "shufflebounds.mechanisms.priv_unit",
+    "PureLocal": "shufflebounds.mechanisms.ratio_bounded",
+    "RandomizedResponse": "shufflebounds.mechanisms.randomized_response",
+    "Rappor": "shufflebounds.mechanisms.rappor",
+    "SubsetSelection": "shufflebounds.mechanisms.subset_selection",
+    "UnaryEncoding": "shufflebounds.mechanisms.unary_encoding",
+    "VariationRatio": "shufflebounds.mechanisms.ratio_bounded",
+}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -1,23 +1,24 @@
 """The protocols: each names its pair of output laws, and answers as a PrivacyProfile."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from shufflebounds.shuffle import samples
-from shufflebounds.shuffle.bits import ShuffledBits
-from shufflebounds.shuffle.clear_reports import ClearReports
-from shufflebounds.shuffle.clones import Clones, StrongerClones
-from shufflebounds.shuffle.deployments import clones_epsilon, clones_log_delta
-from shufflebounds.shuffle.flipped_reports import FlippedReports
-from shufflebounds.shuffle.histogram import ShuffledHistogram
-from shufflebounds.shuffle.noise import BinomialNoise
-from shufflebounds.shuffle.personalized import PersonalizedClones
-from shufflebounds.shuffle.personalized_bits import PersonalizedBits
-from shufflebounds.shuffle.shuffled import Shuffled, VariationRatio
-from shufflebounds.shuffle.sums import RealSum
-from shufflebounds.shuffle.zero_sum import ZeroSum
+from shufflebounds._lazy import lazily
 
 if TYPE_CHECKING:
     from shufflebounds.comparison import compare_at
+    from shufflebounds.shuffle import samples
+    from shufflebounds.shuffle.bits import ShuffledBits
+    from shufflebounds.shuffle.clear_reports import ClearReports
+    from shufflebounds.shuffle.clones import Clones, StrongerClones
+    from shufflebounds.shuffle.deployments import clones_epsilon, clones_log_delta
+    from shufflebounds.shuffle.flipped_reports import FlippedReports
+    from shufflebounds.shuffle.histogram import ShuffledHistogram
+    from shufflebounds.shuffle.noise import BinomialNoise
+    from shufflebounds.shuffle.personalized import PersonalizedClones
+    from shufflebounds.shuffle.personalized_bits import PersonalizedBits
+    from shufflebounds.shuffle.shuffled import Shuffled, VariationRatio
+    from shufflebounds.shuffle.sums import RealSum
+    from shufflebounds.shuffle.zero_sum import ZeroSum
 
 __all__ = [
     "BinomialNoise",
@@ -39,11 +40,23 @@ __all__ = [
     "samples",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # it runs the mechanisms, which themselves are shuffled by this package
-    if name == "compare_at":
-        from shufflebounds.comparison import compare_at
-
-        return compare_at
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_HOMES = {
+    "BinomialNoise": "shufflebounds.shuffle.noise",
+    "ClearReports": "shufflebounds.shuffle.clear_reports",
+    "Clones": "shufflebounds.shuffle.clones",
+    "FlippedReports": "shufflebounds.shuffle.flipped_reports",
+    "PersonalizedBits": "shufflebounds.shuffle.personalized_bits",
+    "PersonalizedClones": "shufflebounds.shuffle.personalized",
+    "RealSum": "shufflebounds.shuffle.sums",
+    "Shuffled": "shufflebounds.shuffle.shuffled",
+    "ShuffledBits": "shufflebounds.shuffle.bits",
+    "ShuffledHistogram": "shufflebounds.shuffle.histogram",
+    "StrongerClones": "shufflebounds.shuffle.clones",
+    "VariationRatio": "shufflebounds.shuffle.shuffled",
+    "ZeroSum": "shufflebounds.shuffle.zero_sum",
+    "clones_epsilon": "shufflebounds.shuffle.deployments",
+    "clones_log_delta": "shufflebounds.shuffle.deployments",
+    "compare_at": "shufflebounds.comparison",
+    "samples": "",
+}
+__getattr__, __dir__ = lazily(__name__, _HOMES)
