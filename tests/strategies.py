@@ -1,11 +1,16 @@
-"""What hypothesis draws: laws, losses, binomial points."""
+"""What hypothesis draws: laws, losses, binomial points; and parameters that only the slow run takes."""
 
+import functools
 import math
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
+
+slow = functools.partial(pytest.param, marks=pytest.mark.slow)
+"""A set of parameters that is left out by default."""
 
 
 @st.composite

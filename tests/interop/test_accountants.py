@@ -22,6 +22,7 @@ from shufflebounds.interop.dp_accountant import (  # noqa: E402
 from shufflebounds.mechanisms import GaussianMechanism, RandomizedResponse  # noqa: E402
 from shufflebounds.sampling import RandomAllocation  # noqa: E402
 from shufflebounds.shuffle import StrongerClones  # noqa: E402
+from tests.strategies import slow  # noqa: E402
 
 
 def test_dp_accounting_own_cases():
@@ -50,9 +51,11 @@ def test_dp_accounting_own_cases():
         (Relation.ADD_OR_REMOVE_ONE, dp_event.DiscreteLaplaceDpEvent(0.5, 2), 3),
         (Relation.REPLACE_ONE, dp_event.RandomizedResponseDpEvent(0.5, 4), 1),
         (Relation.REPLACE_SPECIAL, dp_event.RandomizedResponseDpEvent(0.5, 4), 1),
-        (Relation.ADD_OR_REMOVE_ONE, dp_event.PoissonSampledDpEvent(0.125, dp_event.GaussianDpEvent(2.0)), 8),
+        slow(Relation.ADD_OR_REMOVE_ONE, dp_event.PoissonSampledDpEvent(0.125, dp_event.GaussianDpEvent(2.0)), 8),
         (Relation.ADD_OR_REMOVE_ONE, dp_event.PoissonSampledDpEvent(0.125, dp_event.LaplaceDpEvent(1.0)), 8),
-        (Relation.ADD_OR_REMOVE_ONE, dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(3.0), dp_event.LaplaceDpEvent(3.0)]), 2),
+        slow(
+            Relation.ADD_OR_REMOVE_ONE, dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(3.0), dp_event.LaplaceDpEvent(3.0)]), 2
+        ),
     ],
 )
 def test_near_the_pld_accountant(relation, event, count):
@@ -121,10 +124,11 @@ def test_opacus_interface(monkeypatch):
     accountant.step(noise_multiplier=1.5, sample_rate=0.25)
     assert accountant.history == [(2.0, 0.125, 3), (1.5, 0.25, 1)]
     assert len(accountant) == 4
-    assert accountant.get_epsilon(1e-5, bound="lower") <= accountant.get_epsilon(1e-5)
+    upper = accountant.get_epsilon(1e-5)
+    assert accountant.get_epsilon(1e-5, bound="lower") <= upper
     fresh = opacus.OpacusAccountant()
     fresh.load_state_dict(accountant.state_dict())
-    assert fresh.get_epsilon(1e-5) == accountant.get_epsilon(1e-5)
+    assert fresh.get_epsilon(1e-5) == upper
     for bad in ({}, {"history": []}, {"history": [], "mechanism": "rdp"}, {"history": [(0, 1, 1)], "mechanism": "shufflebounds"}):
         with pytest.raises(ValueError, match=r"state_dict|sigma"):
             fresh.load_state_dict(bad)

@@ -89,7 +89,7 @@ def test_laws_of_the_excess(mechanism):
 def test_simulation(mechanism):
     rows = listing.matrix(mechanism)
     listed = {y: i for i, y in enumerate(listing.messages(mechanism))}
-    n = 40_000
+    n = 8_000
     for x in {0, 1, mechanism.bins - 1}:
         drawn = mechanism.randomize([x] * n, rng=x + 7)
         seen, counts = np.unique(drawn.reshape(n, -1), axis=0, return_counts=True)

@@ -21,7 +21,7 @@ from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, Perso
 from shufflebounds.tradeoff import renyi_divergence
 from tests.oracles import ALPHAS, at, convolved, hull, logs, thresholds
 from tests.oracles import binomial_masses as binomial
-from tests.strategies import laws
+from tests.strategies import laws, slow
 
 GRID = np.linspace(0, 1, 401)
 VERTICES = [
@@ -215,10 +215,10 @@ def test_renyi_of_listed_laws(pq, order):
     assert pair.rdp(order) >= exact
 
 
-@pytest.mark.parametrize("order", [1.0, 1.25, 2.0, 7.5, 40.0])
+@pytest.mark.parametrize("order", [1.0, 1.25, slow(2.0), slow(7.5), 40.0])
 @pytest.mark.parametrize(
     ("users", "flip", "ones"),
-    [(1, 0.25, 0), (12, 0.125, 3), (60, 0.3, 59), (120, 0.02, 60), pytest.param(1200, 0.02, 600, marks=pytest.mark.slow)],
+    [(1, 0.25, 0), (12, 0.125, 3), (60, 0.3, 59), (120, 0.02, 60), slow(1200, 0.02, 600)],
 )
 def test_renyi_by_direct_sums(users, flip, ones, order):
     with mpmath.workdps(50):
@@ -292,9 +292,9 @@ PROFILES = [
     ShuffledBits(1, 0.25),
     ShuffledBits(30, 0.1),
     ShuffledBits(30, 0.5),
-    pytest.param(ShuffledBits(5000, 0.05), marks=pytest.mark.slow),
+    slow(ShuffledBits(5000, 0.05)),
     ShuffledBits(5000, 0.05, ones=17),
-    pytest.param(ShuffledBits(10**9, 0.05, ones=17), marks=pytest.mark.slow),
+    slow(ShuffledBits(10**9, 0.05, ones=17)),
     Clones(100, 1.0),
     StrongerClones(10**5, 2.0),
     BinomialNoise(40, 0.25),
@@ -307,8 +307,8 @@ PROFILES = [
     Clones(10, 600.0),
     StrongerClones(10**4, 1e-9),
     PersonalizedClones(0.1, np.linspace(0.05, 0.5, 100)),
-    pytest.param(PersonalizedClones.laplace(np.linspace(0.5, 2, 30), target=3), marks=pytest.mark.slow),
-    pytest.param(PersonalizedClones.randomized_response(np.linspace(0.5, 2, 30), 3, target=3), marks=pytest.mark.slow),
+    slow(PersonalizedClones.laplace(np.linspace(0.5, 2, 30), target=3)),
+    slow(PersonalizedClones.randomized_response(np.linspace(0.5, 2, 30), 3, target=3)),
     DominatingPair.from_pmfs(np.log([0.1, 0.2, 0.3, 0.4]), np.log([0.3, 0.3, 0.2, 0.2])),
 ]
 

@@ -10,6 +10,7 @@ import pytest
 
 from shufflebounds import published
 from shufflebounds.shuffle import ClearReports, FlippedReports
+from tests.strategies import slow
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits.json").read_text())
 
@@ -42,7 +43,7 @@ def test_5_10_is_never_too_few(bins, eps):
         assert ClearReports(fakes, bins).delta(eps) <= delta
 
 
-@pytest.mark.parametrize("reports", [5, 30, 120, 2000])
+@pytest.mark.parametrize("reports", [5, 30, 120, slow(2000)])
 @pytest.mark.parametrize("eps", [0.7, 2.0, 5.0])
 def test_flips_of_sums_are_never_too_small(reports, eps):
     for delta in (0.9, 0.1, 1e-6):
