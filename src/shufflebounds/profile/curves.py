@@ -16,9 +16,9 @@ from shufflebounds.composing.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.envelope import DOWN, UP, envelope
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
-from shufflebounds.tradeoff.representation import log_quantile
+from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
-__all__ = ["curve", "gdp_mu", "least", "rounded"]
+__all__ = ["curve", "gdp_mu", "least", "repeated_mu", "rounded"]
 
 QUANTILE_ERROR = 4e-15
 """Of the normal quantiles of logarithms, relative."""
@@ -37,8 +37,8 @@ def curve(forward: Samples, backward: Samples, *, upper: bool) -> Tradeoff:
 
 
 def _corner_mu(points: FloatArray, outward: float) -> FloatArray:
-    """Return the Gaussian mu of every corner, with the rounding of the quantiles added or taken off."""
-    alpha, beta = log_quantile(*points[:2, 1:-1]), log_quantile(*points[2:, 1:-1])
+    """Return the Gaussian mu of every point, with the rounding of the quantiles added or taken off."""
+    alpha, beta = log_quantile(*points[:2]), log_quantile(*points[2:])
     return np.asarray(-alpha - beta + outward * QUANTILE_ERROR * (1 + np.abs(alpha)))
 
 
@@ -48,9 +48,9 @@ def gdp_mu(forward: Samples, backward: Samples, upper: bool, rtol: float, evalua
     while True:
         above, eps = _enclosing(forward, backward, False)
         below, _ = _enclosing(forward, backward, True)
-        corners = _corner_mu(above.points, 1)
+        corners = _corner_mu(above.points[:, 1:-1], 1)
         most = float(corners.max(initial=0.0))
-        best = max(best, float(_corner_mu(below.points, -1).max(initial=0.0)))
+        best = max(best, float(_corner_mu(below.points[:, 1:-1], -1).max(initial=0.0)))
         # where f(0) < 1 no Gaussian curve lies below
         unlimited = max(above.points[3, 0], above.points[1, -1]) > -math.inf
         open_ = corners > best * (1 + rtol)
@@ -64,6 +64,19 @@ def gdp_mu(forward: Samples, backward: Samples, upper: bool, rtol: float, evalua
     if upper:
         return math.inf if unlimited else most
     return best
+
+
+def repeated_mu(above: Tradeoff, times: int) -> float:
+    """Return a mu that so many releases reach at least, whose curve lies at or below `above`: each test of one, passed by all.
+
+    Where deep losses decide, this comes close to the root of `times` that bounds the growth of mu from above.
+    """
+    form = above._form
+    if not isinstance(form, Piecewise):
+        return math.sqrt(times) * form.gdp_mu() * (1 - QUANTILE_ERROR)
+    log_alpha, log_power = (times * row[1:-1] * (1 + sign * 4 * UNIT) for row, sign in ((form.points[0], -1), (form.points[3], 1)))
+    points = np.array([log_alpha, log1mexp(log_alpha), log1mexp(log_power), log_power])
+    return float(_corner_mu(points[:, np.isfinite(points).all(axis=0)], -1).max(initial=0.0))
 
 
 def _halve(samples: Samples, left: FloatArray, right: FloatArray, most: int) -> int:

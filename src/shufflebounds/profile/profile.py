@@ -15,7 +15,7 @@ from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides
 from shufflebounds.composing import FRUGAL, Composer, Knowledge, Samples
 from shufflebounds.profile._numbers import Numbers
 from shufflebounds.profile._outputs import Outputs
-from shufflebounds.profile.curves import curve, gdp_mu, least
+from shufflebounds.profile.curves import curve, gdp_mu, least, repeated_mu
 from shufflebounds.profile.loss import loss_tail
 from shufflebounds.profile.renyi import renyi
 from shufflebounds.profile.roots import solve
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Composition", "PrivacyProfile"]
 
 
-CURVE_DEPTH = 14.0
+CURVE_DEPTH = 26.0
 """The curve of a composition has corners down to delta = e^(-CURVE_DEPTH**2/2)."""
 
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
@@ -388,7 +388,7 @@ class Composition(PrivacyProfile):
     for some hundred values, placed where the composition feels them most. Where there are too many pure releases for any grid,
     some 1e10, the Gaussian guarantees of each bound them from above, and a single one from below.
 
-    Curves have corners down to delta = e**-98, on a coarser grid. Where the deeper part decides mu, its upper bound is the root of
+    Curves have corners down to delta = e**-338, on a coarser grid. Where the deeper part decides mu, its upper bound is the root of
     the sum of the squares of the factors' mu.
 
     References
@@ -492,10 +492,8 @@ class Composition(PrivacyProfile):
     @cached_property
     def _composer(self) -> Composer:
         singles = [known.below for known, _ in self._released]
-        matched = {len(pairs) for pairs in singles}
-        count = 0 if 0 in matched else min(matched - {1}, default=1)
         below = []
-        for i in range(count):
+        for i in _matched([len(pairs) for pairs in singles]):
             side: list[tuple[Knowledge, int]] = []
             for (_, times), (known, releases), pairs in zip(self.factors, self._released, singles):
                 pair = pairs[i] if len(pairs) > 1 else pairs[0]
@@ -558,7 +556,7 @@ class Composition(PrivacyProfile):
         return Composition(self.factors, min(0.1, 10 * self.rtol))
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
-        # deeper than delta = e^-98 another law would be needed at every step
+        # deeper than that, another law would be needed at every step
         coarse = self._coarse
         opposite = coarse._opposite()
         spacing = max(least_step, 0.02, *(known.spacing for known, _ in self._above))
@@ -615,24 +613,30 @@ class Composition(PrivacyProfile):
         if self._ways:
             return max(way._gdp_mu(upper) for way in self._ways)
         if not upper:
-            return max(super()._gdp_mu(upper), *(profile._gdp_mu(upper) for profile, _ in self.factors))
+            alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors if profile._knowledge().convex)
+            return max([super()._gdp_mu(upper), *alone, *(profile._gdp_mu(upper) for profile, _ in self.factors)])
         rule = self._gaussian_rule
         return min(rule, super()._gdp_mu(upper)) if self._pure_epsilon() < math.inf else rule
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self._ways:
             return np.asarray(np.max([way._rdp(orders, upper) for way in self._ways], axis=0))
-        parts = [(profile, times, times * profile._rdp(orders, upper)) for profile, times in self.factors]
         if upper:
-            return np.asarray(np.sum([value for _, _, value in parts], axis=0) * (1 + EXP_SLACK))
+            total = np.sum([times * profile._rdp(orders, True) for profile, times in self.factors], axis=0)
+            return np.asarray(total * (1 + EXP_SLACK))
         # pairs add in the order given; of mechanisms that go both ways one alone is sure to take its better one every time
-        sure, single = np.zeros(orders.size), np.zeros(orders.size)
-        for profile, times, value in parts:
+        sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
+        for profile, times in self.factors:
             known = profile._knowledge()
             if known.single:
-                sure = sure + value
+                sure = sure + times * profile._rdp(orders, False)
             else:
-                single = np.maximum(single, value if known.realised else value / times)
+                single = np.maximum(single, (times if known.realised else 1) * profile._rdp(orders, False))
+                several.append((profile._realised_pairs(), times))
+        for i in _matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
+            # all take the same entry of their pairs, every time
+            total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
+            single = np.maximum(single, total)
         return np.asarray((sure + single) * (1 - EXP_SLACK))
 
     def _pure_epsilon(self) -> float:
@@ -640,3 +644,8 @@ class Composition(PrivacyProfile):
             return max(way._pure_epsilon() for way in self._ways)
         total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
         return math.nextafter(total * (1 + EXP_SLACK), math.inf) if total > 0 else 0.0
+
+
+def _matched(counts: list[int]) -> range:
+    """Return the places at which lists of so many pairs are read together: a single pair goes with every entry of the others."""
+    return range(0 if 0 in counts else min((count for count in counts if count > 1), default=1))
