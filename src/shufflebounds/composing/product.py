@@ -39,6 +39,9 @@ MARGIN = 32
 KEPT = 2
 """Transforms kept by a product."""
 
+BLURRED, SHORT = 1e-6, 2.0**-6
+"""Where rounding is more than this share of an answer, the stretch is shortened so much."""
+
 FINEST = 12
 """How often a stretch is quartered until its middle is near enough."""
 
@@ -141,21 +144,25 @@ class Product:
             return self._rest, 0.0
         outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
         at = eps + outward
-        return self._read(self._block(at), at)
+        value, slope, blurred = self._read(self._transformed(self._center(at)), at)
+        if blurred > BLURRED:
+            # the law ends near, and falls far faster than within the stretch: a tilt of its own, or nearly
+            finer = self._read(self._transformed(self._center(at, SHORT)), at)
+            value, slope = (min if self.upper else max)((value, slope), finer[:2])
+        return value, slope
 
-    def _block(self, eps: float) -> _Block:
-        """Return a transform that serves eps, tilted to the middle of a stretch of the line, which only eps decides."""
+    def _center(self, eps: float, share: float = 1.0) -> float:
+        """Return the middle of the stretch of the line that eps lies in, which only eps decides: a tilt to it serves eps."""
         _, mean, var = self._untilted
-        width = 0.6 * NEAR * math.sqrt(var)
+        width = share * 0.6 * NEAR * math.sqrt(var)
         for _ in range(FINEST):
             if width <= 4 * UNIT * abs(eps):
                 break
-            place = max(0, math.ceil((eps - mean) / width - 0.5))
-            center = mean + place * width
+            center = mean + max(0, math.ceil((eps - mean) / width - 0.5)) * width
             if self._reaches(center, eps):
-                return self._transformed(center)
+                return center
             width /= 4
-        return self._transformed(eps)
+        return eps
 
     def _reaches(self, center: float, eps: float) -> bool:
         """Whether the transform tilted to the center serves eps."""
@@ -172,7 +179,8 @@ class Product:
             self._blocks[center] = self._transform(center)
         return self._blocks[center]
 
-    def _read(self, block: _Block, eps: float) -> tuple[float, float]:
+    def _read(self, block: _Block, eps: float) -> tuple[float, float, float]:
+        """Return the bound at eps, how fast it falls there, and the share of it that is no mass but rounding."""
         theta, size = block.theta, block.stick.size
         place = max(0, math.floor((eps - block.origin) / self.step) + 1)
         x = block.origin + self.step * place - eps
@@ -190,18 +198,19 @@ class Product:
             shares = min(shares, largest + 1 / (self.step * theta * (1 + theta)))
         reached = size - place if theta == 0 else min(size - place, 60 / (theta * self.step))
         error = block.error * shares + UNIT * (80 + 4 * reached) * (total + 2 * block.error * shares)
+        blurred = error / total if total > 0 else 1.0
         if self.upper:
             # what fades by more than e^-60 is summed with an error of its own
             total += error + block.above + (4 * UNIT * size * math.exp(-60.0) if reached < size - place else 0.0)
         else:
             total -= error + block.outside * largest
         if not total > 0:
-            return self._rest, 0.0
+            return self._rest, 0.0, blurred
         raw = block.cumulant - theta * (eps - self.origin)
         slack = self.slack + 8 * UNIT * (abs(block.cumulant) + abs(theta * (eps - self.origin)) + abs(raw))
         outward = slack if self.upper else -slack
         value = float(np.logaddexp(raw + math.log(total) + outward, self.log_rest + outward))
-        return value, max(0.0, fade * (1 - part) * tail / total)
+        return value, max(0.0, fade * (1 - part) * tail / total), blurred
 
     def _transform(self, eps: float) -> _Block:
         theta = self._tilts[eps][0] if eps in self._tilts else self.tilt(eps)
