@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,15 @@ from numpy.typing import NDArray
 
 from shufflebounds._core import _losses, _tradeoff
 from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds.tradeoff.divergences import renyi_of_losses
 
-__all__ = ["Atoms", "Law", "TooLongError", "grid"]
+__all__ = ["Atoms", "Law", "TooLongError", "any_of", "grid"]
 
 MERGED = 64 * UNIT
 """Error of a merged loss: the rounding of the balance at its grid point."""
+
+MOST_ENUMERATED = 2**14
+"""Products of listed laws with at most so many outcomes are listed themselves."""
 
 MOST_LISTED = 2**25
 """No law has more points on its grid."""
@@ -53,7 +58,7 @@ class Law:
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Outcomes by mass under P and loss, rising; log_rest of infinite loss, log_lost not listed at all.
+    """Outcomes by mass under P and loss, rising; log_rest of infinite loss, log_other of Q where P has none, log_lost not listed.
 
     slack bounds the relative error of the masses under P, blur the error of the losses.
     """
@@ -64,11 +69,13 @@ class Atoms:
     log_lost: float
     slack: float
     blur: float
+    log_other: float = -math.inf
 
     @classmethod
     def of(cls, log_p: FloatArray, log_q: FloatArray, *, log_lost: float = -math.inf, error: float = 0.0) -> Atoms:
         """Return the outcomes of two listed laws, whose logarithms are off by at most `error`."""
         seen = log_p > -np.inf
+        log_other = float(np.logaddexp.reduce(log_q[~seen], initial=-np.inf))
         log_p, log_q = log_p[seen], log_q[seen]
         endless = log_q == -np.inf
         log_rest = float(np.logaddexp.reduce(log_p[endless], initial=-np.inf))
@@ -76,7 +83,27 @@ class Atoms:
         order = np.argsort(loss, kind="stable")
         size = float(np.abs(log_p).max(initial=0.0))
         blur = 2 * error + UNIT * float(np.abs(loss).max(initial=0.0))
-        return cls(log_p[order], loss[order], log_rest, log_lost, error + UNIT * (8 + size), blur)
+        return cls(log_p[order], loss[order], log_rest, log_lost, error + UNIT * (8 + size), blur, log_other)
+
+    @classmethod
+    def product(cls, parts: Sequence[tuple[Atoms, int]]) -> Atoms | None:
+        """Return the outcomes of these laws, each so many times; None where they are more than MOST_ENUMERATED."""
+        if sum(times * math.log(max(atoms.loss.size, 1)) for atoms, times in parts) > math.log(MOST_ENUMERATED):
+            return None
+        if any(times > MOST_ENUMERATED for _, times in parts):
+            return None
+        log_p, loss, slack, blur = np.zeros(1), np.zeros(1), 0.0, 0.0
+        for atoms, times in parts:
+            for _ in range(times):
+                log_p, loss = np.add.outer(log_p, atoms.log_p).ravel(), np.add.outer(loss, atoms.loss).ravel()
+            slack, blur = slack + times * atoms.slack, blur + times * atoms.blur
+        count = sum(times for _, times in parts)
+        slack += count * UNIT * float(np.abs(log_p).max(initial=0.0))
+        blur += count * UNIT * float(np.abs(loss).max(initial=0.0))
+        rest, other = (any_of([(getattr(atoms, name), times) for atoms, times in parts]) for name in ("log_rest", "log_other"))
+        lost = float(np.logaddexp.reduce([atoms.log_lost + math.log(times) for atoms, times in parts]))
+        order = np.argsort(loss, kind="stable")
+        return cls(log_p[order], loss[order], rest, lost, slack + 8 * UNIT * count, blur, other)
 
     def log_delta(self, eps: FloatArray) -> Sides:
         r"""Return both sides of the log hockey stick :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))` at each eps."""
@@ -90,8 +117,38 @@ class Atoms:
         for outward, rest in ((1, self.log_rest), (-1, float(np.logaddexp(self.log_rest, self.log_lost)))):
             out = np.empty_like(eps)
             out[order] = _tradeoff.log_hockey_stick(*falling, eps[order] + outward * (blur + UNIT * np.abs(eps[order])))
-            sides.append(np.logaddexp(out, rest) - outward * (slack + UNIT * (8 + np.abs(np.maximum(out, -1e300)))))
+            value = np.logaddexp(out, rest)
+            sides.append(value - outward * np.where(value > -np.inf, slack + UNIT * (8 + np.abs(value)), 0.0))
         return Sides(sides[0], np.where(np.isneginf(sides[1]), -np.inf, np.minimum(sides[1], 0.0)))
+
+    def renyi(self, orders: FloatArray, *, upper: bool) -> FloatArray:
+        """Return one side of the Renyi divergences of P from Q, orders in [1, inf]: sums of positive terms, for close laws too."""
+        if self.log_rest > -math.inf or (upper and self.log_lost > -math.inf):
+            return np.full(orders.size, np.inf)
+        side = 1 if upper else -1
+        # every term grows with the size of its loss
+        loss = np.sign(self.loss) * np.maximum(np.abs(self.loss) + side * self.blur, 0.0)
+        unit = UNIT * (64 + self.loss.size)
+        out = np.empty(orders.size)
+        for i, order in enumerate(orders.tolist()):
+            value = renyi_of_losses(self.log_p + side * self.slack, loss, math.exp(self.log_other), order)
+            size = 1 + float(np.abs(self.log_p).max(initial=0.0)) / max(1.0, value * order)
+            out[i] = value * (1 + side * unit * size)
+        return np.maximum(out, 0.0)
+
+    def knots(self, *, upper: bool) -> FloatArray | None:
+        """Return logs of alpha, 1 - alpha, beta, 1 - beta at the knots of T(P, Q), moved outward; None if some are not listed."""
+        if self.log_lost > -math.inf:
+            return None
+        log_q = self.log_p - self.loss
+        knots = _tradeoff.tradeoff_knots(self.log_p, log_q, self.log_rest, self.log_other)
+        slack = UNIT * (16 + 4 * np.abs(np.maximum(knots, -1e300))) + self.slack
+        slack[2:] += self.blur
+        # a level that is exactly 1 stays
+        slack[[0, 2]] = np.where(knots[[1, 3]] > -np.inf, slack[[0, 2]], 0.0)
+        down = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+        out: FloatArray = np.minimum(knots - down * slack if not upper else knots + down * slack, 0.0)
+        return out
 
     def law(self, anchor: float, step: float, *, upper: bool) -> Law:
         """Return the law on the grid that dominates the outcomes, or one that they dominate."""
@@ -108,6 +165,14 @@ class Atoms:
         log_p = shape(self.log_p, loss, anchor, step, first, size)
         rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest
         return Law(anchor, step, first, log_p, rest, self.slack, self.blur + 1.25 * snap + MERGED)
+
+
+def any_of(chances: list[tuple[float, int]]) -> float:
+    """Log of the chance that something happens at least once, from the logs of the chances of each and how often."""
+    if max(log for log, _ in chances) < -600:
+        return float(np.logaddexp.reduce([log + math.log(times) for log, times in chances]))
+    none = sum(times * math.log1p(-math.exp(log)) if log < 0 else -math.inf for log, times in chances)
+    return math.log(-math.expm1(none)) if none < 0 else -math.inf
 
 
 def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import numpy as np
 from shufflebounds._core import _losses
 from shufflebounds._scipy import fft
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing.atoms import Law, TooLongError
+from shufflebounds.composing.atoms import Law, TooLongError, any_of
 from shufflebounds.composing.window import Tails
 
 __all__ = ["NEAR", "Product"]
@@ -90,8 +90,8 @@ class Product:
             total = float(np.logaddexp.reduce(np.append(logs, law.log_rest)))
             self.slack += r * (law.slack + abs(total) + 16 * UNIT)
             self.blur += r * law.blur + 4 * UNIT * abs(self.origin)
-            rests.append((r, law.log_rest))
-        self.log_rest = _any_endless(rests, upper)
+            rests.append((law.log_rest, r))
+        self.log_rest = any_of(rests)
         self._blocks: dict[float, _Block] = {}
         self._tilts: dict[float, tuple[float, float]] = {}
 
@@ -311,13 +311,3 @@ def _whole_power(base: np.ndarray, times: int) -> np.ndarray:
         if times & 1:
             out *= base
     return out
-
-
-def _any_endless(rests: list[tuple[int, float]], upper: bool) -> float:
-    """Log of the chance that some release has infinite loss."""
-    total = float(np.logaddexp.reduce([math.log(r) + rest for r, rest in rests]))
-    if total < -20:
-        # the sum less half its square at most
-        return total if upper else total - math.exp(total)
-    none = sum(r * math.log1p(-math.exp(rest)) if rest < 0 else -math.inf for r, rest in rests)
-    return math.log(-math.expm1(none)) if none < 0 else -math.inf

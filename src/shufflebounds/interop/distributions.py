@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from shufflebounds._types import FloatArray
+from shufflebounds.composing import Atoms
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import _ListedPair
 
 __all__ = ["AccountingProfile", "from_dp_accounting"]
-
-_FEW = 4
-_MODEST = 300.0
-"""Logarithms up to here: products of two such numbers are doubles of full precision."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,36 +45,9 @@ class _LossPair(_ListedPair):
             log_p, log_q = np.append(log_p, -np.inf), np.append(log_q, np.log(beyond))
         return cls(tuple(log_p.tolist()), tuple(log_q.tolist()))
 
-    def _missing(self) -> float:
-        return 0.0
-
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        log_p, loss = self._losses()
-        finite = loss < np.inf
-        log_p, loss = log_p[finite], loss[finite]
-        if eps.size < _FEW or loss.size < _FEW or max(np.abs(loss).max(), -log_p.min()) > _MODEST:
-            return super()._log_delta(eps)
-        # One sweep down the losses, of positive terms only: from a loss to the one below it, delta grows by the difference of
-        # the e^loss times the mass that Q has above.
-        order = np.argsort(loss, kind="stable")
-        loss, ratio = loss[order], np.exp(loss[order])
-        above = np.cumsum(np.exp(log_p[order] - loss)[::-1])[::-1]
-        steps = ratio[1:] * -np.expm1(loss[:-1] - loss[1:]) * above[1:]
-        infinite = float(np.exp(np.array(self.log_p)[np.isneginf(self.log_q)]).sum())
-        at_loss = infinite + np.append(np.cumsum(steps[::-1])[::-1], 0.0)
-
-        def delta(e: FloatArray) -> FloatArray:
-            next_above = np.searchsorted(loss, e, side="right")
-            k = np.minimum(next_above, loss.size - 1)
-            between = ratio[k] * -np.expm1(np.minimum(e - loss[k], 0)) * above[k]
-            return np.where(next_above < loss.size, at_loss[k] + between, infinite)
-
-        unit = float(np.finfo(float).eps)
-        # a loss is the difference of two logarithms: known to this, which moves eps; the sums are known to an ulp a term
-        moved = unit * (2 * float(np.abs(log_p).max()) + 2 * float(np.abs(loss).max()) + 4)
-        slack = unit * (2 * loss.size + 16 + float(np.abs(log_p).max()))
-        with np.errstate(divide="ignore"):
-            return np.log(delta(eps + moved) * (1 - slack)), np.log(delta(eps - moved) * (1 + slack))
+    @cached_property
+    def _atoms(self) -> Atoms:
+        return Atoms.of(np.array(self.log_p), np.array(self.log_q))
 
 
 @dataclass(frozen=True)

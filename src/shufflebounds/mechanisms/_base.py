@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _search, _validate
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.shuffle.shuffled import Shuffled
-from shufflebounds.tradeoff import Tradeoff
 
 if TYPE_CHECKING:
     from shufflebounds.sampling import Subsampled
 
-__all__ = ["AdditiveNoise", "LocalRandomizer", "beside", "listed_curve", "mirrored_renyi", "outward", "phi", "product", "ratio"]
+__all__ = ["AdditiveNoise", "LocalRandomizer", "beside", "outward", "phi", "product", "ratio"]
 
 
 
@@ -59,42 +58,6 @@ def outward(value: FloatArray, error: float, upper: bool) -> FloatArray:
 def beside(value: float, upper: bool) -> float:
     """Return the parameter of a closed curve that lies above or below: more of it lowers the curve."""
     return math.nextafter(value, 0.0 if upper else math.inf)
-
-
-def listed_curve(log_p: FloatArray, log_q: FloatArray, upper: bool) -> Tradeoff:
-    """Return the curve of the noise against its shift, both listed, with their masses rounded to the named side."""
-    side = 1 if upper else -1
-    laws = (np.minimum(law + side * UNIT * (16 + 4 * np.where(law > -np.inf, np.abs(law), 0.0)), 0.0) for law in (log_p, log_q))
-    return Tradeoff.from_pmfs(*laws)
-
-
-def mirrored_renyi(log_mass: FloatArray, loss: FloatArray, orders: FloatArray, upper: bool, error: FloatArray) -> FloatArray:
-    r"""Return a bound of the Renyi divergences, orders >= 1, of a law from its mirror image.
-
-    .. math:: \frac{1}{a-1} \ln\Bigl(1 + \sum_j P_j\,(e^{(a-1) l_j} - 1)(1 - e^{-a l_j})\Bigr)
-
-    over the classes of positive loss l_j, known to 32 units of roundoff, and mass P_j, whose logarithm is known to `error`. The
-    terms are positive, so that laws as close as can be keep their relative accuracy, which a list of logarithms has lost.
-    """
-    side = 1 if upper else -1
-    top = float(loss.max())
-    unit = 32 * UNIT
-    out = np.empty_like(orders)
-    for i, a in enumerate(orders.tolist()):
-        b = a - 1
-        if a == math.inf:
-            out[i] = top * (1 + side * unit)
-        elif b * top < 600:
-            mass = np.exp(log_mass + side * (error + unit * (4 + b * loss)))
-            rate = np.expm1(b * loss) if b else loss
-            total = float((mass * rate * -np.expm1(-a * loss)).sum()) * (1 + side * UNIT * loss.size)
-            out[i] = (math.log1p(total) / b if b else total) * (1 + side * 4 * UNIT)
-        else:
-            with np.errstate(over="ignore"):
-                terms = log_mass + side * error + np.log(-np.expm1(-b * loss)) + np.log(-np.expm1(-a * loss)) + b * (loss - top)
-                rest = float(np.logaddexp(np.logaddexp.reduce(terms), -b * top))
-            out[i] = top + rest / b + side * unit * (2 * top + (4 + abs(rest)) / b)
-    return np.maximum(out, 0.0)
 
 
 def phi(x: FloatArray) -> FloatArray:

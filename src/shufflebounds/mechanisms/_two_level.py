@@ -18,9 +18,8 @@ import numpy as np
 
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.mechanisms._base import LocalRandomizer, listed_curve, mirrored_renyi
+from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
-from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Others", "Shares", "TwoLevel"]
 
@@ -89,15 +88,6 @@ class TwoLevel(LocalRandomizer):
         seen = log_p > -np.inf
         loss = np.array([-self.local_eps, 0.0, self.local_eps])
         return Atoms(log_p[seen], loss[seen], -math.inf, -math.inf, _SLACK * (1 + self.local_eps), 0.0)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        top = self._log_masses()[2]
-        error = np.array([_SLACK * (1 + abs(top))])
-        return mirrored_renyi(np.array([top]), np.array([self.local_eps]), orders, upper, error)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        low, middle, top = self._log_masses()
-        return listed_curve(np.array([low, middle, top]), np.array([top, middle, low]), upper)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the laws of X for two values that are farthest apart; all other pairs are closer or alike.

@@ -13,10 +13,11 @@ from shufflebounds import _validate
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, outward, product
+from shufflebounds.mechanisms._base import AdditiveNoise, outward, product
 from shufflebounds.mechanisms._interval import BLUR, grouped, interval_laws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["DiscreteGaussianMechanism"]
 
@@ -170,7 +171,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         k = np.arange(float(-reach), reach + self.sensitivity + 1)
         total = self._log_total()
         laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
-        return listed_curve(laws[0], laws[1], upper)
+        knots = Atoms.of(laws[0], laws[1], error=UNIT * (16 + 4 * float(np.abs(laws[0]).max()))).knots(upper=upper)
+        return super()._tradeoff(upper) if knots is None else Tradeoff(Piecewise(knots, None))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the laws of X for whole numbers 0 to `sensitivity`, inputs at the two ends.

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.mechanisms._base import AdditiveNoise, listed_curve, mirrored_renyi, product
+from shufflebounds.mechanisms._base import AdditiveNoise, product
 from shufflebounds.mechanisms._interval import BLUR, grouped, interval_laws, matrix_laws
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.laws import PairLaws
-from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["GeometricMechanism"]
 
@@ -254,20 +253,6 @@ class GeometricMechanism(AdditiveNoise):
         # listed masses count as exact: on the safe side
         size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
         return (DominatingPair.from_pmfs(log_p - UNIT * (16 + 4 * size), np.minimum(log_q + UNIT * (16 + 4 * size[::-1]), 0.0)),)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        if self.bound is not None:
-            return np.full(orders.shape, np.inf)
-        # the classes of positive loss, k = 0 for all k <= 0
-        k = np.arange((self.sensitivity + 1) // 2, dtype=np.float64)
-        log_mass = self._classes()[0][: k.size]
-        error = UNIT * (16 + 8 * np.abs(log_mass))
-        return mirrored_renyi(log_mass, (self.sensitivity - 2 * k) * self._rate, orders, upper, error)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        if self.bound is not None:
-            return super()._tradeoff(upper)
-        return listed_curve(*self._classes(), upper)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the laws of X for whole numbers 0 to `sensitivity`, inputs at the two ends: the worst pair, which is proven.

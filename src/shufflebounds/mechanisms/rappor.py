@@ -13,12 +13,11 @@ from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.mechanisms._base import LocalRandomizer, listed_curve, mirrored_renyi
+from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._counts import Chances, CountEstimate
 from shufflebounds.mechanisms._heights import NODES, chosen, product_law, split
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
-from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Rappor"]
 
@@ -167,15 +166,6 @@ class Rappor(CountEstimate, LocalRandomizer):
         # the chances are off by a few units, d times over
         slack = UNIT * (64 * d + 8 * float(np.abs(log_p).max()))
         return Atoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, slack, 20 * UNIT * d * unit)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        d = self._differ
-        log_mass = self._classes()[0][d + 1 :]
-        error = UNIT * (64 * d + 8 * np.abs(log_mass))
-        return mirrored_renyi(log_mass, np.arange(1.0, d + 1) * self._unit(), orders, upper, error)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        return listed_curve(*self._classes(), upper)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         r"""Return the laws of X for two values that differ in as many bits as two can.

@@ -18,7 +18,7 @@ from shufflebounds.tradeoff.envelope import DOWN, UP, envelope
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
-__all__ = ["curve", "gdp_mu", "least", "repeated_mu", "rounded"]
+__all__ = ["curve", "gdp_mu", "least", "mu_of_knots", "repeated_mu", "rounded"]
 
 QUANTILE_ERROR = 4e-15
 """Of the normal quantiles of logarithms, relative."""
@@ -64,6 +64,13 @@ def gdp_mu(forward: Samples, backward: Samples, upper: bool, rtol: float, evalua
     if upper:
         return math.inf if unlimited else most
     return best
+
+
+def mu_of_knots(points: FloatArray, outward: int) -> float:
+    """Return the Gaussian mu of a curve of all its knots, inf where the supports of the laws differ, rounded outward."""
+    if max(points[3, 0], points[1, -1]) > -math.inf:
+        return math.inf
+    return float(_corner_mu(points[:, 1:-1], outward).max(initial=0.0))
 
 
 def repeated_mu(above: Tradeoff, times: int) -> float:

@@ -6,23 +6,21 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._types import Bound, FloatArray
+from shufflebounds._types import UNIT, Bound, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile._balls import flint, stick
-from shufflebounds.profile.curves import curve
 from shufflebounds.profile.profile import PrivacyProfile
-from shufflebounds.tradeoff import Tradeoff, renyi_divergence
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["DominatingPair"]
 
-_LISTED_ERROR = 1e-12
-"""Of mu and of Renyi divergences of listed laws: the entries themselves are rounded logarithms."""
 
 
 class DominatingPair(PrivacyProfile):
@@ -99,12 +97,8 @@ class DominatingPair(PrivacyProfile):
         return self._tradeoff(upper, _validate.real("log_tail", log_tail, -1e6, -1))
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        exact = self._exact_curve(upper, log_tail)
-        return exact if exact is not None else curve(*self._samples(), upper=upper)
-
-    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
-        """Return the curve of the listed atoms, or None where they are too many."""
-        return None
+        """Return a curve on the named side; a class that lists windows of its outcomes leaves out e^log_tail on either end."""
+        return super()._tradeoff(upper)
 
     def _gdp_mu(self, upper: bool) -> float:
         return math.inf if self._knowledge().endless else super()._gdp_mu(upper)
@@ -155,32 +149,14 @@ class _ListedPair(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.log_q, self.log_p)
 
-    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
-        # mass that is missing is left out of the listed curve, which is then a lower one only
-        missing = upper and (self._missing() or self.reverse()._missing())
-        return None if missing else Tradeoff.from_pmfs(self.log_p, self.log_q)
-
-    def _gdp_mu(self, upper: bool) -> float:
-        if self._missing() or self.reverse()._missing():
-            return super()._gdp_mu(upper)
-        mu = Tradeoff.from_pmfs(self.log_p, self.log_q).gdp_mu()
-        return mu if upper or mu == math.inf else max(0.0, mu * (1 - _LISTED_ERROR) - _LISTED_ERROR)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        if self._missing() or self.reverse()._missing():
-            return super()._rdp(orders, upper)
-        value = np.asarray(renyi_divergence(self.log_p, self.log_q, orders))
-        if upper:
-            return np.minimum(value + _LISTED_ERROR * (1 + value), self._pure_epsilon())
-        with np.errstate(invalid="ignore"):
-            return np.where(value < np.inf, np.maximum(value - _LISTED_ERROR * (1 + value), 0.0), np.inf)
-
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), listed=self._atoms)
+        return replace(super()._knowledge(), listed=lambda log_tail: self._atoms)
 
-    def _atoms(self, log_tail: float) -> Atoms:
-        missing = self._missing()
-        return Atoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=math.log(missing) if missing else -math.inf)
+    @cached_property
+    def _atoms(self) -> Atoms:
+        missing = [_missing(law) for law in (self.log_p, self.log_q)]
+        log_lost = math.log(max(missing)) if max(missing) else -math.inf
+        return Atoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=log_lost)
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
         def value(factor: Any) -> Any:
@@ -190,41 +166,19 @@ class _ListedPair(DominatingPair):
 
         return 100.0 * len(self.log_p), value
 
-    def _losses(self) -> tuple[FloatArray, FloatArray]:
-        log_p, log_q = np.array(self.log_p), np.array(self.log_q)
-        seen = log_p > -np.inf
-        return log_p[seen], log_p[seen] - log_q[seen]
-
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        log_p, loss = self._losses()
-        lower, upper = np.empty_like(eps), np.empty_like(eps)
-        unit = np.finfo(float).eps
-        missing = self._missing()
-        for i, e in enumerate(eps):
-            # a loss is rounded, so one that ties with eps may lie above it
-            tail = loss + unit * np.abs(loss) > e
-            # 1 - e^(eps - loss) is accurate as far as the loss is: its rounding is the error
-            gain = -np.expm1(e - loss[tail])
-            blur = unit * (2 * np.abs(log_p[tail]) + np.where(loss[tail] < np.inf, np.abs(loss[tail]), 0) + 4)
-            low = np.maximum(0, gain - blur) * (1 - blur)
-            high = (gain + blur) * (1 + blur)
-            top = log_p[tail].max() if tail.any() else 0.0
-            weight = np.exp(log_p[tail] - top)
-            size = 1 + unit * (tail.sum() + 4)
-            with np.errstate(divide="ignore"):
-                lower[i] = top + np.log((weight @ low) / size)
-                upper[i] = np.logaddexp(top + np.log((weight @ high) * size), np.log(missing))
-        # outward, but -inf stays: delta is 0 there
-        return np.nextafter(lower, -np.inf), np.where(upper > -np.inf, np.nextafter(upper, np.inf), upper)
-
-    def _missing(self) -> float:
-        """Return the mass that P lacks, 0 where the rounding of its entries explains it."""
-        missing = abs(1 - math.fsum(np.exp(self.log_p)))
-        return missing if missing > 1e-15 * len(self.log_p) else 0.0
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        lower, upper = self._atoms.log_delta(eps)
+        beyond = eps >= self._pure_epsilon()
+        return Sides(np.where(beyond, -np.inf, lower), np.where(beyond, -np.inf, upper))
 
     def _pure_epsilon(self) -> float:
-        if self._missing():
+        atoms = self._atoms
+        if max(atoms.log_rest, atoms.log_lost) > -math.inf:
             return math.inf
-        _, loss = self._losses()
-        largest = float(loss.max())
-        return max(0.0, largest + 4 * np.finfo(float).eps * abs(largest)) if largest < math.inf else math.inf
+        return max(0.0, float(atoms.loss[-1]) + 4 * UNIT * abs(float(atoms.loss[-1])))
+
+
+def _missing(law: tuple[float, ...]) -> float:
+    """Return the mass that a law lacks, 0 where the rounding of its entries explains it."""
+    missing = abs(1 - math.fsum(np.exp(law)))
+    return missing if missing > 1e-15 * len(law) else 0.0

@@ -12,14 +12,15 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides
-from shufflebounds.composing import FRUGAL, Composer, Knowledge, Samples
+from shufflebounds.composing import FRUGAL, Atoms, Composer, Knowledge, Samples
 from shufflebounds.profile._numbers import Numbers
 from shufflebounds.profile._outputs import Outputs
-from shufflebounds.profile.curves import curve, gdp_mu, least, repeated_mu
+from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots, repeated_mu
 from shufflebounds.profile.loss import loss_tail
 from shufflebounds.profile.renyi import renyi
 from shufflebounds.profile.roots import solve
 from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff.piecewise import Piecewise
 
 if TYPE_CHECKING:
     from shufflebounds.profile.pair import DominatingPair
@@ -173,8 +174,21 @@ class PrivacyProfile(Numbers, Outputs):
         upper = _validate.choice("bound", bound, SIDES) == "upper"
         return self._tradeoff(upper)
 
+    def _outcomes(self) -> Atoms | None:
+        """Return the outcomes of the pair that this profile stands for, where all are listed."""
+        known = self._knowledge()
+        return known.atoms if known.single and known.listed else None
+
+    def _knots(self, upper: bool) -> FloatArray | None:
+        """Return the exact knots of the curve, moved to the side by what rounding did; None where outcomes are not listed."""
+        atoms = self._outcomes()
+        return atoms.knots(upper=upper) if atoms else None
+
     def _tradeoff(self, upper: bool) -> Tradeoff:
         """Return a curve nowhere below the exact one, or nowhere above it."""
+        knots = self._knots(upper)
+        if knots is not None:
+            return Tradeoff(Piecewise(knots, None))
         pairs = self._listed_pairs()
         if pairs:
             return least([pair._tradeoff(upper) for pair in pairs], upper=upper)
@@ -224,6 +238,9 @@ class PrivacyProfile(Numbers, Outputs):
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return mu, from above or below."""
+        knots = self._knots(not upper)
+        if knots is not None:
+            return mu_of_knots(knots, 1 if upper else -1)
         pairs = self._listed_pairs()
         if pairs:
             return max(pair._gdp_mu(upper) for pair in pairs)
@@ -284,6 +301,10 @@ class PrivacyProfile(Numbers, Outputs):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return the largest divergences, from above or below; orders in [1, inf]."""
+        atoms = self._outcomes()
+        if atoms and (atoms.log_lost == -math.inf or not upper):
+            value = atoms.renyi(orders, upper=upper)
+            return np.minimum(value, self._pure_epsilon()) if upper else value
         pairs = self._listed_pairs()
         if pairs:
             return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))

@@ -81,7 +81,7 @@ class _BitPair(DominatingPair):
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         return _sides(float(ones), float(zeros), self.flip, eps)
 
-    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
+    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         keep = 1 - self.flip
         one, counts = np.array([keep, self.flip]), np.array([self.ones, self.zeros], dtype=np.float64)
         held = counts > 0
@@ -89,7 +89,9 @@ class _BitPair(DominatingPair):
         curve = curve_of_sum(
             one[held], one[::-1][held], counts[held], log_flip, math.log1p(-self.flip), log_tail, upper=upper
         )
-        return curve.inverse() if curve and self.reversed else curve
+        if curve is None:
+            return super()._tradeoff(upper)
+        return curve.inverse() if self.reversed else curve
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).above

@@ -35,11 +35,12 @@ class _ShiftedBinomial(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
-    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
+    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         # B + 1 against B is B' against B' + 1 for the number B' of zeros; a flip of chance 0 adds nothing to one, 1 to the other
         one, zero = (1 - self.prob, self.prob) if self.shifted_first else (self.prob, 1 - self.prob)
         held = np.full(1 if self.trials else 0, float(self.trials))
-        return curve_of_sum(held * 0 + one, held * 0 + zero, held, -math.inf, 0.0, log_tail, upper=upper)
+        curve = curve_of_sum(held * 0 + one, held * 0 + zero, held, -math.inf, 0.0, log_tail, upper=upper)
+        return curve or super()._tradeoff(upper)
 
     def _knowledge(self) -> Knowledge:
         anchor, spacing = _middle_losses(self.trials, self.prob)

@@ -45,10 +45,11 @@ class _PersonalPair(DominatingPair):
         sides = [self.law.sides(self.budget, float(e)) for e in eps]
         return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
 
-    def _exact_curve(self, upper: bool, log_tail: float) -> Tradeoff | None:
+    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         log_keep = -math.log1p(math.exp(-self.budget))
         # the law of the reversed pair has the names 0 and 1 exchanged, and with them the order of the sums
-        return curve_of_sum(*self.law.arrays, log_keep - self.budget, log_keep, log_tail, upper=upper)
+        curve = curve_of_sum(*self.law.arrays, log_keep - self.budget, log_keep, log_tail, upper=upper)
+        return curve or super()._tradeoff(upper)
 
     def _pure_epsilon(self) -> float:
         return self.budget

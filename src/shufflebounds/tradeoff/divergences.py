@@ -215,20 +215,31 @@ def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: fl
     """Return one divergence from the shared atoms and what lies beyond them; b is order - 1, exactly where order is near 1."""
     if p.size == 0 or (order >= 1 and lost_p > 0):
         return math.inf
-    if order == math.inf:
-        return max(0.0, float((p - q).max()))
     if order < 0.5:
         return order / (1 - order) * _renyi(q, p, lost_q, lost_p, -b, -order)
+    if order >= 1:
+        return renyi_of_losses(p, p - q, lost_q, order)
     far = float(logsumexp(p + b * (p - q)))
     if abs(far) > 0.5:
         return max(0.0, far / b)
-    excess = float(_excess(p, q, b).sum()) + lost_q + (order * lost_p / -b if b else 0.0)
+    excess = float(_excess(p, p - q, b).sum()) + lost_q + order * lost_p / -b
+    return max(0.0, math.log1p(b * excess) / b)
+
+
+def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float) -> float:
+    """Return the divergence of order >= 1 from the log masses and losses of P, and the mass of Q where P has none."""
+    if order == math.inf:
+        return max(0.0, float(loss.max()))
+    b = order - 1
+    far = float(logsumexp(p + b * loss))
+    if abs(far) > 0.5:
+        return max(0.0, far / b)
+    excess = float(_excess(p, loss, b).sum()) + lost_q
     return max(0.0, math.log1p(b * excess) / b if b else excess)
 
 
-def _excess(p: FloatArray, q: FloatArray, b: float) -> FloatArray:
-    """Return ((e^p)^(1+b) (e^q)^-b - (1+b) e^p + b e^q)/b >= 0 at each atom, b = 0 as a limit."""
-    loss = p - q
+def _excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
+    """Return (P e^(b loss) - (1+b) P + b P e^-loss)/b >= 0 at each atom of mass P = e^p, b = 0 as a limit."""
     out = np.empty_like(p)
     small = np.abs(loss) * max(1.0, abs(b)) < 0.25
     x = loss[small]
@@ -238,10 +249,10 @@ def _excess(p: FloatArray, q: FloatArray, b: float) -> FloatArray:
         term = term * x / k
         total += term * (b ** (k - 1) + (-1) ** k)
     out[small] = np.exp(p[small]) * total
-    p, q, loss = p[~small], q[~small], loss[~small]
+    p, loss = p[~small], loss[~small]
     rise = (np.exp(p + b * loss) - np.exp(p)) / b if b else np.exp(p) * loss
     near = np.abs(b * loss) < 1
     if b:
         rise[near] = np.exp(p[near]) * np.expm1(b * loss[near]) / b
-    out[~small] = rise + np.exp(q) - np.exp(p)
+    out[~small] = rise + np.exp(p - loss) - np.exp(p)
     return out
