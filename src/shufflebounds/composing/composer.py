@@ -83,6 +83,11 @@ class Composer:
         gaps = np.unique(np.concatenate([np.diff(one.loss) for one in listed if one is not None]))
         return common_step(gaps)
 
+    @property
+    def on_lattice(self) -> bool:
+        """Whether a grid holds all losses exactly."""
+        return self._lattice is not None
+
     def _fitted(self, step: float) -> float:
         """At most the step, so that the losses of every mechanism whose atoms are known lie on a grid, or nearly."""
         hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]

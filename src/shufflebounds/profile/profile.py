@@ -529,6 +529,9 @@ class Composition(PrivacyProfile):
         if self._is_one:
             return self._released[0][0].stick(eps) if self.factors[0][1] == 1 else self._above[0][0].stick(eps)
         pure = self._pure_epsilon()
+        if self._enumerated is not None:
+            lower, upper = self._enumerated.log_delta(eps)
+            return np.where(eps < pure, lower, -np.inf), np.where(eps < pure, upper, -np.inf)
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         within = eps < pure
         if pure < math.inf and self._composer.coarse and self._gaussian_rule <= _LARGEST_MU:
@@ -557,6 +560,14 @@ class Composition(PrivacyProfile):
                     lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
         return lower, upper
 
+    @cached_property
+    def _enumerated(self) -> Atoms | None:
+        """The outcomes of all releases together, where they are few and lie on no lattice, whose grid would be as good."""
+        if not all(known.single and known.listed for known, _ in self._above) or self._composer.on_lattice:
+            return None
+        product = Atoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
+        return product if product and product.log_lost == -math.inf else None
+
     def _opposite(self) -> PrivacyProfile:
         opposite: tuple[tuple[Any, int], ...] = tuple((profile._opposite(), times) for profile, times in self.factors)
         if all(there is here for (there, _), (here, _) in zip(opposite, self.factors)):
@@ -567,6 +578,8 @@ class Composition(PrivacyProfile):
         opposite = self._opposite()
         spacing = max(0.02, *(known.spacing for known, _ in self._above))
         known = Knowledge(self._log_delta, pure=self._pure_epsilon(), spacing=spacing)
+        if not self._ways and self._enumerated:
+            known = replace(known, single=True, listed=lambda log_tail: self._enumerated)
         if opposite is self:
             return known
         return replace(known, reverse=opposite._log_delta, reverse_pure=opposite._pure_epsilon())
@@ -633,9 +646,11 @@ class Composition(PrivacyProfile):
     def _gdp_mu(self, upper: bool) -> float:
         if self._ways:
             return max(way._gdp_mu(upper) for way in self._ways)
-        if not upper:
+        if not upper and not self._enumerated:
             alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors if profile._knowledge().convex)
             return max([super()._gdp_mu(upper), *alone, *(profile._gdp_mu(upper) for profile, _ in self.factors)])
+        if self._enumerated:
+            return super()._gdp_mu(upper)
         rule = self._gaussian_rule
         return min(rule, super()._gdp_mu(upper)) if self._pure_epsilon() < math.inf else rule
 
