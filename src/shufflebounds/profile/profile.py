@@ -563,7 +563,7 @@ class Composition(PrivacyProfile):
     @cached_property
     def _enumerated(self) -> Atoms | None:
         """The outcomes of all releases together, where they are few and lie on no lattice, whose grid would be as good."""
-        if not all(known.single and known.listed for known, _ in self._above) or self._composer.on_lattice:
+        if not all(known.single and known.listed and not known.parts for known, _ in self._released) or self._composer.on_lattice:
             return None
         product = Atoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
         return product if product and product.log_lost == -math.inf else None
