@@ -254,5 +254,6 @@ def _excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
     near = np.abs(b * loss) < 1
     if b:
         rise[near] = np.exp(p[near]) * np.expm1(b * loss[near]) / b
-    out[~small] = rise + np.exp(p - loss) - np.exp(p)
+    fall = np.where(np.abs(loss) < 1, np.exp(p) * np.expm1(-np.clip(loss, -1.0, 1.0)), np.exp(p - loss) - np.exp(p))
+    out[~small] = rise + fall
     return out
