@@ -1,6 +1,6 @@
 """The C interface is frozen: what tests/reference/cython_abi.json lists must stay, with its signature; adding is fine.
 
-To add, run ``python -m tests.test_cython_abi``, which rewrites the file, and read the difference.
+To add, run ``python -m tests.core.test_cython_abi``, which rewrites the file, and read the difference.
 """
 
 import ctypes
