@@ -1,0 +1,54 @@
+"""The figure of docs/randomizers.md: both sides after the shuffle, against the bounds that know the budget only."""
+
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+from figure_style import BLUE, EXACT, GREEN, ORANGE, PRINTED, PURPLE, SKY
+from matplotlib.ticker import NullFormatter
+
+from shufflebounds import published
+from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LaplaceMechanism, LocalHashing
+from shufflebounds.shuffle import StrongerClones
+
+
+def randomizers() -> plt.Figure:
+    """Show eps over the number of users, for randomizers of one local budget, in units of the stronger clones' eps."""
+    local, delta = 1.0, 1e-8
+    users = np.unique(np.round(np.geomspace(10**3, 10**8, 11)).astype(np.int64))
+    clones = np.array([StrongerClones(int(n), local).epsilon(delta) for n in users])
+    closed = []
+    for n in users:
+        try:
+            closed.append(published.stronger_clones_closed_form(int(n), local, delta))
+        except ValueError:
+            closed.append(math.nan)
+    # with the height of the label, so that none covers another
+    shown = [
+        ("Laplace noise on [0, 1]", LaplaceMechanism.from_eps(local), PURPLE, 0.88),
+        ("Hadamard response", HadamardResponse(100, local), GREEN, 0.73),
+        ("local hashing", LocalHashing(100, local), SKY, 0.65),
+        ("10-ary response", KaryResponse(10, local), BLUE, 0.54),
+        ("100-ary response", KaryResponse(100, local), BLUE, 0.168),
+    ]
+    figure, axis = plt.subplots(figsize=(9.0, 5.2), layout="constrained")
+    axis.plot(users, closed / clones, **PRINTED)
+    axis.axhline(1.0, color=ORANGE, lw=1.6)
+    labels = [("closed form,\nany randomizer", float(closed[-1] / clones[-1]), ORANGE), ("the same, computed", 1.1, ORANGE)]
+    for name, mechanism, color, height in shown:
+        profiles = [mechanism.shuffled(int(n)) for n in users]
+        upper, lower = (np.array([p.epsilon(delta, bound=bound) for p in profiles]) / clones for bound in ("upper", "lower"))
+        gap = float((upper / lower).max()) - 1
+        axis.fill_between(users, lower, upper, color=color, alpha=0.35, lw=0)
+        axis.plot(users, upper, **{**EXACT, "color": color, "lw": 1.6})
+        said = "both sides, one line" if gap < 0.01 else f"sides {100 * gap:.0f} % apart"
+        labels.append((f"{name}: {said}", height, color))
+    for text, height, color in labels:
+        axis.annotate(text, (users[-1], height), (8, 0), textcoords="offset points", color=color, va="center", fontsize=10)
+    axis.set(xscale="log", yscale="log", xlabel="users $n$", ylabel=r"$\varepsilon$ over that of the stronger clones",
+             yticks=[0.2, 0.5, 1, 2, 5], yticklabels=["0.2", "0.5", "1", "2", "5"],
+             title="Computed, and for the randomizer at hand: 3 to 30 times below the closed form\n"
+                   r"$\varepsilon$ at $\delta = 10^{-8}$, local budget $\varepsilon_0 = 1$")
+    # a scale of its own sets a formatter of its own
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    return figure
