@@ -17,6 +17,7 @@ KERNELS = (
     "_lattice",
     "_blocks",
     "_bits",
+    "_worst",
     "_tradeoff",
     "_losses",
     "_excess",

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._core import _bits
+from shufflebounds._core import _bits, _worst
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.profile.curves import least
-from shufflebounds.shuffle import _all_data, _worst_data
+from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._sum_curve import curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -318,8 +318,19 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         return self._worst_sides(eps, 0.0)
 
     def _worst_sides(self, eps: FloatArray, loose: float) -> tuple[FloatArray, FloatArray]:
-        sides = [self._worst(float(e), loose) for e in eps]
-        return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+        """Enclose the maximum over all data; without fakes the mirror direction of m is the first direction of n - 1 - m."""
+        budget = log_odds(self.flip)
+        if self.flip in (0, 0.5):
+            return _sides(0.0, self._bits - 1.0, self.flip, eps)
+        # as in _sides: e^eps must stay a double
+        near = np.minimum(eps, MAX_LOCAL_EPS)
+        inside = np.asarray(budget.less(near)) > 0
+        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+        found = _worst.worst_log_delta(
+            self.users - 1, self.fakes, 1, self.flip, near[inside], np.asarray(budget.less(near[inside])), loose
+        )
+        lower[inside], upper[inside] = found
+        return np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf)
 
     def _listed(self) -> bool:
         """Whether the laws of all data can be listed."""
@@ -363,20 +374,6 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
             return super()._rdp(orders, upper)
         values = [side._rdp(orders, upper) for pair in self._tried() for side in (pair, pair.reverse())]
         return np.asarray(np.max(values, axis=0))
-
-    def _worst(self, eps: float, loose: float) -> tuple[float, float]:
-        """Enclose the maximum over all data; without fakes the mirror direction of m is the first direction of n - 1 - m."""
-
-        def enclose(first: NDArray[np.int64], removed: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-            ones, zeros = first.astype(np.float64), (self._bits - 1 - removed - first).astype(np.float64)
-            lower, upper = _sides(ones, zeros, self.flip, eps)
-            if self.fakes:
-                # fakes hold 0: the other direction is not that of other data
-                mirrored = _sides(zeros, ones, self.flip, eps)
-                lower, upper = np.maximum(lower, mirrored[0]), np.maximum(upper, mirrored[1])
-            return lower, upper
-
-        return _worst_data.of_counts(enclose, self.users, loose)
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).above

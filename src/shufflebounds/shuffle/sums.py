@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -12,15 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._core import _worst
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
-from shufflebounds.shuffle import _sum_pair, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_chernoff, log_exceeded
 from shufflebounds.shuffle._composed_columns import ComposedColumns
 from shufflebounds.shuffle.bits import ShuffledBits
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RealSum"]
@@ -117,28 +119,29 @@ class RealSum(PrivacyProfile, ErrorLaw):
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.bits == 1:
             return self.column._log_delta(eps)
-        sides = [self._total(float(e)) for e in eps]
-        low, high = np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+        low, high = self._total(eps)
         if self.view == "columns":
             # where the total's sides are at odds with the columns' data, the upper one wins
             high = np.array([self._columns(float(e), side) for e, side in zip(eps, high)])
         return low, np.maximum(low, high)
 
-    def _total(self, eps: float) -> tuple[float, float]:
-        if eps >= self._pure_epsilon():
-            return -math.inf, -math.inf
+    def _total(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
+        return self._within(eps, lambda at: _worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at))
+
+    def _within(
+        self, eps: FloatArray, kernel: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what the kernel says below the pure budget, where e^eps is a double."""
+        pure = self._pure_epsilon()
         if self.flip == 0:
-            return 0.0, 0.0
-        others = (self.users - 1) * self.bits
-
-        def enclose(first: NDArray[np.int64], removed: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-            sides = [
-                _sum_pair.log_delta(int(ones), others - int(gone) - int(ones), self.bits, self.flip, eps)
-                for ones, gone in zip(first, removed)
-            ]
-            return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
-
-        return _worst_data.of_counts(enclose, others + 1)
+            return np.zeros(eps.size), np.zeros(eps.size)
+        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+        inside = eps < pure
+        near = np.minimum(eps[inside], MAX_LOCAL_EPS)
+        low, high = kernel(near)
+        lower[inside], upper[inside] = np.where(near == eps[inside], low, -np.inf), high
+        return lower, upper
 
     @cached_property
     def _composed(self) -> ComposedColumns:
@@ -169,12 +172,8 @@ class RealSum(PrivacyProfile, ErrorLaw):
 
     def _known_data(self, ones: int, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both sides where so many bits of the others are 1, the target's all 0 against all 1."""
-        others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
-        sides = np.array([
-            _sum_pair.log_delta(ones, others - ones, self.bits, self.flip, e) if e < pure else (-math.inf, -math.inf)
-            for e in eps.tolist()
-        ]).reshape(eps.size, 2)
-        return sides[:, 0], sides[:, 1]
+        others = (self.users - 1) * self.bits
+        return self._within(eps, lambda at: _worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return self.column._tradeoff(upper) if self.bits == 1 else super()._tradeoff(upper)
