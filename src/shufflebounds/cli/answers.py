@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import inspect
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from shufflebounds.cli.parsers import add_mechanisms, number
+from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
 from shufflebounds.cli.printing import both, parameters_of, print_report, report
 from shufflebounds.cli.registry import MECHANISMS, Mechanism
-from shufflebounds.profile import PrivacyProfile
+from shufflebounds.cli.releases import released, releases_in
+from shufflebounds.profile import Composition, PrivacyProfile
 
-__all__ = ["Calibrate", "Delta", "Epsilon", "add_releases", "released"]
+__all__ = ["Calibrate", "Delta", "Epsilon", "add_questions", "add_releases", "asked_of"]
 
 SHUFFLED = "shuffle the messages of so many users (without it: what one user's message alone says)"
+COMPOSE = "a table or JSON of further releases on the same data; - reads standard input"
 TIMES = "so many releases, each with fresh randomness (default 1)"
 
 
@@ -24,24 +27,39 @@ def add_releases(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
     if mechanism.shuffles:
         parser.add_argument("--users", type=partial(number, ()), help=SHUFFLED)
     parser.add_argument("--times", type=partial(number, ()), help=TIMES)
+    parser.add_argument("--compose", metavar="FILE", help=COMPOSE)
 
 
-def released(mechanism: Mechanism, given: dict[str, Any], users: Any = None, times: Any = None) -> PrivacyProfile:
-    """Return the mechanism with the given options, shuffled and composed as asked."""
-    profile = mechanism.make(given)
-    if users is not None:
-        profile = profile.shuffled(users)  # type: ignore[attr-defined]
-    return profile if times is None else profile.self_compose(times)
+def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict[str, str],
+                  more: Callable[[argparse.ArgumentParser, Mechanism], None] = add_releases) -> bool:
+    """Give the parser a mechanism's options and the extra numbers; or, where the words begin with --compose, the file's alone."""
+    parser.epilog = "In place of a mechanism: --compose FILE, the releases of a file together."
+    if not words or words[0].partition("=")[0] != "--compose":
+        add_mechanisms(parser, words, extra, more=more)
+        return False
+    parser.add_argument("--compose", metavar="FILE", required=True, help=COMPOSE)
+    for option, text in extra.items():
+        parser.add_argument(f"--{option}", type=partial(number, ()), required=True, help=text)
+    add_forms(parser)
+    parser.set_defaults(mechanism=None)
+    return True
 
 
 def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, Any]]:
     """Return the profile that the arguments describe, and its parameters as they are told."""
+    file = arguments.compose
+    others = releases_in("--compose", file) if file is not None else []
+    if arguments.mechanism is None:
+        return Composition(tuple(others)), {"compose": file}
     mechanism = MECHANISMS[arguments.mechanism]
     given = {name: getattr(arguments, name) for name in mechanism.options}
     users = arguments.users if mechanism.shuffles else None
     profile = released(mechanism, given, users, arguments.times)
+    if others:
+        profile = Composition(((profile, 1), *others))
     told = parameters_of(mechanism.make(given), mechanism)
-    return profile, told | {name: value for name, value in (("users", users), ("times", arguments.times)) if value is not None}
+    more = ("users", users), ("times", arguments.times), ("compose", file)
+    return profile, told | {name: value for name, value in more if value is not None}
 
 
 class Epsilon:
@@ -50,14 +68,14 @@ class Epsilon:
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
         """Give the sub-command its arguments."""
-        add_mechanisms(parser, words, {"delta": "failure probability"}, more=add_releases)
+        add_questions(parser, words, {"delta": "failure probability"})
 
     @staticmethod
     def run(arguments: argparse.Namespace) -> None:
         """Answer."""
         profile, told = asked_of(arguments)
         answers = {"epsilon": both(lambda side: profile.epsilon(arguments.delta, bound=side))}
-        print_report(report(arguments.mechanism, profile, {**told, "delta": arguments.delta}, answers), arguments)
+        print_report(report(arguments.mechanism or "composition", profile, {**told, "delta": arguments.delta}, answers), arguments)
 
 
 class Delta:
@@ -66,7 +84,7 @@ class Delta:
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
         """Give the sub-command its arguments."""
-        add_mechanisms(parser, words, {"eps": "privacy loss, in nats"}, more=add_releases)
+        add_questions(parser, words, {"eps": "privacy loss, in nats"})
 
     @staticmethod
     def run(arguments: argparse.Namespace) -> None:
@@ -76,7 +94,7 @@ class Delta:
             "delta": both(lambda side: profile.delta(arguments.eps, bound=side)),
             "log_delta": both(lambda side: profile.log_delta(arguments.eps, bound=side)),
         }
-        print_report(report(arguments.mechanism, profile, {**told, "eps": arguments.eps}, answers), arguments)
+        print_report(report(arguments.mechanism or "composition", profile, {**told, "eps": arguments.eps}, answers), arguments)
 
 
 class Calibrate:

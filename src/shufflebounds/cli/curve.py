@@ -13,8 +13,8 @@ import numpy as np
 
 from shufflebounds import plotting
 from shufflebounds._types import FloatArray
-from shufflebounds.cli.answers import add_releases, asked_of
-from shufflebounds.cli.parsers import add_mechanisms, number
+from shufflebounds.cli.answers import add_questions, add_releases, asked_of
+from shufflebounds.cli.parsers import number
 from shufflebounds.cli.printing import as_json, explain, report
 from shufflebounds.cli.registry import Mechanism
 from shufflebounds.profile import PrivacyProfile, _pictures
@@ -30,12 +30,17 @@ NEAR = 0.05
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
     """Give the sub-command its arguments."""
-    add_mechanisms(parser, words, {}, more=_add_file)
+    if add_questions(parser, words, {}, _add_curve):
+        _add_file(parser)
 
 
-def _add_file(command: argparse.ArgumentParser, mechanism: Mechanism) -> None:
-    """Give a mechanism's sub-command the arguments of the curve."""
+def _add_curve(command: argparse.ArgumentParser, mechanism: Mechanism) -> None:
+    """Give a mechanism's sub-command its releases and the arguments of the curve."""
     add_releases(command, mechanism)
+    _add_file(command)
+
+
+def _add_file(command: argparse.ArgumentParser) -> None:
     command.add_argument("--kind", choices=KINDS, default="tradeoff",
                          help="tradeoff: beta against alpha; profile: delta against eps (default tradeoff)")
     command.add_argument("--points", type=partial(number, ()), default=101, help="rows of a table (default 101)")
@@ -114,7 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write one mechanism's curve into a file."""
     check_out(arguments.out, arguments.points)
     profile, parameters = asked_of(arguments)
-    told = report(arguments.mechanism, profile, parameters, {})
+    told = report(arguments.mechanism or "composition", profile, parameters, {})
     _write(profile, arguments, told)
     if arguments.json:
         print(as_json({**told, "out": arguments.out}))
