@@ -1,6 +1,8 @@
 """State that survives: profiles as plain data, and the ledger."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -95,3 +97,10 @@ def test_a_changed_file_is_refused(tmp_path, account, old, new):
 def test_bad_budgets(eps, delta):
     with pytest.raises(ValueError, match=r"eps=|delta="):
         Ledger(eps, delta)
+
+
+def test_read_before_anything_is_loaded():
+    """Rooms load what is asked of them: a saved profile must not depend on what was asked before."""
+    code = "from shufflebounds.composition import from_dict; print(from_dict({'profile': 'Clones', 'users': 100, 'local_eps': 1.0}))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "Clones(users=100, local_eps=1.0)\n"

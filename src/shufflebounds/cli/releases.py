@@ -8,11 +8,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from shufflebounds import composition
 from shufflebounds.cli.files import text_of
 from shufflebounds.cli.parsers import number
 from shufflebounds.cli.printing import parameters_of
 from shufflebounds.cli.registry import MECHANISMS, Mechanism
-from shufflebounds.composition import Ledger, from_dict
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["of_row", "released", "releases_in", "rows_of"]
@@ -102,7 +102,7 @@ def _saved(data: Any) -> list[tuple[PrivacyProfile, int]]:
     if isinstance(data, list):
         return [release for part in data for release in _saved(part)]
     if isinstance(data, Mapping) and "entries" in data:
-        return [(profile, times) for profile, times, _ in Ledger.from_dict(data).entries]
+        return [(profile, times) for profile, times, _ in composition.Ledger.from_dict(data).entries]
     if isinstance(data, Mapping) and isinstance(data.get("profile"), Mapping):
-        return [(from_dict(data["profile"]), data.get("times", 1))]
-    return [(from_dict(data), 1)]
+        return [(composition.from_dict(data["profile"]), data.get("times", 1))]
+    return [(composition.from_dict(data), 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["from_dict", "to_dict"]
+
+ROOMS = ("mechanisms", "sampling", "shuffle")
+"""Where the classes of profiles live that nobody may have loaded."""
 
 
 def to_dict(profile: PrivacyProfile) -> dict[str, Any]:
@@ -73,7 +77,7 @@ def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
     if not isinstance(data, Mapping) or "profile" not in data:
         raise ValueError(f"{data!r} is no saved profile: it must be a mapping with the key 'profile'")
     name = data["profile"]
-    kind = _classes().get(name)
+    kind = _classes().get(name) or _classes(everywhere=True).get(name)
     if kind is None:
         raise ValueError(f"profile={name!r} is no class of this library")
     values = {key: _built(value) for key, value in data.items() if key != "profile"}
@@ -83,8 +87,14 @@ def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
         raise ValueError(f"{name} cannot be made of {sorted(values)}: {problem}") from None
 
 
-def _classes() -> dict[str, type[PrivacyProfile]]:
-    """Return the classes of this library by name; they are public, so that names do not clash."""
+def _classes(*, everywhere: bool = False) -> dict[str, type[PrivacyProfile]]:
+    """Return the classes of this library by name, those loaded or all; they are public, so that names do not clash."""
+    if everywhere:
+        # rooms load what is asked of them; nothing here may depend on them
+        for room in ROOMS:
+            module = importlib.import_module(f"shufflebounds.{room}")
+            for name in module.__all__:
+                getattr(module, name)
     found: dict[str, type[PrivacyProfile]] = {}
     rest = list(PrivacyProfile.__subclasses__())
     while rest:
