@@ -11,6 +11,7 @@ from shufflebounds.cli.published import rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 import coverage_of_papers
+import measured_errors
 
 project = "shufflebounds"
 author = "The shufflebounds developers"
@@ -121,15 +122,16 @@ def errata_tables(app):
     (folder / "errata-false.md").write_text(_markdown(["bound, case, and why", "printed", "true"], refuted), encoding="utf-8")
 
 
-def coverage_table(app):
-    """Write the page of the papers' items; a name or a test that does not exist ends the build."""
+def generated_blocks(app):
+    """Write the table of the papers' items, where a name or a test that does not exist ends the build, and those of the kernels."""
     folder = Path(app.srcdir) / "_generated"
     folder.mkdir(exist_ok=True)
     (folder / "coverage.md").write_text(coverage_of_papers.page(), encoding="utf-8")
+    measured_errors.write(folder)
 
 
 def setup(app):
-    app.connect("builder-inited", coverage_table)
+    app.connect("builder-inited", generated_blocks)
     app.connect("builder-inited", errata_tables)
     app.connect("autodoc-process-signature", true_signature, priority=100)
     app.connect("autodoc-process-docstring", ufunc_docstring, priority=100)

@@ -1,6 +1,7 @@
 """The page that lists the papers' items: each names what exists, and no printed bound is left out."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,19 @@ def test_the_number_of_printed_bounds_that_the_first_pages_tell():
     told = words[len(published.bounds()) // 10 * 10]
     assert f"{told} printed bounds" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
     assert f"{told.capitalize()} printed bounds" in (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+def test_every_table_of_the_kernels_is_in_the_page_once(tmp_path):
+    spec = importlib.util.spec_from_file_location("measured_errors", DOCS / "measured_errors.py")
+    measured = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(measured)
+    page = (DOCS / "numerics.md").read_text(encoding="utf-8")
+    included = re.findall(r"\{include\} _generated/measured-(\w+)\.md", page)
+    assert sorted(included) == sorted(measured.KERNELS)
+    measured.write(tmp_path)
+    for kernel in measured.KERNELS:
+        assert len(re.findall(r"\d\S* {2,}.*\d", (tmp_path / f"measured-{kernel}.md").read_text(encoding="utf-8"), re.M)) >= 2
+    # a header that tells an error is not left out
+    told = {path.stem.removeprefix("_") for path in measured.CORE.glob("_*.pyx")
+            if re.search(r"^ *Measured.*error|^Measured", path.read_text(encoding="utf-8")[:6000], re.M)}
+    assert told <= set(measured.KERNELS)

@@ -1,0 +1,29 @@
+"""The tables of measured errors, taken out of the headers of the kernels for docs/numerics.md: there is one copy of each number."""
+
+import re
+from pathlib import Path
+
+CORE = Path(__file__).parents[1] / "src" / "_core"
+KERNELS = ("special", "binomial", "gamma", "beta", "hypergeom", "compound", "contour", "lattice", "blocks", "bits", "excess")
+
+
+def table(kernel: str) -> str:
+    """Return what a kernel's header says of its measured error; LookupError where it says nothing."""
+    header = re.match(r'"""(.*?)"""', (CORE / f"_{kernel}.pyx").read_text(encoding="utf-8"), re.S)
+    lines = header[1].splitlines() if header else []
+    first = next((place for place, line in enumerate(lines) if "Measured" in line), None)
+    if first is None:
+        raise LookupError(f"the header of _{kernel}.pyx tells no measured error")
+    rest = lines[first:]
+    ends = (place for place, line in enumerate(rest) if place and re.match(r"(Cost|Source|Returned|Memory)\b", line))
+    end = next(ends, len(rest))
+    rest[0] = rest[0][rest[0].index("Measured") :]
+    # the lines of some tables hang below a heading, far to the right
+    body = [re.sub(r"^ {10}", "", line) for line in rest[1:end]]
+    return "\n".join([f"# _{kernel}.pyx", rest[0], *body]).rstrip()
+
+
+def write(folder: Path) -> None:
+    """Write every table as a block that a page can include."""
+    for kernel in KERNELS:
+        (folder / f"measured-{kernel}.md").write_text(f"```text\n{table(kernel)}\n```\n", encoding="utf-8")
