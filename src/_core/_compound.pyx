@@ -39,6 +39,7 @@ Source    Feldman, McMillan, Talwar 2021 and 2023 for the pair; the sweep and th
 """
 
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, NAN, atanh, ceil, cosh, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sqrt
 
 from shufflebounds._core._binomial cimport c_binom_logcdf, c_binom_logpmf, c_binom_logsf, c_binom_tail_ratio
@@ -71,6 +72,7 @@ cdef extern from *:
     #define WIDTH 9.0                       /* standard deviations of the number of clones on either side */
     #define NEGLIGIBLE 1e-13                /* of the sum: what the window may leave out */
     #define TWO_53 9007199254740992.0
+    #define PATIENCE 65536                  /* binomial terms between two looks for signals */
     #define CLOSE 1e-10                     /* a gap of the contour, over 1 - log of the tilted mass, no sweep need mend */
     #define FEW 4e3                         /* steps: a sweep as cheap as the contour */
     #define SOME 1e4                        /* steps: up to PEAKS revivals of the contour are evaluated, 3000 steps each */
@@ -86,6 +88,7 @@ cdef extern from *:
     const double WIDTH
     const double NEGLIGIBLE
     const double TWO_53
+    const Py_ssize_t PATIENCE
     const double CLOSE
     const double FEW
     const double SOME
@@ -419,8 +422,11 @@ cdef double c_compound_log(int kind, double k, double first, const double *log_w
 
 
 def compound_binom(int kind, const double[::1] k, double first, const double[::1] log_weights, double p, double[::1] out):
-    """Fill out with c_compound_log at every k."""
-    cdef Py_ssize_t i, count = log_weights.shape[0]
-    with nogil:
-        for i in range(k.shape[0]):
-            out[i] = c_compound_log(kind, k[i], first, &log_weights[0], count, p)
+    """Fill out with c_compound_log at every k; looks for signals every few milliseconds."""
+    cdef Py_ssize_t i, start = 0, count = log_weights.shape[0], block = max(1, PATIENCE // max(1, count))
+    while start < k.shape[0]:
+        with nogil:
+            for i in range(start, min(k.shape[0], start + block)):
+                out[i] = c_compound_log(kind, k[i], first, &log_weights[0], count, p)
+        start += block
+        PyErr_CheckSignals()

@@ -33,6 +33,7 @@ Cost     four atoms: 0.02 to 0.1 ms at n = 1e9, 0.1 to 1 ms at 1e6, 0.4 to 3 ms 
 Source   inversion: classical; the sandwich, the stride and the split are derived above
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport (INFINITY, atan2, cos, exp, expm1, fabs, floor, fmax, fmin, frexp, ldexp, lgamma, log, log1p,
                         sin, sqrt)
 from libc.stdlib cimport free, malloc
@@ -239,7 +240,7 @@ cdef double c_stride(Group *groups, Py_ssize_t number, const double *angles) noe
 cdef Py_ssize_t c_nodes(Group *groups, Py_ssize_t number, double step, double last, double drift, double blur, Node *nodes,
                         Py_ssize_t most, double *angles, double *end) noexcept nogil:
     """Nodes t = k step up to `last` with |phi| >= e^-BAND, at most so many evaluations; end[0]: up to where none is missing."""
-    cdef double k = 0, t, less, side, square, effort, jump
+    cdef double k = 0, t = 0, less, side, square, effort, jump
     cdef Py_ssize_t kept = 0, _used, i
     cdef Node *node
     end[0] = last
@@ -684,12 +685,12 @@ def log_excess_rows(const double[:, ::1] values, const double[::1] log_mass, dou
     users.log_w = &log_mass[0]
     users.atoms = log_mass.shape[0]
     users.count = count
-    with nogil:
-        for i in range(rows):
+    for i in range(rows):
+        with nogil:
             users.x = &values[i, 0]
             done = c_log_excess(&users, 1, rtol, work, &lower[i], &upper[i])
-            if done < 0:
-                break
-    if done < 0:
-        raise MemoryError
+        if done < 0:
+            raise MemoryError
+        # up to a second may have passed
+        PyErr_CheckSignals()
     return np.asarray(lower), np.asarray(upper)

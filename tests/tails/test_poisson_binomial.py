@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds._core._blocks import Lattice, convolve
+from shufflebounds.tails import _poisson_tables as tables
 from shufflebounds.tails import poisson_binomial as module
 from shufflebounds.tails.poisson_binomial import (
     _tails_with_error,
@@ -73,7 +74,7 @@ def case(value):
 
 @pytest.fixture
 def inversion_only(monkeypatch):
-    monkeypatch.setattr(module, "DIRECT_TRIALS", 0)
+    monkeypatch.setattr(tables, "DIRECT_TRIALS", 0)
 
 
 @pytest.mark.parametrize("value", REFERENCE, ids=lambda v: v["id"])
@@ -87,7 +88,7 @@ def test_reference_one_point(value, inversion_only):
 @pytest.mark.parametrize("direct", [True, False])
 def test_reference_many_points(direct, monkeypatch):
     if not direct:
-        monkeypatch.setattr(module, "DIRECT_TRIALS", 0)
+        monkeypatch.setattr(tables, "DIRECT_TRIALS", 0)
     for name, n in {(v["family"], v["n"]) for v in REFERENCE if v["family"] != "two"}:
         values = [v for v in REFERENCE if (v["family"], v["n"]) == (name, n)]
         p, _ = case(values[0])
@@ -123,11 +124,11 @@ def test_small_laws_against_fractions(law, direct):
     pmf = exact_law(p, counts)
     n = len(pmf) - 1
     k = np.arange(-1, n + 2)
-    saved, module.DIRECT_TRIALS = module.DIRECT_TRIALS, module.DIRECT_TRIALS if direct else 0
+    saved, tables.DIRECT_TRIALS = tables.DIRECT_TRIALS, tables.DIRECT_TRIALS if direct else 0
     try:
         got = [function(k, p, counts) for function in WANTED.values()]
     finally:
-        module.DIRECT_TRIALS = saved
+        tables.DIRECT_TRIALS = saved
     for i in range(n + 1):
         exact = (pmf[i], sum(pmf[: i + 1]), sum(pmf[i + 1 :]))
         for value, mass in zip(got, exact):
@@ -345,9 +346,9 @@ def test_one_point_of_many_groups_by_the_series_is_the_point_itself(shape):
     p = rng.random(30000) ** (1 if shape == "uniform" else 6)
     inner, counts, _ = module._checked_law(p, None)
     sigma = math.sqrt(float(p @ (1 - p)))
-    for kind in (module.PMF, module.LOWER, module.UPPER):
+    for kind in (tables.PMF, tables.LOWER, tables.UPPER):
         for z in (-9.0, -0.3, 0.4, 4.0, 9.3, 11.0):
             k = np.array([math.floor(p.sum() + z * sigma)], dtype=float)
-            fast = module._served(inner, counts, k, kind, series=True)[0][0]
-            slow = module._served(inner, counts, k, kind)[0][0]
+            fast = tables.served(inner, counts, k, kind, series=True)[0][0]
+            slow = tables.served(inner, counts, k, kind)[0][0]
             assert abs(fast - slow) <= 1e-13 * min(1, abs(slow)) + 2.2e-16 * abs(slow)

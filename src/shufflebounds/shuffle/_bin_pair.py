@@ -11,7 +11,7 @@ from shufflebounds._scipy import toeplitz
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.shuffle.bits import _sides
-from shufflebounds.tails.poisson_binomial import WideWindowError, bits_window
+from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 
 MOST_CELLS = 2**21
 """Largest table of two sums that is filled, about."""

@@ -10,7 +10,7 @@ from shufflebounds._core import _tradeoff
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._types import FloatArray
 from shufflebounds.profile.curves import rounded
-from shufflebounds.tails.poisson_binomial import WideWindowError, bits_window
+from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
 
 MOST_ATOMS = 2**17

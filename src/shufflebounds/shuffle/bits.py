@@ -24,7 +24,7 @@ from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle._sum_curve import curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
-from shufflebounds.tails.poisson_binomial import bits_window
+from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["ShuffledBits"]

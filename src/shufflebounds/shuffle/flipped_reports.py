@@ -20,7 +20,7 @@ from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
-from shufflebounds.tails.poisson_binomial import WideWindowError
+from shufflebounds.tails._poisson_tables import WideWindowError
 
 __all__ = ["FlippedReports"]
 

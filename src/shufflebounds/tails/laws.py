@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._types import FloatArray
-from shufflebounds.tails import compound_binomial, poisson_binomial
+from shufflebounds.tails import _poisson_tables, compound_binomial, poisson_binomial
 from shufflebounds.tails.frozen import FrozenLaw
 
 __all__ = ["binom", "compound_binom", "poisson_binom"]
@@ -150,15 +150,15 @@ class poisson_binom(FrozenLaw):
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
         """Logarithm of Pr[X = k]; -inf where k is not an integer of the support."""
-        return poisson_binomial._answers(self._law, k, poisson_binomial.PMF)
+        return poisson_binomial._answers(self._law, k, _poisson_tables.PMF)
 
     def logcdf(self, k: ArrayLike) -> FloatArray | float:
         """Logarithm of Pr[X <= k]."""
-        return poisson_binomial._answers(self._law, k, poisson_binomial.LOWER)
+        return poisson_binomial._answers(self._law, k, _poisson_tables.LOWER)
 
     def logsf(self, k: ArrayLike) -> FloatArray | float:
         """Logarithm of Pr[X > k]."""
-        return poisson_binomial._answers(self._law, k, poisson_binomial.UPPER)
+        return poisson_binomial._answers(self._law, k, _poisson_tables.UPPER)
 
     def support(self) -> tuple[int, int]:
         """Return the number of certain successes, and that of possible ones."""
@@ -178,7 +178,7 @@ class poisson_binom(FrozenLaw):
     def _guess(self, log_level: FloatArray, above: NDArray[np.bool_]) -> FloatArray:
         if self.std() > WIDEST:
             return super()._guess(log_level, above)
-        first, logs, _ = poisson_binomial._window_of(self._law, max(float(log_level.min()) - 3, -1e6))
+        first, logs, _ = _poisson_tables.window_of(self._law, max(float(log_level.min()) - 3, -1e6))
         below, beyond = np.logaddexp.accumulate(logs), -np.logaddexp.accumulate(logs[::-1])[::-1]
         place = np.where(above, np.searchsorted(beyond, -log_level) - 1, np.searchsorted(below, log_level))
         return np.asarray(first + place, dtype=float)

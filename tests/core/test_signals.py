@@ -1,0 +1,30 @@
+"""Ctrl-C in the middle of a long kernel: it is answered, not waited out."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from shufflebounds import shuffle, tails
+from shufflebounds._core import _excess
+
+LONG = {
+    # minutes each, were they finished
+    "compound": lambda: tails.compound_binom_logsf(np.arange(100_000), 0, np.full(16_384, -14 * np.log(2)), 0.3),
+    "excess": lambda: _excess.log_excess_rows(
+        np.sin(np.arange(3000.0) * 1000).reshape(1, -1) * np.linspace(1, 2, 20_000)[:, None], np.full(3000, -9.0), 1e6),
+    "poisson-binomial": lambda: [tails.poisson_binom_window(np.linspace(1e-3, 0.9, 200_000), log_tail=-1e4) for _ in range(1000)],
+    "clones": lambda: shuffle.clones_log_delta(np.full(10**7, 10**6), 1.0, 0.005),
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("job", LONG)
+def test_an_interrupt_ends_it(job):
+    timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        LONG[job]()
+    timer.join()
