@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from shufflebounds.composing.progress import elsewhere
+
 __all__ = ["watched"]
 
 PATIENCE, TICK = 2.0, 0.2
@@ -30,7 +32,8 @@ def watched(work: Callable[[], None]) -> None:
 
     def call() -> None:
         try:
-            work()
+            with elsewhere():
+                work()
         except BaseException as problem:
             raised.append(problem)
 

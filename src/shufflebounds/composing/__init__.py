@@ -11,6 +11,7 @@ from shufflebounds.composing.atoms import Atoms, Law, TooLongError
 from shufflebounds.composing.composer import Composer
 from shufflebounds.composing.knowledge import FRUGAL, Knowledge
 from shufflebounds.composing.product import Product
+from shufflebounds.composing.progress import Cost, announced
 from shufflebounds.composing.samples import Samples
 
-__all__ = ["FRUGAL", "Atoms", "Composer", "Knowledge", "Law", "Product", "Samples", "TooLongError"]
+__all__ = ["FRUGAL", "Atoms", "Composer", "Cost", "Knowledge", "Law", "Product", "Samples", "TooLongError", "announced"]

@@ -12,7 +12,8 @@ import numpy as np
 from shufflebounds._types import FloatArray
 from shufflebounds.composing.atoms import Atoms, TooLongError
 from shufflebounds.composing.knowledge import FIRST_TAIL, Knowledge
-from shufflebounds.composing.product import NEAR, Product
+from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
+from shufflebounds.composing.progress import Cost, tick
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.samples import Samples
 
@@ -41,6 +42,9 @@ CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
 
 MOST_TRIED = 2**14
 """Steps tried, where several mechanisms have atoms that should lie on one grid."""
+
+TRANSFORMS = 0.5
+"""Seconds that the transforms of one answer take, about."""
 
 TIED = 1e-9
 """An atom so far from the grid, in steps, counts as on it."""
@@ -72,6 +76,13 @@ class Composer:
         self._count = sum(r for _, r in upper)
         # where other laws bound from below, their distance is no matter of the grid
         self._tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
+
+    @property
+    def cost(self) -> Cost:
+        """Predicted seconds of one more answer, and the most memory."""
+        releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
+        seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
+        return Cost(seconds + TRANSFORMS, (1 + len(self._lower)) * REFINED_POINTS * BYTES_A_POINT)
 
     @cached_property
     def _lattice(self) -> float | None:
@@ -167,6 +178,7 @@ class Composer:
                 laws.append(release.law(self._anchor(release, step), step, log_tail, placed, upper=side < 0))
             while len(self._products) >= REMEMBERED:
                 del self._products[next(iter(self._products))]
+            tick()
             self._products[key] = Product(laws, [r for _, r in releases], upper=side < 0)
         return self._products[key]
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shufflebounds._types import FloatArray
 from shufflebounds.composing.atoms import Atoms, Law, grid
 from shufflebounds.composing.chords import connect, dominated, dominating, envelope, reach
+from shufflebounds.composing.progress import tick
 from shufflebounds.composing.samples import Samples, Stick
 from shufflebounds.tradeoff.convex import distinct
 
@@ -35,6 +36,12 @@ FRUGAL = 1e-4
 
 MOST_VALUES = 2**12
 """Values placed one by one, at most."""
+
+FEWEST_VALUES, FIRST_VALUES = 64, 100
+"""Values placed one by one, at least, and those that tell the scale of the losses."""
+
+PIECE = 0.2
+"""Seconds of dear values that are asked for at a time: Ctrl-C is heard between."""
 
 
 Hint = tuple[float, float] | None
@@ -62,17 +69,19 @@ class Scale:
 class _Remembered:
     """A stick that keeps its answers: dear ones all, cheap ones those of the last question."""
 
-    def __init__(self, stick: Stick, dear: bool) -> None:
-        self._stick, self._dear = stick, dear
+    def __init__(self, stick: Stick, seconds: float) -> None:
+        self._stick, self._dear, self._piece = stick, seconds > FRUGAL, max(1, int(PIECE / seconds))
         self._last: tuple[FloatArray, tuple[FloatArray, FloatArray]] | None = None
         self._known: dict[float, tuple[float, float]] = {}
 
     def __call__(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self._dear:
             fresh = np.array([e for e in eps.tolist() if e not in self._known])
-            if fresh.size:
-                low, high = self._stick(fresh)
-                self._known.update(zip(fresh.tolist(), zip(low.tolist(), high.tolist())))
+            for i in range(0, fresh.size, self._piece):
+                piece = fresh[i : i + self._piece]
+                low, high = self._stick(piece)
+                self._known.update(zip(piece.tolist(), zip(low.tolist(), high.tolist())))
+                tick()
             both = np.array([self._known[e] for e in eps.tolist()]).reshape(eps.size, 2)
             return both[:, 0], both[:, 1]
         last = self._last
@@ -174,12 +183,23 @@ class Knowledge:
 
     @cached_property
     def _sticks(self) -> tuple[Stick, Stick]:
-        first = _Remembered(self.stick, self._dear)
-        return first, first if self.reverse is None else _Remembered(self.reverse, self._dear)
+        first = _Remembered(self.stick, self.seconds)
+        return first, first if self.reverse is None else _Remembered(self.reverse, self.seconds)
 
     @property
     def _dear(self) -> bool:
         return self.seconds > FRUGAL
+
+    @property
+    def _most_values(self) -> int:
+        return int(min(MOST_VALUES, max(FEWEST_VALUES, 2 * PATIENCE / self.seconds)))
+
+    @property
+    def expected(self) -> float:
+        """About how many seconds a composition spends on values of this."""
+        if self.atoms is not None or not self._dear:
+            return PATIENCE
+        return (FIRST_VALUES + self._most_values) * self.seconds * (1 if self.reverse is None else 2)
 
     @cached_property
     def _scales(self) -> dict[float, Scale]:
@@ -234,7 +254,7 @@ class Knowledge:
         for side in (own, back):
             side.convex = True
         sides = ((own, back, theta), (back, own, -(theta + 1)))
-        most = int(min(MOST_VALUES, max(64, 2 * PATIENCE / self.seconds)))
+        most = self._most_values
         while True:
             parts = [side.integrals(other, power) for side, other, power in sides]
             # E e^(theta loss) = 1 + theta (theta + 1) times the integrals

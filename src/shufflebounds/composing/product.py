@@ -16,7 +16,7 @@ from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing.atoms import Law, TooLongError, any_of
 from shufflebounds.composing.window import Tails
 
-__all__ = ["NEAR", "Product"]
+__all__ = ["BYTES_A_POINT", "NEAR", "Product"]
 
 MOST_POINTS = 2**22
 """No transform is longer."""

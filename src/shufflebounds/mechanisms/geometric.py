@@ -213,7 +213,8 @@ class GeometricMechanism(AdditiveNoise):
         return log_p, log_p[::-1]
 
     def _knowledge(self) -> Knowledge:
-        known = super()._knowledge()
+        # truncated noise has an end that its neighbour does not reach
+        known = replace(super()._knowledge(), endless=self.bound is not None)
         if self.bound is not None and self.sensitivity > 1:
             return replace(known, single=False, lattice=(self.eps, 2 * self._rate))
         # with the bound 1 there are the two ends only

@@ -100,12 +100,6 @@ class DominatingPair(PrivacyProfile):
         """Return a curve on the named side; a class that lists windows of its outcomes leaves out e^log_tail on either end."""
         return super()._tradeoff(upper)
 
-    def _gdp_mu(self, upper: bool) -> float:
-        return math.inf if self._knowledge().endless else super()._gdp_mu(upper)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        return np.full(orders.size, math.inf) if self._knowledge().endless else super()._rdp(orders, upper)
-
     @staticmethod
     def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> DominatingPair:
         r"""Return the pair of two listed laws on the same atoms.

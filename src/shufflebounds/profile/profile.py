@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides
-from shufflebounds.composing import FRUGAL, Atoms, Composer, Knowledge, Samples
+from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Knowledge, Samples, announced
 from shufflebounds.profile._numbers import Numbers
 from shufflebounds.profile._outputs import Outputs
 from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots, repeated_mu
@@ -238,6 +238,8 @@ class PrivacyProfile(Numbers, Outputs):
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return mu, from above or below."""
+        if self._knowledge().endless:
+            return math.inf
         knots = self._knots(not upper)
         if knots is not None:
             return mu_of_knots(knots, 1 if upper else -1)
@@ -301,6 +303,8 @@ class PrivacyProfile(Numbers, Outputs):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return the largest divergences, from above or below; orders in [1, inf]."""
+        if self._knowledge().endless:
+            return np.full(orders.size, np.inf)
         atoms = self._outcomes()
         if atoms and (atoms.log_lost == -math.inf or not upper):
             value = atoms.renyi(orders, upper=upper)
@@ -523,7 +527,35 @@ class Composition(PrivacyProfile):
             below.append(side)
         return Composer(self._above, below, self.rtol)
 
+    def cost(self) -> Cost:
+        """Predict what an answer costs; on a terminal, one of more than some seconds says so before it starts, and how far it is.
+
+        Returns
+        -------
+        Cost
+            ``seconds`` of CPU time, about: what one value of delta of each factor costs, times the number of values that are asked
+            for. Later answers take less, as values are kept. ``memory`` in bytes, at the most.
+
+        Examples
+        --------
+        >>> from shufflebounds.shuffle import BinomialNoise
+        >>> print(f"{BinomialNoise(10**4, 0.5).self_compose(100).cost().seconds:.0f}")
+        1
+        """
+        if self._ways:
+            both = [way.cost() for way in self._ways]
+            return Cost(sum(one.seconds for one in both), max(one.memory for one in both))
+        return self._composer.cost
+
+    def _epsilon(self, delta: float, bound: Bound) -> float:
+        with announced(self.cost()):
+            return super()._epsilon(delta, bound)
+
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        with announced(self.cost()):
+            return self._composed(eps)
+
+    def _composed(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self._ways:
             return self._larger(eps)
         if self._is_one:

@@ -1,0 +1,52 @@
+"""Long compositions: announced on a terminal, asked in pieces."""
+
+import io
+
+import numpy as np
+
+from shufflebounds.composing import Knowledge
+from shufflebounds.composing.progress import Cost, announced, elsewhere, tick
+from shufflebounds.mechanisms import RandomizedResponse
+from shufflebounds.shuffle import BinomialNoise, FlippedReports
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_only_long_work_on_a_terminal_is_announced(monkeypatch):
+    for stream, cost, said in ((Terminal(), 60.0, True), (Terminal(), 1.0, False), (io.StringIO(), 60.0, False)):
+        monkeypatch.setattr("sys.stderr", stream)
+        with announced(Cost(cost, 2**27)), announced(Cost(cost, 2**20)):
+            tick()
+        line = "\r\033[Kcomposition: 0 s of about 60 s, at most 128 MiB; Ctrl-C stops\r\033[K"
+        assert stream.getvalue() == (line if said else "")
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
+    with elsewhere(), announced(Cost(60.0, 1)):
+        tick()
+    assert stream.getvalue() == ""
+
+
+def test_dear_values_are_asked_in_pieces():
+    asked = []
+
+    def stick(eps):
+        asked.append(eps.size)
+        value = -1 - 5 * eps
+        return value, value
+
+    own, _ = Knowledge(stick, seconds=0.02).samples(-60.0)
+    assert max(asked) <= 10
+    assert own.eps.size > 10
+
+
+def test_costs():
+    cheap, dear = BinomialNoise(10**4, 0.5).self_compose(10), FlippedReports(100, 0, 5, 0.2, view="records").self_compose(10)
+    assert cheap.cost().seconds < 5 < dear.cost().seconds
+    assert 2**20 < cheap.cost().memory < 2**30
+    many = RandomizedResponse(1.0).self_compose(10)
+    before = many.cost().seconds
+    many.delta(1.0)
+    assert many.cost().seconds <= before
+    assert np.isfinite(before)
