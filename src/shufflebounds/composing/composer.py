@@ -40,6 +40,9 @@ REMEMBERED, ANSWERS = 40, 2**14
 CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
 """A grid starts with at least so many points, and is refined to about so many."""
 
+SHORT_POINTS, QUICK = 2**16, 0.25
+"""A grid starts with at least so many points, too, where its values take no more seconds than that."""
+
 MOST_TRIED = 2**14
 """Steps tried, where several mechanisms have atoms that should lie on one grid."""
 
@@ -135,6 +138,9 @@ class Composer:
         if not self._tight:
             # other laws bound from below, and their distance is far larger
             step *= 8
+        # what costs little is had: short transforms, as far as the values on the grid are cheap too
+        values = sum((release.scale(FIRST_TAIL).high - release.scale(FIRST_TAIL).low) * release.seconds for release, _ in self._upper)
+        step = min(step, max(20 * math.sqrt(variance) / SHORT_POINTS, values / QUICK))
         if spacings:
             # between the kinks of a lattice errors do not average out; short transforms cost nothing
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
