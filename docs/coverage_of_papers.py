@@ -212,7 +212,9 @@ def exists(test: str) -> str:
     path = ROOT / "tests" / file
     if not path.exists() or (function and function not in _functions(path)):
         raise LookupError(f"no test {test}")
-    return f"`{test}`"
+    words = function.removeprefix("test_").replace("_", " ")
+    # words, which wrap where a column is narrow
+    return f"{words} *({file.removesuffix('.py')})*" if words else f"*({file.removesuffix('.py')})*"
 
 
 def page() -> str:
@@ -220,7 +222,7 @@ def page() -> str:
     parts = []
     for paper, text in PAPERS.items():
         lines = items(text)
-        parts += [f"## {paper}", "", "| item | answered by | checked by |", "|---|---|---|"]
+        parts += [f"## {paper}", "", "| item, and what it says | answered by | checked by the test |", "|---|---|---|"]
         for line in lines:
             names = "<br>".join(checked(name) for name in line.names) or f"{line.note}"
             tests = "<br>".join(exists(test) for test in line.tests)

@@ -1,0 +1,38 @@
+"""Calibration of every protocol at a billion users and more."""
+
+import pytest
+
+from shufflebounds import shuffle
+from shufflebounds.mechanisms import KaryResponse
+
+CASES = {
+    "ShuffledBits": lambda users: shuffle.ShuffledBits.calibrate(users, 1.0, 1e-9),
+    "RealSum": lambda users: shuffle.RealSum.calibrate(users, 16, 1.0, 1e-9),
+    "ZeroSum": lambda users: shuffle.ZeroSum.calibrate(users, 1.0, 1e-9),
+    "ShuffledHistogram": lambda users: shuffle.ShuffledHistogram.calibrate(users, 1000, 1.0, 1e-9),
+    "FlippedReports, records": lambda users: shuffle.FlippedReports.calibrate(users, 100, 1.0, 1e-9, view="records"),
+    "FlippedReports, sums": lambda users: shuffle.FlippedReports.calibrate(users, 10, 1.0, 1e-9, view="sums"),
+    "Clones": lambda users: shuffle.Clones.calibrate(1.0, 1e-9, users=users),
+    "StrongerClones": lambda users: shuffle.StrongerClones.calibrate(1.0, 1e-9, users=users),
+    "Shuffled": lambda users: shuffle.Shuffled.calibrate(lambda eps: KaryResponse(10, eps), 1.0, 1e-9, users=users),
+}
+
+
+@pytest.mark.parametrize("users", [10**9, 10**12])
+@pytest.mark.parametrize("name", CASES)
+def test_users(benchmark, name, users):
+    found = benchmark.pedantic(CASES[name], args=(users,), rounds=3)
+    assert found.delta(1.0) <= 1e-9
+
+
+def test_fakes(benchmark):
+    # five billion fake reports
+    assert benchmark(shuffle.ClearReports.calibrate, 10**6, 0.1, 1e-9).fakes > 5e9
+
+
+def test_trials(benchmark):
+    assert benchmark(shuffle.BinomialNoise.calibrate, 1e-4, 1e-9).trials > 5e9
+
+
+def test_users_asked_for(benchmark):
+    assert benchmark(shuffle.StrongerClones.calibrate, 1e-3, 1e-9, local_eps=4.0).users > 1e9
