@@ -103,4 +103,4 @@ def test_read_before_anything_is_loaded():
     """Rooms load what is asked of them: a saved profile must not depend on what was asked before."""
     code = "from shufflebounds.composition import from_dict; print(from_dict({'profile': 'Clones', 'users': 10, 'local_eps': 1.0}))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out == "Clones(users=100, local_eps=1.0)\n"
+    assert out == "Clones(users=10, local_eps=1.0)\n"
