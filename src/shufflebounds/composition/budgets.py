@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ LOG_TAIL = 48.0     # minus the logarithm of the tilted mass that a window may l
 MULTIPLIED = 2**14  # most outcomes of small groups multiplied out before they go to the grid
 COMMENSURATE = 2**8  # the same where one grid holds all losses exactly, and still sees that it does
 GRID_RTOL = 1e-6    # how close, relatively in e, the sides are to be on the grid
+LARGE_SECONDS, SMALL_SECONDS, MOST_SECONDS = 0.4, 8e-3, 10.0  # what a group takes on the grid, of more than WHOLE and of fewer
 
 
 class _Half(NamedTuple):
@@ -56,7 +58,8 @@ class BudgetSum:
                 A large group enters with a window about its mean under the tilt by theta >= 0: what the windows leave out
                 contributes at most e^(K(theta) - theta e) times its tilted mass, added above and dropped below.
                 Where the halves would be too long, the two outcomes of each response go to the grid of `losses`, which has a
-                side of its own above and below.
+                side of its own above and below; where that would take over 10 s, one moment bounds from above, and budgets
+                rounded down to two from below.
     Error       the kernels' 3e-14 a group, 4 units of roundoff of every logarithm involved, and the rounding of 1/(1 + e^eps),
                 which counts far from the mean; roundoff of the losses is taken as a shift of e. All outward.
     Cost        up to 2**20 atoms a half: 0.4 s there; on the grid 0.1 to a few seconds.
@@ -67,10 +70,21 @@ class BudgetSum:
         self.eps, where = np.unique(eps[keep], return_inverse=True)
         self.counts = np.bincount(where, weights=counts[keep], minlength=self.eps.size).astype(np.int64)
         # exact: at eps equal to the sum, delta is 0 and not a rounding error
-        self._pure = sum((Fraction(a) * int(c) for a, c in zip(self.eps.tolist(), self.counts)), Fraction(0))
+        self._pure = _exact_sum(self.eps.tolist(), self.counts.tolist())
         self.pure = float(self._pure)
         self._kept: tuple[_Window, _Half, _Half] | None = None
         self._composer: Composer | None = None
+
+    @cached_property
+    def _coarse(self) -> BudgetSum | None:
+        """The sum of budgets rounded down to two, where all of them would take long; None where they do not."""
+        large = int((self.counts > WHOLE).sum())
+        if LARGE_SECONDS * large + SMALL_SECONDS * (self.eps.size - large) < MOST_SECONDS:
+            return None
+        # the split that keeps most of the variance
+        counts = np.cumsum(self.counts[::-1])[::-1]
+        split = int(np.argmax(counts * (self.eps - self.eps[0]) * (self.eps + self.eps[0])))
+        return BudgetSum(self.eps[[0, split]], np.array([self.counts[:split].sum(), self.counts[split:].sum()]))
 
     def log_excess(self, e: float) -> tuple[float, float]:
         """Return lower and upper bounds of the logarithm at e >= 0."""
@@ -78,6 +92,8 @@ class BudgetSum:
             return -math.inf, -math.inf
         window = self._window(e)
         halves = self._halves(window)
+        if halves is None and self._coarse is not None:
+            return self._coarse.log_excess(e)[0], self._renyi(e)
         if halves is None:
             return self._on_a_grid(e)
         left, right = halves
@@ -90,6 +106,21 @@ class BudgetSum:
         error += _chance_error(self.eps, self.counts, window.first, window.last)
         upper = float(log_add_exp(upper + error, window.log_dropped))
         return lower - error, min(0.0, upper)
+
+    def _renyi(self, e: float) -> float:
+        """Return an upper bound by one moment, (1 - e^-x)_+ <= t^t/(1 + t)^(1 + t) e^(t x); any t > 0 is sound."""
+        theta = self._tilt(e, conversion=True)
+        if theta == 0:
+            return 0.0
+        rate = self._rate(theta)
+        log_factor = theta * math.log(theta / (1 + theta)) - math.log1p(theta)
+        return min(0.0, rate - theta * e + log_factor + 8 * UNIT * (rate + theta * e - log_factor + 1))
+
+    def _rate(self, theta: float) -> float:
+        """Return log E_P e^(theta L)."""
+        eps = self.eps
+        terms = self.counts * (theta * eps + np.log1p(np.exp(-(2 * theta + 1) * eps)) - np.log1p(np.exp(-eps)))
+        return math.fsum(terms.tolist())
 
     def _on_a_grid(self, e: float) -> tuple[float, float]:
         if self._composer is None:
@@ -138,19 +169,28 @@ class BudgetSum:
         top = float(outside.max())
         if top == -math.inf:
             return _Window(first, last, -math.inf)
-        rate = math.fsum((counts * (theta * eps + np.log1p(np.exp(-(2 * theta + 1) * eps)) - np.log1p(np.exp(-eps)))).tolist())
+        rate = self._rate(theta)
         dropped = rate - theta * e + top + math.log(float(np.exp(outside - top).sum()))
         return _Window(first, last, dropped + 1e-9 + 8 * UNIT * (rate + theta * e))
 
-    def _tilt(self, e: float) -> float:
-        """Return theta >= 0 at which the tilted mean loss is e, or 0 where it exceeds e already; any value would be sound."""
-        def mean(theta: float) -> float:
-            return float((self.counts * self.eps * np.tanh((theta + 0.5) * self.eps)).sum())
+    def _tilt(self, e: float, *, conversion: bool = False) -> float:
+        """Return theta >= 0 at which the tilted mean loss is e, or 0 where it exceeds e already; any value would be sound.
 
-        if mean(0.0) >= e:
+        For the conversion of one moment the mean is to exceed e by log(1 + 1/theta).
+        """
+        # a thousand budgets stand for more of them
+        starts = np.unique(np.linspace(0, self.eps.size, 1025).astype(int)[:-1]) if conversion else np.arange(self.eps.size)
+        eps, counts = self.eps[starts], np.add.reduceat(self.counts, starts)
+
+        def mean(theta: float) -> float:
+            value = float((counts * eps * np.tanh((theta + 0.5) * eps)).sum())
+            return value - math.log1p(1 / theta) if conversion and theta > 0 else value
+
+        if not conversion and mean(0.0) >= e:
             return 0.0
         limit = 40 / float(self.eps.min())
-        return _search.bracket(lambda theta: theta >= limit or mean(theta) >= e, 0.0, 1.0, rtol=1e-15)[0]
+        rtol = 1e-6 if conversion else 1e-15
+        return _search.bracket(lambda theta: theta >= limit or mean(theta) >= e, 0.0, 1.0, rtol=rtol)[0]
 
     def _halves(self, window: _Window) -> tuple[_Half, _Half] | None:
         if self._kept is not None and (self._kept[0].first == window.first).all() and (self._kept[0].last == window.last).all():
@@ -162,8 +202,8 @@ class BudgetSum:
             side = int(atoms[1] < atoms[0])
             parts[side].append(int(j))
             atoms[side] *= int(sizes[j])
-        if max(atoms) > LISTED:
-            return None
+            if atoms[side] > LISTED:
+                return None
         left, right = (self._half(part, window) for part in parts)
         self._kept = (window, left, right)
         return left, right
@@ -178,6 +218,13 @@ class BudgetSum:
         with np.errstate(divide="ignore"):
             steps = loss[:-1] + log_mass[1:-1] + np.log(-np.expm1(loss[1:] - loss[:-1]))
         return _Half(loss, log_p, log_mass, _prefix(steps))
+
+
+def _exact_sum(eps: list[float], counts: list[int]) -> Fraction:
+    """Return the sum of all budgets without rounding: over one denominator, the largest power of two."""
+    parts = [x.as_integer_ratio() for x in eps]
+    last = max((below for _, below in parts), default=1)
+    return Fraction(sum(above * count * (last // below) for (above, below), count in zip(parts, counts, strict=True)), last)
 
 
 def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[FloatArray, FloatArray]:

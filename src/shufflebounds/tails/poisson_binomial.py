@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._types import FloatArray
 from shufflebounds.tails._poisson_tables import LOWER, PMF, UPPER, served, window_of
 
 __all__ = ["poisson_binom_logcdf", "poisson_binom_logpmf", "poisson_binom_logsf", "poisson_binom_window"]
 
 
+BINOMIAL = {PMF: binom_logpmf, UPPER: binom_logsf, LOWER: binom_logcdf}
 MAX_TRIALS = 2.0**53
 
 
@@ -231,7 +233,12 @@ def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind:
     """Log probabilities of a checked law at any k."""
     inner, multiplicities, shift = law
     values = _checked_k(k)
-    result = served(inner, multiplicities, values.ravel() - shift, kind, series=True)[0].reshape(values.shape)
+    if inner.size == 1:
+        # a binomial law: its kernel needs no contour
+        trials = 1.0 if multiplicities is None else float(multiplicities[0])
+        result = np.asarray(BINOMIAL[kind](values - shift, trials, float(inner[0])))
+    else:
+        result = served(inner, multiplicities, values.ravel() - shift, kind, series=True)[0].reshape(values.shape)
     return result if values.ndim else float(result)
 
 
