@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides
-from shufflebounds.profile.roots import solve
+from shufflebounds.profile.roots import beside, solve
 
 __all__ = ["Numbers"]
 
@@ -33,6 +33,13 @@ class Numbers(ABC):
 
     def _near(self, log_delta: float) -> float | None:
         """Return an eps near which log delta may have that value, if there is a guess."""
+        return None
+
+    def _one_case(self, eps: float) -> tuple[float, float] | None:
+        """Return bounds of log delta for data that are nearly the worst, where all data take far longer; None elsewhere.
+
+        Its lower side bounds log delta; its upper side need not.
+        """
         return None
 
     @overload
@@ -216,7 +223,15 @@ class Numbers(ABC):
             value = float(self._log_delta(np.array([eps]))[side][0])
             return min(0.0, value) if not math.isnan(value) else 0.0 if side else -math.inf
 
-        return solve(log_delta, target, pure, upper=bound == "upper", cap=1e6 * self._eps_scale(), near=self._near(target))
+        cap = 1e6 * self._eps_scale()
+        if delta < 1 and self._one_case(min(1.0, pure / 2)) is not None:
+
+            def one(eps: float) -> float:
+                sides = self._one_case(eps)
+                return -math.inf if sides is None or eps >= pure else min(0.0, sides[side])
+
+            return beside(one, log_delta, target, pure, upper=bound == "upper", cap=cap)
+        return solve(log_delta, target, pure, upper=bound == "upper", cap=cap, near=self._near(target))
 
     def _last_positive(self, pure: float) -> float:
         """Return an eps with positive delta as near below the pure value as the kernels can tell."""

@@ -61,3 +61,29 @@ def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[
             return (beyond, at, at_beyond, at_near) if away < 0 else (at, beyond, at_near, at_beyond)
         at, at_near, width = beyond, at_beyond, 8 * width
     return (0.0,) * 4
+
+
+def beside(one: Callable[[float], float], every: Callable[[float], float], target: float, pure: float, *, upper: bool,
+           cap: float = 1e6) -> float:
+    """Return what `solve` does for `every`, in a few calls of it, where it is at least `one`, cheap, and hardly larger.
+
+    The root of `one` is moved outward by its slope until `every` is on the side asked for; a single step is tried inward.
+    """
+    eps = solve(one, target, pure, upper=upper, cap=cap)
+    if not 0 < eps < min(pure, cap):
+        return solve(every, target, pure, upper=upper, cap=cap)
+    reach = 1e-4 * min(eps, pure - eps)
+    slope = (one(eps) - one(eps + reach)) / reach
+    value, growth = every(eps), 1.02 if upper else 0.98
+    if not 0 < slope < math.inf or not math.isfinite(value) or value < target * (1 + 1e-2) - 0.1:
+        return solve(every, target, pure, upper=upper, cap=cap)
+    if not upper:
+        further = eps + growth * max(value - target, 0.0) / slope
+        return further if eps < further < pure and every(further) >= target else eps
+    while value > target:
+        eps += max(growth * (value - target) / slope, _ROOT_RTOL * eps)
+        growth *= 1.5
+        if eps >= pure:
+            return pure
+        value = every(eps)
+    return eps

@@ -16,6 +16,9 @@ from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 MOST_CELLS = 2**21
 """Largest table of two sums that is filled, about."""
 
+MOST_SHOWN = 2**22
+"""Largest number of pairs of sums among fakes that are looked at one by one; more are put to a single test."""
+
 MOST_VALUES = 2**20
 
 MOST_CALLS = 2**15
@@ -164,6 +167,9 @@ class FakeTable:
             law = np.exp(window)
             sides.append((np.convolve(law, [1 - flip, flip]), np.convolve(law, [flip, 1 - flip])))
         (zero, one), (zero_after, one_after) = sides
+        if one.size * one_after.size > MOST_SHOWN:
+            lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * one.size
+            return self._tested((one, zero), (zero_after, one_after), eps, lost), 0.0
         here = self._spread(one) @ self.table @ self._spread(zero_after).T
         there = (self._spread(zero) @ self.table @ self._spread(one_after).T) * math.exp(eps)
         error = 2e-12
@@ -172,6 +178,20 @@ class FakeTable:
         lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * here.size
         low -= lost * math.exp(eps)
         return (math.log(low) if low > 0 else -math.inf), min(0.0, math.log(high + lost))
+
+    def _tested(self, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...], eps: float, lost: float) -> float:
+        """Return a lower bound of log H by one test, a threshold of the second sum for each first one; laws under P and Q."""
+        here, there = (self._spread(law) @ self.table for law in first)
+        fakes, more = self.table.sum(axis=0), math.exp(eps)
+        # good thresholds are those of two sums with fakes of their own
+        p, q = (np.convolve(law, fakes) for law in second)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            last = np.searchsorted(-p / q, -more * there.sum(axis=1) / here.sum(axis=1))
+        p_below, q_below = (np.append(0.0, np.cumsum(law)) for law in second)
+        inside = np.clip(last[:, None] - np.arange(fakes.size), 0, second[0].size)
+        gain = (here * p_below[inside]).sum(axis=1) * (1 - 2e-12) - (there * q_below[inside]).sum(axis=1) * more * (1 + 2e-12)
+        low = float(np.maximum(gain, 0).sum()) - lost * more
+        return math.log(low) if low > 0 else -math.inf
 
     def _spread(self, law: FloatArray) -> FloatArray:
         """Return the matrix that adds a sum of this law to the rows of the table."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -164,16 +165,24 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         others = self.users - 1
         if not uniform:
             return self._known_sums(others + self.fakes, eps)
-        table = _bin_pair.FakeTable(self.fakes, self.bins, self.flip)
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
-            low, high = self._searched_sums(table, eps)
+            low, high = self._searched_sums(self._fake_table, eps)
             if self.bins == 2:
                 return low, high
         else:
-            at_worst = table.log_delta((others, 0), (0, others), self.flip, eps)
-            low = at_worst[0] if at_worst else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
+            low = self._uniform_at_worst(eps)
         # the sums of the other bins tell how many fakes missed these two: two bins alone bound from below
         return low, self._known_sums(others + self.fakes, eps)[1]
+
+    @cached_property
+    def _fake_table(self) -> _bin_pair.FakeTable:
+        return _bin_pair.FakeTable(self.fakes, self.bins, self.flip)
+
+    def _uniform_at_worst(self, eps: float) -> float:
+        """Return a lower bound among uniform fakes, everyone else in the target's bin."""
+        others = self.users - 1
+        sides = self._fake_table.log_delta((others, 0), (0, others), self.flip, eps)
+        return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
 
     def _known_sums(self, others: int, eps: float) -> tuple[float, float]:
         """The sums among so many others, over all their bins: i zeros in the first bin and j ones in the second."""
@@ -185,22 +194,28 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             low, high = one._log_delta(np.array([eps, eps / 2]))
             return float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15)
 
-    def _known_sums_searched(self, others: int, eps: float) -> tuple[float, float]:
+    def _tables(self, others: int, eps: float) -> tuple[tuple[float, float], _bin_pair.Bins | None]:
+        """Return bounds for everyone else in the target's bin, and tables for all data where these go so deep and so wide."""
         near = _bin_pair.log_delta((0, others), (0, others), self.flip, eps)
         if near[1] < -540 or others * self.flip > 1e9:
+            return near, None
+        # where the first look was a coarse one, delta lies far below its upper side
+        return near, _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
+
+    def _known_sums_searched(self, others: int, eps: float) -> tuple[float, float]:
+        tables = self._tables(others, eps)[1]
+        if tables is None:
             # deeper or wider than the tables go: the kernel, in the few places it would look at first
             def deep(i: int, j: int, b: int, c: int) -> tuple[float, float]:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
             return _worst_data.of_two_counts(deep, others + 1, self.bins == 2, 24)
-        # where the first look was a coarse one, delta lies far below its upper side
-        tables = _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
 
         def enclose(i: int, j: int, b: int, c: int) -> tuple[float, float]:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
-        return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, int(min(20_000, max(100, 5e6 / width))))
+        return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, int(min(20_000, max(24, 5e6 / width))))
 
     def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> tuple[float, float]:
         """The sums among real others and uniform fakes, over all real data: i others not in the first bin, j in the second."""
@@ -212,6 +227,15 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             return sides
 
         return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, 20_000)
+
+    def _one_case(self, eps: float) -> tuple[float, float] | None:
+        # sums of many among known others: everyone else in the target's bin
+        reports = self.users + self.fakes
+        if self.view == "records" or reports <= SEARCHED or not 0 < self.flip < 0.5 or eps >= min(700.0, self._pure_epsilon()):
+            return None
+        near, tables = self._tables(reports - 1, eps)
+        low, high = tables.log_delta((0, reports - 1), (0, reports - 1)) if tables else near
+        return (self._uniform_at_worst(eps) if self.fake == "uniform" and self.fakes else low), high
 
     def _knowledge(self) -> Knowledge:
         if self.view == "records":
