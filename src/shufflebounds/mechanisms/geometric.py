@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._search import least_int
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, product
@@ -25,6 +26,8 @@ __all__ = ["GeometricMechanism"]
 _MAX_SENSITIVITY = 2**20
 _MAX_BOUND = 2**50
 _MOST_PAIRED = 32
+_BLOCK = 2**14
+_FEW_SHIFTS = 2**10      # of larger sensitivities some shifts tell about where eps is
 _MOST_LISTED = 2**14     # of larger sensitivities composition is bounded from below by a single release
 
 
@@ -120,7 +123,10 @@ class GeometricMechanism(AdditiveNoise):
         """
         delta = _validate.real("delta", delta, 0, 1, open_low=True)
 
-        bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=1, high=_MAX_BOUND)
+        # a smaller bound fails for a few of the shifts already
+        least = least_int(lambda bound: cls(eps, sensitivity, bound)._few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
+        bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=max(1, least - 1), high=_MAX_BOUND,
+                            guess=least)
         if bound is None:
             raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
         return cls(eps, sensitivity, bound)
@@ -132,9 +138,29 @@ class GeometricMechanism(AdditiveNoise):
             return self._free(e)
         if self.sensitivity > 2 * self.bound:
             return np.zeros_like(e), np.zeros_like(e)
-        block = max(1, 2**20 // self.sensitivity)
-        parts = [self._truncated(e[i : i + block], self.bound) for i in range(0, e.size, block)]
-        return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
+        low, high = np.full_like(e, -np.inf), np.full_like(e, -np.inf)
+        # blocks of shifts and of eps that stay in the cache
+        block = max(1, _BLOCK // self.sensitivity)
+        for first in range(1, self.sensitivity + 1, _BLOCK):
+            shifts = np.arange(first, min(first + _BLOCK, self.sensitivity + 1), dtype=np.float64)
+            for i in range(0, e.size, block):
+                part = slice(i, i + block)
+                sides = self._truncated(e[part], self.bound, shifts)
+                low[part], high[part] = np.maximum(low[part], sides[0]), np.maximum(high[part], sides[1])
+        return low, high
+
+    def _few_shifts(self, eps: float) -> tuple[float, float]:
+        """Return bounds of log delta over some of the shifts, the least and the greatest among them."""
+        if self.bound is None or self.sensitivity > 2 * self.bound:
+            return tuple(float(side[0]) for side in self._log_delta(np.array([eps])))
+        s = float(self.sensitivity)
+        near = np.concatenate([[1.0, 2.0], np.round(np.geomspace(1, s, 64)), s - np.arange(min(s, 64.0)),
+                               np.clip(self.bound + np.arange(-4.0, 5.0), 1, s), np.clip(2 * self.bound - np.arange(4.0), 1, s)])
+        low, high = self._truncated(np.array([min(eps, 1e6)]), self.bound, np.unique(np.minimum(near, s)))
+        return float(low[0]), float(high[0])
+
+    def _one_case(self, eps: float) -> tuple[float, float] | None:
+        return self._few_shifts(eps) if self.bound is not None and self.sensitivity > _FEW_SHIFTS else None
 
     def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
         """Return steps * eps/sensitivity - e, relatively accurate next to a tie."""
@@ -162,11 +188,11 @@ class GeometricMechanism(AdditiveNoise):
         error = UNIT * (24 + 2 * np.abs(value))
         return np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf)
 
-    def _truncated(self, e: FloatArray, bound: int) -> tuple[FloatArray, FloatArray]:
+    def _truncated(self, e: FloatArray, bound: int, shifts: FloatArray) -> tuple[FloatArray, FloatArray]:
         rate = self._rate
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
-        s = np.arange(1.0, self.sensitivity + 1)[:, None]
+        s = shifts[:, None]
         # whether the two laws share the point at their ends, and no other
         touching = s == 2 * bound
         before = s - bound - 1

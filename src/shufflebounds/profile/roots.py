@@ -70,7 +70,9 @@ def beside(one: Callable[[float], float], every: Callable[[float], float], targe
     The root of `one` is moved outward by its slope until `every` is on the side asked for; a single step is tried inward.
     """
     eps = solve(one, target, pure, upper=upper, cap=cap)
-    if not 0 < eps < min(pure, cap):
+    if eps >= min(pure, cap):
+        return eps
+    if eps == 0:
         return solve(every, target, pure, upper=upper, cap=cap)
     reach = 1e-4 * min(eps, pure - eps)
     slope = (one(eps) - one(eps + reach)) / reach
