@@ -20,6 +20,7 @@ from shufflebounds.shuffle.shuffled import Shuffled
 __all__ = ["Comparison", "ComparisonRow", "compare_at"]
 
 _BETA = 0.05
+_PLATEAU = 5e-4      # a size whose error is smaller by less, relatively, is no better
 _MOST_BUDGET = 690.0
 _SYMMETRIC_MOST = 72.0
 """Largest budget of symmetric unary encoding in doubles."""
@@ -102,7 +103,7 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
     Parameters
     ----------
     eps : float
-        Privacy loss in nats, > 0: the guarantee of the shuffled messages, one user's bin replaced.
+        Privacy loss in nats, in [1e-12, 690]: the guarantee of the shuffled messages, one user's bin replaced.
     delta : float
         Failure probability, in (0, 1).
     users : int
@@ -134,7 +135,7 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
     >>> table.rows[0].name  # doctest: +SKIP
     'clear reports'
     """
-    eps = _validate.real("eps", eps, 0, open_low=True)
+    eps = _validate.real("eps", eps, 1e-12, _MOST_BUDGET)
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
     users = _validate.integer("users", users, 1)
     bins = _validate.integer("bins", bins, 2, 2**16)
@@ -168,7 +169,8 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
     for name, row in ways.items():
         try:
             rows.append(replace(row(), name=name))
-        except _validate.InfeasibleError as problem:
+        except ValueError as problem:
+            # the target is checked: a way that cannot meet it, or says nothing where it does
             left_out.append((name, str(problem)))
     return Comparison(tuple(sorted(rows, key=lambda row: row.error_any_bin)), tuple(left_out))
 
@@ -181,8 +183,8 @@ class _Target:
     delta: float
     users: int
 
-    def budget(self, build: Callable[[float], FrequencyOracle], rtol: float) -> float:
-        """Return the largest local budget whose upper bound meets the target, to rtol."""
+    def budget(self, build: Callable[[float], FrequencyOracle], rtol: float, near: float = 0.0) -> float:
+        """Return the largest local budget whose upper bound meets the target, to rtol; it may be near a known one."""
 
         def excess(budget: float) -> float:
             if budget <= self.eps:
@@ -190,7 +192,12 @@ class _Target:
             laws = build(budget).excess_laws()
             return max(float(pair.upper.log_phi([self.eps], self.users)[1][0]) for pair in laws) - math.log(self.delta)
 
-        low, high, at_low = self.eps, 2 * self.eps + 1, -math.inf
+        low = min(self.eps * (1 + rtol), _MOST_BUDGET)
+        if (at_low := excess(low)) > 0:
+            return self.eps
+        high = min(2 * self.eps + 1, _MOST_BUDGET)
+        if low < 0.98 * near and (at_near := excess(0.98 * near)) <= 0:
+            low, at_low, high = 0.98 * near, at_near, min(1.01 * near, _MOST_BUDGET)
         while (at_high := excess(high)) <= 0:
             if high >= _MOST_BUDGET:
                 return high
@@ -211,24 +218,26 @@ class _Target:
 def _best_size(
     build: Callable[[int], Callable[[float], FrequencyOracle]], target: _Target, start: int, least: int, most: int
 ) -> int:
-    """Return the size of least error over all sizes, by steps that shrink to one, or to a 32nd of the size."""
+    """Return the size of least error over all sizes, by factors that shrink until they move a size by one, or by a 32nd."""
     known: dict[int, float] = {}
+    budgets = [0.0]
 
     def error(size: int) -> float:
         if size not in known:
-            known[size] = build(size)(target.budget(build(size), 1e-4)).rmse(target.users)
+            budgets.append(target.budget(build(size), 1e-4, budgets[-1]))
+            known[size] = build(size)(budgets[-1]).rmse(target.users)
         return known[size]
 
-    best = min(max(start, least), most)
-    step = max(1, best // 2)
+    best, factor = min(max(start, least), most), 4.0
     while True:
-        tried = min((size for size in (best - step, best, best + step) if least <= size <= most), key=error)
-        if tried != best:
+        up, down = max(best + 1, round(best * factor)), min(best - 1, round(best / factor))
+        tried = min((size for size in (down, best, up) if least <= size <= most), key=error)
+        if error(tried) < error(best) * (1 - _PLATEAU):
             best = tried
-        elif step <= max(1, best // 32):
+        elif best * (factor - 1) <= max(1, best // 32):
             return best
         else:
-            step = max(1, step // 3)
+            factor = math.sqrt(factor)
 
 
 def _oracle_row(shuffled: Shuffled, users: int) -> ComparisonRow:

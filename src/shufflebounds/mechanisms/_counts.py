@@ -63,6 +63,9 @@ class CountErrors(ErrorLaw):
 
     def _variance(self, held: float) -> float:
         own, not_own, other, not_other, gap = self.chances
+        if gap < 1e-140:
+            raise _validate.InfeasibleError(f"the messages say next to nothing: a value supports its own by {gap:.3g} more than "
+                                            "another's, and the error of an estimate leaves the numbers there are")
         return (held * own * not_own + (self.users - held) * other * not_other) / gap**2
 
     def _checked_truth(self, truth: Any) -> int | None:
