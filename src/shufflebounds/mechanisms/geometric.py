@@ -27,6 +27,7 @@ _MAX_SENSITIVITY = 2**20
 _MAX_BOUND = 2**50
 _MOST_PAIRED = 32
 _BLOCK = 2**14
+_DEEPEST = -1e5
 _FEW_SHIFTS = 2**10      # of larger sensitivities some shifts tell about where eps is
 _MOST_LISTED = 2**14     # of larger sensitivities composition is bounded from below by a single release
 
@@ -262,9 +263,13 @@ class GeometricMechanism(AdditiveNoise):
         loss = np.array([rate, -rate, log_rest + rate, -log_rest - rate])
         order = np.argsort(loss, kind="stable")
         order = order[log_p[order] > -np.inf]
+        lost = -math.inf
+        if end + rate < _DEEPEST:
+            # so deep a logarithm has no digits left to share with the others
+            order, lost = order[log_p[order] > _DEEPEST], end + rate + 2
         slack = UNIT * (24 + 4 * float(np.abs(log_p[order]).max()))
         blur = UNIT * (8 + 4 * float(np.abs(loss).max()))
-        return Atoms(log_p[order], loss[order], end - math.log1p(math.exp(-rate)), -math.inf, slack, blur)
+        return Atoms(log_p[order], loss[order], end - math.log1p(math.exp(-rate)), lost, slack, blur)
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         bound, s = self.bound or 0, self.sensitivity

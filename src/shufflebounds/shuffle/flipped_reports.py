@@ -197,7 +197,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
     def _tables(self, others: int, eps: float) -> tuple[tuple[float, float], _bin_pair.Bins | None]:
         """Return bounds for everyone else in the target's bin, and tables for all data where these go so deep and so wide."""
         near = _bin_pair.log_delta((0, others), (0, others), self.flip, eps)
-        if near[1] < -540 or others * self.flip > 1e9:
+        if near[1] < -540 or others * self.flip > 1e8 * (1 + 1e-9):
             return near, None
         # where the first look was a coarse one, delta lies far below its upper side
         return near, _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
@@ -215,7 +215,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
-        return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, int(min(20_000, max(24, 5e6 / width))))
+        return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, int(min(20_000, max(12, 5e6 / width))))
 
     def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> tuple[float, float]:
         """The sums among real others and uniform fakes, over all real data: i others not in the first bin, j in the second."""

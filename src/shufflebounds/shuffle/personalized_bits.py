@@ -334,8 +334,7 @@ class PersonalizedBits(PrivacyProfile):
         ValueError
             If `values` has another shape or holds anything but 0 and 1, or `rng` is no generator.
         """
-        known = type(self)(self.local_eps, bits=values).bits  # type: ignore[arg-type]
-        assert known is not None
+        known = _validate.zeros_and_ones("values", values, self.local_eps.shape, "one bit a user")
         source = _validate.generator(rng)
         flips = source.random(known.size) * (1 + np.exp(self.local_eps)) < 1
         messages: NDArray[np.int8] = known.astype(np.int8) ^ flips

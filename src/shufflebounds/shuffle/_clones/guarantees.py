@@ -182,8 +182,9 @@ class OfEveryUser(_Guarantee):
         while upper > goal:
             here, there = (self.crowd.single(e, best)[1] for e in (eps, eps + reach))
             slope = max((here - there) / reach, 1e-300)
-            eps += max(1.02 * (upper - goal) / slope, 1e-13 * eps)
-            if eps >= pure:
+            # where delta hardly falls any more its slope says little
+            eps += min(max(1.02 * (upper - goal) / slope, 1e-13 * eps), eps + 1)
+            if eps >= min(pure, 1e12):
                 return pure
             _, upper, best = self.crowd.every(eps, best)
         return eps
