@@ -48,3 +48,16 @@ def test_every_public_name_can_be_had():
         assert getattr(shufflebounds, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'absent'"):
         _ = shufflebounds.absent
+
+
+def test_interrupted_while_it_is_imported():
+    # the handler stands before the first import of the library
+    code = ("import signal, sys, importlib.abc\n"
+            "class Hook(importlib.abc.MetaPathFinder):\n"
+            "    def find_spec(self, name, path, target=None):\n"
+            "        if name == 'shufflebounds.cli': signal.raise_signal(signal.SIGINT)\n"
+            "sys.meta_path.insert(0, Hook())\n"
+            "from shufflebounds.__main__ import main\n"
+            "main()\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "shufflebounds: interrupted\n")

@@ -1,8 +1,34 @@
-"""Run the command as ``python -m shufflebounds``."""
+"""Run the command: ``python -m shufflebounds``, and the script of that name."""
 
+import os
+import signal
 import sys
+import threading
+from types import FrameType
 
-from shufflebounds.cli import main
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"shufflebounds: interrupted\n")
+    os._exit(130)
+
+
+def main() -> int:
+    """Run the command with the arguments of the process.
+
+    Returns
+    -------
+    int
+        Exit code of :func:`shufflebounds.cli.main`; 130 after Ctrl-C, also while modules are still imported.
+    """
+    quiet = threading.current_thread() is threading.main_thread()
+    # an exception within an import comes out as anything, several pages long
+    before = signal.signal(signal.SIGINT, _stop) if quiet else None
+    from shufflebounds.cli import main as command
+
+    if quiet:
+        signal.signal(signal.SIGINT, before)
+    return command()
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -85,3 +85,29 @@ def test_missing_file(capsys):
         main(["personalized", "no-such-file.csv", "--delta", "1e-5"])
     assert stop.value.code == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_column_twice_is_refused(tmp_path, capsys):
+    file = tmp_path / "twice.csv"
+    file.write_text("eps,eps\n1,2\n")
+    with pytest.raises(SystemExit):
+        main(["personalized", str(file), "--delta", "1e-6"])
+    assert "a column twice" in capsys.readouterr().err
+
+
+def test_a_header_that_lies_about_its_size_takes_no_memory(tmp_path, capsys):
+    file = tmp_path / "lie.npy"
+    with file.open("wb") as out:
+        np.lib.format.write_array_header_1_0(out, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+        out.write(bytes(80))
+    with pytest.raises(SystemExit):
+        main(["personalized", str(file), "--delta", "1e-6"])
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_field_of_many_digits_is_refused(tmp_path, capsys):
+    file = tmp_path / "long.csv"
+    file.write_text("eps\n" + "1" * 131_073 + "\n")
+    with pytest.raises(SystemExit):
+        main(["personalized", str(file), "--delta", "1e-6"])
+    assert "eps holds inf" in capsys.readouterr().err

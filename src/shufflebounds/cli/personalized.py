@@ -39,7 +39,8 @@ def _read(file: str) -> tuple[FloatArray, FloatArray | None]:
     path = Path(file)
     try:
         if path.suffix == ".npy":
-            array = np.load(path, allow_pickle=False)
+            # mapped: a header that lies about the size of the file takes no memory
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
             if array.ndim != 1 or array.dtype.kind not in "iuf":
                 raise ValueError(f"BUDGETS.csv: {file!r} must hold a 1-D array of numbers, got {array.dtype}, shape {array.shape}")
             return array.astype(np.float64), None
@@ -51,6 +52,8 @@ def _read(file: str) -> tuple[FloatArray, FloatArray | None]:
     names = [name.strip().strip('"').lower() for name in header.split(",")]
     if "eps" not in names:
         raise ValueError(f"BUDGETS.csv: {file!r} lacks the column eps: its first line is {header.strip()[:60]!r}")
+    if any(names.count(name) > 1 for name in ("eps", "count", "weight")):
+        raise ValueError(f"BUDGETS.csv: {file!r} has a column twice: its first line is {header.strip()[:60]!r}")
     counted = next((name for name in ("count", "weight") if name in names), None)
     columns = [names.index("eps")] + ([names.index(counted)] if counted else [])
     if not body.strip():

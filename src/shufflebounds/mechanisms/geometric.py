@@ -153,7 +153,8 @@ class GeometricMechanism(AdditiveNoise):
     def _few_shifts(self, eps: float) -> tuple[float, float]:
         """Return bounds of log delta over some of the shifts, the least and the greatest among them."""
         if self.bound is None or self.sensitivity > 2 * self.bound:
-            return tuple(float(side[0]) for side in self._log_delta(np.array([eps])))
+            sides = self._log_delta(np.array([eps]))
+            return float(sides[0][0]), float(sides[1][0])
         s = float(self.sensitivity)
         near = np.concatenate([[1.0, 2.0], np.round(np.geomspace(1, s, 64)), s - np.arange(min(s, 64.0)),
                                np.clip(self.bound + np.arange(-4.0, 5.0), 1, s), np.clip(2 * self.bound - np.arange(4.0), 1, s)])

@@ -39,6 +39,11 @@ class SampleSize:
     gamma: float
     failure: float
 
+    def __repr__(self) -> str:
+        # of a huge domain its logarithm: Python refuses to print thousands of digits
+        bins = str(self.bins) if self.bins < 10**30 else f"<10**{math.log10(self.bins):.2f}>"
+        return f"SampleSize(users={self.users}, bins={bins}, gamma={self.gamma!r}, failure={self.failure!r})"
+
     @property
     def protocol(self) -> ShuffledHistogram:
         """The protocol itself, for domains of up to 2**53 bins."""
@@ -111,7 +116,10 @@ def support_identification(support: int, eps: float, delta: float, *, bins: int 
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
     failure = _validate.real("failure", failure, 0, 1, open_low=True, open_high=True)
     bins = max(support, 2) if bins is None else bins
-    if int(bins) != bins or bins < max(support, 2):
+    if isinstance(bins, bool) or not isinstance(bins, int):
+        # domains beyond 2**53 have integers only
+        bins = _validate.integer("bins", bins, max(support, 2))
+    if bins < max(support, 2):
         raise ValueError(f"bins={bins} must be an integer of at least {max(support, 2)}")
 
     def solved(users: int) -> SampleSize | None:

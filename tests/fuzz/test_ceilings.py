@@ -1,0 +1,38 @@
+"""Known offenders answer, or refuse in words, within 1 GB and 10 s."""
+
+import subprocess
+import sys
+
+import pytest
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("limits of memory are those of Linux", allow_module_level=True)
+
+from tests.fuzz import ceilings
+
+
+def limited(names, seconds):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.ceilings", "1", str(seconds), *names], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    return dict(line.split(": ", 1) for line in done.stdout.splitlines())
+
+
+def test_quick_ones_together():
+    said = limited([], 10)
+    assert list(said) == list(ceilings.QUICK)
+    refused = {name for name, text in said.items() if text.startswith("refused")}
+    assert refused == {
+        "scales of a subnormal budget", "a window of 2**53 bits", "messages of 2**53 bins", "messages of 2**53 fakes",
+        "2**53 releases",
+    }
+    for name in refused - {"scales of a subnormal budget"}:
+        # the price is named
+        assert any(unit in said[name] for unit in ("GB", "MiB"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(ceilings.LONGER))
+def test_longer_ones(name):
+    assert limited([name], 10)[name].startswith("answered")

@@ -1,0 +1,129 @@
+"""Calls that once crashed, hung, warned or refused without a word, and what they answer now; others stand with their class."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from shufflebounds import DominatingPair, composition, mechanisms, profile, published, selection, shuffle, tails, tradeoff
+from shufflebounds.shuffle import samples
+
+ITSELF: list = []
+ITSELF.append(ITSELF)
+
+REFUSED = [
+    (lambda: shuffle.ShuffledBits(2, 0.1).randomize([0, 1], np.matrix([1, 2])), "rng="),
+    (lambda: shuffle.ShuffledBits(2, 0.1).randomize([0, 1], ITSELF), "rng="),
+    (lambda: shuffle.PersonalizedBits([1.0, 2.0]).randomize(None), "values="),
+    (lambda: tails.poisson_binom_logpmf(["a"], [0.5]), "k="),
+    (lambda: tails.poisson_binom_logpmf([True], [0.5]), "k="),
+    (lambda: tails.poisson_binom_logpmf([1j], [0.5]), "k="),
+    (lambda: tails.poisson_binom_logpmf([10**400], [0.5]), "k="),
+    (lambda: DominatingPair.from_pmfs(["a"], ["a"]), "log_p="),
+    (lambda: DominatingPair.from_pmfs([True], [True]), "log_p="),
+    (lambda: DominatingPair.from_pmfs([0j], [0j]), "log_p="),
+    (lambda: DominatingPair.from_pmfs([10**400], [10**400]), "log_p="),
+    (lambda: samples.support_identification(10, 1.0, 1e-6, bins=math.inf), "bins=inf"),
+    (lambda: samples.support_identification(10, 1.0, 1e-6, bins=math.nan), "bins=nan"),
+    (lambda: published.chen_long_mu_interior(10**4, 5e-324), "lam="),
+    (lambda: published.chen_long_mu_real_sum(10**4, 5e-324, 4), "lam="),
+    (lambda: selection.svt_scales(5e-324, 0.01, 2), "eps="),
+    (lambda: shuffle.compare_at(1e-300, 1e-300, 10**6, 100), "eps="),
+    (lambda: shuffle.compare_at(700.0, 0.1, 10**6, 100), "eps="),
+    (lambda: shuffle.StrongerClones(100, 10**5000), "local_eps="),
+    (lambda: shuffle.StrongerClones(100, 1.0).delta(10**5000), "eps="),
+    (lambda: shuffle.ShuffledBits(np.ma.masked_array([5], [True]), 0.1), "masked"),
+    (lambda: shuffle.PersonalizedBits(np.broadcast_to(np.float64(0.5), 10**12)), "views of the same"),
+    (lambda: shuffle.clones_epsilon(100, 1.0, 1e-6, stronger=2), "stronger=2"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+@pytest.mark.parametrize(("call", "words"), REFUSED)
+def test_refused_by_name(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+ANSWERED = [
+    (lambda: shuffle.ShuffledBits(5, 0.1).delta(1e300), 0, 0),
+    (lambda: mechanisms.GaussianMechanism(1.0).delta(1e300), 5e-324, 5e-324),
+    (lambda: shuffle.StrongerClones(100, 1e-323).log_delta(0.0), -748, -746),
+    (lambda: shuffle.StrongerClones(10**14, 1).log_delta(0.1), -3.2e11, -3.1e11),
+    (lambda: shuffle.RealSum(10**9, 2e-291, 2**20).epsilon(0.5, bound="lower"), 8e5, 1e9),
+    (lambda: shuffle.RealSum(3, 4e-323, 4, view="columns").log_delta(1.0), -1e-9, 0),
+    (lambda: tradeoff.renyi_divergence([math.log(0.5)] * 2, [0.0, -math.inf], 2.0), math.inf, math.inf),
+    (lambda: tradeoff.log_hockey_stick([math.log(0.75), math.log(0.25)], [math.log(0.25), math.log(0.75)], math.log(3) - 1e-15),
+     -36.5, -33),
+    (lambda: composition.compose_dp(0.1, 0.0, 1e-6, k=100).eps, 4.7745, 4.7746),
+]
+
+
+@pytest.mark.parametrize(("call", "least", "most"), ANSWERED)
+def test_answered_in_silence(call, least, most):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert least <= call() <= most
+
+
+def test_large_domains_have_a_repr():
+    assert "bins=<10**5735." in repr(samples.SampleSize(163, 2 * math.factorial(2000), 0.35, 0.009))
+    assert "bins=22," in repr(samples.SampleSize(163, 22, 0.35, 0.009))
+
+
+def test_validated_scales_are_those_used():
+    scales = selection.svt_scales(0.1, 0.01, 2)
+    single = scales._replace(threshold=np.float32(scales.threshold), query=np.float32(scales.query))
+    double = scales._replace(threshold=float(single.threshold), query=float(single.query))
+    assert selection.svt_accuracy(single, 10, 0.05) == selection.svt_accuracy(double, 10, 0.05)
+
+
+def test_the_worst_target_lends_no_window_to_others():
+    # a mass that is good for the largest budget cost all others their windows, and the search its end
+    budgets = np.linspace(1, 8, 2000)
+    everyone = shuffle.PersonalizedClones.laplace(budgets)
+    lower, upper = (everyone.log_delta(0.1, bound=side) for side in ("lower", "upper"))
+    assert lower <= upper <= lower + 2e-3
+    for target in (0, 1000, 1999):
+        assert shuffle.PersonalizedClones.laplace(budgets, target=target).log_delta(0.1, bound="lower") <= upper
+
+
+def test_many_budgets_by_one_moment():
+    from shufflebounds.composition.budgets import BudgetSum
+
+    few = BudgetSum(np.linspace(0.01, 0.1, 30), np.ones(30, dtype=np.int64))
+    many = BudgetSum(np.linspace(0.01, 0.1, 3000), np.ones(3000, dtype=np.int64))
+    assert few._coarse is None
+    for eps in (0.1, 0.5, 1.0):
+        lower, upper = few.log_excess(eps)
+        assert lower <= few._renyi(eps)
+        assert upper <= few._renyi(eps) + 1e-9
+    for eps in (10.0, 30.0, 60.0):
+        lower, upper = many.log_excess(eps)
+        assert lower <= upper <= 0
+    # below every one of these: the same budgets rounded down to three
+    three = BudgetSum(np.array([0.01, 0.04, 0.07]), np.array([1000, 1000, 1000]))
+    assert three.log_excess(25.0)[0] <= many.log_excess(25.0)[1]
+
+
+def test_eps_beside_one_case():
+    from shufflebounds.profile.roots import beside
+
+    asked = []
+
+    def every(eps):
+        asked.append(eps)
+        return -(eps**2) - eps - 0.5 + 1e-3
+
+    def one(eps):
+        return -(eps**2) - eps - 0.5
+
+    upper = beside(one, every, -2.5, 10.0, upper=True)
+    assert every(upper) <= -2.5 < every(upper - 2e-4)
+    lower = beside(one, every, -2.5, 10.0, upper=False)
+    assert every(lower) >= -2.5 > every(lower + 2e-4)
+    assert len(asked) < 14
+    # where the case says nothing of the others they are asked themselves
+    assert beside(lambda eps: -500.0 - eps, every, -2.5, 10.0, upper=True) == pytest.approx(1.0003, abs=1e-3)
+    assert profile.roots.solve(every, -2.5, 10.0, upper=True) == pytest.approx(upper, abs=1e-4)
