@@ -197,7 +197,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
     def _tables(self, others: int, eps: float) -> tuple[tuple[float, float], _bin_pair.Bins | None]:
         """Return bounds for everyone else in the target's bin, and tables for all data where these go so deep and so wide."""
         near = _bin_pair.log_delta((0, others), (0, others), self.flip, eps)
-        if near[1] < -540 or others * self.flip > 1e8 * (1 + 1e-9):
+        if near[1] < -540 or others * self.flip > 1.01e8:
             return near, None
         # where the first look was a coarse one, delta lies far below its upper side
         return near, _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
