@@ -1,8 +1,9 @@
 """Time shufflebounds against what a user would install instead: ``python benchmarks/compare.py [section ...]``.
 
-Every row is measured in this run: medians of alternating calls, ours and theirs, so that a busy machine troubles both
-alike. A section is a function that returns rows (task, ours, theirs, seconds, seconds of the peer, note); a peer that
-is not installed leaves its column empty. Sections are listed in SECTIONS; add a function there to add rows.
+Every row is measured in this run: medians of the CPU time of alternating calls, ours and theirs, so that a busy machine troubles
+both alike, and little; ``--record`` keeps the rows in results/, with date and machine. A section is a function that returns rows
+(task, ours, theirs, seconds, seconds of the peer, note); a peer that is not installed leaves its column empty. Sections are listed
+in SECTIONS; add a function there to add rows.
 """
 
 import math
@@ -12,6 +13,7 @@ import time
 
 import numpy as np
 import scipy.stats
+from keeping import keep
 
 from shufflebounds import Tradeoff, tails
 from shufflebounds.mechanisms import (
@@ -24,6 +26,7 @@ from shufflebounds.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
+from shufflebounds.sampling import RandomAllocation
 from shufflebounds.shuffle import BinomialNoise, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones, clones_epsilon
 from shufflebounds.tradeoff import hockey_stick
 
@@ -57,15 +60,15 @@ BUDGET = 0.4
 
 
 def medians(*jobs):
-    """Return each job's answer and the median seconds of its calls, the jobs taking turns."""
+    """Return each job's answer and the median CPU seconds of its calls, the jobs taking turns."""
     answers = [job() for job in jobs]
     taken = [[] for _ in jobs]
     while any(len(t) < 3 or (sum(t) < BUDGET and len(t) < 200) for t in taken):
         for job, times in zip(jobs, taken):
             if len(times) < 3 or sum(times) < BUDGET:
-                start = time.perf_counter()
+                start = time.process_time()
                 job()
-                times.append(time.perf_counter() - start)
+                times.append(time.process_time() - start)
     return [(a, statistics.median(t)) for a, t in zip(answers, taken)]
 
 
@@ -505,9 +508,49 @@ def randomizers():
     return rows
 
 
+def sampled():
+    """Subsampled and randomly allocated noise, as a training run uses them: eps, against dp-accounting's Poisson sampling."""
+    rows = []
+    for rate, steps in ((0.01, 1000), (0.004, 5000)):
+
+        def theirs(rate=rate, steps=steps):
+            one = privacy_loss_distribution.from_gaussian_mechanism(1.0, value_discretization_interval=1e-4, sampling_prob=rate)
+            return one.self_compose(steps).get_epsilon_for_delta(1e-6)
+
+        lower = GaussianMechanism(1.0).subsampled(rate).self_compose(steps).epsilon(1e-6, bound="lower")
+        rows.append(row(f"Gaussian, sigma 1, Poisson batches of {rate:g}, {steps} steps: eps(1e-6)",
+                        lambda q=rate, t=steps: GaussianMechanism(1.0).subsampled(q).self_compose(t).epsilon(1e-6),
+                        theirs if privacy_loss_distribution else None, f"dp-accounting, grid 1e-4; our lower side {lower:.8g}"))
+    for steps in (100, 10**4):
+        lower = RandomAllocation(GaussianMechanism(1.0), steps).epsilon(1e-6, bound="lower")
+        rows.append(row(f"Gaussian, sigma 1, one of {steps} steps allocated at random: eps(1e-6)",
+                        lambda t=steps: RandomAllocation(GaussianMechanism(1.0), t).epsilon(1e-6),
+                        note=f"our lower side {lower:.8g}"))
+    return rows
+
+
+def frozen():
+    """Frozen distributions against SciPy's: quantiles and tails of one law."""
+    p = np.linspace(0.1, 0.9, 3000)
+    levels = np.linspace(0.01, 0.99, 100)
+    rows = [row("binom(1e6, .3).ppf of 100 levels", lambda: float(tails.binom(10**6, 0.3).ppf(levels).sum()),
+                lambda: float(scipy.stats.binom(10**6, 0.3).ppf(levels).sum()), "SciPy"),
+            row("binom(1e6, .3).logsf of 1e5 counts", lambda: tails.binom(10**6, 0.3).logsf(np.arange(2.5e5, 3.5e5)),
+                lambda: scipy.stats.binom(10**6, 0.3).logsf(np.arange(2.5e5, 3.5e5)), "SciPy, each", show=None, per=10**5)]
+    theirs = getattr(scipy.stats, "poisson_binom", None)
+    twelve = int(p.sum() + 12 * np.sqrt((p * (1 - p)).sum()))
+    rows.append(row("poisson_binom of 3000 p: logsf at 12 sigma", lambda: float(tails.poisson_binom(p).logsf(twelve)),
+                    (lambda: float(theirs(p).logsf(twelve))) if theirs else None, "SciPy, wrong beyond 1e-16"))
+    rows.append(row("poisson_binom of 3000 p: ppf of 100 levels", lambda: float(tails.poisson_binom(p).ppf(levels).sum()),
+                    note="SciPy raises above 64 p"))
+    return rows
+
+
 SECTIONS = {
     "binomial": binomial,
     "clones": clones,
+    "sampled": sampled,
+    "frozen": frozen,
     "noise": noise,
     "laws": laws,
     "poisson-binomial": poisson_binomial,
@@ -540,11 +583,16 @@ def table(rows):
 
 
 def main(names):
-    """Print the table of the named sections, or of all."""
+    """Print the table of the named sections, or of all; with --record it is kept in results/ as well."""
+    record = "--record" in names
+    names = [n for n in names if n != "--record"]
     unknown = [n for n in names if n not in SECTIONS]
     if unknown:
         sys.exit(f"no section {unknown[0]!r}: choose from {', '.join(SECTIONS)}")
-    print(table([r for name in names or SECTIONS for r in SECTIONS[name]()]))
+    rows = {name: SECTIONS[name]() for name in names or SECTIONS}
+    print(table([r for section in rows.values() for r in section]))
+    if record:
+        keep("compare", {"rows": rows})
 
 
 if __name__ == "__main__":

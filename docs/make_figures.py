@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import figures_of_costs
 import figures_of_randomizers
 import figures_of_rates
 import figures_of_rules
@@ -439,7 +440,7 @@ FIGURES: dict[str, Callable[[], plt.Figure]] = {
     "headline": headline, "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot, "histogram": histogram,
     "budgets": budgets, "areas": figures_of_rates.rates, "comparison": comparison,
     "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff, "mechanisms": figures_of_rules.mechanisms,
-    "randomizers": figures_of_randomizers.randomizers,
+    "randomizers": figures_of_randomizers.randomizers, "growth": figures_of_costs.growth,
 }
 
 

@@ -1,0 +1,32 @@
+"""How the time of one answer grows: the newest benchmarks/results/growth-*.json, which benchmarks/growth.py measures."""
+
+import json
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
+
+RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
+STYLES = [(BLUE, "o", "-"), (ORANGE, "s", "--"), (GREEN, "^", "-."), (PURPLE, "D", ":"), (SKY, "v", "-"), (GREY, "x", "--")]
+
+
+def newest() -> dict:
+    """Return the last record of growth."""
+    return json.loads(max(RESULTS.glob("growth-*.json")).read_text())
+
+
+def growth() -> plt.Figure:
+    """Time over users, releases, different probabilities and digits of 1/delta."""
+    record = newest()
+    figure, axes = plt.subplots(2, 2, figsize=(10.0, 9.0), layout="constrained", sharey=True)
+    figure.suptitle("An answer's time hardly grows with users, releases or depth\n"
+                    f"(CPU seconds on one core, {record['date'][:10]}; in brackets the exponent over the upper half)")
+    for axis, (label, families) in zip(axes.flat, record["growth"].items(), strict=True):
+        for (name, row), (color, marker, line) in zip(families.items(), STYLES):
+            axis.plot(row["sizes"], row["seconds"], color=color, marker=marker, ls=line, lw=1.6, ms=5,
+                      label=f"{name} ({row['exponent']:.2f})".replace("-0.00", "0.00"))
+        axis.set(xscale="log", yscale="log", xlabel=label, ylim=(1e-6, 1e4))
+        axis.legend(loc="upper left")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("seconds")
+    return figure
