@@ -56,7 +56,7 @@ def outward(value: FloatArray, error: float, upper: bool) -> FloatArray:
 
 
 def beside(value: float, upper: bool) -> float:
-    """Return the parameter of a closed curve that lies above or below: more of it lowers the curve."""
+    """Return the parameter of a closed curve that lies above or below: the larger, the lower the curve."""
     return math.nextafter(value, 0.0 if upper else math.inf)
 
 

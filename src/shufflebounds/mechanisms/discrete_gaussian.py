@@ -46,14 +46,14 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     -----
     Neighbours: the whole number differs by at most `sensitivity`; the largest shift is the worst, as the law is log-concave.
     Exact: the sum of positive terms over the window that holds all but e^-45 of it, what is cut off bounded by a geometric series
-    and added to the upper side. It costs at most 20 sigma terms, far out 45 sigma^2/m. The sides are 1e-13 apart, relatively, and
+    and added to the upper side. It costs at most 20 sigma terms, far out 45 sigma^2/m. The sides are a relative 1e-13 apart, and
     a few ulp of the logarithm times itself where that is coarser.
 
     The Renyi divergence of order a is at most a Delta^2/(2 sigma^2), equal to it where a Delta is a whole number. Up to
     sigma = 2000 the lower :meth:`tradeoff` goes through every outcome but those of mass e^-100 on each side, which are left out.
 
     There is no pure budget: :meth:`shuffled` cuts the tails. :meth:`randomize` draws by rejection from a double geometric law with
-    double-precision arithmetic, so a probability is true to about 1e-15, relatively; what comes out is a whole number, whose last
+    double-precision arithmetic, so a probability is true to about a relative 1e-15; what comes out is a whole number, whose last
     bits tell nothing.
 
     References

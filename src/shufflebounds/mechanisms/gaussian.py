@@ -51,7 +51,7 @@ class GaussianMechanism(AdditiveNoise):
     Neighbours: the value differs by at most `sensitivity`. Exact: both sides enclose its own delta, at any depth. x is formed
     in twice the precision. Where M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their difference is the all-positive
     series :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`, h = mu/2, c = eps/mu, :math:`I_n(c) = \int_0^\infty s^n e^{-s^2/2-cs} ds`,
-    with the ratios of the I_n from their continued fraction. The sides are about 1e-13 apart, relatively, or a few ulp of the
+    with the ratios of the I_n from their continued fraction. The sides are about a relative 1e-13 apart, or a few ulp of the
     logarithm where that is coarser.
 
     There is no pure budget; :meth:`shuffled`, for real values in an interval of length `sensitivity`, not for vectors,
@@ -113,7 +113,7 @@ class GaussianMechanism(AdditiveNoise):
         Returns
         -------
         GaussianMechanism
-            Its upper delta at `eps` has been evaluated and is at most `delta`; sigma is within 1e-11 of the least, relatively.
+            Its upper delta at `eps` has been evaluated and is at most `delta`; sigma is within a relative 1e-11 of the least.
 
         Raises
         ------

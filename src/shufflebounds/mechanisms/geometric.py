@@ -57,7 +57,7 @@ class GeometricMechanism(AdditiveNoise):
     up to `sensitivity`. Masses and gaps are formed as logarithms and ``expm1``, all terms positive.
 
     With a bound, what no other user can send is revealed after a shuffle too. The noise is drawn with
-    NumPy's double-precision sampler, so a probability is true to about 1e-15, relatively; what comes out is a whole number, whose
+    NumPy's double-precision sampler, so a probability is true to about a relative 1e-15; what comes out is a whole number, whose
     last bits tell nothing.
 
     References

@@ -28,7 +28,7 @@ class Numbers(ABC):
         return math.inf
 
     def _eps_scale(self) -> float:
-        """Return the unit, at least 1, in which no eps above a million is looked for."""
+        """Return the unit of eps, at least 1: the search ends at a million of it."""
         return 1.0
 
     def _near(self, log_delta: float) -> float | None:

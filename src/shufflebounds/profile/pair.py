@@ -78,8 +78,8 @@ class DominatingPair(PrivacyProfile):
         Tradeoff
             Up to 2**17 atoms exact but for what is left out: every atom stands in it with at most ("upper": at least) its mass
             under P and at most its mass under Q. No test becomes harder by that, so the curve lies nowhere above the true one.
-            For a sum of bits the masses are lowered by their error bound, some 1e-12, relatively. Beyond, corners are chosen:
-            the deltas of the two sides are about :math:`10^{-4} |\log\delta|` apart, relatively, at any number of atoms.
+            For a sum of bits the masses are lowered by their error bound, a relative 1e-12. Beyond, corners are chosen:
+            the deltas of the two sides are about a relative :math:`10^{-4} |\log\delta|` apart, at any number of atoms.
 
         Raises
         ------

@@ -156,7 +156,7 @@ class PrivacyProfile(Numbers, Outputs):
         -----
         Lines of the upper delta at some hundred eps enclose f from below; from above its convexity does, with the lines through
         neighbouring values. Where no class says otherwise, the deltas of the two sides are about
-        :math:`10^{-4} |\log\delta|` apart, relatively, or as far as those of :meth:`delta` itself; beyond
+        a relative :math:`10^{-4} |\log\delta|` apart, or as far as those of :meth:`delta` itself; beyond
         :math:`\alpha = e^{-50}` the sides part further, and f(0) is met where there is pure privacy only.
 
         References
@@ -219,7 +219,7 @@ class PrivacyProfile(Numbers, Outputs):
         Notes
         -----
         A Gaussian curve is convex, so the corners of a piecewise linear curve decide. The two curves of :meth:`tradeoff` are
-        refined where they leave mu open, until the sides are 1e-7 apart, relatively, where delta is that well known.
+        refined where they leave mu open, until the sides are a relative 1e-7 apart, where delta is that well known.
 
         References
         ----------
@@ -280,7 +280,7 @@ class PrivacyProfile(Numbers, Outputs):
         Notes
         -----
         :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`, with delta enclosed by straight
-        lines in :math:`e^t` between adaptively chosen t: all terms are positive. The sides are 1e-6 apart, relatively, or as far
+        lines in :math:`e^t` between adaptively chosen t: all terms are positive. The sides are a relative 1e-6 apart, or as far
         as those of delta.
 
         References
@@ -327,7 +327,7 @@ class PrivacyProfile(Numbers, Outputs):
         *others : PrivacyProfile
             Mechanisms with fresh randomness of their own; each may be chosen in view of the releases before it.
         rtol : float
-            The grid of losses is refined until the two sides of eps are so close, relatively, or it holds some 2**20 points;
+            The grid of losses is refined until the two sides of eps are so close in relative terms, or it holds some 2**20 points;
             in [1e-12, 0.1].
 
         Returns
@@ -396,7 +396,7 @@ class Composition(PrivacyProfile):
         The mechanisms, each with its number of releases; compositions among them are taken apart and equal mechanisms
         counted together.
     rtol : float
-        The grid is refined until the sides of eps are so close, relatively, or it holds some 2**20 points; in [1e-12, 0.1].
+        The grid is refined until the sides of eps are so close in relative terms, or it holds some 2**20 points; in [1e-12, 0.1].
 
     Notes
     -----

@@ -31,7 +31,7 @@ def _beyond(samples: Samples, power: float) -> float:
 def renyi(own: Samples, reverse: Samples, order: float, upper: bool, rtol: float, most: int) -> float:
     """Return D_order(P||Q) from above or below; own samples H(P||Q), reverse H(Q||P).
 
-    The samples grow until the sides are rtol apart, relatively, or there are `most` of them.
+    The samples grow until the sides are within a relative rtol, or there are `most` of them.
     """
     powers = order - 1, -order
     sides = ((own, powers[0]), (reverse, powers[1])) if own is not reverse else ((own, powers[0]), (own, powers[1]))

@@ -43,7 +43,7 @@ class AllocationPair(DominatingPair):
     -----
     Exact. From above the law of L is spread over the two neighbouring points of a grid (larger in the convex order), from below
     neighbouring parts are merged on them (smaller); the sum is a power by FFT, tilted to the level asked, with its errors
-    counted. Ratios far above the grid are told apart by how many there are. The sides are some 1e-3 apart, relatively; measured for
+    counted. Ratios far above the grid are told apart by how many there are. The sides are about a relative 1e-3 apart; measured for
     sigma 0.5 to 1 and 1000 or 1e6 steps they are within 1e-2 down to delta = 1e-12.
 
     Examples

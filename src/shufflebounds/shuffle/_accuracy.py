@@ -82,8 +82,8 @@ class ErrorLaw(ABC):
         Returns
         -------
         float
-            The chosen bound of :math:`\Pr[|\text{estimate} - \text{truth}| > a]`. For given data the sides are some 1e-12
-            apart, relatively.
+            The chosen bound of :math:`\Pr[|\text{estimate} - \text{truth}| > a]`. For given data the sides are about a
+            relative 1e-12 apart.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class ErrorLaw(ABC):
 
         Notes
         -----
-        Bisection to 1e-12, relatively.
+        Bisection to a relative 1e-12.
         """
         side = ("lower", "upper").index(_validate.choice("bound", bound, ("lower", "upper")))
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)

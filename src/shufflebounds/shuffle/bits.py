@@ -148,14 +148,14 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
     relatively (in deep tails :math:`10^{-13} |\log\delta|`, and :math:`\delta(\varepsilon) = 0` exactly from
     :math:`\varepsilon = \ln(p/q)` on). The worst data is seldom m = 0 exactly: ``ones="worst"`` is a branch and bound over
     all m, by the monotonicity :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B`
-    (more users are post-processing), which leaves the sides at most 1e-3 apart, relatively, in delta, and 1e-9 up to 1024
+    (more users are post-processing), which leaves the sides at most a relative 1e-3 apart in delta, and 1e-9 up to 1024
     users.
 
     Trade-off curve over the worst data: up to 1024 users every m is listed, the upper side of :meth:`tradeoff` is the infimum over
     all data and the lower side its convex hull, both to 1e-12; mu is the maximum over all m and thresholds, to 1e-11. Beyond, what
     is proven for all data follows from the upper delta at some hundred eps (its log to 2e-4, and 2e-3 beyond 1e7 users), and what
     can be attained from five data sets: the curves are then up to 1e-2 of the advantage apart (3e-2 beyond 1e7 users), mu up to
-    1e-2 and Renyi divergences 1e-2 to 3e-2, relatively.
+    a relative 1e-2 and Renyi divergences a relative 1e-2 to 3e-2.
 
     The error of :meth:`estimate` depends on the number of ones among all users, which :meth:`error_tail` takes as `truth`.
     Over all data it is exact up to 512 users. Beyond, blocks of data are bounded at their left end, with the users that

@@ -43,7 +43,7 @@ class ClearReports(PrivacyProfile, ErrorLaw):
     -----
     Neighbours: one user's bin is replaced. Exact for the protocol, whatever the data and the number of users, and the same in
     both directions; no pure differential privacy. It is the clone pair of :class:`Clones` with an endless local budget and the
-    chance 2/d of a clone, and is summed, or integrated, as that is: the sides are some 1e-12 (1 + \|log delta\|) apart, relatively,
+    chance 2/d of a clone, and is summed, or integrated, as that is: the sides are about a relative 1e-12 (1 + \|log delta\|) apart,
     at most 1e-9 times that, at a cost that does not grow with the number of fake reports beyond some ten million d.
 
     The error of one bin's :meth:`estimate` is :math:`\mathrm{Bin}(m, 1/d) - m/d` whatever the data: `truth` stays None in

@@ -82,7 +82,7 @@ class _UniformClones(PrivacyProfile):
         delta : float
             Target failure probability in (0, 1).
         users : int, optional
-            Number of users, for the largest local budget (to 1e-9, relatively).
+            Number of users, for the largest local budget (to a relative 1e-9).
         local_eps : float, optional
             Local budget, for the fewest users. Exactly one of the two is given.
 
@@ -165,7 +165,7 @@ class Clones(_UniformClones):
     of the formula above, which is an upper bound of the privacy loss of any pure eps0-LDP randomizer that all users share.
     :class:`StrongerClones` is proven for the same randomizers and never larger: take that one.
 
-    A few million clones are summed one by one, 4 ns each, those that matter: the two sides are a few 1e-12 apart, relatively, or
+    A few million clones are summed one by one, 4 ns each, those that matter: the two sides are some relative 1e-12 apart, or
     some ulp of the logarithm where that is coarser, their middle is good to 1e-13. More of them are one contour integral, 5
     microseconds at any number of users; its sides are at most 1e-10 (1 + abs(log delta)) apart, or 1e-9 (1 + abs(log delta)) where
     the sum takes longer than half a millisecond. :meth:`epsilon` lies within 1e-12 of the crossing of its side with `delta`.

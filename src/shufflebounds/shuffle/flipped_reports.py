@@ -68,7 +68,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
     Neighbours: one user's bin is replaced.
 
     **Sums, known fakes**: exact for the protocol, enclosed over all data by branch and bound on both numbers of ones, within
-    1e-2, relatively, in delta (1e-9 up to 32 reports). (0, 0) is not the worst: with everyone else in the bin that the target
+    a relative 1e-2 in delta (1e-9 up to 32 reports). (0, 0) is not the worst: with everyone else in the bin that the target
     leaves, both bins are at their worst (4.7 times the delta at n = 10**6, q = 4.26e-5, eps = 1). The search ends early
     where a bin's sum has a deviation in the thousands, or log delta is below -540, and the sides say how far it came.
 

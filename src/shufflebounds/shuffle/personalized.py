@@ -66,7 +66,7 @@ class PersonalizedClones(PrivacyProfile):
     largest eps_i" are false for the same reason, also for Laplace noise; an *area* :math:`\Pr[R_i \in U]` is not a rate either.
 
     Upper and lower enclose the formula's value. Equal rates are grouped. The sum runs over the clones that matter (a window of
-    the tilted law); the sides are 1e-12 to 3e-11 apart, relatively, or a few ulp of the logarithm where that is coarser.
+    the tilted law); the sides are a relative 1e-12 to 3e-11 apart, or a few ulp of the logarithm where that is coarser.
 
     References
     ----------

@@ -78,7 +78,7 @@ class PersonalizedBits(PrivacyProfile):
     -----
     Neighbours: the target's bit is replaced. Known data: exact for the protocol, both sides about 1e-12 apart. With
     ``target=None`` the maximum is searched best-first over intervals of sorted budgets (dropping the interval's users and
-    taking its largest budget bounds it from above, by post-processing), until the sides are within 1e-3, relatively, in delta.
+    taking its largest budget bounds it from above, by post-processing), until the sides are within a relative 1e-3 in delta.
 
     Unknown data: the upper side is the clone bound with :math:`r_i = q_i`
     (:meth:`PersonalizedClones.randomized_response`, proven for all data); the lower side is exact for the data in which the

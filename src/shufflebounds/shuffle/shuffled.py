@@ -49,8 +49,8 @@ class Shuffled(PrivacyProfile):
     the data that :meth:`data` names; where they part, the worst data are unknown. Both are maxima over the pairs of inputs that the
     randomizer lists: all of them up to symmetry, or a pair that is proven to be the worst, as the two ends are for Laplace,
     Gaussian and geometric noise on an interval (docs/theorems/interval-inputs). For discrete Gaussian noise of sensitivity 2 and
-    more that is checked, **not proven**. Sides of the functional itself are some 2e-7
-    apart, relatively in delta, 1e-12 for few users; densities are cut into cells, which adds about 1e-5. Users in any number
+    more that is checked, **not proven**. Sides of the functional itself are about a relative 2e-7
+    apart in delta, 1e-12 for few users; densities are cut into cells, which adds about 1e-5. Users in any number
     take the same time, below a millisecond an eps for randomizers in a few atoms, some 10 ms for densities.
 
     References

@@ -61,7 +61,7 @@ class RealSum(PrivacyProfile, ErrorLaw):
     Neighbours: one user's number is replaced. **Total**: exact for the protocol. The laws of the total for k ones of the target
     are ordered by likelihood ratio in k, so the best tests are thresholds and k = 0 against k = r is the worst pair for every M;
     encodings drawn at random are mixtures of these. M is found by branch and bound as in :class:`ShuffledBits`; the sides are at
-    most 1e-3 apart, relatively, in delta, and 1e-9 up to 1024 bits; from 2**32 bits on, 2e-4 of log delta more.
+    most a relative 1e-3 apart in delta, and 1e-9 up to 1024 bits; from 2**32 bits on, 2e-4 of log delta more.
 
     **Columns**: x = 0 against x = 1 differs in all r columns, and other pairs in fewer. The upper side composes r columns whose
     data is the worst at every loss (a grid of losses, chords above); the lower side is that of the total, which is computed from

@@ -44,7 +44,7 @@ class ZeroSum(PrivacyProfile, ErrorLaw):
     Neighbours: one user's bit is replaced. Exact for the protocol, whatever the data: the noise is that of
     :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is tens of times what
     is needed; since the error is about :math:`n\gamma`, the calibrated one is the gain. delta is not monotone in gamma (ripples
-    of up to 4e-4, relatively, at n = 1000).
+    of up to a relative 4e-4 at n = 1000).
 
     The error depends on the sum S alone, which :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)`
     zero noise bits it is :math:`n\gamma - Y` where Y < S, and -S otherwise. The worst sum is
