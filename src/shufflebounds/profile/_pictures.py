@@ -15,7 +15,7 @@ from shufflebounds import _validate, plotting
 from shufflebounds._types import FloatArray
 
 if TYPE_CHECKING:
-    from shufflebounds.profile._outputs import Outputs
+    from shufflebounds.profile.exported import Exported
 
 __all__ = ["compare", "losses_shown", "name_of", "parameters", "plot_profile", "table"]
 
@@ -60,7 +60,7 @@ def _draw(ax: Any, profile: Any, eps: FloatArray, label: str, place: int = 0) ->
     plotting.draw_log_delta(ax, eps, lower, upper, label=label, place=place)
 
 
-def plot_profile(profile: Outputs, ax: Any, eps: ArrayLike | None, label: str | None) -> Any:
+def plot_profile(profile: Exported, ax: Any, eps: ArrayLike | None, label: str | None) -> Any:
     """Draw delta(eps) of one profile and return the Axes."""
     losses = losses_shown((profile,), eps)
     ax = plotting.axes(ax)
@@ -132,7 +132,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
     return ax
 
 
-def table(profile: Outputs) -> str:
+def table(profile: Exported) -> str:
     """Return a small HTML table: what the profile is, what is proven, and eps at a few delta where that takes no time."""
     rows = [(name, html.escape(plotting.number(value))) for name, value in parameters(profile).items()]
     rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]

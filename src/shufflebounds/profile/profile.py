@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides
 from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Knowledge, Samples, announced
-from shufflebounds.profile._numbers import Numbers
-from shufflebounds.profile._outputs import Outputs
 from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots, repeated_mu
+from shufflebounds.profile.exported import Exported
 from shufflebounds.profile.loss import loss_tail
 from shufflebounds.profile.renyi import renyi
 from shufflebounds.profile.roots import solve
@@ -36,7 +35,7 @@ _ROUGH = 1e-3
 """Where the Gaussian curve is asked for its delta, and how far that may be off, relatively in log delta."""
 
 
-class PrivacyProfile(Numbers, Outputs):
+class PrivacyProfile(Exported):
     r"""A privacy profile, the function :math:`\delta(\varepsilon)` of a mechanism, enclosed on both sides.
 
     .. math:: \delta(\varepsilon) = \max_{(P, Q)} \sum_y \max(0, P(y) - e^\varepsilon Q(y))

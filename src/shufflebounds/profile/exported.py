@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds.profile import _export, _pictures
+from shufflebounds.composing.chords import connect
+from shufflebounds.profile import _pictures
 from shufflebounds.profile._balls import certified, flint
+from shufflebounds.profile.enclosed import Enclosed
 
-__all__ = ["Outputs"]
+__all__ = ["Exported"]
+
+MAX_POINTS = 2**20
+"""Grid points a direction: dp-accounting keeps them in a dictionary, about 100 bytes each, before it makes an array."""
+LARGEST_EPS = 700.0
+"""Beyond it e^eps leaves the doubles; delta is not increasing, so its value here serves."""
+_OUTWARD = 1e-13
+"""Covers the rounding of the masses (a few ulp) and that of the sums that dp-accounting forms of them."""
 
 
-class Outputs:
-    """The part of a profile that faces other libraries and readers; every number in it comes from the profile's answers."""
+class Exported(Enclosed):
+    """What other libraries and readers take of a profile: distributions, pictures, certified digits, a table for notebooks."""
 
     theorem: ClassVar[str]
     neighbours: ClassVar[str]
-    if TYPE_CHECKING:
-        _log_delta: Any
-        delta: Any
-        log_delta: Any
-        epsilon: Any
-        tradeoff: Any
-        _seconds: Any
 
-    def _opposite(self) -> Outputs:
+    @abstractmethod
+    def _seconds(self) -> float:
+        """Return what one value of delta costs."""
+
+    def _opposite(self) -> Exported:
         """Return the guarantee with the two data sets exchanged; a mechanism's own holds both ways."""
         return self
 
@@ -77,7 +86,7 @@ class Outputs:
         >>> print(f"{noise.delta(0.05):.9e} {pld.get_delta_for_epsilon(0.05):.9e}")
         4.114890085e-05 4.114890085e-05
         """
-        return _export.privacy_loss_distribution(self, self._opposite(), interval, log_tail)
+        return _privacy_loss_distribution(self, self._opposite(), interval, log_tail)
 
     def to_opendp(self) -> Any:
         """Return the upper bound of delta as a privacy profile of OpenDP.
@@ -103,7 +112,7 @@ class Outputs:
         >>> noise.to_opendp().delta(epsilon=0.05) == noise.delta(0.05)
         True
         """
-        return _export.opendp_profile(self)
+        return _opendp_profile(self)
 
     def plot(self, ax: Any = None, *, eps: ArrayLike | None = None, label: str | None = None) -> Any:
         r"""Draw :math:`\delta(\varepsilon)` on a logarithmic axis: both sides, and what lies between them shaded.
@@ -198,3 +207,59 @@ class Outputs:
     def _repr_html_(self) -> str:
         # a table only: a picture would cost more than the reader asked for
         return _pictures.table(self)
+
+
+def _top(profile: Enclosed, interval: float, log_tail: float) -> int:
+    """Return the grid point from which on delta is not resolved: 0, below the tail, or as good as constant."""
+    cap = MAX_POINTS * interval
+    tail = max(math.exp(log_tail), 5e-324)
+    eps = profile.epsilon(tail)
+    if eps == math.inf:
+        # a part of the law has infinite loss: resolve what lies above it
+        eps = profile.epsilon(min(1.0, profile.delta(min(cap, LARGEST_EPS)) * (1 + 1e-9) + tail))
+    if eps > min(cap, LARGEST_EPS):
+        if cap < LARGEST_EPS:
+            raise ValueError(
+                f"interval={interval:g} must be >= {min(eps, LARGEST_EPS) / MAX_POINTS:.2g}: the losses reach {eps:.6g}, "
+                f"and the grid may have {MAX_POINTS} points on a side"
+            )
+        eps = LARGEST_EPS
+    return max(1, math.ceil(float(eps) / interval))
+
+
+def _privacy_loss_distribution(profile: Enclosed, opposite: Enclosed, interval: float, log_tail: float) -> Any:
+    """Return the pessimistic distribution whose delta meets the profile's upper bound at the multiples of interval."""
+    interval = _validate.real("interval", interval, 0, 10, open_low=True)
+    log_tail = _validate.real("log_tail", log_tail, -700, -1)
+    try:
+        from dp_accounting.pld import privacy_loss_distribution as pld
+    except ImportError as problem:
+        raise ImportError("to_dp_accounting needs dp-accounting: pip install 'shufflebounds[interop]'") from problem
+    sides = [profile] if opposite is profile else [profile, opposite]
+    tops = [_top(side, interval, log_tail) for side in sides]
+    laws, rests = [], []
+    for i, side in enumerate(sides):
+        index = np.arange(-tops[-1 - i], tops[i] + 1, dtype=np.float64)
+        atoms = connect(interval * index, side._log_delta, sides[-1 - i]._log_delta)
+        masses = np.minimum(np.exp(atoms.log_p + atoms.slack) * (1 + _OUTWARD), 1.0)
+        laws.append(dict(zip(np.rint(atoms.loss / interval).astype(int).tolist(), masses.tolist())))
+        rests.append(min(1.0, math.exp(atoms.log_rest + atoms.slack) * (1 + _OUTWARD)))
+    if len(sides) == 1:
+        return pld.PrivacyLossDistribution.create_from_rounded_probability(laws[0], rests[0], interval)
+    return pld.PrivacyLossDistribution.create_from_rounded_probability(
+        laws[0], rests[0], interval, True, laws[1], rests[1], symmetric=False
+    )
+
+
+def _opendp_profile(profile: Enclosed) -> Any:
+    """Return the upper bound of delta as a privacy profile of OpenDP."""
+    try:
+        from opendp.measures import new_privacy_profile
+    except ImportError as problem:
+        raise ImportError("to_opendp needs opendp: pip install 'shufflebounds[interop]'") from problem
+    pure = profile.epsilon(0.0)
+
+    def delta(eps: float) -> float:
+        return 0.0 if eps >= pure else profile.delta(min(eps, LARGEST_EPS))
+
+    return new_privacy_profile(delta)

@@ -13,11 +13,11 @@ from shufflebounds import _validate
 from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides
 from shufflebounds.profile.roots import beside, solve
 
-__all__ = ["Numbers"]
+__all__ = ["Enclosed"]
 
 
-class Numbers(ABC):
-    """The part of a profile that answers with single numbers, each on a named side."""
+class Enclosed(ABC):
+    """A function delta(eps) known by bounds of its logarithm: delta, eps(delta) and the tail of the loss, each on a named side."""
 
     @abstractmethod
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
