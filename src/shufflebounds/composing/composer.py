@@ -26,7 +26,7 @@ LEAST_GOAL = 1e-10
 """How near the sides of the log moments are brought, at the nearest: also where no spread of the losses is known."""
 
 LOOSE = 1e-3
-"""How near the upper side is brought to its limit, relatively, where no law bounds from below."""
+"""How near, as a share of it, the upper side is brought to its limit where no law bounds from below."""
 
 SPARE = 45.0
 """How far, in logarithms, the unlisted mass must stay below delta."""
@@ -113,7 +113,8 @@ class Composer:
         tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_TRIED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
-            # an atom beside the grid costs its distance times that of the atom which makes up for it
+            # an atom at a distance d from the grid is moved there, and one a spacing away moves to balance it: the product of both
+            # is added to the variance
             away = np.abs(spacing / tried - np.round(spacing / tried))
             cost += r * spacing * tried * np.where(away > TIED, away, 0.0)
         return float(tried[np.argmin(cost)])
@@ -133,13 +134,14 @@ class Composer:
                 spacings.append(hint[1])
         if not variance > 0:
             return 1.0
-        # each side adds about step^2/6 to a variance, and eps moves by half as much, relatively: three times finer than asked
+        # each side adds about step^2/6 to a variance, and eps moves by half that share of it: three times finer than asked
         step = math.sqrt(0.6 * self._rtol * variance / smooth)
         if not self._tight:
             # other laws bound from below, and their distance is far larger
             step *= 8
         # what costs little is had: short transforms, as far as the values on the grid are cheap too
-        values = sum((release.scale(FIRST_TAIL).high - release.scale(FIRST_TAIL).low) * release.seconds for release, _ in self._upper)
+        spans = ((release.scale(FIRST_TAIL), release.seconds) for release, _ in self._upper)
+        values = sum((scale.high - scale.low) * seconds for scale, seconds in spans)
         step = min(step, max(20 * math.sqrt(variance) / SHORT_POINTS, values / QUICK))
         if spacings:
             # between the kinks of a lattice errors do not average out; short transforms cost nothing

@@ -32,7 +32,7 @@ CURVE_DEPTH = 26.0
 
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
 _ROUGH = 1e-3
-"""Where the Gaussian curve is asked for its delta, and how far that may be off, relatively in log delta."""
+"""Where the Gaussian curve is asked for its delta, and the relative error that its log delta may have."""
 
 
 class PrivacyProfile(Exported):
@@ -531,7 +531,7 @@ class Composition(PrivacyProfile):
 
         Returns
         -------
-        Cost
+        tuple of float and int
             ``seconds`` of CPU time, about: what one value of delta of each factor costs, times the number of values that are asked
             for. Later answers take less, as values are kept. ``memory`` in bytes, at the most.
 
