@@ -269,6 +269,17 @@ def test_sort(size):
     np.testing.assert_array_equal(_tradeoff.ratio_argsort(p, q), np.argsort(p - q, kind="stable"))
 
 
+@pytest.mark.parametrize("size", [1, 2, 1000, 30000])
+def test_order_of_ratios_that_agree_in_many_digits(size):
+    rng = np.random.default_rng(4)
+    whole = np.arange(size, dtype=np.float64)
+    for ratio in (
+        rng.integers(0, 3, size).astype(float), 1 + rng.integers(0, 2**20, size) * 2.0**-52, 1 + whole[::-1] * 2.0**-52,
+        -1 - whole * 2.0**-52, 1 + rng.integers(0, 5, size) * 2.0**-52,
+    ):
+        np.testing.assert_array_equal(_tradeoff.ratio_argsort(ratio, np.zeros(size)), np.argsort(ratio, kind="stable"))
+
+
 def test_the_curve_keeps_its_own_arrays():
     p, q = np.log([0.25, 0.75]), np.log([0.75, 0.25])
     f = Tradeoff.from_pmfs(p, q)
