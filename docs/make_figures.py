@@ -15,6 +15,7 @@ import figures_of_costs
 import figures_of_randomizers
 import figures_of_rates
 import figures_of_rules
+import figures_of_training
 import matplotlib.pyplot as plt
 import numpy as np
 from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, PURPLE, SKY
@@ -441,6 +442,7 @@ FIGURES: dict[str, Callable[[], plt.Figure]] = {
     "budgets": budgets, "areas": figures_of_rates.rates, "comparison": comparison,
     "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff, "mechanisms": figures_of_rules.mechanisms,
     "randomizers": figures_of_randomizers.randomizers, "growth": figures_of_costs.growth,
+    "training": figures_of_training.training, "neighbours": figures_of_training.neighbours,
 }
 
 

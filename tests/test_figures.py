@@ -34,7 +34,8 @@ def test_a_figure_is_drawn(script, tmp_path, monkeypatch):
 
 
 def test_every_figure_stands_in_a_page(script):
-    names = ("index.md", "figures.md", "comparison.md", "rules.md", "mechanisms.md", "randomizers.md", "numerics.md")
+    names = ("index.md", "figures.md", "comparison.md", "rules.md", "mechanisms.md", "randomizers.md", "numerics.md", "training.md",
+             "concepts.md")
     page = "".join((SCRIPT.parent / name).read_text() for name in names)
     for name in script.FIGURES:
         assert f"_static/figures/{name}.svg" in page

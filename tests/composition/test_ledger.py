@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from shufflebounds import DominatingPair
+from shufflebounds import DominatingPair, PrivacyProfile
 from shufflebounds.composition import BudgetExceededError, Ledger, LedgerError, from_dict, to_dict
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.sampling import RandomAllocation, WithoutReplacement
@@ -34,6 +34,14 @@ def test_plain_data_and_back(profile):
     again = from_dict(json.loads(text))
     assert again == profile
     assert repr(again) == repr(profile)
+
+
+def test_the_same_by_methods():
+    profile = LaplaceMechanism(0.1).subsampled(0.3).self_compose(3)
+    assert profile.to_dict() == to_dict(profile)
+    assert PrivacyProfile.from_dict(profile.to_dict()) == profile == type(profile).from_dict(profile.to_dict())
+    with pytest.raises(ValueError, match="no LaplaceMechanism"):
+        LaplaceMechanism.from_dict(profile.to_dict())
 
 
 @pytest.mark.parametrize(

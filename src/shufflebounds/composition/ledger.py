@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from shufflebounds import _validate
 from shufflebounds._types import Bound
-from shufflebounds.composition.saving import from_dict, to_dict
 from shufflebounds.profile import Composition, PrivacyProfile
+from shufflebounds.profile._saving import from_dict, to_dict
 
 __all__ = ["BudgetExceededError", "Ledger", "LedgerError"]
 
@@ -41,8 +41,12 @@ class Ledger:
     Notes
     -----
     What is spent is the upper eps of the composition of all entries, at the budget's delta. The mechanisms must not depend on how
-    much is left (that would need a filter). A saved ledger holds its version, its entries and a hash of them: enough to notice
-    damage and careless edits, not a forger.
+    much is left (that would need a filter). A saved ledger holds its version, its entries and their SHA-256.
+
+    **What the hash protects against**: a file cut short or damaged, an entry edited, removed or added by hand. **What it does
+    not**: anybody who computes the hash anew, since it has no key; a file replaced by an older copy of itself, which forgets what
+    was spent since; releases that were never entered. Where these matter, keep the file where only the spender can write, or sign
+    it.
 
     Examples
     --------

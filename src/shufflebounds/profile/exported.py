@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds.composing.chords import connect
-from shufflebounds.profile import _pictures
+from shufflebounds.profile import _pictures, _saving
 from shufflebounds.profile._balls import certified, flint
 from shufflebounds.profile.enclosed import Enclosed
 
@@ -113,6 +113,53 @@ class Exported(Enclosed):
         True
         """
         return _opendp_profile(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this profile as plain data that JSON holds.
+
+        Returns
+        -------
+        dict
+            ``{"profile": class, parameter: value, ...}``; numbers come back to the last bit.
+
+        Raises
+        ------
+        TypeError
+            If a parameter is of another kind than numbers, words, sequences or profiles, such as a function.
+
+        Examples
+        --------
+        >>> from shufflebounds import PrivacyProfile
+        >>> from shufflebounds.mechanisms import GaussianMechanism
+        >>> twice = GaussianMechanism(2.0).self_compose(2)
+        >>> PrivacyProfile.from_dict(twice.to_dict()) == twice
+        True
+        """
+        return _saving.to_dict(self)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the profile that was made plain data; its parameters are checked as in a call.
+
+        Parameters
+        ----------
+        data : mapping
+            From :meth:`to_dict`.
+
+        Returns
+        -------
+        PrivacyProfile
+            Equal to the one saved, of the class that is asked; ask ``PrivacyProfile`` for any.
+
+        Raises
+        ------
+        ValueError
+            If the class is unknown or another one, or a parameter is missing, unknown or out of range.
+        """
+        profile = _saving.from_dict(data)
+        if not isinstance(profile, cls):
+            raise ValueError(f"profile={data['profile']!r} is no {cls.__name__}")
+        return profile
 
     def plot(self, ax: Any = None, *, eps: ArrayLike | None = None, label: str | None = None) -> Any:
         r"""Draw :math:`\delta(\varepsilon)` on a logarithmic axis: both sides, and what lies between them shaded.

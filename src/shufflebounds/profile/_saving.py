@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.enclosed import Enclosed
+
+if TYPE_CHECKING:
+    from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["from_dict", "to_dict"]
 
@@ -17,7 +20,7 @@ ROOMS = ("mechanisms", "sampling", "shuffle")
 """Where the classes of profiles live that nobody may have loaded."""
 
 
-def to_dict(profile: PrivacyProfile) -> dict[str, Any]:
+def to_dict(profile: Enclosed) -> dict[str, Any]:
     """Return a profile as plain data that JSON holds.
 
     Parameters
@@ -45,7 +48,7 @@ def to_dict(profile: PrivacyProfile) -> dict[str, Any]:
     >>> from_dict(data) == GaussianMechanism(2.0).subsampled(0.1)
     True
     """
-    if not isinstance(profile, PrivacyProfile):
+    if not isinstance(profile, Enclosed):
         raise TypeError(f"{profile!r} must be a PrivacyProfile")
     if not dataclasses.is_dataclass(profile):
         raise TypeError(f"{profile!r} has no list of parameters to save")
@@ -82,12 +85,12 @@ def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
         raise ValueError(f"profile={name!r} is no class of this library")
     values = {key: _built(value) for key, value in data.items() if key != "profile"}
     try:
-        return kind(**values)
+        return cast("PrivacyProfile", kind(**values))
     except TypeError as problem:
         raise ValueError(f"{name} cannot be made of {sorted(values)}: {problem}") from None
 
 
-def _classes(*, everywhere: bool = False) -> dict[str, type[PrivacyProfile]]:
+def _classes(*, everywhere: bool = False) -> dict[str, type[Enclosed]]:
     """Return the classes of this library by name, those loaded or all; they are public, so that names do not clash."""
     if everywhere:
         # rooms load what is asked of them; nothing here may depend on them
@@ -95,8 +98,8 @@ def _classes(*, everywhere: bool = False) -> dict[str, type[PrivacyProfile]]:
             module = importlib.import_module(f"shufflebounds.{room}")
             for name in module.__all__:
                 getattr(module, name)
-    found: dict[str, type[PrivacyProfile]] = {}
-    rest = list(PrivacyProfile.__subclasses__())
+    found: dict[str, type[Enclosed]] = {}
+    rest = list(Enclosed.__subclasses__())
     while rest:
         kind = rest.pop()
         rest += kind.__subclasses__()
@@ -106,7 +109,7 @@ def _classes(*, everywhere: bool = False) -> dict[str, type[PrivacyProfile]]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, PrivacyProfile):
+    if isinstance(value, Enclosed):
         return to_dict(value)
     if isinstance(value, np.generic | np.ndarray):
         return _plain(value.tolist())

@@ -1,0 +1,109 @@
+"""Figures of training: whose neighbours, and eps over the epochs of DP-SGD. `make_figures.py` draws them."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, PURPLE
+from matplotlib.patches import FancyBboxPatch
+from matplotlib.ticker import NullLocator
+
+from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.sampling import RandomAllocation
+
+DELTA, SIGMA, STEPS = 1e-5, 1.0, 100
+"""One epoch is STEPS batches, at rate 1/STEPS."""
+
+EPOCHS = (1, 2, 4, 7, 10, 20, 40, 70, 100)
+
+
+def sides(profile):
+    """Lower and upper eps."""
+    return [profile.epsilon(DELTA, bound=bound) for bound in ("lower", "upper")]
+
+
+def others(steps):
+    """Eps by dp-accounting: the optimistic and the pessimistic distribution at its usual grid, and Renyi's."""
+    # the other figures are drawn without it
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.pld import privacy_loss_distribution
+    from dp_accounting.rdp import RdpAccountant
+
+    out = []
+    for pessimistic in (False, True):
+        one = privacy_loss_distribution.from_gaussian_mechanism(
+            SIGMA, sampling_prob=1 / STEPS, value_discretization_interval=1e-4, pessimistic_estimate=pessimistic)
+        out.append(one.self_compose(steps).get_epsilon_for_delta(DELTA))
+    rdp = RdpAccountant().compose(PoissonSampledDpEvent(1 / STEPS, GaussianDpEvent(SIGMA)), steps)
+    return [*out, rdp.get_epsilon(DELTA)]
+
+
+def training() -> plt.Figure:
+    """Eps over epochs, ours and dp-accounting's, and how far each is from the truth."""
+    noise = GaussianMechanism(SIGMA)
+    poisson = np.array([sides(noise.subsampled(1 / STEPS).self_compose(STEPS * k)) for k in EPOCHS])
+    allocated = np.array([sides(RandomAllocation(noise, STEPS).self_compose(k)) for k in EPOCHS])
+    optimistic, pessimistic, renyi = np.array([others(STEPS * k) for k in EPOCHS]).T
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
+    figure.suptitle(rf"DP-SGD, $\sigma$ = {SIGMA:g}, {STEPS} batches an epoch, $\delta = 10^{{-5}}$")
+    left.plot(EPOCHS, renyi, color=GREY, lw=1.2, ls=":", label="dp-accounting, Rényi")
+    left.plot(EPOCHS, pessimistic, color=GREEN, lw=1.2, label="dp-accounting, pessimistic", marker="^", ms=4)
+    left.plot(EPOCHS, optimistic, **PRINTED, label="dp-accounting, optimistic", marker="v", ms=4)
+    left.plot(EPOCHS, poisson[:, 1], **EXACT, label="Poisson batches, both sides")
+    left.plot(EPOCHS, poisson[:, 0], **EXACT)
+    left.plot(EPOCHS, allocated[:, 1], color=PURPLE, lw=1.8, ls="-.", label="random allocation, both sides")
+    left.plot(EPOCHS, allocated[:, 0], color=PURPLE, lw=1.8, ls="-.")
+    left.set(xlabel="epochs", ylabel=r"$\varepsilon$", xscale="log", yscale="log", title=r"$\varepsilon$ of the whole training")
+    plainly(left.yaxis, (0.6, 1, 2, 3, 4, 6))
+    left.legend(loc="lower right", fontsize=9)
+    middle = poisson.mean(axis=1)
+    for values, style, name in (
+        (renyi, {"color": GREY, "ls": ":"}, "dp-accounting, Rényi"),
+        (pessimistic, {"color": GREEN, "marker": "^", "ms": 4}, "dp-accounting, pessimistic"),
+        (optimistic, {"color": ORANGE, "ls": "--", "marker": "v", "ms": 4}, "dp-accounting, optimistic"),
+        (poisson[:, 1], EXACT, "this library, both sides"),
+        (poisson[:, 0], EXACT, None),
+    ):
+        right.plot(EPOCHS, 100 * (values / middle - 1), label=name, **style)
+    right.axhline(0, color="black", lw=0.5)
+    right.set(xlabel="epochs", ylabel=r"per cent", xscale="log", title="Poisson batches: distance from the truth")
+    right.set_yscale("symlog", linthresh=0.01, linscale=0.6)
+    right.set_yticks([-10, -1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10, 100])
+    right.set_yticklabels(["−10", "−1", "−0.1", "−0.01", "0", "0.01", "0.1", "1", "10", "100"])
+    right.legend(loc="upper right", bbox_to_anchor=(1.0, 0.86), fontsize=9)
+    for ax in (left, right):
+        plainly(ax.xaxis, (1, 2, 5, 10, 20, 50, 100))
+    return figure
+
+
+def plainly(axis, ticks):
+    """Ticks of a logarithmic axis as plain numbers."""
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_minor_locator(NullLocator())
+
+
+def neighbours() -> plt.Figure:
+    """Add or remove a record against replace it: rows of records, the one that differs in its colour."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 2.8), layout="constrained")
+
+    def row(ax, height, names, odd, colour):
+        for place, name in enumerate(names):
+            missing = name == ""
+            face = "none" if missing else colour if place == odd else "#e4e8ee"
+            ax.add_patch(FancyBboxPatch((place + 0.08, height), 0.84, 0.7, boxstyle="round,pad=0,rounding_size=0.1", fc=face,
+                                        ec=colour if place == odd else "#9aa3af", lw=1.4, ls="--" if missing else "-"))
+            ax.text(place + 0.5, height + 0.35, name or "none", ha="center", va="center", fontsize=11,
+                    color=colour if missing else "white" if place == odd else "black", style="italic" if missing else "normal")
+
+    pictures = (
+        (left, "add or remove one record", "", BLUE, "DP-SGD: Poisson batches, random allocation\n"
+         "relation = “add-remove”"),
+        (right, "replace one record", "x′", ORANGE, "shuffled protocols, batches of fixed size\n"
+         "relation = “replace-one”"),
+    )
+    for ax, title, other, colour, where in pictures:
+        row(ax, 1.25, ["a", "b", "x", "c", "d"], 2, colour)
+        row(ax, 0.0, ["a", "b", other, "c", "d"], 2, colour)
+        ax.annotate("", (2.5, 0.76), (2.5, 1.2), arrowprops={"arrowstyle": "<->", "color": colour, "lw": 1.4})
+        ax.text(2.5, -0.25, where, ha="center", va="top", fontsize=11)
+        ax.set(xlim=(-0.1, 5.1), ylim=(-1.05, 2.1), title=title)
+        ax.set_axis_off()
+    return figure
