@@ -135,7 +135,7 @@ class Exported(Enclosed):
         >>> PrivacyProfile.from_dict(twice.to_dict()) == twice
         True
         """
-        return _saving.to_dict(self)  # type: ignore[arg-type]
+        return _saving.to_dict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
