@@ -34,7 +34,7 @@ class ComposedColumns:
 
     def log_delta(self, eps: float, log_scale: float) -> float:
         """Return an upper bound of log delta(eps); log_scale: about the answer."""
-        basic = math.log(self.times) + self.column.log_delta(eps / self.times)
+        basic = math.log(self.times) + self._upper(eps / self.times)
         if 0 < (gap := log_odds(self.column.flip).times(self.times).less(eps)) < 1:
             # what any mechanism of that budget leaks
             basic = min(basic, math.log(-math.expm1(-gap)) + 4 * UNIT * (1 - math.log(gap)))
@@ -48,10 +48,13 @@ class ComposedColumns:
         total = (finite + lost) * (1 + 1e-9)
         return min(basic, math.log(total)) if total > 0 else basic
 
+    def _upper(self, eps: float) -> float:
+        return float(self.column._log_delta(np.array([eps]))[1][0])
+
     def _value(self, loss: float) -> float:
         """Return the upper log delta of one column."""
         if loss not in self.values:
-            self.values[loss] = self.column.log_delta(loss)
+            self.values[loss] = self._upper(loss)
         return self.values[loss]
 
     def _stick(self, eps: FloatArray) -> Sides:

@@ -7,9 +7,14 @@ import math
 import numpy as np
 
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._accuracy import _tail
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
+from shufflebounds.shuffle._sum_curve import atoms_of_sum
+
+LOG_TAIL = -200.0
+"""Of the count of records, what its list may leave out on a side."""
 
 ENUMERATED = 24
 """Up to so many records of two bins the law is listed, for all data."""
@@ -39,6 +44,16 @@ def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> fl
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * p * q
     return _one_count(np.array([q * q, shown]), np.array([others, fakes], dtype=np.float64), q * q, p * p, eps)
+
+
+def projected_pair(others: int, fakes: int, bins: int, flip: float) -> Knowledge | None:
+    """Return the pair of `projected`, which neighbours realise, by its outcomes; None where these are too many."""
+    p, q = 1 - flip, flip
+    chances = np.array([q * q, (p * p + q * q) / bins + (1 - 2 / bins) * p * q])
+    counts = np.array([others, fakes], dtype=np.float64)
+    held = counts > 0
+    atoms = atoms_of_sum(chances[held], 1 - chances[held], counts[held], q * q, p * p, LOG_TAIL) if held.any() else None
+    return Knowledge(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
 
 
 def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from shufflebounds._core import _tradeoff
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._types import FloatArray
+from shufflebounds.composing import Atoms
 from shufflebounds.profile.curves import rounded
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
@@ -16,7 +17,24 @@ from shufflebounds.tradeoff import Tradeoff
 MOST_ATOMS = 2**17
 """Wider windows are not listed."""
 
+MOST_LISTED = 2**15
+"""Longer lists of outcomes take longer to put on a grid than values of delta."""
+
 _ROUNDING = 16 * np.finfo(float).eps
+
+
+def atoms_of_sum(
+    one: FloatArray, zero: FloatArray, counts: FloatArray, first: float, second: float, log_tail: float
+) -> Atoms | None:
+    """Return the outcomes of S + Ber(first) against S + Ber(second), S the sum of the grouped bits; None if they are too many."""
+    try:
+        _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=MOST_LISTED)
+    except WideWindowError:
+        return None
+    stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
+    laws = [log_add_exp(math.log1p(-chance) + stay, math.log(chance) + step) for chance in (first, second)]
+    size = float(np.abs(window).max())
+    return Atoms.of(laws[0], laws[1], log_lost=math.log(2) + log_tail, error=error + _ROUNDING * (1 + size))
 
 
 def curve_of_sum(

@@ -154,12 +154,17 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
     def _records(self, eps: float, uniform: bool) -> tuple[float, float]:
         if self.bins == 2 and self.users + self.fakes <= _record_pair.ENUMERATED:
             return _record_pair.enumerated(self.users, self.fakes if uniform else 0, 0 if uniform else self.fakes, self.flip, eps)
-        fakes = (self.fakes, self.bins) if uniform else (0, 2)
-        others = self.users - 1 + (0 if uniform else self.fakes)
         return (
-            _record_pair.projected(others, *fakes, self.flip, eps),
-            _record_pair.blanket(others, *fakes, self.flip, eps),
+            _record_pair.projected(*self._counted, self.flip, eps),
+            _record_pair.blanket(*self._counted, self.flip, eps),
         )
+
+    @property
+    def _counted(self) -> tuple[int, int, int]:
+        """The other reports whose bins anybody may know, the uniform fakes, and how many bins these have."""
+        if self.fake == "uniform" and self.fakes > 0:
+            return self.users - 1, self.fakes, self.bins
+        return self.users - 1 + self.fakes, 0, 2
 
     def _sums(self, eps: float, uniform: bool) -> tuple[float, float]:
         others = self.users - 1
@@ -239,7 +244,9 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
 
     def _knowledge(self) -> Knowledge:
         if self.view == "records":
-            return replace(super()._knowledge(), spacing=0.05, seconds=1e-3)
+            known = replace(super()._knowledge(), spacing=0.05, seconds=2e-3)
+            pair = _record_pair.projected_pair(*self._counted, self.flip) if 0 < self.flip < 0.5 else None
+            return replace(known, realised=(pair,)) if pair else known
         # sums search the data for every eps
         known = replace(super()._knowledge(), spacing=0.6, seconds=1.0)
         uniform = self.fake == "uniform" and self.fakes > 0

@@ -23,6 +23,9 @@ from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["PersonalizedBits"]
 
+MANY = 1024
+"""Beyond so many users the search over all of them ends 1e-3 before the largest delta anyway."""
+
 LEAST_BUDGET = 1e-290
 """Smaller budgets, 0 among them, are taken for this one over unknown data."""
 
@@ -225,6 +228,9 @@ class PersonalizedBits(PrivacyProfile):
         return Everyone.of(self.local_eps, self.bits)
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
+        if self.bits is None and self.local_eps.size > MANY:
+            # one side at a time, by a search of its own
+            return self._side(bound == "upper")._epsilon(delta, bound)
         if self.bits is None or self.target is not None or delta in (0, 1) or self._everyone.exact is self._everyone.coarse:
             return super()._epsilon(delta, bound)
         return self._everyone.epsilon(delta, bound == "upper")

@@ -272,8 +272,10 @@ def _trim(table: FloatArray, below: float, above: float, log_tail: float) -> tup
 def bits_window(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, *, log_tail: float, most: int
 ) -> tuple[int, FloatArray, float]:
-    """`_window_with_error` for groups given by both chances, each exact where it is the smaller; at most `most` values."""
-    log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
+    """`_window_with_error` for groups given by both chances, each exact where it is the smaller; at most `most` values.
+
+    Checked by the caller: log_tail in [-1e6, -1].
+    """
     if counts is None:
         counts = np.ones(one.size)
     inside = (one > 0) & (zero > 0)
