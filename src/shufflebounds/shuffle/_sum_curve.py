@@ -17,8 +17,8 @@ from shufflebounds.tradeoff import Tradeoff
 MOST_ATOMS = 2**17
 """Wider windows are not listed."""
 
-MOST_LISTED = 2**15
-"""Longer lists of outcomes take longer to put on a grid than values of delta."""
+MOST_LISTED = 2**12
+"""Longer lists of outcomes take longer than values of delta on a grid."""
 
 _ROUNDING = 16 * np.finfo(float).eps
 
@@ -32,9 +32,12 @@ def atoms_of_sum(
     except WideWindowError:
         return None
     stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
-    laws = [log_add_exp(math.log1p(-chance) + stay, math.log(chance) + step) for chance in (first, second)]
+    with np.errstate(divide="ignore"):
+        laws = [log_add_exp(np.log1p(-chance) + stay, np.log(chance) + step) for chance in (first, second)]
     size = float(np.abs(window).max())
-    return Atoms.of(laws[0], laws[1], log_lost=math.log(2) + log_tail, error=error + _ROUNDING * (1 + size))
+    trials = one.size if counts is None else counts.sum()
+    lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
+    return Atoms.of(laws[0], laws[1], log_lost=lost, error=error + _ROUNDING * (1 + size))
 
 
 def curve_of_sum(

@@ -15,20 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _bits, _worst
 from shufflebounds._types import UNIT, FloatArray
-from shufflebounds.composing import Knowledge
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.profile.curves import least
 from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
-from shufflebounds.shuffle._sum_curve import curve_of_sum
+from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["ShuffledBits"]
-
 
 def _sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
@@ -99,7 +98,15 @@ class _BitPair(DominatingPair):
     def _knowledge(self) -> Knowledge:
         data = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         lattice = partial(_middle_losses, *data, self.flip)
-        return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=self.flip == 0)
+        listed = self._atoms if self.ones + self.zeros <= MOST_LISTED and 0 < self.flip < 0.5 else None
+        return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=self.flip == 0, listed=listed)
+
+    def _atoms(self, log_tail: float) -> Atoms | None:
+        ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
+        one, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
+        held = counts > 0
+        # all of them: at any depth nothing is missing
+        return atoms_of_sum(one[held], one[::-1][held], counts[held], self.flip, 1 - self.flip, -1e6)
 
 
 def _middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _binomial
 from shufflebounds._types import FloatArray
-from shufflebounds.composing import Knowledge
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
-from shufflebounds.shuffle._sum_curve import curve_of_sum
+from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BinomialNoise"]
@@ -36,16 +36,25 @@ class _ShiftedBinomial(DominatingPair):
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        # B + 1 against B is B' against B' + 1 for the number B' of zeros; a flip of chance 0 adds nothing to one, 1 to the other
+        # a flip of chance 0 adds nothing to one, 1 to the other
+        return curve_of_sum(*self._noise, -math.inf, 0.0, log_tail, upper=upper) or super()._tradeoff(upper)
+
+    @property
+    def _noise(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The bits of B; B + 1 against B is B' against B' + 1 for the number B' of zeros."""
         one, zero = (1 - self.prob, self.prob) if self.shifted_first else (self.prob, 1 - self.prob)
         held = np.full(1 if self.trials else 0, float(self.trials))
-        curve = curve_of_sum(held * 0 + one, held * 0 + zero, held, -math.inf, 0.0, log_tail, upper=upper)
-        return curve or super()._tradeoff(upper)
+        return held * 0 + one, held * 0 + zero, held
+
+    def _atoms(self, log_tail: float) -> Atoms | None:
+        # all of them: at any depth nothing is missing
+        return atoms_of_sum(*self._noise, 0.0, 1.0, -1e6)
 
     def _knowledge(self) -> Knowledge:
         anchor, spacing = _middle_losses(self.trials, self.prob)
         lattice = ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
-        return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=True)
+        listed = self._atoms if 0 < self.trials <= MOST_LISTED else None
+        return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=True, listed=listed)
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import Bound, FloatArray
-from shufflebounds.composing import Knowledge
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
 from shufflebounds.shuffle._personal_sum import Everyone, Law, grouped
-from shufflebounds.shuffle._sum_curve import curve_of_sum
+from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tradeoff import Tradeoff
@@ -56,6 +56,16 @@ class _PersonalPair(DominatingPair):
 
     def _pure_epsilon(self) -> float:
         return self.budget
+
+    def _knowledge(self) -> Knowledge:
+        one, zero, counts = self.law.arrays
+        few = (one.size if counts is None else counts.sum()) <= MOST_LISTED and one.size
+        return replace(super()._knowledge(), seconds=1e-5, listed=self._atoms if few else None)
+
+    def _atoms(self, log_tail: float) -> Atoms | None:
+        flip = math.exp(-self.budget) / (1 + math.exp(-self.budget))
+        # all of them: at any depth nothing is missing
+        return atoms_of_sum(*self.law.arrays, flip, 1 - flip, -1e6) if 0 < flip < 0.5 else None
 
 
 @dataclass(frozen=True, eq=False)
