@@ -431,6 +431,8 @@ class Composition(PrivacyProfile):
     factors: tuple[tuple[PrivacyProfile, int], ...]
     rtol: float = 1e-5
 
+    _upper_only: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "rtol", _validate.real("rtol", self.rtol, 1e-12, 0.1))
         flat: list[tuple[PrivacyProfile, int]] = []
@@ -575,7 +577,7 @@ class Composition(PrivacyProfile):
         # no release takes away what another leaked; where a value is dear, what composes from below says more than one release
         for (profile, _), (known, _) in zip(self.factors, self._released):
             asked = (lower == -np.inf) | (known.seconds <= FRUGAL)
-            if asked.any():
+            if asked.any() and not self._upper_only:
                 lower[asked] = np.maximum(lower[asked], profile._log_delta(eps[asked])[0])
         return np.minimum(lower, upper), upper
 
@@ -648,6 +650,7 @@ class Composition(PrivacyProfile):
         rough = Composition(self.factors, _ROUGH)
         # values already asked are shared
         rough.__dict__["_released"] = self._released
+        rough.__dict__["_upper_only"] = True
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self
 
     def _near(self, log_delta: float) -> float | None:

@@ -24,7 +24,7 @@ _ROUNDING = 16 * np.finfo(float).eps
 
 
 def atoms_of_sum(
-    one: FloatArray, zero: FloatArray, counts: FloatArray, first: float, second: float, log_tail: float
+    one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: float, second: float, log_tail: float
 ) -> Atoms | None:
     """Return the outcomes of S + Ber(first) against S + Ber(second), S the sum of the grouped bits; None if they are too many."""
     try:

@@ -136,7 +136,8 @@ class PersonalizedClones(PrivacyProfile):
         return sides[:, 0] + shift - slack, sides[:, 1] + shift + slack
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), spacing=0.05, seconds=1e-3)
+        # the pair of the formula, the same in both orders
+        return replace(super()._knowledge(), single=True, spacing=0.05, seconds=1e-3)
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.weight).above

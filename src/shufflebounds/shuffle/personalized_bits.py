@@ -58,7 +58,7 @@ class _PersonalPair(DominatingPair):
         return self.budget
 
     def _knowledge(self) -> Knowledge:
-        one, zero, counts = self.law.arrays
+        one, _, counts = self.law.arrays
         few = (one.size if counts is None else counts.sum()) <= MOST_LISTED and one.size
         return replace(super()._knowledge(), seconds=1e-5, listed=self._atoms if few else None)
 

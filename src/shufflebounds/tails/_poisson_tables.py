@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from shufflebounds import _validate
 from shufflebounds._core._blocks import Lattice, convolve
 from shufflebounds._core._special import log1mexp
 from shufflebounds._scipy import fft

@@ -1,0 +1,51 @@
+"""The search over all data in the kernel: against enumeration by fractions, and against every datum one by one."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shufflebounds._core import _worst
+from shufflebounds.profile._budget import log_odds
+from shufflebounds.shuffle import ShuffledBits
+from tests.oracles import binomial, logarithm, rational, stick, total
+
+
+def exact(others, fakes, width, flip, eps):
+    """Return the largest hockey stick over all data, of both directions."""
+    q, factor = Fraction(flip), rational(eps)
+    values = []
+    for ones in range(others + 1):
+        rest = total(binomial(ones, 1 - q), binomial(others + fakes - ones, q))
+        zero, one = (total(rest, binomial(width, chance)) for chance in (q, 1 - q))
+        values += [stick(zero, one, factor), stick(one, zero, factor)]
+    return max(values)
+
+
+@given(
+    others=st.integers(0, 6), fakes=st.integers(0, 3), width=st.integers(1, 3), flip=st.floats(0.01, 0.45), share=st.floats(0, 0.98)
+)
+def test_encloses_every_data(others, fakes, width, flip, share):
+    if width > 1 or others == 0:
+        # sums have no fakes; alone with fakes, the kernel knows both directions too
+        fakes = 0
+    budget = log_odds(flip)
+    eps = np.array([share * width * budget.below])
+    gap = np.asarray(budget.less(eps))
+    low, high = _worst.worst_log_delta(others, fakes, width, flip, eps, gap)
+    value = logarithm(exact(others, fakes, width, flip, float(eps[0])))
+    assert float(low[0]) - 1e-12 <= value <= float(high[0]) + 1e-12
+    assert high[0] - low[0] <= 1.1e-9 or low[0] == -math.inf
+
+
+@pytest.mark.parametrize("users, flip", [(3000, 0.01), (2000, 0.25)])
+def test_no_datum_exceeds_the_upper_side(users, flip):
+    bits = ShuffledBits(users, flip)
+    eps = np.array([0.1, 0.5 * bits.epsilon(1e-6)])
+    low, high = bits._log_delta(eps)
+    each = np.array([bits.pair(ones)._log_delta(eps)[0] for ones in range(0, users, 37)])
+    assert (each.max(axis=0) <= high).all()
+    assert (high - low <= 1e-3).all()
