@@ -41,7 +41,7 @@ def test_encloses_every_data(others, fakes, width, flip, share):
     assert high[0] - low[0] <= 1.1e-9 or low[0] == -math.inf
 
 
-@pytest.mark.parametrize("users, flip", [(3000, 0.01), (2000, 0.25)])
+@pytest.mark.parametrize(("users", "flip"), [(3000, 0.01), (2000, 0.25)])
 def test_no_datum_exceeds_the_upper_side(users, flip):
     bits = ShuffledBits(users, flip)
     eps = np.array([0.1, 0.5 * bits.epsilon(1e-6)])
