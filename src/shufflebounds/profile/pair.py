@@ -160,6 +160,12 @@ class _ListedPair(DominatingPair):
 
         return 100.0 * len(self.log_p), value
 
+    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
+        if upper and self._atoms.log_lost > -math.inf:
+            return super()._tradeoff(upper, log_tail)
+        # the lists are the laws, entry by entry
+        return Tradeoff._of(np.array(self.log_p), np.array(self.log_q))
+
     def _log_delta(self, eps: FloatArray) -> Sides:
         lower, upper = self._atoms.log_delta(eps)
         beyond = eps >= self._pure_epsilon()
