@@ -19,6 +19,7 @@ from shufflebounds.mechanisms import (
     RandomizedResponse,
 )
 from shufflebounds.sampling import ReplaceOne, SampledPair, Subsampled, WithoutReplacement
+from shufflebounds.sampling.without_replacement import both_orders, three_laws
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 
 
@@ -250,6 +251,28 @@ def test_composed_batches_are_enclosed():
 
 
 # neighbours
+
+
+@pytest.mark.parametrize("mechanism", [GaussianMechanism(2.0, 2.0), GaussianMechanism(0.7), LaplaceMechanism(1.0)], ids=repr)
+def test_both_orders_at_once(mechanism):
+    """Three laws of which the mechanism's delta holds in all six orders; sampled, they come near the bound in both."""
+    laws = three_laws(mechanism)
+    eps = np.array([0.0, 0.01, 0.1, 0.3, 0.7, 1.0, 2.0])
+    bound = mechanism.delta(eps)
+    for p, q in itertools.permutations(laws, 2):
+        assert p.sum() == pytest.approx(1.0, abs=1e-12)
+        assert all(np.maximum(p - math.exp(e) * q, 0).sum() <= b * (1 + 1e-9) for e, b in zip(eps, bound))
+    sampled = WithoutReplacement(mechanism, 1000, 10)
+    pair = both_orders(mechanism, 0.01)
+    for one in (pair, pair.reverse()):
+        assert (one.delta(eps / 20) <= sampled.delta(eps / 20) * (1 + 1e-9)).all()
+        assert one.delta(0.02) >= 0.9 * sampled.delta(0.02)
+
+
+def test_composed_batches_have_close_sides():
+    many = WithoutReplacement(GaussianMechanism(2.0, 2.0), 10**5, 1000).self_compose(1000)
+    low, high = many.epsilon(1e-6, bound="lower"), many.epsilon(1e-6)
+    assert low <= high <= 1.01 * low
 
 
 def test_relations_do_not_mix():

@@ -11,10 +11,17 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
+from shufflebounds.composing.knowledge import FIRST_TAIL
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.sampling.poisson import SampledPair, mixed_losses, outward, sampled_eps
 
 __all__ = ["WithoutReplacement"]
+
+POINTS = 4000
+"""Losses of the law that bounds a composition from below."""
+
+MERGED = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0])
+"""Losses so near to 0, in standard deviations, that are tried to be taken for 0."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,15 @@ class WithoutReplacement(PrivacyProfile):
     Neighbours: **replace** one record. The least bound that holds for every mechanism with this delta: there is one for which it
     is attained in either order (the answer tells whether the record is in the batch), and that is what the lower side stands
     for. In composition a release takes, at each eps of the whole line, the larger of the two orders.
+
+    *How far a composition is from that.* With P and Q the laws of a batch with one or the other record and R that of a batch with
+    neither, :math:`H_E((1-\gamma) R + \gamma P \| (1-\gamma) R + \gamma Q) = \gamma H_F(P \| (1-w) R + w Q)` for E > 1, where
+    :math:`F = 1 + (E-1)/\gamma` and w = E/F. It equals :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q. In the other order it is
+    as large if R = P wherever Q > P. Both hold at once for R = min(P, Q) with what it lacks put where P = Q, and this is such a
+    mechanism as long as :math:`H_F(R \| P) \le \delta_M(\ln F)`. Where P = Q nowhere, as for Gaussian noise, no R does it for all
+    E: so losses up to a small c are merged into one outcome first, and that is what composes from below where the mechanism has
+    one symmetric pair of laws: 1000 batches of a hundredth leave 0.3 % of eps between the sides at sigma 2 (sensitivity 2), 4 % for
+    Laplace noise. Where no such c is found (binary response) only the first mechanism is left, and up to 20 % stay open.
 
     References
     ----------
@@ -92,9 +108,12 @@ class WithoutReplacement(PrivacyProfile):
         return float(mixed_losses(np.array([pure]), self.rate)[0]) * (1 + 16 * UNIT) if pure < math.inf else math.inf
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
-        # the mechanism that tells whether the record was drawn, in both orders
+        if not self.mechanism._knowledge().single:
+            return ()
+        # the mechanism that tells whether the record was drawn, in both orders; before it, one that does both at once
         remove = SampledPair(self.mechanism, self.rate)
-        return (remove, remove.reverse()) if self.mechanism._knowledge().single else ()
+        both = both_orders(self.mechanism, self.rate) if self.rate < 1 else None
+        return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())
 
     def _knowledge(self) -> Knowledge:
         known = self.mechanism._knowledge()
@@ -102,3 +121,42 @@ class WithoutReplacement(PrivacyProfile):
 
     def _eps_scale(self) -> float:
         return self.mechanism._eps_scale()
+
+
+def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None:
+    """Return a pair of sampled laws that is as far apart in either order, but for losses about 0; None where none is found."""
+    laws = three_laws(mechanism)
+    if laws is None:
+        return None
+    first, second, neither = laws
+    # a little less than the rate, for what rounding adds
+    one, other = (neither + rate * (1 - 1e-9) * (law - neither) for law in (first, second))
+    return DominatingPair.from_pmfs(np.log(one / one.sum()), np.log(other / other.sum()))
+
+
+def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Return laws P, Q and R whose hockey sticks, any two of them in either order, the mechanism's delta is nowhere below.
+
+    P and Q: outcomes of losses above a cut, and their mirror images, from a law that the mechanism dominates; all else is one
+    outcome, the last. R is the smaller of both, its rest there. Against R both lose what they do against each other; R against
+    them at the last outcome only.
+    """
+    known = mechanism._knowledge()
+    if known.reverse is not None:
+        return None
+    scale = known.scale(FIRST_TAIL)
+    law = known.law(0.0, (scale.high - scale.low) / POINTS, FIRST_TAIL, None, upper=False)
+    high = law.losses > 0
+    loss, p = law.losses[high], np.exp(law.log_p[high] - law.slack)
+    q = p * np.exp(law.blur - loss)
+    eps = np.linspace(0.0, scale.high, 2000)
+    allowed = np.exp(mechanism._log_delta(eps[1:])[0])
+    for cut in MERGED * math.sqrt(scale.var):
+        kept = (loss > cut) & (q > 0)
+        common, rest = 1 - float(p[kept].sum() + q[kept].sum()), 1 - 2 * float(q[kept].sum())
+        # both sides fall: the larger value at the left end of each stretch against the smaller at its right end
+        if kept.any() and common > 0 and (rest - np.exp(eps[:-1]) * common <= allowed * (1 - 1e-9)).all():
+            ends = ((p, q, common), (q, p, common), (q, q, rest))
+            first, second, neither = (np.concatenate([up[kept], down[kept], [last]]) for up, down, last in ends)
+            return first, second, neither
+    return None
