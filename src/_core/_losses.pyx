@@ -30,7 +30,7 @@ cdef extern from *:
     """
     #define SEARCHED 64                     /* grid points below that may lend a share */
     #define ROUNDED 0.015625                /* steps by which the lowest loss may be rounded down */
-    #define TIED 8.9e-16                    /* 4 units: how far, relatively, a grid point may round */
+    #define TIED 8.9e-16                    /* 4 units: how far a grid point may round, relative to itself */
     """
     const int SEARCHED
     const double ROUNDED

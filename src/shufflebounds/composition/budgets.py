@@ -26,7 +26,7 @@ WHOLE = 64          # a group of so many mechanisms is listed whole, a larger on
 LOG_TAIL = 48.0     # minus the logarithm of the tilted mass that a window may leave out on either side
 MULTIPLIED = 2**14  # most outcomes of small groups multiplied out before they go to the grid
 COMMENSURATE = 2**8  # the same where one grid holds all losses exactly, and still sees that it does
-GRID_RTOL = 1e-6    # how close, relatively in e, the sides are to be on the grid
+GRID_RTOL = 1e-6    # the relative distance in e allowed between the sides on the grid
 LARGE_SECONDS, SMALL_SECONDS, MOST_SECONDS = 0.4, 8e-3, 10.0  # what a group takes on the grid, of more than WHOLE and of fewer
 
 

@@ -54,7 +54,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     bound : {"upper", "lower"}
         The side of the exact value on which :meth:`get_epsilon` and :meth:`get_delta` answer.
     rtol : float
-        How close the sides of a composition are to be, relatively in eps, in [1e-12, 0.1].
+        The relative distance allowed between the sides of eps, in [1e-12, 0.1].
 
     Notes
     -----

@@ -169,7 +169,7 @@ def log_exceeded(
 ) -> tuple[float, float]:
     """Return bounds of log Pr[|S - center| > width], S the sum of the grouped bits with chances `one`, `zero` = 1 - one.
 
-    Each chance is exact where it is the smaller of the two, or off by `rounding`, relatively.
+    Each chance is exact where it is the smaller of the two, or off by a relative `rounding`.
     """
     if width < 0:
         return 0.0, 0.0

@@ -146,7 +146,7 @@ class ExcessLaw:
         Returns
         -------
         ndarray
-            One value an atom; a few ulp off, relatively, beyond what the logarithms given are.
+            One value an atom; a few ulp less accurate than the logarithms given.
         """
         return _excesses(self.log_a, self.log_b, eps)
 
