@@ -76,7 +76,7 @@ def test_all_columns_zero(view, flip):
     holds(protocol, below(bits * local_budget(flip))[::2], event)
 
 
-@pytest.mark.parametrize("budget", LOGS[:-1])
+@pytest.mark.parametrize("budget", LOGS)
 @pytest.mark.parametrize("users", USERS)
 def test_no_clone(users, budget):
     e0 = mp.mpf(budget)

@@ -58,25 +58,35 @@ class TwoLevel(LocalRandomizer):
 
     def _log_base(self) -> float:
         """Return log gamma, the chance of a message that says nothing."""
+        return -self.local_eps + self._log_lifted()
+
+    def _log_lifted(self) -> float:
+        """Return log of gamma e^local_eps, without the rounding of a budget of hundreds."""
         one, both, neither = self._shares()
-        return -self.local_eps - math.log((one + both) + (one + neither) * math.exp(-self.local_eps))
+        return -math.log((one + both) + (one + neither) * math.exp(-self.local_eps))
 
     def _log_masses(self) -> tuple[float, float, float]:
         """Return the log masses of losses -eps0, 0 and eps0 under the law of either value."""
         one, both, neither = self._shares()
-        top = math.log(one) + self._log_base() + self.local_eps
+        top = math.log(one) + self._log_lifted()
         same = both + neither * math.exp(-self.local_eps)
-        middle = math.log(same) + self._log_base() + self.local_eps if same else -math.inf
+        middle = math.log(same) + self._log_lifted() if same else -math.inf
         return top - self.local_eps, middle, top
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        below = eps < self.local_eps
-        value = self._log_masses()[2] + np.log(-np.expm1(np.where(below, eps, 0.0) - self.local_eps))
-        error = _SLACK * (1 + np.abs(value))
-        return np.where(below, value - error, -np.inf), np.where(below, np.minimum(value + error, 0.0), -np.inf)
+        top, sides = self._log_masses()[2], []
+        for outward in (-1, 1):
+            gap = self.local_eps + outward * self._blur() - eps
+            value = top + np.log(-np.expm1(-np.maximum(gap, 0.0)))
+            sides.append(np.where(gap > 0, np.minimum(value + outward * _SLACK * (1 + np.abs(value)), 0.0), -np.inf))
+        return sides[0], sides[1]
+
+    def _blur(self) -> float:
+        """Return how far the budget may be off, 0 where it is a parameter."""
+        return 0.0
 
     def _pure_epsilon(self) -> float:
-        return self.local_eps
+        return self.local_eps + self._blur()
 
     def _knowledge(self) -> Knowledge:
         # without outcomes in neither set or both, the two ends only
@@ -87,7 +97,7 @@ class TwoLevel(LocalRandomizer):
         log_p = np.array(self._log_masses())
         seen = log_p > -np.inf
         loss = np.array([-self.local_eps, 0.0, self.local_eps])
-        return Atoms(log_p[seen], loss[seen], -math.inf, -math.inf, _SLACK * (1 + self.local_eps), 0.0)
+        return Atoms(log_p[seen], loss[seen], -math.inf, -math.inf, _SLACK * (1 + self.local_eps), 2 * self._blur())
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the laws of X for two values that are farthest apart; all other pairs are closer or alike.
@@ -104,22 +114,22 @@ class TwoLevel(LocalRandomizer):
         """
         one, both, neither = self._shares()
         classes = (one, one, both, neither)
-        upper = self._law((0.0, 0.0, 0.0, 0.0), classes)
+        upper = self._law((0.0, 0.0, 0.0, 0.0), classes, self._blur())
         known = (
             Others("all others hold the target's first value", (one, 0.0, both, 0.0), (0.0, one, 0.0, neither)),
             Others("all others hold the target's second value", (0.0, one, both, 0.0), (one, 0.0, 0.0, neither)),
             *self._others(),
         )
-        lower = tuple((other.text, self._law(other.inside, other.outside)) for other in known)
+        lower = tuple((other.text, self._law(other.inside, other.outside, -self._blur())) for other in known)
         return (PairLaws("two different values", upper, lower, symmetric=True),)
 
-    def _law(self, inside: tuple[float, ...], outside: tuple[float, ...]) -> ExcessLaw:
-        """Return the law of X under the base law, lifted inside."""
+    def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], blur: float) -> ExcessLaw:
+        """Return the law of X under the base law, lifted inside; where R_0 is lifted alone, by that much more."""
         eps0 = self.local_eps
         # heights of R_0 and R_1 over the base
-        log_a, log_b = np.array([eps0, 0.0, eps0, 0.0] * 2), np.array([0.0, eps0, eps0, 0.0] * 2)
+        log_a, log_b = np.array([eps0 + blur, 0.0, eps0, 0.0] * 2), np.array([0.0, eps0 - blur, eps0, 0.0] * 2)
         lift = np.repeat([eps0, 0.0], 4)
         with np.errstate(divide="ignore"):
-            log_mass = np.log(np.array([*inside, *outside])) + self._log_base() + lift
+            log_mass = np.log(np.array([*inside, *outside])) + self._log_lifted() + (lift - eps0)
         seen = log_mass > -np.inf
         return ExcessLaw(log_mass[seen], (log_a - lift)[seen], (log_b - lift)[seen])

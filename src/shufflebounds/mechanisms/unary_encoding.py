@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._types import UNIT
 from shufflebounds.mechanisms._counts import Chances, FrequencyOracle, bernoulli
 from shufflebounds.mechanisms._two_level import Others, Shares
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -127,6 +128,10 @@ class UnaryEncoding(FrequencyOracle):
         # sums of positive terms: (p - q) enters once each way
         gap = self.p - self.q
         return math.log1p(gap / self.q) + math.log1p(gap / (1 - self.p))
+
+    def _blur(self) -> float:
+        # the gap, two quotients, two logarithms and their sum
+        return 8 * UNIT * self.local_eps
 
     def _shares(self) -> Shares:
         q = self.q
