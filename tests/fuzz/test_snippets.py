@@ -13,6 +13,7 @@ ITSELF: list = []
 ITSELF.append(ITSELF)
 
 REFUSED = [
+    (lambda: mechanisms.PrivUnit(10, 1e-300).error_quantile(1e-9, 1000), "say next to nothing"),
     (lambda: shuffle.ShuffledBits(2, 0.1).randomize([0, 1], np.matrix([1, 2])), "rng="),
     (lambda: shuffle.ShuffledBits(2, 0.1).randomize([0, 1], ITSELF), "rng="),
     (lambda: shuffle.PersonalizedBits([1.0, 2.0]).randomize(None), "values="),
@@ -47,6 +48,9 @@ def test_refused_by_name(call, words):
 
 
 ANSWERED = [
+    (lambda: mechanisms.GeometricMechanism.from_dp(0.1, 1e-300, 1).bound, 6908, 6908),
+    (lambda: mechanisms.HadamardResponse(4, 1.0)._log_delta(np.array([2.0]))[1][0], -math.inf, -math.inf),
+    (lambda: selection.svt_log_moment(2.0, 1e-300, 10.0), 0, 10),
     (lambda: shuffle.ShuffledBits(5, 0.1).delta(1e300), 0, 0),
     (lambda: mechanisms.GaussianMechanism(1.0).delta(1e300), 5e-324, 5e-324),
     (lambda: shuffle.StrongerClones(100, 1e-323).log_delta(0.0), -748, -746),

@@ -77,7 +77,7 @@ class TwoLevel(LocalRandomizer):
         top, sides = self._log_masses()[2], []
         for outward in (-1, 1):
             gap = self.local_eps + outward * self._blur() - eps
-            value = top + np.log(-np.expm1(-np.maximum(gap, 0.0)))
+            value = top + np.log(-np.expm1(-np.where(gap > 0, gap, 1.0)))
             sides.append(np.where(gap > 0, np.minimum(value + outward * _SLACK * (1 + np.abs(value)), 0.0), -np.inf))
         return sides[0], sides[1]
 

@@ -133,6 +133,9 @@ class PrivUnit(TwoLevel):
     @property
     def variance(self) -> float:
         r"""Mean squared distance of one user's estimate from the vector, :math:`1/\mathrm{scale}^2 - 1`; 1/n of it for n users."""
+        if self.scale < 1e-150:
+            raise _validate.InfeasibleError(f"local_eps={self.local_eps:g}: the messages say next to nothing, and the error of an "
+                                            "estimate leaves the numbers there are")
         return 1 / self.scale**2 - 1
 
     @property

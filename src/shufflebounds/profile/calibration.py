@@ -11,6 +11,9 @@ from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["least_count", "least_parameter", "meets"]
 
+PARTED = 8
+"""So many parameters are tried for both ends to meet the target; beyond, delta at eps decides."""
+
 
 def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
     """Return whether the target holds from both ends: delta(eps) is at most delta, and epsilon(delta) at most eps."""
@@ -44,7 +47,8 @@ def least_count(
 ) -> int | None:
     """Return the least whole parameter in low..high at which the target is met, from both ends; None where there is none."""
     count = least_int(lambda value: build(value).delta(eps) <= delta, low, high, guess)
-    # the two ends part by a rounding: almost never at a whole parameter
-    while count is not None and not meets(build(count), eps, delta):
-        count = count + 1 if count < high else None
-    return count
+    if count is None:
+        return None
+    # the two ends part by a rounding: almost never at a whole parameter, and for all of them where delta jumps at eps
+    last = min(high, count + PARTED)
+    return next((value for value in range(count, last + 1) if meets(build(value), eps, delta)), count if last < high else None)

@@ -131,7 +131,7 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
     t = _validate.real("threshold", threshold)
     one = _validate.real("sigma_threshold", sigma_threshold, 0, 1e150, open_low=True)
     two = _validate.real("sigma_query", sigma_query, 0, 1e150, open_low=True)
-    most = (two / one) ** 2
+    most = (two / one) * (two / one)
     g = _validate.real("moment", moment, 1)
     if not g < most:
         raise ValueError(f"moment={g:g} must be < (sigma_query/sigma_threshold)**2 = {most:g}, where the moment is infinite")
