@@ -2,7 +2,8 @@
 
 from shufflebounds._types import Bound, FloatArray
 from shufflebounds.profile._pictures import compare
+from shufflebounds.profile.composed import Composition
 from shufflebounds.profile.pair import DominatingPair
-from shufflebounds.profile.profile import Composition, PrivacyProfile
+from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "compare"]

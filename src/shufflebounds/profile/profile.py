@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides
-from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Knowledge, Samples, announced
-from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots, repeated_mu
+from shufflebounds._types import SIDES, Bound, FloatArray, Sides
+from shufflebounds.composing import Atoms, Knowledge, Samples
+from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots
 from shufflebounds.profile.exported import Exported
 from shufflebounds.profile.loss import loss_tail
 from shufflebounds.profile.renyi import renyi
-from shufflebounds.profile.roots import solve
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 
 if TYPE_CHECKING:
+    from shufflebounds.profile.composed import Composition
     from shufflebounds.profile.pair import DominatingPair
 
-__all__ = ["Composition", "PrivacyProfile"]
-
-
-CURVE_DEPTH = 26.0
-"""The curve of a composition has corners down to delta = e^(-CURVE_DEPTH**2/2)."""
-
-_LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
-_ROUGH = 1e-3
-"""Where the Gaussian curve is asked for its delta, and the relative error that its log delta may have."""
+__all__ = ["PrivacyProfile"]
 
 
 class PrivacyProfile(Exported):
@@ -349,6 +339,8 @@ class PrivacyProfile(Exported):
         >>> print(f"{both.epsilon(1e-6):.4f} {both.epsilon(1e-6, bound='lower'):.4f}")
         0.0714 0.0714
         """
+        from shufflebounds.profile.composed import Composition
+
         return Composition(((self, 1), *((other, 1) for other in others)), rtol)
 
     def self_compose(self, times: int, *, rtol: float = 1e-5) -> Composition:
@@ -378,344 +370,6 @@ class PrivacyProfile(Exported):
         >>> print(f"{many.epsilon(1e-6):.5f} {many.epsilon(1e-6, bound='lower'):.5f}")
         0.83412 0.83412
         """
+        from shufflebounds.profile.composed import Composition
+
         return Composition(((self, times),), rtol)
-
-
-@dataclass(frozen=True)
-class Composition(PrivacyProfile):
-    r"""Several mechanisms released on the same data, each with fresh randomness, enclosed on both sides.
-
-    .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\left( \prod_j P_j^{r_j} \,\|\, \prod_j Q_j^{r_j} \right)
-
-    Made by :meth:`PrivacyProfile.compose` and :meth:`PrivacyProfile.self_compose`.
-
-    Parameters
-    ----------
-    factors : sequence of (PrivacyProfile, int)
-        The mechanisms, each with its number of releases; compositions among them are taken apart and equal mechanisms
-        counted together.
-    rtol : float
-        The grid is refined until the sides of eps are so close in relative terms, or it holds some 2**20 points; in [1e-12, 0.1].
-
-    Notes
-    -----
-    Directions. A :class:`DominatingPair` stands for itself: pairs compose in the order given, one-sided. Sampled mechanisms, whose
-    neighbours have one record more or less, compose in each of the two directions, and the worse counts. Any other profile is a
-    maximum over both orders of its neighbours. From above every release takes, at each eps of the whole line, the larger
-    one, so the bound holds for adaptive choice of mechanisms and data; nothing is lost where the two orders agree. From below
-    all releases take the same entry of their ``pairs()``, the best one. Where no pairs are listed, one test of a single release
-    is asked of every release: the slope of delta at eps tells how likely it is under both laws.
-
-    Method. See :doc:`/composition`: losses on a grid, by connecting the dots above and merging outcomes below, tilted to eps
-    and raised to their powers by FFT. Errors are relative to delta at any depth. Losses that share a lattice, such as those of
-    randomized response, are exact on it, and so are Gaussian releases by themselves. A mechanism whose delta takes long is asked
-    for some hundred values, placed where the composition feels them most. Where there are too many pure releases for any grid,
-    some 1e10, the Gaussian guarantees of each bound them from above, and a single one from below.
-
-    Curves have corners down to delta = e**-338, on a coarser grid. Where the deeper part decides mu, its upper bound is the root of
-    the sum of the squares of the factors' mu.
-
-    References
-    ----------
-    Doroshenko, V. et al. Connect the Dots: Tighter Discrete Approximations of Privacy Loss Distributions. PoPETs 2022.
-
-    Koskela, A., Jälkö, J., Honkela, A. Computing Tight Differential Privacy Guarantees Using FFT. AISTATS 2020.
-
-    Examples
-    --------
-    >>> from shufflebounds.shuffle import BinomialNoise
-    >>> BinomialNoise(10**4, 0.5).self_compose(3).compose(BinomialNoise(10**4, 0.5))
-    Composition(factors=((BinomialNoise(trials=10000, prob=0.5), 4),), rtol=1e-05)
-    """
-
-    factors: tuple[tuple[PrivacyProfile, int], ...]
-    rtol: float = 1e-5
-
-    _upper_only: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rtol", _validate.real("rtol", self.rtol, 1e-12, 0.1))
-        flat: list[tuple[PrivacyProfile, int]] = []
-        for profile, times in self.factors:
-            count = _validate.integer("times", times, 1)
-            if not isinstance(profile, PrivacyProfile):
-                raise TypeError(f"{profile!r} must be a PrivacyProfile to be composed")
-            parts = profile.factors if isinstance(profile, Composition) else ((profile, 1),)
-            for part, number in parts:
-                same = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), None)
-                before = 0 if same is None else flat[same][1]
-                total = _validate.integer("times", before + number * count, 1)
-                if same is None:
-                    flat.append((part, total))
-                else:
-                    flat[same] = (part, total)
-        if not flat:
-            raise ValueError("factors must not be empty: give at least one mechanism")
-        object.__setattr__(self, "factors", tuple(flat))
-        self._check_relations()
-
-    def _check_relations(self) -> None:
-        """Refuse factors whose neighbours differ."""
-        kinds: dict[str, PrivacyProfile] = {}
-        for profile, _ in self.factors:
-            kinds.setdefault(profile.relation, profile)
-        if "add-remove" in kinds and "replace-one" in kinds:
-            raise ValueError(
-                f"the guarantee of {kinds['add-remove']!r} is for data with or without a record, that of {kinds['replace-one']!r} "
-                "for a record replaced by another: no composition holds for both. Convert the first by "
-                "sampling.ReplaceOne(...), which replaces by removing and adding, or give both for the same neighbours"
-            )
-        loose = next((p for p, _ in self.factors if p._opposite() is not p and p._knowledge().single), None)
-        two_ways = next((p for p, _ in self.factors if p._directions()), None)
-        if loose is not None and two_ways is not None:
-            raise ValueError(f"{loose!r} is one ordered pair, {two_ways!r} goes both ways: compose the pair with one entry of the "
-                             "pairs() of the other, in the same order")
-
-    @property
-    def theorem(self) -> str:  # type: ignore[override]
-        """What is proven of the product, and of each factor."""
-        parts = dict.fromkeys(profile.theorem for profile, _ in self.factors)
-        return "composition: hockey stick of the product of the factors' dominating pairs. Factors: " + "; ".join(parts)
-
-    @property
-    def neighbours(self) -> str:  # type: ignore[override]
-        """The neighbour relations of the factors."""
-        return "; ".join(dict.fromkeys(profile.neighbours for profile, _ in self.factors)) + " (all on the same data)"
-
-    def _seconds(self) -> float:
-        # a transform at the least
-        return max(0.05, *(known.seconds for known, _ in self._above))
-
-    @property
-    def relation(self) -> str:  # type: ignore[override]
-        """The kind of neighbours that all factors share."""
-        return next((profile.relation for profile, _ in self.factors if profile.relation != "either"), "either")
-
-    @cached_property
-    def _ways(self) -> tuple[Composition, ...]:
-        """The compositions of each direction, where the factors tell them apart."""
-        both = [(profile._directions(), profile, times) for profile, times in self.factors]
-        if not any(ways for ways, _, _ in both):
-            return ()
-        return tuple(
-            Composition(tuple((ways[i] if ways else profile, times) for ways, profile, times in both), self.rtol) for i in (0, 1)
-        )
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # the laws already composed stay behind
-        return type(self), (self.factors, self.rtol)
-
-    @cached_property
-    def _released(self) -> tuple[tuple[Knowledge, tuple[tuple[Knowledge, int], ...]], ...]:
-        """What is known of each factor, and what its releases are composed of."""
-        known = [profile._knowledge() for profile, _ in self.factors]
-        return tuple((one, one.times(number)) for one, (_, number) in zip(known, self.factors))
-
-    @property
-    def _above(self) -> tuple[tuple[Knowledge, int], ...]:
-        return tuple(pair for _, releases in self._released for pair in releases)
-
-    @cached_property
-    def _composer(self) -> Composer:
-        singles = [known.below for known, _ in self._released]
-        below = []
-        for i in _matched([len(pairs) for pairs in singles]):
-            side: list[tuple[Knowledge, int]] = []
-            for (_, times), (known, releases), pairs in zip(self.factors, self._released, singles):
-                pair = pairs[i] if len(pairs) > 1 else pairs[0]
-                # the same objects, so that both sides ask for their values once
-                side += releases if pair is known else pair.times(times)
-            below.append(side)
-        return Composer(self._above, below, self.rtol)
-
-    def cost(self) -> Cost:
-        """Predict what an answer costs; on a terminal, one of more than some seconds says so before it starts, and how far it is.
-
-        Returns
-        -------
-        tuple of float and int
-            ``seconds`` of CPU time, about: what one value of delta of each factor costs, times the number of values that are asked
-            for. Later answers take less, as values are kept. ``memory`` in bytes, at the most.
-
-        Examples
-        --------
-        >>> from shufflebounds.shuffle import BinomialNoise
-        >>> print(f"{BinomialNoise(10**4, 0.5).self_compose(100).cost().seconds:.0f}")
-        1
-        """
-        if self._ways:
-            both = [way.cost() for way in self._ways]
-            return Cost(sum(one.seconds for one in both), max(one.memory for one in both))
-        return self._composer.cost
-
-    def _epsilon(self, delta: float, bound: Bound) -> float:
-        with announced(self.cost()):
-            return super()._epsilon(delta, bound)
-
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        with announced(self.cost()):
-            return self._composed(eps)
-
-    def _composed(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if self._ways:
-            return self._larger(eps)
-        if self._is_one:
-            return self._released[0][0].stick(eps) if self.factors[0][1] == 1 else self._above[0][0].stick(eps)
-        pure = self._pure_epsilon()
-        if self._enumerated is not None:
-            lower, upper = self._enumerated.log_delta(eps)
-            return np.where(eps < pure, lower, -np.inf), np.where(eps < pure, upper, -np.inf)
-        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        within = eps < pure
-        if pure < math.inf and self._composer.coarse and self._gaussian_rule <= _LARGEST_MU:
-            # more releases than the grid can hold: the Gaussian that dominates each of them composes in closed form
-            value = np.asarray(Tradeoff.gaussian(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK)))
-            upper[within] = np.minimum(value + _CURVE_SLACK * (1 + np.abs(value)), 0.0)[within]
-        else:
-            for i in np.flatnonzero(within):
-                lower[i], upper[i] = self._composer.bounds(float(eps[i]))
-        # no release takes away what another leaked; where a value is dear, what composes from below says more than one release
-        for (profile, _), (known, _) in zip(self.factors, self._released):
-            asked = (lower == -np.inf) | (known.seconds <= FRUGAL)
-            if asked.any() and not self._upper_only:
-                lower[asked] = np.maximum(lower[asked], profile._log_delta(eps[asked])[0])
-        return np.minimum(lower, upper), upper
-
-    def _larger(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return both sides of the larger direction; the other is not asked finely where a coarse grid shows it to be smaller."""
-        rough = [way._rough._log_delta(eps)[1] for way in self._ways]
-        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        for smaller in (False, True):
-            for way, own, other in zip(self._ways, rough, rough[::-1]):
-                wanted = (own < other) & (own > lower) if smaller else own >= other
-                if wanted.any():
-                    low, high = way._log_delta(eps[wanted])
-                    lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
-        return lower, upper
-
-    @cached_property
-    def _enumerated(self) -> Atoms | None:
-        """The outcomes of all releases together, where they are few and lie on no lattice, whose grid would be as good."""
-        if not all(known.single and known.listed and not known.parts for known, _ in self._released) or self._composer.on_lattice:
-            return None
-        product = Atoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
-        return product if product and product.log_lost == -math.inf else None
-
-    def _opposite(self) -> PrivacyProfile:
-        opposite: tuple[tuple[Any, int], ...] = tuple((profile._opposite(), times) for profile, times in self.factors)
-        if all(there is here for (there, _), (here, _) in zip(opposite, self.factors)):
-            return self
-        return Composition(opposite, self.rtol)
-
-    def _knowledge(self) -> Knowledge:
-        opposite = self._opposite()
-        spacing = max(0.02, *(known.spacing for known, _ in self._above))
-        known = Knowledge(self._log_delta, pure=self._pure_epsilon(), spacing=spacing)
-        if not self._ways and self._enumerated:
-            known = replace(known, single=True, listed=lambda log_tail: self._enumerated)
-        if opposite is self:
-            return known
-        return replace(known, reverse=opposite._log_delta, reverse_pure=opposite._pure_epsilon())
-
-    @cached_property
-    def _coarse(self) -> Composition:
-        """The same on a grid that is fine enough for the corners of a curve."""
-        return Composition(self.factors, min(0.1, 10 * self.rtol))
-
-    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
-        # deeper than that, another law would be needed at every step
-        coarse = self._coarse
-        opposite = coarse._opposite()
-        spacing = max(least_step, 0.02, *(known.spacing for known, _ in self._above))
-        own = Samples(coarse._log_delta, self._pure_epsilon(), spacing, depth=CURVE_DEPTH)
-        if opposite is coarse:
-            return own, own
-        return Samples(opposite._log_delta, opposite._pure_epsilon(), spacing, depth=CURVE_DEPTH), own
-
-    def _eps_scale(self) -> float:
-        pure = self._pure_epsilon()
-        scale = math.fsum(times * profile._eps_scale() for profile, times in self.factors)
-        return max(scale, 1e-6 * pure) if pure < math.inf else scale
-
-    @property
-    def _is_one(self) -> bool:
-        """Whether the product is a single release's, which has values of its own."""
-        return len(self.factors) == 1 and (self.factors[0][1] == 1 or self._above[0][1] == 1 == len(self._above))
-
-    @cached_property
-    def _rough(self) -> Composition:
-        """The same on a coarse grid, where that is cheaper: for searches, and for what is far from mattering."""
-        if self.rtol >= _ROUGH or self._is_one:
-            return self
-        rough = Composition(self.factors, _ROUGH)
-        # values already asked are shared
-        rough.__dict__["_released"] = self._released
-        rough.__dict__["_upper_only"] = True
-        return rough if rough._composer.first_step > 2 * self._composer.first_step else self
-
-    def _near(self, log_delta: float) -> float | None:
-        if self._ways:
-            return max((way._near(log_delta) or 0.0) for way in self._ways) or None
-        if self._is_one:
-            return None
-        rough, near, pure = self._rough, self._composer.near(log_delta), self._pure_epsilon()
-        if rough is self or near is None:
-            return near
-        def roughly(eps: float) -> float:
-            return min(0.0, float(rough._log_delta(np.array([eps]))[1][0]))
-
-        return solve(roughly, log_delta, pure, upper=True, cap=1e6 * self._eps_scale(), near=near, rtol=0.1 * _ROUGH)
-
-    @cached_property
-    def _gaussian_rule(self) -> float:
-        """The mu of the composition by the root of the sum of squares, whatever the mechanisms: from above."""
-        parts = ((profile._gdp_mu(True), times) for profile, times in self.factors)
-        return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        if self._ways:
-            return least([way._tradeoff(upper) for way in self._ways], upper=upper)
-        return super()._tradeoff(upper)
-
-    def _gdp_mu(self, upper: bool) -> float:
-        if self._ways:
-            return max(way._gdp_mu(upper) for way in self._ways)
-        if not upper and not self._enumerated:
-            alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors if profile._knowledge().convex)
-            return max([super()._gdp_mu(upper), *alone, *(profile._gdp_mu(upper) for profile, _ in self.factors)])
-        if self._enumerated:
-            return super()._gdp_mu(upper)
-        rule = self._gaussian_rule
-        return min(rule, super()._gdp_mu(upper)) if self._pure_epsilon() < math.inf else rule
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        if self._ways:
-            return np.asarray(np.max([way._rdp(orders, upper) for way in self._ways], axis=0))
-        if upper:
-            total = np.sum([times * profile._rdp(orders, True) for profile, times in self.factors], axis=0)
-            return np.asarray(total * (1 + EXP_SLACK))
-        # pairs add in the order given; of mechanisms that go both ways one alone is sure to take its better one every time
-        sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
-        for profile, times in self.factors:
-            known = profile._knowledge()
-            if known.single:
-                sure = sure + times * profile._rdp(orders, False)
-            else:
-                single = np.maximum(single, (times if known.realised else 1) * profile._rdp(orders, False))
-                several.append((profile._realised_pairs(), times))
-        for i in _matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
-            # all take the same entry of their pairs, every time
-            total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
-            single = np.maximum(single, total)
-        return np.asarray((sure + single) * (1 - EXP_SLACK))
-
-    def _pure_epsilon(self) -> float:
-        if self._ways:
-            return max(way._pure_epsilon() for way in self._ways)
-        total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
-        return math.nextafter(total * (1 + EXP_SLACK), math.inf) if total > 0 else 0.0
-
-
-def _matched(counts: list[int]) -> range:
-    """Return the places at which lists of so many pairs are read together: a single pair goes with every entry of the others."""
-    return range(0 if 0 in counts else min((count for count in counts if count > 1), default=1))
