@@ -192,6 +192,8 @@ class GaussianVector(LocalRandomizer):
         ValueError
             If sigma is so small for this dimension that heights leave the range of doubles: there is no blanket to speak of.
         """
+        # every coordinate shares the cut: a large one would leave nothing of some
+        log_cut = min(log_cut, -60.0)
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"
         upper = self._cube_law(log_cut) if cube else self._sphere_law(log_cut)
