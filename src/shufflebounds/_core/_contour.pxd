@@ -3,7 +3,7 @@
 # log E[max(0, D - u M)], M ~ Bin(n, rate), D a sum of M independent random signs, as a lower and an upper bound; False, and
 # nothing written, where the tilted sum varies too little for the method. The caller has checked: n an integer in 1..2**53,
 # 0 < rate <= 1, 0 <= u < 1, and v = 1 - u > 0 to full relative accuracy. Up to `peaks` revivals are evaluated, 5 us each, where
-# they are not negligible, if that can bring the sides within `worth` of each other. False also where no revival is to be evaluated and those left out alone
-# put them further apart than `worth` > 0.
+# they are not negligible, if that can bring the sides within `worth` of each other. False also where no revival is to be
+# evaluated and those left out alone put the sides further apart than `worth` > 0.
 cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peaks, double worth, double *lower,
                              double *upper) noexcept nogil
