@@ -11,7 +11,7 @@ from collections import Counter
 
 import numpy as np
 
-from shufflebounds import shuffle
+from shufflebounds import mechanisms, shuffle
 from shufflebounds.profile import DominatingPair
 
 __all__ = ["KINDS", "attack"]
@@ -63,7 +63,28 @@ def listed(r):
     return DominatingPair.from_pmfs(*laws)
 
 
-KINDS = {"clones": clones, "weighted clones": weighted, "bits": bits, "personal bits": personal, "binomial noise": noise}
+def shuffled(r):
+    # the blanket bound, which the upper side encloses; the lower side, of given data, lies below it
+    if r.random() < 0.5:
+        randomizer = mechanisms.KaryResponse(r.randint(2, 50), min(max(near(r, 0, r.choice([3, 30, 700])), 1e-290), 700.0))
+        return shuffle.Shuffled(randomizer, r.randint(1, 12), min(max(near(r, 0, 1), 1e-300), 1.0))
+    rows = [[r.randrange(1, 2**20) if r.random() < 0.9 else 0 for _ in range(r.randint(2, 4))] for _ in range(r.randint(2, 3))]
+    width = min(map(len, rows))
+    # dyadic chances that sum to 1 exactly
+    rows = [[x / 2**24 for x in row[: width - 1]] for row in rows]
+    return shuffle.Shuffled(mechanisms.FiniteRandomizer([[*row, 1 - sum(row)] for row in rows]), r.randint(1, 8))
+
+
+def variation(r):
+    p = 1 + math.exp(r.uniform(-20, 40))
+    beta = max(near(r, 0, (p - 1) / (p + 1)), 1e-290)
+    return shuffle.VariationRatio(r.randint(1, 12), p, beta, 1 + beta + near(r, 0, 100))
+
+
+KINDS = {
+    "shuffled": shuffled, "variation ratio": variation, "clones": clones, "weighted clones": weighted, "bits": bits,
+    "personal bits": personal, "binomial noise": noise,
+}  # fmt: skip
 
 
 def question(r, profile):

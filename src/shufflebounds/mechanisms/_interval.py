@@ -96,11 +96,13 @@ def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bo
     A message of the target that no other user can send gives it away, above and below.
     """
     base = rows.min(axis=0)
+    # summed from positive terms: next to nothing where all rows are alike
+    rest = float((rows[0] - base).sum())
     others = [(f"all others hold {x}", row) for x, row in enumerate(rows)]
     if len(rows) > 2:
         others.append(("the others are spread evenly", rows.mean(axis=0)))
     return tuple(
-        PairLaws(f"inputs {i} and {j}", ExcessLaw.of(rows[i], rows[j], base),
-                 tuple((text, ExcessLaw.of(rows[i], rows[j], row)) for text, row in others), symmetric)
+        PairLaws(f"inputs {i} and {j}", ExcessLaw.of(rows[i], rows[j], base).filled(rest).widened(1),
+                 tuple((text, ExcessLaw.of(rows[i], rows[j], row).widened(-1)) for text, row in others), symmetric)
         for i, j in pairs
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -17,6 +18,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.profile import DominatingPair
+from shufflebounds.profile._balls import flint
 from shufflebounds.shuffle._accuracy import Of
 from shufflebounds.shuffle.laws import PairLaws
 
@@ -26,6 +28,8 @@ _MOST_INPUTS = 64
 """All ordered pairs of inputs are tried."""
 
 _SUM_ERROR = 1e-12
+
+Outputs = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,6 +126,22 @@ class FiniteRandomizer(LocalRandomizer):
             Under the least of each column, and under each input of the others or all of them alike.
         """
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))
+
+    def _exact_outputs(self) -> tuple[int, int, Callable[[], list[Outputs]]]:
+        """Return the ordered pairs, the kinds of outputs of one, and (a, b, m) of each kind, as balls when they are asked for."""
+        least = self._rows.min(axis=0)
+        kinds = [
+            np.unique(np.stack([first, second, least]), axis=1, return_counts=True) for first, second in permutations(self._rows, 2)
+        ]
+
+        def outputs() -> list[Outputs]:
+            ball = flint().arb
+            return [
+                [tuple(int(many) * ball(x) for x in column) for column, many in zip(columns.T.tolist(), counts, strict=True)]
+                for columns, counts in kinds
+            ]
+
+        return len(kinds), max(columns.shape[1] for columns, _ in kinds), outputs
 
     @property
     def message_bits(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 from shufflebounds import _validate
 
-__all__ = ["certified", "clones", "flint", "larger", "polynomial", "stick"]
+__all__ = ["blanket", "blanket_operations", "certified", "clones", "flint", "larger", "polynomial", "stick"]
 
 Ball = Any
 
@@ -78,6 +78,36 @@ def clones(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
         total += weight * here
         row = [((row[k - 1] if k else zero) + (row[k] if k < len(row) else zero)) / 2 for k in range(len(row) + 1)]
     return total
+
+
+def blanket_operations(kinds: int, users: int) -> float:
+    """Return how many ball operations :func:`blanket` takes for so many kinds of outputs: the ways to deal users to them."""
+    return 2.0 * math.comb(users + kinds, kinds) if min(kinds, users) < 64 else math.inf
+
+
+def blanket(outputs: Sequence[tuple[Ball, Ball, Ball]], users: int, factor: Ball) -> Ball:
+    """Return (1/n) E(X_1 + ... + X_n)_+ for X = (a - factor b)/m of mass m, outputs (a, b, m), and 0 with the rest.
+
+    An output with m = 0 gives the target away: it counts as it does without the others.
+    """
+    library = flint()
+    zero = library.arb(0)
+    alone = sum(((a - factor * b).max(zero) for a, b, m in outputs if m == 0), zero)
+    shared = [((a - factor * b) / m, m) for a, b, m in outputs if m != 0]
+    masses = [m for _, m in shared]
+    # the chances of c equal draws over c!, for each kind and for X = 0
+    tables = [[library.arb(1)] for _ in range(len(masses) + 1)]
+    for table, mass in zip(tables, [*masses, 1 - sum(masses, zero)], strict=True):
+        for c in range(1, users + 1):
+            table.append(table[-1] * mass / c)
+
+    def over(kind: int, left: int, total: Ball, weight: Ball) -> Ball:
+        if kind == len(shared):
+            return weight * tables[kind][left] * total.max(zero)
+        value, table = shared[kind][0], tables[kind]
+        return sum((over(kind + 1, left - c, total + c * value, weight * table[c]) for c in range(left + 1)), zero)
+
+    return alone + over(0, users, zero, library.arb(math.factorial(users))) / users
 
 
 def larger(*values: Ball) -> Ball:

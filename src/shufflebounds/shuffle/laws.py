@@ -7,6 +7,7 @@ shuffled messages from above; under :math:`m = R_{x^*}` it is the hockey stick w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -64,6 +65,8 @@ class ExcessLaw:
     def of(cls, r0: ArrayLike, r1: ArrayLike, base: ArrayLike) -> ExcessLaw:
         """Return the law of two columns of masses under a third; outputs where the base is 0 are cut.
 
+        The logarithms are those of the numbers given, to rounding: :meth:`widened` takes that outward.
+
         Parameters
         ----------
         r0, r1 : array_like
@@ -115,6 +118,42 @@ class ExcessLaw:
         kept = log_mass > -np.inf
         return cls(log_mass[kept], log_a[kept], log_b[kept], log_cut)
 
+    def filled(self, rest: float) -> ExcessLaw:
+        """Return the law with the mass at X = 0 listed, where it is known better than as what is missing from 1.
+
+        Parameters
+        ----------
+        rest : float
+            That mass, in [0, 1].
+
+        Returns
+        -------
+        ExcessLaw
+            The same law.
+        """
+        if not rest > 0:
+            return self
+        lists = [np.append(x, last) for x, last in ((self.log_mass, math.log(rest)), (self.log_a, -np.inf), (self.log_b, -np.inf))]
+        return ExcessLaw(*lists, self.log_cut, self.log_cut_b)
+
+    def widened(self, sign: int) -> ExcessLaw:
+        """Return a law with X moved up (sign 1) or down (sign -1) by more than the rounding of a and b.
+
+        Parameters
+        ----------
+        sign : int
+            1 for an upper law, -1 for a lower one.
+
+        Returns
+        -------
+        ExcessLaw
+            With a and b in error by some units in the last place of their logarithms and of that of their mass.
+        """
+        sizes = [np.where(x > -np.inf, np.abs(x), 0.0) for x in (self.log_a, self.log_b, self.log_mass)]
+        move = sign * UNIT * (2 + sizes[0] + sizes[1] + 2 * sizes[2])
+        cut = sign * UNIT * (2 + np.abs(np.where(self.log_cut > -np.inf, self.log_cut, 0.0)))
+        return ExcessLaw(self.log_mass, self.log_a + move, self.log_b - move, self.log_cut + cut, self.log_cut_b - cut)
+
     def thinned(self, share: float) -> ExcessLaw:
         """Return the law where every user takes part with chance `share` and otherwise sends nothing, which is seen.
 
@@ -131,9 +170,12 @@ class ExcessLaw:
         if share == 1:
             return self
         move = np.log(share)
-        masses = np.append(self.log_mass + move, np.log1p(-share))
+        rest = 1.0 - math.fsum(np.exp(self.log_mass))
         cuts = (self.log_cut + move, self.log_cut_b + move)
-        return ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), *cuts)
+        masses = np.append(self.log_mass + move, np.log1p(-share))
+        law = ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), *cuts)
+        # where few take part, what is left at X = 0 is less than the rounding of the whole
+        return law.filled(share * rest if rest > 8 * UNIT else 0.0)
 
     def values(self, eps: float) -> FloatArray:
         """Return X at one eps, relatively accurate next to a pure budget too.
@@ -195,8 +237,11 @@ class ExcessLaw:
             cut = _excesses(np.asarray(self.log_cut), np.asarray(self.log_cut_b), e)
             gain = float(np.maximum(cut, 0.0).sum())
             log_gain = np.log(gain) if gain > 0 else -np.inf
-            lower[i] = np.logaddexp(lower[i] - np.log(users) * (1 + 4 * UNIT), log_gain - 8 * UNIT) - 4 * UNIT
-            upper[i] = np.logaddexp(upper[i] - np.log(users) * (1 - 4 * UNIT), log_gain + 8 * UNIT) + 4 * UNIT
+            lower[i] = np.logaddexp(lower[i] - np.log(users) * (1 + 4 * UNIT), log_gain - 8 * UNIT)
+            upper[i] = np.logaddexp(upper[i] - np.log(users) * (1 - 4 * UNIT), log_gain + 8 * UNIT)
+            # the masses that make up a deep value are known as logarithms only
+            slack = 4 * UNIT * (1 + 8 * abs(upper[i])) if upper[i] > -np.inf else 0.0
+            lower[i], upper[i] = lower[i] - slack, upper[i] + slack
         return lower, upper
 
 
@@ -209,27 +254,32 @@ def _excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:
     return np.asarray(np.where((log_a == -np.inf) & (log_b == -np.inf), 0.0, value))
 
 
-def variation_ratio_law(p: float, beta: float, q: float) -> ExcessLaw:
+def variation_ratio_law(p: float, beta: float, q: float, sign: int = 1) -> ExcessLaw:
     """Return the law of X that dominates every randomizer with these three numbers.
 
     Parameters
     ----------
     p, beta, q : float
         Largest ratio of the two laws, > 1, their total variation distance, at most (p-1)/(p+1), and the largest ratio of either
-        to the output law of any input, >= 1.
+        to the output law of any input, >= 1 + beta.
+    sign : int
+        1 for a law at or above the formula's, -1 for one at or below it.
 
     Returns
     -------
     ExcessLaw
-        Of three atoms.
+        Of three atoms, moved by more than their rounding.
     """
     share = beta / (p - 1)
-    rest = max(0.0, 1 - (p + 1) * share)
+    # the part that both laws share costs: less of it is more
+    rest = max(0.0, 1 - (p + 1) * share * (1 + sign * 8 * UNIT))
     log_p, log_q = float(np.log(p)), float(np.log(q))
     with np.errstate(divide="ignore"):
         log_mass = np.array([np.log(share) + log_p - log_q] * 2 + [float(np.log(rest)) - log_q])
     low = log_q - log_p
-    return ExcessLaw(log_mass, np.array([log_q, low, log_q]), np.array([low, log_q, log_q]))
+    law = ExcessLaw(log_mass, np.array([log_q, low, log_q]), np.array([low, log_q, log_q]))
+    # what is left at X = 0, exactly rounded
+    return law.filled(max(0.0, math.fsum([q, -1.0, -beta])) / q).widened(sign)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.shuffle._local import fewest_users, largest_budget
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, Randomizer, variation_ratio_law
 
@@ -149,6 +149,24 @@ class Shuffled(PrivacyProfile):
     def _budget(self) -> float:
         return max(0.0, *(pair.upper.pure_epsilon for pair in self._pairs))
 
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        exact = getattr(self.randomizer, "_exact_outputs", None)
+        if exact is None:
+            return super()._ball()
+        pairs, kinds, outputs = exact()
+        share = self.participation
+
+        def value(factor: Any) -> Any:
+            sent = _balls.flint().arb(share)
+            # no message is an output like any other
+            silent = [(1 - sent, 1 - sent, 1 - sent)] if share < 1 else []
+            return _balls.larger(*(
+                _balls.blanket([*((sent * a, sent * b, sent * m) for a, b, m in pair), *silent], self.users, factor)
+                for pair in outputs()
+            ))
+
+        return pairs * _balls.blanket_operations(kinds + (share < 1), self.users), value
+
     def _knowledge(self) -> Knowledge:
         # a value takes milliseconds, and the sides do not meet
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
@@ -262,7 +280,7 @@ class VariationRatio(PrivacyProfile):
     beta : float
         Their total variation distance, in (0, (p-1)/(p+1)], or more than it: a larger one is a weaker claim.
     q : float
-        Largest ratio of either to the output law of another user's input, >= 1, or more.
+        Largest ratio of either to the output law of another user's input, >= 1 + beta, or more.
 
     Notes
     -----
@@ -300,20 +318,34 @@ class VariationRatio(PrivacyProfile):
         object.__setattr__(self, "p", p)
         most = (p - 1) / (p + 1)
         object.__setattr__(self, "beta", _validate.real("beta", self.beta, 0, most * (1 + 4 * UNIT), open_low=True))
-        object.__setattr__(self, "q", _validate.real("q", self.q, 1, 1e300))
+        # the larger of the two laws has the total 1 + beta, the others' law the total 1; a larger q claims less
+        q = _validate.real("q", self.q, (1 + self.beta) * (1 - 4 * UNIT), 1e300)
+        while math.fsum([q, -1.0, -self.beta]) < 0:
+            q = math.nextafter(q, math.inf)
+        object.__setattr__(self, "q", q)
 
     @cached_property
-    def _law(self) -> ExcessLaw:
-        return variation_ratio_law(self.p, self.beta, self.q)
+    def _laws(self) -> tuple[ExcessLaw, ...]:
+        return tuple(variation_ratio_law(self.p, self.beta, self.q, sign) for sign in (-1, 1))
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         inside = eps < self._pure_epsilon()
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        lower[inside], upper[inside] = self._law.log_phi(eps[inside], self.users)
+        lower[inside], upper[inside] = (law.log_phi(eps[inside], self.users)[i] for i, law in enumerate(self._laws))
         return lower, np.minimum(upper, 0.0)
 
     def _pure_epsilon(self) -> float:
         return math.log(self.p) * (1 + 2 * UNIT)
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        def value(factor: Any) -> Any:
+            p, beta, q = (_balls.flint().arb(x) for x in (self.p, self.beta, self.q))
+            alpha = beta / (p - 1)
+            rest = (1 - (p + 1) * alpha).max(_balls.flint().arb(0))
+            outputs = [(p * alpha, alpha, p * alpha / q), (alpha, p * alpha, p * alpha / q), (rest, rest, rest / q)]
+            return _balls.blanket(outputs, self.users, factor)
+
+        return _balls.blanket_operations(3, self.users), value
 
     def _knowledge(self) -> Knowledge:
         # a value takes a millisecond
