@@ -67,7 +67,7 @@ def shuffled(r):
     # the blanket bound, which the upper side encloses; the lower side, of given data, lies below it
     if r.random() < 0.5:
         randomizer = mechanisms.KaryResponse(r.randint(2, 50), min(max(near(r, 0, r.choice([3, 30, 700])), 1e-290), 700.0))
-        return shuffle.Shuffled(randomizer, r.randint(1, 12), min(max(near(r, 0, 1), 1e-300), 1.0))
+        return shuffle.Shuffled(randomizer, r.randint(1, 12), min(max(near(r, 0, 1), 1e-12), 1.0))
     rows = [[r.randrange(1, 2**20) if r.random() < 0.9 else 0 for _ in range(r.randint(2, 4))] for _ in range(r.randint(2, 3))]
     width = min(map(len, rows))
     # dyadic chances that sum to 1 exactly

@@ -14,7 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import shuffle
-from shufflebounds.mechanisms import GaussianMechanism, HadamardResponse, KaryResponse, LaplaceMechanism, LocalHashing
+from shufflebounds.mechanisms import (
+    FiniteRandomizer,
+    GaussianMechanism,
+    HadamardResponse,
+    KaryResponse,
+    LaplaceMechanism,
+    LocalHashing,
+)
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "randomizers.json").read_text())
@@ -215,3 +222,30 @@ def test_bad_input():
         shuffle.Shuffled("3-ary", 5)
     with pytest.raises(ValueError, match="beta"):
         shuffle.VariationRatio(5, 2.0, 0.5, 2.0)
+
+
+CERTIFIED = [
+    (shuffle.Shuffled(KaryResponse(5, 1.0), 12), 0.3),
+    (shuffle.Shuffled(KaryResponse(4, 1.0), 20, participation=0.3), 0.2),
+    (shuffle.Shuffled(FiniteRandomizer([[0.5, 0.25, 0.25, 0], [0.25, 0.5, 0.125, 0.125], [0.125, 0.125, 0.75, 0]]), 9), 0.1),
+    # what others leave at 0 is less than the rounding of the whole; masses of budgets of hundreds
+    (shuffle.Shuffled(KaryResponse(3, 15.0), 8, participation=1e-12), 14.99),
+    (shuffle.Shuffled(KaryResponse(45, 642.0), 7, participation=1e-12), 195.0),
+    # next to the budget, and ratios next to 1
+    (shuffle.Shuffled(FiniteRandomizer([[0.625, 0.375], [0.375, 0.625]]), 5), math.nextafter(math.log(5 / 3), 0)),
+    (shuffle.VariationRatio(100, 2.0, 0.3, 2.0), 0.1),
+    (shuffle.VariationRatio(11, 1.00002, 9.9e-6, 82.0), 5.8e-6),
+]
+
+
+@pytest.mark.parametrize(("profile", "eps"), CERTIFIED)
+def test_certified_digits_stand_between_the_sides(profile, eps):
+    flint = pytest.importorskip("flint")
+    exact = profile.certify(eps, digits=30).log()
+    assert flint.arb(profile.log_delta(eps, bound="lower")) <= exact <= flint.arb(profile.log_delta(eps))
+
+
+def test_ratios_that_no_laws_have_are_refused():
+    # the larger of the two laws has the total 1 + beta
+    with pytest.raises(ValueError, match=r"q=1\.2 must be in \[1\.3"):
+        shuffle.VariationRatio(10, 3.0, 0.3, 1.2)

@@ -226,7 +226,8 @@ class Exported(Enclosed):
         InfeasibleError
             If it would take more than about 10 s; the message says how long (a ValueError).
         TypeError
-            If the guarantee has no certified digits: those of clones, shuffled bits, binomial noise and listed pairs have.
+            If the guarantee has no certified digits: those of clones, shuffled bits, binomial noise, listed pairs,
+            shuffled k-ary response and matrices, and three ratios have.
         ImportError
             If python-flint is not installed (extra ``certify``).
 

@@ -197,10 +197,16 @@ class ExcessLaw:
         """The atoms with those of equal a and b as one, their masses added."""
         kept = self.log_mass > -np.inf
         places, index = np.unique(np.stack([self.log_a[kept], self.log_b[kept]]), axis=1, return_inverse=True)
-        mass = np.zeros(places.shape[1])
-        top = float(self.log_mass.max(initial=-np.inf))
-        np.add.at(mass, index.ravel(), np.exp(self.log_mass[kept] - top))
-        return np.log(mass) + top, places[0], places[1]
+        log_mass = np.full(places.shape[1], -np.inf)
+        np.logaddexp.at(log_mass, index.ravel(), self.log_mass[kept])
+        return log_mass, places[0], places[1]
+
+    @cached_property
+    def _slack(self) -> float:
+        """Relative error by which the kernel may be off where masses or values are far from 1 and known as logarithms only."""
+        sizes = [np.abs(np.where(x > -np.inf, x, 0.0)).max(initial=0.0) for x in (self.log_mass, self.log_a, self.log_b)]
+        # masses next to the least double have few digits
+        return 4 * UNIT * (1 + 2 * float(sum(sizes))) + 64 * math.exp(min(0.0, float(sizes[0]) - 744.0))
 
     @property
     def pure_epsilon(self) -> float:
@@ -239,8 +245,7 @@ class ExcessLaw:
             log_gain = np.log(gain) if gain > 0 else -np.inf
             lower[i] = np.logaddexp(lower[i] - np.log(users) * (1 + 4 * UNIT), log_gain - 8 * UNIT)
             upper[i] = np.logaddexp(upper[i] - np.log(users) * (1 - 4 * UNIT), log_gain + 8 * UNIT)
-            # the masses that make up a deep value are known as logarithms only
-            slack = 4 * UNIT * (1 + 8 * abs(upper[i])) if upper[i] > -np.inf else 0.0
+            slack = max(self._slack, 32 * UNIT * abs(upper[i])) if upper[i] > -np.inf else 0.0
             lower[i], upper[i] = lower[i] - slack, upper[i] + slack
         return lower, upper
 

@@ -19,6 +19,9 @@ from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, Randomizer, variatio
 
 __all__ = ["Shuffled", "VariationRatio"]
 
+LEAST_SHARE = 1e-12
+"""Fewer take part in no protocol; masses of budgets of hundreds would leave the doubles."""
+
 _MOST_LOWER = 64
 """So many pairs and data, those with the widest laws of X, are tried for the lower side at each eps."""
 
@@ -40,7 +43,7 @@ class Shuffled(PrivacyProfile):
     users : int
         Number n of users, 1 to 2**53, the target included.
     participation : float
-        Chance s in (0, 1] with which each user, the target too, sends a message at all; the number of messages is seen, and
+        Chance s in [1e-12, 1] with which each user, the target too, sends a message at all; the number of messages is seen, and
         "no message" is an output like any other.
 
     Notes
@@ -79,7 +82,7 @@ class Shuffled(PrivacyProfile):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        share = _validate.real("participation", self.participation, 0, 1, open_low=True)
+        share = _validate.real("participation", self.participation, LEAST_SHARE, 1)
         object.__setattr__(self, "participation", share)
         if not isinstance(self.randomizer, Randomizer):
             raise TypeError(f"{self.randomizer!r} must be a randomizer that knows its laws of X (excess_laws)")
