@@ -133,8 +133,8 @@ class ExcessLaw:
         """
         if not rest > 0:
             return self
-        lists = [np.append(x, last) for x, last in ((self.log_mass, math.log(rest)), (self.log_a, -np.inf), (self.log_b, -np.inf))]
-        return ExcessLaw(*lists, self.log_cut, self.log_cut_b)
+        log_a, log_b = np.append(self.log_a, -np.inf), np.append(self.log_b, -np.inf)
+        return ExcessLaw(np.append(self.log_mass, math.log(rest)), log_a, log_b, self.log_cut, self.log_cut_b)
 
     def widened(self, sign: int) -> ExcessLaw:
         """Return a law with X moved up (sign 1) or down (sign -1) by more than the rounding of a and b.
