@@ -76,6 +76,8 @@ def kernel(name):
 
 setup(
     cmdclass={"sdist": ReproducibleSdist},
+    # one kernel a core
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
     ext_modules=cythonize(
         [kernel(name) for name in (*KERNELS, PUBLIC)],
         include_path=["src"],
