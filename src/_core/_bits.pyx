@@ -178,7 +178,6 @@ cdef (double, double) shuffled_bits_log_delta(double ones, double zeros, double 
     cdef double p[2]
     cdef double q[2]
     cdef double counts[2]
-    cdef Py_ssize_t groups = 0
     cdef double error = 0
     cdef double value
     if not (0 <= ones and 0 <= zeros and ones + zeros < TWO_53 and ones == floor(ones) and zeros == floor(zeros)
@@ -186,13 +185,7 @@ cdef (double, double) shuffled_bits_log_delta(double ones, double zeros, double 
         return NAN, NAN
     if flip == 0:
         return 0.0, 0.0
-    if ones > 0:
-        p[groups], q[groups], counts[groups] = 1 - flip, flip, ones
-        groups += 1
-    if zeros > 0:
-        p[groups], q[groups], counts[groups] = flip, 1 - flip, zeros
-        groups += 1
-    value = c_bits_log_delta(p, q, counts, groups, flip, eps, gap, &error)
+    value = c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, eps, gap, &error)
     return value, error
 
 

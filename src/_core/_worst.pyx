@@ -23,7 +23,7 @@ from libc.stdlib cimport free, realloc
 
 import numpy as np
 
-from shufflebounds._core._bits cimport c_bits_log_delta
+from shufflebounds._core._bits cimport c_bits_log_delta, known_bits
 from shufflebounds._core._lattice cimport Law, c_lattice_law, c_lattice_point, c_log_edge
 
 cdef extern from *:
@@ -111,14 +111,7 @@ cdef double log_cdf(const Law *law, double k, double *error) noexcept nogil:
 
 cdef inline void make_law(Law *law, double ones, double zeros, double *p, double *q, double *counts,
                           double flip) noexcept nogil:
-    cdef Py_ssize_t groups = 0
-    if ones > 0:
-        p[groups], q[groups], counts[groups] = 1 - flip, flip, ones
-        groups += 1
-    if zeros > 0:
-        p[groups], q[groups], counts[groups] = flip, 1 - flip, zeros
-        groups += 1
-    c_lattice_law(law, p, q, counts, groups)
+    c_lattice_law(law, p, q, counts, known_bits(ones, zeros, flip, p, q, counts))
 
 
 cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, double eps, double *lower,

@@ -6,3 +6,15 @@
 # error[0] bounds the absolute error of the logarithm.
 cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
                              double flip, double eps, double gap, double *error) noexcept nogil
+
+
+# The groups of so many ones and zeros, each flipped alike, into arrays of two; returns how many groups there are.
+cdef inline Py_ssize_t known_bits(double ones, double zeros, double flip, double *p, double *q, double *counts) noexcept nogil:
+    cdef Py_ssize_t groups = 0
+    if ones > 0:
+        p[groups], q[groups], counts[groups] = 1 - flip, flip, ones
+        groups += 1
+    if zeros > 0:
+        p[groups], q[groups], counts[groups] = flip, 1 - flip, zeros
+        groups += 1
+    return groups
