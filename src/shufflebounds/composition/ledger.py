@@ -91,8 +91,8 @@ class Ledger:
         """The budget's eps less what is spent: what a look at the entries leaves, not what one more release may cost."""
         return self._eps - self.spent
 
-    def _with(self, mechanism: PrivacyProfile, times: int) -> Composition:
-        return Composition((*((profile, count) for profile, count, _ in self._entries), (mechanism, times)))
+    def _with(self, *more: tuple[PrivacyProfile, int]) -> Composition:
+        return Composition((*((profile, times) for profile, times, _ in self._entries), *more))
 
     def _holds(self, whole: Composition) -> bool:
         return whole.delta(self._eps) <= self._delta
@@ -115,7 +115,7 @@ class Ledger:
         bool
             Judged by the upper side of delta at the budget's eps.
         """
-        return self._holds(self._with(mechanism, times))
+        return self._holds(self._with((mechanism, times)))
 
     def spend(self, mechanism: PrivacyProfile, times: int = 1, *, note: str = "") -> float:
         """Enter releases, or refuse them.
@@ -143,7 +143,7 @@ class Ledger:
         """
         to_dict(mechanism)
         times = _validate.integer("times", times, 1)
-        whole = self._with(mechanism, times)
+        whole = self._with((mechanism, times))
         if not self._holds(whole):
             raise BudgetExceededError(
                 f"{mechanism!r} {times} times would bring delta at eps={self._eps:g} above {self._delta:g}: "
@@ -198,9 +198,8 @@ class Ledger:
             ledger = cls(body["eps"], body["delta"])
             for entry in body["entries"]:
                 times = _validate.integer("times", entry["times"], 1)
-                profile = from_dict(entry["profile"])
-                ledger._whole = ledger._with(profile, times)
-                ledger._entries.append((profile, times, entry["note"]))
+                ledger._entries.append((from_dict(entry["profile"]), times, entry["note"]))
+            ledger._whole = ledger._with() if ledger._entries else None
         except (KeyError, TypeError, ValueError) as problem:
             raise LedgerError(f"the ledger cannot be read: {problem}") from problem
         return ledger
