@@ -18,7 +18,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile._balls import flint
+from shufflebounds.profile._balls import Outputs, flint
 from shufflebounds.shuffle._accuracy import Of
 from shufflebounds.shuffle.laws import PairLaws
 
@@ -28,8 +28,6 @@ _MOST_INPUTS = 64
 """All ordered pairs of inputs are tried."""
 
 _SUM_ERROR = 1e-12
-
-Outputs = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,14 +128,15 @@ class FiniteRandomizer(LocalRandomizer):
     def _exact_outputs(self) -> tuple[int, int, Callable[[], list[Outputs]]]:
         """Return the ordered pairs, the kinds of outputs of one, and (a, b, m) of each kind, as balls when they are asked for."""
         least = self._rows.min(axis=0)
-        kinds = [
-            np.unique(np.stack([first, second, least]), axis=1, return_counts=True) for first, second in permutations(self._rows, 2)
-        ]
+        kinds = []
+        for first, second in permutations(self._rows, 2):
+            columns, counts = np.unique(np.stack([first, second, least]), axis=1, return_counts=True)
+            kinds.append((columns, counts.tolist()))
 
         def outputs() -> list[Outputs]:
             ball = flint().arb
             return [
-                [tuple(int(many) * ball(x) for x in column) for column, many in zip(columns.T.tolist(), counts, strict=True)]
+                [(many * ball(a), many * ball(b), many * ball(m)) for a, b, m, many in zip(*columns.tolist(), counts, strict=True)]
                 for columns, counts in kinds
             ]
 

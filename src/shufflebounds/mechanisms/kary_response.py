@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
-from shufflebounds.profile._balls import flint
+from shufflebounds.profile._balls import Outputs, flint
 
 __all__ = ["KaryResponse"]
 
@@ -69,10 +69,10 @@ class KaryResponse(FrequencyOracle):
             return ()
         return (Others("all others hold a third value", (0.0, 0.0, 0.0, 1 / k), (1 / k, 1 / k, 0.0, (k - 3) / k)),)
 
-    def _exact_outputs(self) -> tuple[int, int, Callable[[], list[list[tuple[Any, Any, Any]]]]]:
+    def _exact_outputs(self) -> tuple[int, int, Callable[[], list[Outputs]]]:
         """Return the pairs up to symmetry, the kinds of outputs, and (a, b, m) of each kind, as balls when they are asked for."""
 
-        def outputs() -> list[list[tuple[Any, Any, Any]]]:
+        def outputs() -> list[Outputs]:
             odds = flint().arb(self.local_eps).exp()
             small, others = 1 / (odds + self.bins - 1), self.bins - 2
             third = [(others * small,) * 3] if others else []

@@ -12,6 +12,9 @@ __all__ = ["blanket", "blanket_operations", "certified", "clones", "flint", "lar
 
 Ball = Any
 
+Outputs = list[tuple[Ball, Ball, Ball]]
+"""(a, b, m) of every kind of output: its chance under the target's two inputs, and the least under any."""
+
 MOST_OPERATIONS = 2e7
 """About 10 s at two words a number."""
 
@@ -85,7 +88,7 @@ def blanket_operations(kinds: int, users: int) -> float:
     return 2.0 * math.comb(users + kinds, kinds) if min(kinds, users) < 64 else math.inf
 
 
-def blanket(outputs: Sequence[tuple[Ball, Ball, Ball]], users: int, factor: Ball) -> Ball:
+def blanket(outputs: Outputs, users: int, factor: Ball) -> Ball:
     """Return (1/n) E(X_1 + ... + X_n)_+ for X = (a - factor b)/m of mass m, outputs (a, b, m), and 0 with the rest.
 
     An output with m = 0 gives the target away: it counts as it does without the others.
