@@ -1,6 +1,8 @@
 """The public C interface of shufflebounds: checked kernels under stable names; the .pxd beside this module is its contract.
 
 Layer: nothing is computed here. Each function checks its arguments and calls a kernel of shufflebounds._core.
+
+Measured   no error of its own: what a kernel's header states holds here to the bit (tests/core/test_cython_tails.py).
 """
 
 from libc.math cimport INFINITY, NAN, exp, floor

@@ -19,7 +19,7 @@ from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, Randomizer, variatio
 
 __all__ = ["Shuffled", "VariationRatio"]
 
-LEAST_SHARE = 1e-12
+_LEAST_SHARE = 1e-12
 """Fewer take part in no protocol; masses of budgets of hundreds would leave the doubles."""
 
 _MOST_LOWER = 64
@@ -82,7 +82,7 @@ class Shuffled(PrivacyProfile):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        share = _validate.real("participation", self.participation, LEAST_SHARE, 1)
+        share = _validate.real("participation", self.participation, _LEAST_SHARE, 1)
         object.__setattr__(self, "participation", share)
         if not isinstance(self.randomizer, Randomizer):
             raise TypeError(f"{self.randomizer!r} must be a randomizer that knows its laws of X (excess_laws)")
