@@ -30,7 +30,7 @@ from shufflebounds._core._special cimport c_log_add_exp, c_mills_ratio
 cdef extern from *:
     """
     #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
-    #define BLOCK 16                        /* answers between two looks for signals */
+    #define BLOCK 64                        /* answers between two looks for signals, some 2 ms */
     #define CLOSE 3e-13                     /* of eps: of it an answer may lie beyond the crossing */
     #define DEAR 2e4                        /* variance of the number of clones: from here the sweep is dearer than the contour */
     #define BEYOND 1500.0                   /* an eps where 2^53 e^-eps is nothing */

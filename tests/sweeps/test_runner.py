@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import SweepError, SweepInterrupted, shuffle, sweep
+from shufflebounds.sweeps import runner
 
 Pair = namedtuple("Pair", "total product")
 
@@ -186,6 +187,19 @@ def test_batches_grow_to_a_tenth_of_a_second():
     assert max(sizes) <= 100
     assert sum(sizes) == 300
     assert max(sizes) > 1
+
+
+@pytest.mark.parametrize("rows", [1, 100, 5000])
+def test_near_the_end_the_rest_is_shared_out(rows):
+    left, sizes = rows, []
+    while left:
+        sizes.append(min(runner._batch_rows(1000, 20, left, 4), left))
+        left -= sizes[-1]
+    assert sum(sizes) == rows
+    assert sizes == sorted(sizes, reverse=True)
+    # the last of them hold up no worker for long, and none but the very last is tiny
+    assert sizes[-1] <= 20
+    assert all(size >= 20 for size in sizes[:-1])
 
 
 class Late(Executor):

@@ -23,6 +23,8 @@ _BATCH_SECONDS = 0.2
 _GROWTH = 16
 """A batch is at most this much longer than the one measured before it, whose first rows may have paid for an import."""
 _MAX_ROWS = 2**18
+_LEAST_SECONDS = 0.02
+"""Of a batch near the end, where the rest is shared out so that no worker is left alone with a long one."""
 _UNKNOWN_WORKERS = 32
 _GRACE_SECONDS = 2.0
 """How long batches that already run are waited for after an interrupt; each was sized to a tenth of it."""
@@ -368,13 +370,14 @@ def _keep_busy(
 ) -> SweepError | SweepInterrupted | None:
     names = tuple(grid.columns)
     workers = getattr(executor, "_max_workers", None) or _UNKNOWN_WORKERS
-    total, begun, finished, size = grid.rows, 0, 0, 1
+    total, begun, finished, size, least = grid.rows, 0, 0, 1, 1
     measured = False
     while begun < total or pending:
         # two batches a worker, so that none waits for us; one while their size is still unknown
         limit = workers if not measured or isinstance(executor, _Here) else 2 * workers
         while begun < total and len(pending) < limit:
-            columns = grid.take(np.arange(begun, min(begun + size, total)))
+            rows = _batch_rows(size, least, total - begun, limit) if measured else size
+            columns = grid.take(np.arange(begun, min(begun + rows, total)))
             try:
                 future = executor.submit(run_batch, function[0], names, columns, os.getpid(), stop, function[1])
             except RuntimeError as problem:
@@ -403,11 +406,17 @@ def _keep_busy(
             measured = measured or reply.seconds > _BATCH_SECONDS / 4
             wanted = reply.rows * _BATCH_SECONDS / max(reply.seconds, 1e-6)
             size = int(max(1, min(wanted, size * _GROWTH, _MAX_ROWS)))
+            least = int(max(1, wanted * _LEAST_SECONDS / _BATCH_SECONDS))
         try:
             show(finished, total)
         except Exception as problem:
             return _failed(f"progress raised {type(problem).__name__}: {problem}", problem)
     return None
+
+
+def _batch_rows(size: int, least: int, left: int, places: int) -> int:
+    """Return the rows of the next batch: `size` of them, near the end an equal share of what is left, not below `least`."""
+    return min(size, max(least, -(-left // places)))
 
 
 def _failed(text: str, cause: BaseException, row: int | None = None) -> SweepError:
