@@ -1,5 +1,6 @@
 """The tables that lead to a name lead to every public one."""
 
+import inspect
 import itertools
 import re
 from pathlib import Path
@@ -26,6 +27,15 @@ def test_every_public_name_stands_in_the_page(module, page):
     names = [name for name in module.__all__ if name not in RESULTS and not name.startswith("__")]
     assert names
     assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_every_public_method_is_described(module):
+    """A docstring may be that of the class which the method comes from."""
+    classes = [value for value in (getattr(module, name) for name in module.__all__) if inspect.isclass(value)]
+    bare = [f"{value.__name__}.{name}" for value in classes for name in dir(value)
+            if not name.startswith("_") and callable(getattr(value, name)) and not inspect.getdoc(getattr(value, name))]
+    assert bare == []
 
 
 ROOT = DOCS.parent

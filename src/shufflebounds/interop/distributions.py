@@ -77,13 +77,6 @@ class AccountingProfile(PrivacyProfile):
     neighbours: ClassVar[str] = "those of the distribution given"
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the directions of the distribution.
-
-        Returns
-        -------
-        tuple of DominatingPair
-            One for a symmetric distribution, otherwise that of removal and that of addition.
-        """
         return self.directions
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -94,7 +94,14 @@ class LocalRandomizer(PrivacyProfile):
         Returns
         -------
         tuple of PairLaws
-            One entry for every ordered pair, up to symmetry.
+            One entry for every ordered pair, up to symmetry: one alone where a worst pair is known.
+
+        Raises
+        ------
+        TypeError
+            If they are not known.
+        ValueError
+            If the parameters leave no law within the range of doubles, or too many outcomes to list.
         """
         raise TypeError(f"{type(self).__name__} does not know its laws of X")
 

@@ -152,13 +152,35 @@ class CountEstimate:
         """Return the chances that a message supports a value."""
 
     @abstractmethod
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[Any]:
+        """Return one message for each user, in the order of the users.
+
+        Parameters
+        ----------
+        values : array_like of int
+            The users' bins, 0 to bins - 1, shape (users,), unless the class says otherwise.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (users,) or (users, length of a message)
+            Messages as the class describes them.
+
+        Raises
+        ------
+        ValueError
+            If `values` has another shape or holds anything else, or `rng` is no generator.
+        """
+
+    @abstractmethod
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
         """Return for each value how many messages support it, and the number of messages.
 
         Parameters
         ----------
-        messages : array_like
-            One message a user, as :meth:`randomize` returns them.
+        messages : array_like, one row a user
+            As :meth:`randomize` returns them, in any order.
 
         Returns
         -------
@@ -346,6 +368,13 @@ class FrequencyOracle(CountEstimate, TwoLevel):
 
     def _values(self) -> int:
         return self.bins
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[Any]:
+        return self._messages(_validate.labels("values", values, self.bins), _validate.generator(rng))
+
+    @abstractmethod
+    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[Any]:
+        """Return one message for each of these bins."""
 
     def rmse(self, users: int) -> float:
         r"""Root of the mean squared error of a bin, the mean over all bins; it is the same whatever the data.

@@ -100,18 +100,7 @@ class TwoLevel(LocalRandomizer):
         return Atoms(log_p[seen], loss[seen], -math.inf, -math.inf, _SLACK * (1 + self.local_eps), 2 * self._blur())
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X for two values that are farthest apart; all other pairs are closer or alike.
-
-        Parameters
-        ----------
-        cells, log_cut : optional
-            Ignored: the laws have a handful of atoms.
-
-        Returns
-        -------
-        tuple of PairLaws
-            One entry; the upper law is under the base law, the lower ones under the law of a value that all others hold.
-        """
+        # two values that are farthest apart: all other pairs are closer or alike
         one, both, neither = self._shares()
         classes = (one, one, both, neither)
         upper = self._law((0.0, 0.0, 0.0, 0.0), classes, self._blur())

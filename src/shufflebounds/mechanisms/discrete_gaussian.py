@@ -175,22 +175,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         return super()._tradeoff(upper) if knots is None else Tradeoff(Piecewise(knots, None))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X for whole numbers 0 to `sensitivity`, inputs at the two ends.
-
-        That these are the worst pair is checked numerically at sensitivities above 1, not proven.
-
-        Parameters
-        ----------
-        cells : int
-            More outcomes than that are grouped.
-        log_cut : float
-            Logarithm of the mass of large losses that the upper law leaves out and adds.
-
-        Returns
-        -------
-        tuple of PairLaws
-            One entry, the same for the reversed order.
-        """
+        # inputs at the ends of 0..sensitivity: above 1 that they are the worst pair is checked numerically, not proven
         s, d = self.sigma, self.sensitivity
         cut = max(1, math.ceil(s * math.sqrt(-2 * min(log_cut, -1.0))))
         # outcomes from the middle downwards; the sum of those beyond the cut is complete where it underflows

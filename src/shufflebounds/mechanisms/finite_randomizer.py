@@ -86,12 +86,6 @@ class FiniteRandomizer(LocalRandomizer):
         return np.array(self.matrix)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the pairs of output laws of all ordered pairs of inputs.
-
-        Returns
-        -------
-        tuple of DominatingPair
-        """
         return self._all_pairs
 
     @cached_property
@@ -111,18 +105,6 @@ class FiniteRandomizer(LocalRandomizer):
         return max(pair._pure_epsilon() for pair in self._all_pairs)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X for all ordered pairs of inputs.
-
-        Parameters
-        ----------
-        cells, log_cut : optional
-            Ignored: the outputs are listed.
-
-        Returns
-        -------
-        tuple of PairLaws
-            Under the least of each column, and under each input of the others or all of them alike.
-        """
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))
 
     def _exact_outputs(self) -> tuple[int, int, Callable[[], list[Outputs]]]:

@@ -222,20 +222,7 @@ class GaussianMechanism(AdditiveNoise):
         return math.nextafter(self.mu, math.inf if upper else 0.0)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X for values in an interval of length `sensitivity`, inputs at its two ends (proven worst).
-
-        Parameters
-        ----------
-        cells : int
-            Into about so many cells the outputs are cut, from 2 on.
-        log_cut : float
-            Logarithm of the mass of large losses that the upper law leaves out and adds.
-
-        Returns
-        -------
-        tuple of PairLaws
-            One entry, the same for the reversed order.
-        """
+        # two ends of an interval of length `sensitivity` are the worst pair
         s = self.sigma / self.sensitivity
         # t: distance of the output from the middle of the interval, in its lengths
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0)))

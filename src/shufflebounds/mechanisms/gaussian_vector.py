@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer, outward
 from shufflebounds.mechanisms._heights import chosen, product_law, shares, split
 from shufflebounds.mechanisms._interval import BLUR
+from shufflebounds.mechanisms._vectors import VectorRandomizer
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -31,7 +32,7 @@ _HIGHEST = 600.0
 
 
 @dataclass(frozen=True)
-class GaussianVector(LocalRandomizer):
+class GaussianVector(VectorRandomizer, LocalRandomizer):
     r"""A vector of the cube :math:`[0,1]^d`, or a unit vector, plus independent normal noise in every coordinate.
 
     .. math:: R_x = N(x, \sigma^2 I), \qquad m = \inf_x R_x: \quad \prod_j \min(R_0, R_1)(y_j) \text{ on the cube}, \qquad
@@ -116,82 +117,20 @@ class GaussianVector(LocalRandomizer):
         return self.dimension * self.sigma * self.sigma
 
     @property
-    def message_bits(self) -> int:
-        """Length of one message in bits, a double each coordinate."""
-        return 64 * self.dimension
+    def scale(self) -> float:
+        """The noise has mean zero: nothing to divide by."""
+        return 1.0
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> FloatArray:
-        """Return one noisy vector for each user, in the order of the users.
+    def _held(self, values: ArrayLike) -> FloatArray:
+        if self.domain == "sphere":
+            return self._unit_vectors("values", values)
+        return _validate.real_array("values", self._vectors("values", values), 0, 1)
 
-        Parameters
-        ----------
-        values : array_like, shape (users, dimension)
-            Vectors of the cube, or of length 1 to 1e-9.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray, shape (users, dimension)
-
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or leaves the domain, or `rng` is no generator.
-        """
-        held = self._vectors("values", values)
-        if self.domain == "cube":
-            _validate.real_array("values", held, 0, 1)
-        elif (np.abs(np.einsum("ij,ij->i", held, held) - 1) > 2e-9).any():
-            raise ValueError("values holds a vector that is not of length 1: every row must have length 1")
-        return np.asarray(held + _validate.generator(rng).normal(scale=self.sigma, size=held.shape))
-
-    def _vectors(self, name: str, value: ArrayLike) -> FloatArray:
-        vectors = _validate.real_array(name, value)
-        if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
-            raise ValueError(f"{name} has shape {vectors.shape}: it must be (users, {self.dimension}), one vector a row")
-        return vectors
-
-    def estimate(self, messages: ArrayLike) -> FloatArray:
-        """Return the unbiased estimate of the mean of the users' vectors, the mean of the messages.
-
-        Parameters
-        ----------
-        messages : array_like, shape (users, dimension)
-            Noisy vectors, in any order.
-
-        Returns
-        -------
-        ndarray, shape (dimension,)
-
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or is not finite.
-        """
-        return np.asarray(self._vectors("messages", messages).mean(axis=0))
+    def _messages(self, held: FloatArray, source: np.random.Generator) -> FloatArray:
+        return np.asarray(held + source.normal(scale=self.sigma, size=held.shape))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X for two opposite corners, or two opposite unit vectors (proven worst).
-
-        Parameters
-        ----------
-        cells : int
-            Into about so many cells the messages are cut for the lower laws; the upper law has some 5000 atoms.
-        log_cut : float
-            Logarithm of the mass of large losses that the upper law leaves out and adds.
-
-        Returns
-        -------
-        tuple of PairLaws
-            One entry, the same for the reversed order. Below, all others hold vectors of the line through the two, on which the
-            noise across it tells nothing.
-
-        Raises
-        ------
-        ValueError
-            If sigma is so small for this dimension that heights leave the range of doubles: there is no blanket to speak of.
-        """
+        # two opposite corners, or unit vectors, are the worst pair; below, all others hold vectors of the line through them
         # every coordinate shares the cut: a large one would leave nothing of some
         log_cut = min(log_cut, -60.0)
         (line,) = self._line.excess_laws(cells, log_cut)

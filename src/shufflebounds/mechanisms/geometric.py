@@ -288,27 +288,8 @@ class GeometricMechanism(AdditiveNoise):
         return (DominatingPair.from_pmfs(log_p - UNIT * (16 + 4 * size), np.minimum(log_q + UNIT * (16 + 4 * size[::-1]), 0.0)),)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X for whole numbers 0 to `sensitivity`, inputs at the two ends: the worst pair, which is proven.
-
-        With a bound, outputs that only inner inputs reach may give more away: all pairs are listed.
-
-        Parameters
-        ----------
-        cells : int
-            More outcomes than that are grouped.
-        log_cut : float
-            Ignored: losses are bounded, or infinite where the noise is truncated.
-
-        Returns
-        -------
-        tuple of PairLaws
-            One entry, the same for the reversed order; with a bound one for every pair up to reflection.
-
-        Raises
-        ------
-        ValueError
-            If the noise is truncated and the sensitivity is above 32, or (sensitivity + 1)(2 bound + sensitivity + 1) above 2**22.
-        """
+        # inputs at the two ends are the worst pair, which is proven; with a bound, outputs that only inner inputs reach may give
+        # more away: all pairs are listed
         s = self.sensitivity
         if self.bound is not None:
             return self._truncated_laws(self.bound)

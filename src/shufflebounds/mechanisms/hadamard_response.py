@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,8 @@ class HadamardResponse(FrequencyOracle):
 
     Notes
     -----
+    A message is a word 0..K - 1, int64, and supports the bins with which it has even parity.
+
     Neighbours: the bin is replaced. Each lifted set is half of all words, any two meet in a quarter. Near the least variance while
     the budget is below about 1; beyond, the large sets cost more than subsets or hashing do. The estimate is one fast
     Walsh-Hadamard transform of length K.
@@ -77,28 +79,8 @@ class HadamardResponse(FrequencyOracle):
         """Length of one message in bits, the logarithm of K."""
         return self.bins.bit_length()
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        """Return one word for each user, in the order of the users.
-
-        Parameters
-        ----------
-        values : array_like of int, shape (users,)
-            The users' bins, 0 to bins - 1.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of int64, shape (users,)
-            Words 0 to K - 1.
-
-        Raises
-        ------
-        ValueError
-            If `values` is empty, not 1-D or holds anything but bins, or `rng` is no generator.
-        """
-        code = _validate.labels("values", values, self.bins) + 1
-        source = _validate.generator(rng)
+    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
+        code = held + 1
         word = source.integers(0, 1 << self.message_bits, size=code.size)
         speaks = source.random(code.size) >= math.exp(self._log_base())
         odd = np.bitwise_count(word & code) & 1 == 1
@@ -106,23 +88,6 @@ class HadamardResponse(FrequencyOracle):
         return np.where(speaks & odd, word ^ (code & -code), word)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        """Return for each bin how many words have even parity with it, and the number of words.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (users,)
-            The words.
-
-        Returns
-        -------
-        counts : ndarray of int64, shape (bins,)
-        users : int
-
-        Raises
-        ------
-        ValueError
-            If `messages` is empty, not 1-D or holds anything but words.
-        """
         size = 1 << self.message_bits
         seen = _validate.labels("messages", messages, size)
         spectrum = np.bincount(seen, minlength=size)

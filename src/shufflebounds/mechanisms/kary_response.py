@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,8 @@ class KaryResponse(FrequencyOracle):
 
     Notes
     -----
+    A message is a bin, int64, and supports itself.
+
     Neighbours: the bin is replaced. The least variance of all local randomizers here while :math:`k < 3 e^{\varepsilon_0} + 2`, and
     after the shuffle the oracle with the shortest messages.
 
@@ -85,47 +87,10 @@ class KaryResponse(FrequencyOracle):
         """Length of one message in bits, log2(bins)."""
         return math.log2(self.bins)
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        """Return one bin for each user, in the order of the users.
-
-        Parameters
-        ----------
-        values : array_like of int, shape (users,)
-            The users' bins, 0 to bins - 1.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of int64, shape (users,)
-
-        Raises
-        ------
-        ValueError
-            If `values` is empty, not 1-D or holds anything but bins, or `rng` is no generator.
-        """
-        held = _validate.labels("values", values, self.bins)
-        source = _validate.generator(rng)
+    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
         says_nothing = source.random(held.size) < math.exp(self._log_base())
         return np.where(says_nothing, source.integers(0, self.bins, size=held.size), held)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        """Return how often each bin was reported, and the number of reports.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (users,)
-            The reported bins.
-
-        Returns
-        -------
-        counts : ndarray of int64, shape (bins,)
-        users : int
-
-        Raises
-        ------
-        ValueError
-            If `messages` is empty, not 1-D or holds anything but bins.
-        """
         seen = _validate.labels("messages", messages, self.bins)
         return np.bincount(seen, minlength=self.bins), seen.size

@@ -197,20 +197,7 @@ class LaplaceMechanism(AdditiveNoise):
         return -log_prob * self.scale
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        r"""Return the laws of X for values in an interval of length `sensitivity`, inputs at its two ends (proven worst).
-
-        Parameters
-        ----------
-        cells : int
-            Into about so many cells the outputs between the ends are cut, from 2 on.
-        log_cut : float
-            Ignored: the losses are bounded.
-
-        Returns
-        -------
-        tuple of PairLaws
-            One entry, the same for the reversed order. Beyond the ends the ratio is :math:`e^{\pm\varepsilon_0}`: two atoms.
-        """
+        # two ends of an interval of length `sensitivity` are the worst pair; beyond them the ratio is constant: two atoms
         eps0 = self._local_budget()
         # half of the cells as narrow as exp(-eps0 u) is high, the third root of mass times squared slope, the others of one width
         v = np.linspace(0.0, 1.0, max(1, cells // 2) + 1)

@@ -41,6 +41,9 @@ class LocalHashing(FrequencyOracle):
 
     Notes
     -----
+    A message is a row of 1 + L unsigned integers: the bucket, then the hash function, one coefficient for each bit of a bin, the
+    lowest first. It supports the bins that the function sends to that bucket.
+
     Neighbours: the bin is replaced. With r uniform the events r = h(x) of any three bins are independent, whatever g: two bins
     differ in some bit, by +1 or -1, which is invertible modulo g, and of three bins some bit tells one from the other two. So the
     estimate is unbiased and the laws are exact, without an ideal hash function.
@@ -109,28 +112,7 @@ class LocalHashing(FrequencyOracle):
         """Length of one message in bits: the hash function and the bucket, (L + 1) log2(buckets)."""
         return (self._length + 1) * math.log2(self._g)
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.integer]:
-        """Return one message for each user, in the order of the users.
-
-        Parameters
-        ----------
-        values : array_like of int, shape (users,)
-            The users' bins, 0 to bins - 1.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of unsigned integers, shape (users, 1 + L)
-            The bucket, then the hash function: one coefficient for each bit of a bin, the lowest first.
-
-        Raises
-        ------
-        ValueError
-            If `values` is empty, not 1-D or holds anything but bins, or `rng` is no generator.
-        """
-        held = _validate.labels("values", values, self.bins)
-        source = _validate.generator(rng)
+    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.integer]:
         g, word = self._g, self._word
         columns = source.integers(0, g, size=(1 + self._length, held.size), dtype=word)
         hashed = np.zeros(held.size, dtype=word)
@@ -142,23 +124,6 @@ class LocalHashing(FrequencyOracle):
         return columns.T
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        """Return for each bin in how many messages its bucket is the reported one, and the number of messages.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (users, 1 + L)
-            The messages.
-
-        Returns
-        -------
-        counts : ndarray of int64, shape (bins,)
-        users : int
-
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or holds anything but buckets.
-        """
         seen = np.asarray(messages)
         if seen.ndim != 2 or seen.shape[1] != 1 + self._length or seen.shape[0] == 0:
             raise ValueError(f"messages has shape {seen.shape}: it must be (users, {1 + self._length}), one message a row")

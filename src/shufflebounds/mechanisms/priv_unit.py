@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from shufflebounds import _validate
 from shufflebounds._scipy import betaincc, betainccinv, betaln
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._two_level import Others, Shares, TwoLevel
+from shufflebounds.mechanisms._vectors import VectorRandomizer
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["PrivUnit"]
@@ -22,7 +23,7 @@ _WIDE = 0.1
 
 
 @dataclass(frozen=True)
-class PrivUnit(TwoLevel):
+class PrivUnit(VectorRandomizer, TwoLevel):
     r"""A unit vector, uniform on the sphere but for the cap around the user's own, likelier by :math:`e^{\varepsilon_0}`.
 
     .. math:: R_x(y) = \frac{e^{\varepsilon_0 [\langle x, y\rangle \ge \tau]}}{1 + c\,(e^{\varepsilon_0}-1)}, \qquad
@@ -120,13 +121,7 @@ class PrivUnit(TwoLevel):
         return (Others("all others hold a vector at right angles", (0.0, 0.0, 0.0, c), (c, c, 0.0, 1 - 3 * c)),)
 
     @property
-    def message_bits(self) -> int:
-        """Length of one message in bits, a double each coordinate."""
-        return 64 * self.dimension
-
-    @property
     def scale(self) -> float:
-        """Mean height of a message over the user's vector, by which the estimate divides."""
         lifted = math.exp(self._log_base() + self.local_eps) * -math.expm1(-self.local_eps)
         return lifted * self._moment(self.height)
 
@@ -194,27 +189,13 @@ class PrivUnit(TwoLevel):
         around = math.sqrt(variance) + math.sqrt(2 * one * weak + far * far) + far
         return min(pinelis, around, 1 / self.scale + 1) * (1 + 1e-12)
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> FloatArray:
-        """Return one unit vector for each user, in the order of the users.
+    def _held(self, values: ArrayLike) -> FloatArray:
+        return self._unit_vectors("values", values)
 
-        Parameters
-        ----------
-        values : array_like, shape (users, dimension)
-            Unit vectors, to 1e-9.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
+    def _said(self, messages: ArrayLike) -> FloatArray:
+        return self._unit_vectors("messages", messages)
 
-        Returns
-        -------
-        ndarray, shape (users, dimension)
-
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or holds anything but unit vectors, or `rng` is no generator.
-        """
-        held = self._vectors("values", values)
-        source = _validate.generator(rng)
+    def _messages(self, held: FloatArray, source: np.random.Generator) -> FloatArray:
         drawn = source.normal(size=held.shape)
         speaks = source.random(len(held)) >= math.exp(self._log_base())
         height = self._heights(int(speaks.sum()), source)
@@ -243,32 +224,3 @@ class PrivUnit(TwoLevel):
             out[missing[kept]] = tried[kept]
             missing = missing[~kept]
         return out
-
-    def _vectors(self, name: str, value: ArrayLike) -> FloatArray:
-        vectors = _validate.real_array(name, value)
-        if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
-            raise ValueError(f"{name} has shape {vectors.shape}: it must be (users, {self.dimension}), one unit vector a row")
-        norm = np.einsum("ij,ij->i", vectors, vectors)
-        off = np.abs(norm - 1) > 2e-9
-        if off.any():
-            raise ValueError(f"{name} holds a vector of length {math.sqrt(norm[off][0]):.12g}: every row must have length 1")
-        return vectors
-
-    def estimate(self, messages: ArrayLike) -> FloatArray:
-        """Return the unbiased estimate of the mean of the users' vectors: that of the messages over :attr:`scale`.
-
-        Parameters
-        ----------
-        messages : array_like, shape (users, dimension)
-            Unit vectors, in any order.
-
-        Returns
-        -------
-        ndarray, shape (dimension,)
-
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or holds anything but unit vectors.
-        """
-        return np.asarray(self._vectors("messages", messages).mean(axis=0) / self.scale)

@@ -46,6 +46,9 @@ class Rappor(CountEstimate, LocalRandomizer):
 
     Notes
     -----
+    The values of :meth:`randomize` are bits of filters, 0 and 1, of any shape, and so are the reports, int64. A message is a row of
+    the bits of one filter, and supports those that are one.
+
     Neighbours: the value is replaced. The profile is that of **one report**, exact: two values that differ in 2d bits,
     d = min(h, k - h), give
 
@@ -168,20 +171,9 @@ class Rappor(CountEstimate, LocalRandomizer):
         return Atoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, slack, 20 * UNIT * d * unit)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        r"""Return the laws of X for two values that differ in as many bits as two can.
-
-        Parameters
-        ----------
-        cells, log_cut : optional
-            Ignored: the laws are listed.
-
-        Returns
-        -------
-        tuple of PairLaws
-            One entry, the same for the reversed order. Under the least that a value leaves to a report: all bits as if not set, and
-            no lift for the ones among those of the value. With more than some 30 hashes the heights are spread to fewer of them,
-            which stays above; where the filter has less than 2h bits too, the law of every randomizer of this budget stands above.
-        """
+        # Two values that differ in as many bits as two can. Above, under the least that a value leaves to a report: all bits as if
+        # not set, and no lift for the ones among its own. With more than some 30 hashes the heights are spread to fewer of them,
+        # which stays above; where the filter has less than 2h bits too, the law of every randomizer of this budget stands above.
         d, unit = self._differ, self._unit()
         _, lost, other, rest, _ = self._chances()
         loss = unit * np.arange(-d, d + 1.0)
@@ -204,25 +196,6 @@ class Rappor(CountEstimate, LocalRandomizer):
         return (PairLaws("two values farthest apart", ExcessLaw(log_mass.ravel(), heights[0], heights[1]), lower, symmetric=True),)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        """Return one report of each bit.
-
-        Parameters
-        ----------
-        values : array_like
-            Bits of the filters, 0 and 1, any shape.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of int64
-            Zeros and ones, of the shape of `values`.
-
-        Raises
-        ------
-        ValueError
-            If `values` is empty or holds anything but 0 and 1, or `rng` is no generator.
-        """
         held = _validate.whole_array("values", values, 0, 1)
         one, _, other, _, _ = self._chances()
         return (_validate.generator(rng).random(held.shape) < np.where(held == 1, one, other)).astype(np.int64)
@@ -231,23 +204,6 @@ class Rappor(CountEstimate, LocalRandomizer):
         return self.bits or 1
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        """Return how many reports show a one in each bit, and the number of reports.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (users, bits)
-            The reports, zeros and ones.
-
-        Returns
-        -------
-        counts : ndarray of int64, shape (bits,)
-        users : int
-
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or holds anything but 0 and 1.
-        """
         seen = _validate.whole_array("messages", messages, 0, 1)
         if seen.ndim != 2:
             raise ValueError(f"messages has shape {seen.shape}: it must be (users, bits), one report a row")

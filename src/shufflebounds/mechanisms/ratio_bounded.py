@@ -81,18 +81,7 @@ class VariationRatio(TwoLevel):
         return Shares(a / (2 * a + rest), 0.0, rest / (2 * a + rest))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        r"""Return the law of X: :math:`q(p-E)/p` and :math:`q(1-pE)/p` of mass :math:`pa/q`, and :math:`q(1-E)`; a = beta/(p-1).
-
-        Parameters
-        ----------
-        cells, log_cut : optional
-            Ignored: the law has three atoms.
-
-        Returns
-        -------
-        tuple of PairLaws
-            One entry, the same for the reversed order, without a lower law.
-        """
+        # q(p-E)/p and q(1-pE)/p of mass pa/q, and q(1-E), with a = beta/(p-1); no lower law
         return (PairLaws("the two inputs", variation_ratio_law(self.p, self.beta, self.q), symmetric=True),)
 
 
@@ -136,18 +125,7 @@ class PureLocal(TwoLevel):
         return Shares(0.5, 0.0, 0.0)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        r"""Return the laws of X: above, e^eps0 - E and 1 - E e^eps0 of mass 1/(e^eps0 + 1) each.
-
-        Parameters
-        ----------
-        cells, log_cut : optional
-            Ignored: the laws have a few atoms.
-
-        Returns
-        -------
-        tuple of PairLaws
-            One entry, the same for the reversed order; below, binary and 3-ary randomized response.
-        """
+        # above, e^eps0 - E and 1 - E e^eps0 of mass 1/(e^eps0 + 1) each; below, binary and 3-ary randomized response
         eps0 = self.local_eps
         log_mass = np.full(2, -eps0 - math.log1p(math.exp(-eps0)))
         upper = ExcessLaw(log_mass, np.array([eps0, 0.0]), np.array([0.0, eps0]))

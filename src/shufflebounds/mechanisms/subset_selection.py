@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +41,8 @@ class SubsetSelection(FrequencyOracle):
 
     Notes
     -----
+    A message is a row of `size` bins in rising order, int32, and supports them.
+
     Neighbours: the bin is replaced. Of all local randomizers it has the least variance of a rare bin; size 1 is
     :class:`KaryResponse`.
 
@@ -98,28 +100,7 @@ class SubsetSelection(FrequencyOracle):
         k, d = self.bins, self._d
         return (math.lgamma(k + 1) - math.lgamma(d + 1) - math.lgamma(k - d + 1)) / math.log(2)
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int32]:
-        """Return one set of bins for each user, in the order of the users.
-
-        Parameters
-        ----------
-        values : array_like of int, shape (users,)
-            The users' bins, 0 to bins - 1.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of int32, shape (users, size)
-            The bins of each set in rising order.
-
-        Raises
-        ------
-        ValueError
-            If `values` is empty, not 1-D or holds anything but bins, or `rng` is no generator.
-        """
-        held = _validate.labels("values", values, self.bins)
-        source = _validate.generator(rng)
+    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int32]:
         sets = np.empty((held.size, self._d), dtype=np.int32)
         left_out = source.random(held.size) < self._chances().not_own
         rows = max(1, _BLOCK // self.bins)
@@ -167,23 +148,6 @@ class SubsetSelection(FrequencyOracle):
         return sets.astype(np.int64)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        """Return in how many sets each bin is, and the number of sets.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (users, size)
-            The sets, each in rising order.
-
-        Returns
-        -------
-        counts : ndarray of int64, shape (bins,)
-        users : int
-
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape, or a row is no set of bins in rising order.
-        """
         sets = np.asarray(messages)
         if sets.ndim != 2 or sets.shape[1] != self._d or sets.shape[0] == 0:
             raise ValueError(f"messages has shape {sets.shape}: it must be (users, {self._d}), one set a row")

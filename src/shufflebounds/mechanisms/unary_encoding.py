@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,8 @@ class UnaryEncoding(FrequencyOracle):
 
     Notes
     -----
+    A message is a row of bits, uint8, one a bin, and supports the bins of its ones.
+
     Neighbours: the bin is replaced, which changes the chances of two bits. :meth:`symmetric` has q = 1 - p (basic RAPPOR),
     :meth:`optimized` p = 1/2, which has the least variance of a rare bin at its budget.
 
@@ -154,50 +156,12 @@ class UnaryEncoding(FrequencyOracle):
         """Length of one message in bits, one a bin."""
         return self.bins
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.uint8]:
-        """Return one word of bits for each user, in the order of the users.
-
-        Parameters
-        ----------
-        values : array_like of int, shape (users,)
-            The users' bins, 0 to bins - 1.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of uint8, shape (users, bins)
-            Zeros and ones.
-
-        Raises
-        ------
-        ValueError
-            If `values` is empty, not 1-D or holds anything but bins, or `rng` is no generator.
-        """
-        held = _validate.labels("values", values, self.bins)
-        source = _validate.generator(rng)
+    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.uint8]:
         bits = bernoulli(source, (held.size, self.bins), self.q)
         bits[np.arange(held.size), held] = bernoulli(source, held.shape, self.p)
         return bits.view(np.uint8)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        """Return for each bin how many words have a one there, and the number of words.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (users, bins)
-            The words, zeros and ones.
-
-        Returns
-        -------
-        counts : ndarray of int64, shape (bins,)
-        users : int
-
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or holds anything but 0 and 1.
-        """
         words = np.asarray(messages)
         if words.ndim != 2 or words.shape[1] != self.bins or words.shape[0] == 0:
             raise ValueError(f"messages has shape {words.shape}: it must be (users, {self.bins}), one word a row")

@@ -44,13 +44,6 @@ class DominatingPair(PrivacyProfile):
         return self.reverse()
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return this pair alone.
-
-        Returns
-        -------
-        tuple of DominatingPair
-            The pair itself, as its only entry.
-        """
         return (self,)
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:

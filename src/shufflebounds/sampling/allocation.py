@@ -74,13 +74,7 @@ class AllocationPair(DominatingPair):
         return type(self), (self.mechanism, self.steps, self.removed)
 
     def reverse(self) -> AllocationPair:
-        """Return the pair in the other order.
-
-        Returns
-        -------
-        AllocationPair
-            Adding in place of removing, or the other way round; both share their transforms.
-        """
+        # both share their transforms
         other = AllocationPair(self.mechanism, self.steps, not self.removed)
         other.__dict__["_engine"] = self._engine
         return other
@@ -167,18 +161,6 @@ class RandomAllocation(PrivacyProfile):
         return type(self), (self.mechanism, self.steps, self.chosen)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the two directions, where one step is chosen.
-
-        Returns
-        -------
-        tuple of DominatingPair
-            Data with the record against data without, then the reverse.
-
-        Raises
-        ------
-        TypeError
-            If more steps are chosen: the bound is that of a composition then.
-        """
         if self.chosen > 1:
             raise TypeError(f"{self!r} is bounded by a composition, not given by a list of pairs")
         return self._block_pairs

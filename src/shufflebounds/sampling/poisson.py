@@ -91,13 +91,6 @@ class SampledPair(DominatingPair):
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def reverse(self) -> SampledPair:
-        """Return the pair in the other order.
-
-        Returns
-        -------
-        SampledPair
-            Adding in place of removing, or the other way round.
-        """
         return SampledPair(self.mechanism, self.rate, not self.removed)
 
     def _log_delta(self, eps: FloatArray) -> Sides:
@@ -257,13 +250,6 @@ class Subsampled(PrivacyProfile):
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the two directions.
-
-        Returns
-        -------
-        tuple of DominatingPair
-            Data with the record against data without, then the reverse.
-        """
         return SampledPair(self.mechanism, self.rate), SampledPair(self.mechanism, self.rate, removed=False)
 
     def _directions(self) -> tuple[DominatingPair, ...]:

@@ -16,12 +16,13 @@ from shufflebounds import _validate
 from shufflebounds._core import _bits, _worst
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
+from shufflebounds.profile import DominatingPair, _balls
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.profile.curves import least
 from shufflebounds.shuffle import _all_data
-from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
+from shufflebounds.shuffle._accuracy import bits_exceeded
+from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tails._poisson_tables import bits_window
@@ -127,7 +128,7 @@ def _middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | 
 
 
 @dataclass(frozen=True)
-class ShuffledBits(PrivacyProfile, ErrorLaw):
+class ShuffledBits(ShuffleProtocol):
     r"""Every user flips their bit with probability q; the analyst sees the shuffled bits, that is their sum.
 
     With W the law of the other users' sum when m of them hold 1, :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`,
@@ -164,10 +165,11 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
     can be attained from five data sets: the curves are then up to 1e-2 of the advantage apart (3e-2 beyond 1e7 users), mu up to
     a relative 1e-2 and Renyi divergences a relative 1e-2 to 3e-2.
 
-    The error of :meth:`estimate` depends on the number of ones among all users, which :meth:`error_tail` takes as `truth`.
-    Over all data it is exact up to 512 users. Beyond, blocks of data are bounded at their left end, with the users that
-    differ summed apart (Bernstein's inequality), or all by Chernoff's bound: the upper 95 % quantile is then 15 to
-    50 % too large, most where the variance is below some hundreds, that of 1e-6 10 to 17 %.
+    The users' values are bits, one a user; messages are int8, users + fakes of them in random order. The estimate of the number
+    of ones is :math:`(\sum y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones among all users, which
+    :meth:`error_tail` takes as `truth`. Over all data it is exact up to 512 users. Beyond, blocks of data are bounded at their
+    left end, with the users that differ summed apart (Bernstein's inequality), or all by Chernoff's bound: the upper 95 %
+    quantile is then 15 to 50 % too large, most where the variance is below some hundreds, that of 1e-6 10 to 17 %.
 
     References
     ----------
@@ -268,18 +270,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         return _BitPair(ones, self._bits - 1 - ones, self.flip)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return both directions for known data.
-
-        Returns
-        -------
-        tuple of DominatingPair
-            The target at 0 against 1, and at 1 against 0.
-
-        Raises
-        ------
-        TypeError
-            For ``ones="worst"``, a maximum over 2 n pairs; :meth:`pair` gives any one of them.
-        """
+        # the worst data is a maximum over 2 n pairs, of which `pair` gives any one
         if self.ones == "worst":
             return super().pairs()
         pair = self.pair(self.ones)
@@ -446,25 +437,6 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         return cls(users, flip, fakes=fakes)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int8]:
-        """Return what the analyst sees: every bit flipped with probability `flip`, in random order.
-
-        Parameters
-        ----------
-        values : array_like of 0 and 1, shape (users,)
-            The users' bits.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of int8, shape (users + fakes,)
-            The shuffled, flipped bits.
-
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or holds anything but 0 and 1, or `rng` is no generator.
-        """
         bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit a user")
         source = _validate.generator(rng)
         messages = np.concatenate([bits.astype(np.int8), np.zeros(self.fakes, dtype=np.int8)])
@@ -473,23 +445,6 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         return messages
 
     def estimate(self, messages: ArrayLike) -> float:
-        r"""Return the unbiased estimate of the number of ones, :math:`(\sum y - (n+k)q)/(1 - 2q)`.
-
-        Parameters
-        ----------
-        messages : array_like of 0 and 1, shape (users + fakes,)
-            The shuffled bits.
-
-        Returns
-        -------
-        float
-            May fall outside [0, users]: clipping would bias it.
-
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or holds anything but 0 and 1, or `flip` is 1/2, which leaves nothing to estimate.
-        """
         bits = _validate.zeros_and_ones("messages", messages, (self._bits,), "one bit a user, and the fakes")
         self._informative()
         return float((bits.sum() - self._bits * self.flip) / (1 - 2 * self.flip))
@@ -501,13 +456,7 @@ class ShuffledBits(PrivacyProfile, ErrorLaw):
         return self._bits * self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2
 
     def messages_per_user(self) -> float:
-        """Return how many messages there are per user.
-
-        Returns
-        -------
-        float
-            One bit, and the share of the fakes.
-        """
+        """Return how many messages there are per user: one bit, and the share of the fakes."""
         return self._bits / self.users
 
     def _checked_truth(self, truth: Any) -> int | None:

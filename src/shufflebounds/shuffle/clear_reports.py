@@ -14,16 +14,16 @@ from shufflebounds import _validate
 from shufflebounds._core import _clones
 from shufflebounds._types import UNIT, Bound, FloatArray
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import least_count
-from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
+from shufflebounds.shuffle._accuracy import log_exceeded
+from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 
 __all__ = ["ClearReports"]
 
 
 @dataclass(frozen=True)
-class ClearReports(PrivacyProfile, ErrorLaw):
+class ClearReports(ShuffleProtocol):
     r"""Every user reports a bin in the clear, among m fake reports whose bins are uniform; the analyst sees the shuffled reports.
 
     Of the target's two possible bins the fake reports hit N, of these either one with the same chance:
@@ -46,8 +46,9 @@ class ClearReports(PrivacyProfile, ErrorLaw):
     chance 2/d of a clone, and is summed, or integrated, as that is: the sides are about a relative 1e-12 (1 + \|log delta\|) apart,
     at most 1e-9 times that, at a cost that does not grow with the number of fake reports beyond some ten million d.
 
-    The error of one bin's :meth:`estimate` is :math:`\mathrm{Bin}(m, 1/d) - m/d` whatever the data: `truth` stays None in
-    :meth:`error_tail`. That any bin is off has at most d times its probability, the union bound.
+    The users' values are bins 0..d - 1, and so are the messages: int64, users + fakes of them in random order. The estimate of
+    a bin is its number of reports less m/d; its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` whatever the data: `truth` stays
+    None in :meth:`error_tail`. That any bin is off has at most d times its probability, the union bound.
 
     References
     ----------
@@ -151,24 +152,6 @@ class ClearReports(PrivacyProfile, ErrorLaw):
         return cls(fakes, bins)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        """Return what the analyst sees: the users' bins and the fake ones in random order.
-
-        Parameters
-        ----------
-        values : array_like of int, shape (users,)
-            The users' bins, 0 to bins - 1.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of int64, shape (users + fakes,)
-
-        Raises
-        ------
-        ValueError
-            If `values` is empty, not 1-D or holds anything but bins, or `rng` is no generator.
-        """
         chosen = _validate.labels("values", values, self.bins)
         source = _validate.generator(rng)
         _validate.affordable(f"the messages of fakes={self.fakes}", self.fakes)
@@ -177,22 +160,6 @@ class ClearReports(PrivacyProfile, ErrorLaw):
         return messages
 
     def estimate(self, messages: ArrayLike) -> FloatArray:
-        """Return the unbiased estimate of how many users hold each bin: its reports less fakes/bins.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (users + fakes,)
-            The shuffled reports.
-
-        Returns
-        -------
-        ndarray, shape (bins,)
-
-        Raises
-        ------
-        ValueError
-            If `messages` is empty, not 1-D or holds anything but bins.
-        """
         seen = _validate.labels("messages", messages, self.bins)
         counts: FloatArray = np.bincount(seen, minlength=self.bins) - np.float64(self.fakes / self.bins)
         return counts

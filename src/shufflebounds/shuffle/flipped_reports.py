@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
-from shufflebounds.shuffle._accuracy import ErrorLaw, bits_exceeded
+from shufflebounds.shuffle._accuracy import bits_exceeded
+from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.tails._poisson_tables import WideWindowError
@@ -30,7 +30,7 @@ SEARCHED = 128
 
 
 @dataclass(frozen=True)
-class FlippedReports(PrivacyProfile, ErrorLaw):
+class FlippedReports(ShuffleProtocol):
     r"""Users and m fakes report one-hot vectors of d bits, every bit flipped with probability q.
 
     What the analyst sees must be said, for the guarantees differ:
@@ -85,8 +85,10 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
     (uniform fakes: :math:`2((p^2+q^2)/d + (1-2/d) q^2)`). Below, the count of records that show 01, with everyone else in the
     target's bin. Two bins and at most 24 reports: exact, over all data.
 
-    The error of one bin's estimate depends on how many users hold it, which :meth:`error_tail` takes as `truth`; over all
-    data it is enclosed as in :class:`ShuffledBits`. With ``of="any"`` every bin may be of that kind: the union bound.
+    The users' values are bins 0..d - 1. Sums are int64, of shape (bins,); records int8, of shape (users + fakes, bins), in
+    random order. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on how many users
+    hold it, which :meth:`error_tail` takes as `truth`; over all data it is enclosed as in :class:`ShuffledBits`. With
+    ``of="any"`` every bin may be of that kind: the union bound.
 
     References
     ----------
@@ -329,26 +331,6 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         return cls(users, fakes, bins, flip, view=view, fake=fake)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64] | NDArray[np.int8]:
-        """Return what the analyst sees.
-
-        Parameters
-        ----------
-        values : array_like of int, shape (users,)
-            The users' bins, 0 to bins - 1.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray
-            Sums: int64, shape (bins,), how many ones there are in each bin. Records: int8, shape (users + fakes, bins), the
-            flipped one-hot vectors in random order.
-
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or holds anything but bins, or `rng` is no generator.
-        """
         chosen = _validate.labels("values", values, self.bins, self.users)
         source = _validate.generator(rng)
         each = self.bins if self.view == "records" else 1
@@ -364,22 +346,6 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         return records
 
     def estimate(self, messages: ArrayLike) -> FloatArray:
-        r"""Return the unbiased estimate of how many users hold each bin, :math:`(s - (n+m) q)/(1-2q) - m/d`.
-
-        Parameters
-        ----------
-        messages : array_like
-            What :meth:`randomize` returns: sums of shape (bins,), or records of shape (users + fakes, bins).
-
-        Returns
-        -------
-        ndarray, shape (bins,)
-
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or lies outside its range, or `flip` is 1/2, which leaves nothing to estimate.
-        """
         self._informative()
         reports = self.users + self.fakes
         if self.view == "records":
@@ -398,13 +364,7 @@ class FlippedReports(PrivacyProfile, ErrorLaw):
         return flips + self.clear.variance
 
     def messages_per_user(self) -> float:
-        """Return how many messages there are for every user, the fake reports shared evenly.
-
-        Returns
-        -------
-        float
-            Records, or, where the bits of each bin are shuffled by themselves, d times as many bits.
-        """
+        """Return how many messages there are per user: as records, or d times as many bits."""
         reports = 1 + self.fakes / self.users
         return reports if self.view == "records" else reports * self.bins
 

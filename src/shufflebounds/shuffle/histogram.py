@@ -14,9 +14,8 @@ from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle._accuracy import ErrorLaw
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
+from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma
 
@@ -24,7 +23,7 @@ __all__ = ["ShuffledHistogram"]
 
 
 @dataclass(frozen=True)
-class ShuffledHistogram(PrivacyProfile, ErrorLaw):
+class ShuffledHistogram(ShuffleProtocol):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
 
     Every user sends the name of their bin and, for every bin, its name once more with probability :math:`1-\gamma`. The analyst
@@ -48,6 +47,8 @@ class ShuffledHistogram(PrivacyProfile, ErrorLaw):
     first count, what is left is one shifted binomial at :math:`\varepsilon` less the loss of that count. The sides are 1e-11 apart,
     relatively, and up to 1e-2 where the first count has more than 2**16 likely values (:math:`n\gamma` beyond some 1e7). The
     published (2 eps, 2 delta) of two bins is sound and loses orders of magnitude in delta.
+
+    The users' values are bins 0..d - 1. Messages are counted: int64, of shape (bins,), how often each name was sent.
 
     `truth` in :meth:`error_tail` is the number of users in the bin, or the histogram of the data: then "bin" is the bin of it with
     the largest chance, and "any" needs it. The noise of the bins is independent:
@@ -168,48 +169,12 @@ class ShuffledHistogram(PrivacyProfile, ErrorLaw):
         return cls(users, bins, smallest_gamma(lambda count, gamma: cls(count, bins, gamma), users, eps, delta, low, high))
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        """Return what the analyst sees: how often each name was sent.
-
-        Parameters
-        ----------
-        values : array_like of int, shape (users,)
-            The users' bins, 0 to bins - 1.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of int64, shape (bins,)
-            A shuffled list of names says no more than this.
-
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or holds anything but bins, or `rng` is no generator.
-        """
         chosen = _validate.labels("values", values, self.bins, self.users)
         zeros = _validate.generator(rng).binomial(self.users, self.gamma, size=self.bins)
         return np.bincount(chosen, minlength=self.bins) + self.users - zeros
 
     def estimate(self, messages: ArrayLike, *, raw: bool = False) -> FloatArray:
-        r"""Return the estimated histogram: :math:`y_j - n(1-\gamma)` where :math:`y_j > n`, and 0 otherwise.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (bins,)
-            How often each name was sent, each 0 to 2 users.
-        raw : bool
-            Leave out the comparison with n: unbiased, of variance :attr:`variance`, but not zero on empty bins.
-
-        Returns
-        -------
-        ndarray, shape (bins,)
-
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or holds anything but whole numbers in their range.
-        """
+        """Return the estimated number of users in each bin, every one as by :meth:`ZeroSum.estimate`."""
         seen = _validate.counts("messages", messages, 2 * self.users, self.bins)
         counts = seen - self.users + self.users * self.gamma
         return counts if raw else np.where(seen > self.users, counts, 0.0)
@@ -220,12 +185,7 @@ class ShuffledHistogram(PrivacyProfile, ErrorLaw):
         return self.one_bin.variance
 
     def messages_per_user(self) -> float:
-        r"""Return how many messages a user sends on average, :math:`1 + d(1-\gamma)`; at most d + 1.
-
-        Returns
-        -------
-        float
-        """
+        r"""Return how many messages a user sends on average, :math:`1 + d(1-\gamma)`; at most d + 1."""
         return 1 + self.bins * (1 - self.gamma)
 
     def _checked_truth(self, truth: Any) -> NDArray[np.float64] | int | None:

@@ -315,18 +315,5 @@ class Randomizer(Protocol):
     """What one user runs: it knows its laws of X."""
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X of the ordered pairs of inputs, up to symmetry.
-
-        Parameters
-        ----------
-        cells : int
-            Into about so many cells a density is cut; finite randomizers ignore it.
-        log_cut : float
-            Logarithm of the mass that may be cut off where losses are unbounded.
-
-        Returns
-        -------
-        tuple of PairLaws
-            One entry for every ordered pair, up to symmetry.
-        """
+        """Return the laws of X of the ordered pairs of inputs, as :meth:`.LocalRandomizer.excess_laws` describes them."""
         ...

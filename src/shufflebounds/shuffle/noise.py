@@ -15,9 +15,10 @@ from shufflebounds import _validate
 from shufflebounds._core import _binomial
 from shufflebounds._types import FloatArray
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
+from shufflebounds.profile import DominatingPair, _balls
 from shufflebounds.profile.calibration import least_count
-from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
+from shufflebounds.shuffle._accuracy import log_exceeded
+from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.tradeoff import Tradeoff
 
@@ -70,7 +71,7 @@ def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class BinomialNoise(PrivacyProfile, ErrorLaw):
+class BinomialNoise(ShuffleProtocol):
     r"""A count released with binomial noise, for data sets whose counts differ by one.
 
     The release is :math:`c + B` with c the count and :math:`B \sim \mathrm{Bin}(N, g)`.
@@ -90,8 +91,10 @@ class BinomialNoise(PrivacyProfile, ErrorLaw):
     monotone, so each direction is one closed threshold and one tail,
     :math:`H(B\|B+1) = F(k) - e^\varepsilon F(k-1)`, :math:`k = \lceil (N+1)g/(g + e^\varepsilon(1-g)) \rceil - 1`, formed as
     pmf times one minus a tail ratio. No pure differential privacy: the end points of the support have infinite ratio.
-    Adding trials is post-processing, so delta is non-increasing in `trials`; it is not monotone in `prob`. The error of
-    :meth:`estimate` is :math:`B - Ng` whatever the count: `truth` stays None in :meth:`error_tail`.
+    Adding trials is post-processing, so delta is non-increasing in `trials`; it is not monotone in `prob`.
+
+    :meth:`randomize` adds fresh noise to each count of an array of any shape, :meth:`estimate` takes its mean Ng off again. The
+    error is :math:`B - Ng` whatever the count: `truth` stays None in :meth:`error_tail`.
 
     References
     ----------
@@ -123,13 +126,6 @@ class BinomialNoise(PrivacyProfile, ErrorLaw):
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return (B, B + 1) and (B + 1, B).
-
-        Returns
-        -------
-        tuple of DominatingPair
-            The two directions, whose larger hockey stick is `delta`.
-        """
         pair = _ShiftedBinomial(self.trials, self.prob)
         return pair, pair.reverse()
 
@@ -195,47 +191,11 @@ class BinomialNoise(PrivacyProfile, ErrorLaw):
         return cls(trials, prob)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        """Return the counts with fresh noise added to each.
-
-        Parameters
-        ----------
-        values : array_like of int
-            Counts to release, any shape.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of int64
-            Counts plus noise, of the shape of `values`.
-
-        Raises
-        ------
-        ValueError
-            If `values` is empty or holds anything but whole numbers, or `rng` is no generator.
-        """
         counts = _validate.whole_array("values", values)
         noise = _validate.generator(rng).binomial(self.trials, self.prob, size=counts.shape)
         return counts + noise
 
     def estimate(self, messages: ArrayLike) -> float | FloatArray:
-        """Return the unbiased estimates of the counts behind released ones: minus the mean noise.
-
-        Parameters
-        ----------
-        messages : array_like
-            Released counts, any shape.
-
-        Returns
-        -------
-        float or ndarray
-            Of the shape of `messages`.
-
-        Raises
-        ------
-        ValueError
-            If `messages` is empty or not finite.
-        """
         released = _validate.real_array("messages", messages)
         out = released - self.trials * self.prob
         return out if out.ndim else float(out)

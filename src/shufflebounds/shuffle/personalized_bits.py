@@ -194,13 +194,6 @@ class PersonalizedBits(PrivacyProfile):
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return both directions for known data and one target.
-
-        Raises
-        ------
-        TypeError
-            If the data is unknown or the guarantee is everyone's.
-        """
         if self.bits is None or self.target is None:
             return super().pairs()
         return self._pair, self._pair.reverse()

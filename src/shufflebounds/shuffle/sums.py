@@ -16,11 +16,11 @@ from shufflebounds import _validate
 from shufflebounds._core import _worst
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
-from shufflebounds.shuffle._accuracy import ErrorLaw, log_chernoff, log_exceeded
+from shufflebounds.shuffle._accuracy import log_chernoff, log_exceeded
 from shufflebounds.shuffle._composed_columns import ComposedColumns
+from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
@@ -33,7 +33,7 @@ LARGE = 2**32
 
 
 @dataclass(frozen=True)
-class RealSum(PrivacyProfile, ErrorLaw):
+class RealSum(ShuffleProtocol):
     r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
 
     The encoder sets the first :math:`\mu - 1` bits, :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
@@ -69,6 +69,8 @@ class RealSum(PrivacyProfile, ErrorLaw):
 
     The printed privacy of this protocol (its Corollary 3.3) has no finite parameter; see the specification of
     :class:`ShuffledBits`, whose r = 1 this is.
+
+    The analyst sees how many flipped bits are ones: an int, or, by columns, int64 of shape (bits,).
 
     `truth` in :meth:`error_tail` is the array of the users' numbers. Over all data the upper side is Chernoff's bound, the lower
     side the larger of two data sets: all 0, and all 1/(2 r), whose encoding is the most random.
@@ -286,25 +288,6 @@ class RealSum(PrivacyProfile, ErrorLaw):
         return whole.astype(np.int64) + (_validate.generator(rng).random(self.users) < numbers - whole)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> int | NDArray[np.int64]:
-        """Return what the analyst sees: how many of the flipped bits are ones, in all or by columns.
-
-        Parameters
-        ----------
-        values : array_like, shape (users,)
-            The users' numbers, in [0, 1].
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        int, or ndarray of int64, shape (bits,)
-            Shuffled bits say no more than their number of ones.
-
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or leaves [0, 1], or `rng` is no generator.
-        """
         source = _validate.generator(rng)
         encoded = self.encode(values, source)
         # how many users have at least j bits set
@@ -350,13 +333,7 @@ class RealSum(PrivacyProfile, ErrorLaw):
         return flips + self.users / (4 * self.bits**2)
 
     def messages_per_user(self) -> float:
-        """Return how many messages a user sends.
-
-        Returns
-        -------
-        float
-            The number of bits.
-        """
+        """Return how many messages a user sends, the number of bits."""
         return float(self.bits)
 
     def _numbers(self, name: str, values: ArrayLike) -> FloatArray:

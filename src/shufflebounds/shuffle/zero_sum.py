@@ -16,14 +16,14 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets
-from shufflebounds.shuffle._accuracy import ErrorLaw
+from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 
 __all__ = ["ZeroSum"]
 
 
 @dataclass(frozen=True)
-class ZeroSum(PrivacyProfile, ErrorLaw):
+class ZeroSum(ShuffleProtocol):
     r"""Every user sends their bit and a noise bit that is mostly one, as copies of one message; empty data gives exactly 0.
 
     User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
@@ -46,9 +46,10 @@ class ZeroSum(PrivacyProfile, ErrorLaw):
     is needed; since the error is about :math:`n\gamma`, the calibrated one is the gain. delta is not monotone in gamma (ripples
     of up to a relative 4e-4 at n = 1000).
 
-    The error depends on the sum S alone, which :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)`
-    zero noise bits it is :math:`n\gamma - Y` where Y < S, and -S otherwise. The worst sum is
-    :math:`\lfloor a \rfloor + 1`: a larger one is recognised more often, a smaller one is no error of more than a when it is not.
+    Messages are all alike, so the analyst sees their number, an int. The error depends on the sum S of the users' bits alone,
+    which :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits it is :math:`n\gamma -
+    Y` where Y < S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: a larger one is recognised more often, a
+    smaller one is no error of more than a when it is not.
 
     References
     ----------
@@ -82,13 +83,6 @@ class ZeroSum(PrivacyProfile, ErrorLaw):
         return BinomialNoise(self.users, self.gamma)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the two directions of the shifted binomial.
-
-        Returns
-        -------
-        tuple of DominatingPair
-            Those of :attr:`noise`.
-        """
         return self.noise.pairs()
 
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -132,25 +126,6 @@ class ZeroSum(PrivacyProfile, ErrorLaw):
         return cls(users, smallest_gamma(cls, users, eps, delta))
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> int:
-        """Return what the analyst sees: the number of messages.
-
-        Parameters
-        ----------
-        values : array_like of 0 and 1, shape (users,)
-            The users' bits.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        int
-            Between the number of ones and that plus `users`; the messages are all alike, so there is nothing else to see.
-
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or holds anything but 0 and 1, or `rng` is no generator.
-        """
         bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit a user")
         return int(bits.sum()) + self.users - int(_validate.generator(rng).binomial(self.users, self.gamma))
 
@@ -182,13 +157,7 @@ class ZeroSum(PrivacyProfile, ErrorLaw):
         return self.users * self.gamma * (1 - self.gamma)
 
     def messages_per_user(self) -> float:
-        r"""Return how many messages a user sends: at most 2, and on average :math:`1-\gamma` and their bit.
-
-        Returns
-        -------
-        float
-            The average of a user who holds 1, :math:`2-\gamma`.
-        """
+        r"""Return how many messages a user who holds 1 sends on average, :math:`2-\gamma`; nobody sends more than 2."""
         return 2 - self.gamma
 
     def _checked_truth(self, truth: Any) -> int | None:
