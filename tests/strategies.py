@@ -13,6 +13,11 @@ slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 """A set of parameters that is left out by default."""
 
 
+def thinned(parameters, every):
+    """One in so many by default, the others in the slow run."""
+    return [one if i % every == 0 else slow(one) for i, one in enumerate(parameters)]
+
+
 @st.composite
 def laws(draw, size=None):
     """Two laws on the same atoms: dyadic masses, zeros among them."""

@@ -9,6 +9,7 @@ from shufflebounds.cli import main
 from shufflebounds.composition import Ledger, to_dict
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
 from shufflebounds.shuffle import StrongerClones
+from tests.strategies import slow
 
 PARTS = (GaussianMechanism(20.0), 4), (LaplaceMechanism(20.0), 1)
 TABLE = "# of the spring\nmechanism, sigma, scale, times\ngaussian, 20,, 4\n\nlaplace,, 20,\n"
@@ -32,7 +33,7 @@ def saved(kind):
     return json.dumps(ledger.to_dict())
 
 
-@pytest.mark.parametrize("kind", ["table", "list", "profile", pytest.param("ledger", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["table", *map(slow, ("list", "profile", "ledger"))])
 def test_every_form_of_file(kind, tmp_path, capsys):
     file = tmp_path / "releases"
     file.write_text(saved(kind))
@@ -42,6 +43,7 @@ def test_every_form_of_file(kind, tmp_path, capsys):
     assert answer["delta"] == {side: whole.delta(0.4, bound=side) for side in ("upper", "lower")}
 
 
+@pytest.mark.slow
 def test_with_a_mechanism_and_from_standard_input(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(TABLE))
     answer = asked(capsys, "delta", "stronger-clones", "--users", "1e4", "--local-eps", "1", "--times", "2", "--compose", "-",

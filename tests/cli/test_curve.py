@@ -8,6 +8,7 @@ import pytest
 
 from shufflebounds import shuffle
 from shufflebounds.cli import main
+from tests.strategies import slow
 
 NOISE = ["binomial-noise", "--trials", "1000"]
 
@@ -95,7 +96,7 @@ def test_bad_words(capsys, tmp_path, monkeypatch, words, named):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("users", "label"), [("1e6", "gain over guessing"), ("100", "error of the second kind")])
+@pytest.mark.parametrize(("users", "label"), [("1e6", "gain over guessing"), slow("100", "error of the second kind")])
 def test_a_curve_that_hugs_the_diagonal_is_drawn_as_what_it_gains(tmp_path, monkeypatch, capsys, users, label):
     figures = pytest.importorskip("matplotlib.figure")
     seen = []

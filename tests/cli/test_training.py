@@ -9,6 +9,7 @@ from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.sampling import RandomAllocation
 
 
+@pytest.mark.slow
 def test_poisson_batches(capsys):
     assert main(["sgd", "--sigma", "2", "--rate", "0.125", "--steps", "20", "--delta", "1e-5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["epsilon"]
@@ -16,6 +17,7 @@ def test_poisson_batches(capsys):
     assert found == {"upper": run.epsilon(1e-5), "lower": run.epsilon(1e-5, bound="lower")}
 
 
+@pytest.mark.slow
 def test_random_allocation(capsys):
     assert main(["allocate", "--sigma", "2", "--steps", "20", "--delta", "1e-3", "--explain"]) == 0
     text = capsys.readouterr().out

@@ -16,7 +16,7 @@ from shufflebounds import DominatingPair, PrivacyProfile
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, Clones, ShuffledBits, StrongerClones
 from tests.oracles import log_stick, logs
-from tests.strategies import laws
+from tests.strategies import laws, slow
 
 EPS = (0.0, 0.1, 0.7, 1.5, 4.0)
 mp = mpmath.mp.clone()
@@ -143,7 +143,7 @@ def test_deep_randomized_response(delta):
     assert upper - lower <= 1e-10 * upper
 
 
-@pytest.mark.parametrize(("mu", "times"), [(0.1, 100), (1.0, 5), (0.02, 10), (0.01, 10_000)])
+@pytest.mark.parametrize(("mu", "times"), [(0.1, 100), slow(1.0, 5), slow(0.02, 10), (0.01, 10_000)])
 def test_gaussians_by_the_closed_form(mu, times):
     many = Gaussian(mu).self_compose(times)
     total = mp.mpf(mu) * mp.sqrt(times)

@@ -67,6 +67,7 @@ def account():
     return out
 
 
+@pytest.mark.slow
 def test_spending(account):
     assert account.spent == account.profile.epsilon(1e-6)
     assert account.left == 1.0 - account.spent > 0

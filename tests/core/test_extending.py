@@ -32,6 +32,7 @@ BINOMIAL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["binom_logpmf", "binom_logcdf", "binom_logsf"])
 def test_binomial(outside, name):
     for point in BINOMIAL:

@@ -77,6 +77,7 @@ def test_randomized_response_counts_every_release():
     assert ours.get_epsilon(0.0) == pytest.approx(3 * math.log(5), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_our_events():
     accountant = ShuffleAccountant(Relation.REPLACE_ONE).compose(ShuffledDpEvent(1.0, 10**4))
     assert accountant.get_delta(0.05) == StrongerClones(10**4, 1.0).delta(0.05)
@@ -115,6 +116,7 @@ def test_calibration_by_dp_accounting():
     assert sigma == pytest.approx(GaussianMechanism.from_dp(1.0, 1e-5).sigma, abs=2e-6)
 
 
+@pytest.mark.slow
 def test_opacus_interface(monkeypatch):
     accountant = opacus.OpacusAccountant()
     assert accountant.get_epsilon(1e-5) == 0

@@ -193,6 +193,7 @@ def test_there_and_back(weights):
     assert back.delta(0.0) == pytest.approx(np.abs(p - q).sum() / 2, rel=1e-11, abs=1e-13)
 
 
+@pytest.mark.slow
 def test_opendp():
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib", "honest-but-curious")

@@ -191,6 +191,7 @@ def test_estimate_of_a_matrix():
     assert (np.abs(counts - 1e5 * rows[1]) < 5 * np.sqrt(1e5 * rows[1] * (1 - rows[1]))).all()
 
 
+@pytest.mark.slow
 def test_error_quantile_of_a_matrix_is_above_the_exact_one_and_not_far():
     matrix, oracle = FiniteRandomizer(listing.matrix(KaryResponse(4, 1.0))), KaryResponse(4, 1.0)
     for users in (1, 10, 200):

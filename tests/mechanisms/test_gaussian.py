@@ -164,6 +164,7 @@ def test_randomize_and_estimate():
     assert abs(((out - 10) ** 2).mean() - noise.variance) < 4.5 * math.sqrt(2 * 2.5**4 / out.size)
 
 
+@pytest.mark.slow
 def test_shuffled():
     shuffled = GaussianMechanism(1.0).shuffled(1000)
     lower, upper = shuffled.log_delta(0.5, bound="lower"), shuffled.log_delta(0.5)

@@ -152,6 +152,7 @@ def test_randomize_and_estimate():
     assert (noise.randomize(values, rng=3) == out).all()
 
 
+@pytest.mark.slow
 def test_shuffled():
     noise = LaplaceMechanism(0.5)
     everyone = PersonalizedClones.laplace(np.full(1000, 2.0), target=0)

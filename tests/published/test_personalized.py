@@ -120,6 +120,7 @@ def test_areas_against_quadrature():
         assert published.liu2024_laplace_rate(s, t) == pytest.approx(area(laplace(0, s), laplace(1, t), laplace(0, t)), abs=2e-4)
 
 
+@pytest.mark.slow
 def test_theorem_2_from_zero_is_above_the_pair_and_as_printed_below():
     rng = np.random.default_rng(0)
     for _ in range(100):

@@ -134,6 +134,7 @@ def test_moment_and_sum():
     assert published.das2022_sum_error.counterexample().truth == pytest.approx(float(exact), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_gaussian_sparse_vector():
     """One query against the half-lines of both noises together; and the print, written out."""
     a = 1 / 800 + 2 / 1600

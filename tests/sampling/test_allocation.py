@@ -149,6 +149,7 @@ def test_contraction_loses_no_mean():
         assert -1e-9 <= mass @ means - law.mass @ law.values < 1e-6
 
 
+@pytest.mark.slow
 def test_many_chosen_steps_are_bounded_from_above():
     one = RandomAllocation(GaussianMechanism(4.0), 20)
     two = RandomAllocation(GaussianMechanism(4.0), 40, chosen=2)

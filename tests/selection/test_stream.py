@@ -28,6 +28,7 @@ def test_numbers_are_released_with_noise_of_their_own():
     assert len(set(answers)) == 100
 
 
+@pytest.mark.slow
 def test_errors_are_as_frequent_as_the_exact_law_says():
     scales, runs, queries = svt_scales(1.0), 4000, 3
     alpha = svt_accuracy(scales, queries, 0.2)

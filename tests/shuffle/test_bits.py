@@ -275,6 +275,7 @@ def test_fakes_are_zeros_that_are_flipped(users, fakes, flip):
         assert worst.delta(eps) == pytest.approx(max(truths), rel=1e-6, abs=1e-15)
 
 
+@pytest.mark.slow
 def test_fakes_are_sent_and_taken_out_again():
     bits = ShuffledBits(100, 0.1, fakes=50)
     assert repr(bits) == "ShuffledBits(users=100, flip=0.1, ones='worst', fakes=50)"

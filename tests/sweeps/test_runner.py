@@ -443,6 +443,7 @@ def test_the_example_of_a_million(tmp_path):
         assert row["value"] == shuffle.StrongerClones(int(row["users"]), float(row["local_eps"])).epsilon(float(row["delta"]))
 
 
+@pytest.mark.slow
 def test_a_data_frame_gives_the_rows():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1, 2, 3], "b": [10, 20, 40]}, index=[7, 8, 9])
