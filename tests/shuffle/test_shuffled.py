@@ -102,6 +102,46 @@ def test_data_exact_blanket_stronger_clones_in_this_order(seed):
     assert profile.delta(eps, bound="lower") == pytest.approx(float(same), rel=1e-9, abs=1e-14)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_data_of_several_inputs_attain_the_truth_for_few_users(seed):
+    rng = random.Random(seed)
+    inputs, outputs, users = rng.choice([(2, 3, 5), (3, 2, 5), (3, 3, 4), (4, 2, 4)])
+    rows = random_rows(rng, inputs, outputs)
+    factor = 1 + (pure(rows) - 1) * Fraction(rng.randint(0, 9), 12)
+    truth, same = exact(rows, users, factor)
+    profile = shuffle.Shuffled(FiniteRandomizer([[float(p) for p in row] for row in rows]), users)
+    lower = profile.delta(math.log(factor), bound="lower")
+    assert float(same) * (1 - 1e-9) - 1e-14 <= lower <= float(truth) * (1 + 1e-12) + 1e-15
+    assert lower == pytest.approx(float(truth), rel=1e-9, abs=1e-13)
+
+
+def test_data_of_several_inputs_are_named():
+    # spec, section 8: 3-ary response, e^eps0 = e, 8 users, the worst of all data
+    profile = shuffle.Shuffled(KaryResponse(3, 1.0), 8)
+    for eps, value in ((0.1, 0.120568951), (0.4, 0.038209212), (0.7, 0.006719562)):
+        assert profile.delta(eps, bound="lower") == pytest.approx(value, abs=5e-10)
+    assert profile.data(0.1) == "all others hold a third value"
+    assert profile.data(0.4) == "of the others 1 holds 0 and 6 hold 1; target between inputs 0 and 2"
+
+
+@pytest.mark.parametrize("users", [40, 300])
+def test_data_of_several_inputs_are_searched_among_more_users(users):
+    rows = [[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]]
+    profile = shuffle.Shuffled(FiniteRandomizer(rows), users)
+    for eps in (0.2, 0.9):
+        held = profile._mixed.best(eps)[1]
+        law = {0: np.ones(1), 1: np.ones(1)}
+        first, second = profile._mixed.best(eps)[2]
+        for key, target in ((0, first), (1, second)):
+            for x, count in (*enumerate(held), (target, 1)):
+                for _ in range(count):
+                    law[key] = np.convolve(law[key], rows[x])
+        value = np.maximum(law[0] - math.exp(eps) * law[1], 0).sum()
+        assert profile.delta(eps, bound="lower") == pytest.approx(value, rel=1e-8)
+        assert sum(held) == users - 1
+        assert value <= profile.delta(eps)
+
+
 @pytest.mark.slow
 def test_reference_values():
     for entry in REFERENCE:

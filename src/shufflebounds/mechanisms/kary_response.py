@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 from shufflebounds.profile._balls import Outputs, flint
 
 __all__ = ["KaryResponse"]
+
+_FEW_BINS = 8
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,13 @@ class KaryResponse(FrequencyOracle):
         if k == 2:
             return ()
         return (Others("all others hold a third value", (0.0, 0.0, 0.0, 1 / k), (1 / k, 1 / k, 0.0, (k - 3) / k)),)
+
+    def _matrix(self) -> FloatArray | None:
+        """Return the chances of the outputs where the bins are few, which the search for data of several inputs asks for."""
+        if self.bins > _FEW_BINS:
+            return None
+        same = np.eye(self.bins) * -math.expm1(-self.local_eps) + math.exp(-self.local_eps)
+        return np.asarray(same / (1 + (self.bins - 1) * math.exp(-self.local_eps)))
 
     def _exact_outputs(self) -> tuple[int, int, Callable[[], list[Outputs]]]:
         """Return the pairs up to symmetry, the kinds of outputs, and (a, b, m) of each kind, as balls when they are asked for."""

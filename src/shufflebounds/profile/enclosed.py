@@ -23,6 +23,10 @@ class Enclosed(ABC):
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
 
+    def _log_side(self, eps: FloatArray, side: int) -> FloatArray:
+        """Return one of the two bounds, 0 the lower one: a class whose sides are two pieces of work does only that one."""
+        return self._log_delta(eps)[side]
+
     def _pure_epsilon(self) -> float:
         """Return the least eps with delta(eps) = 0, or inf; at or above its exact value."""
         return math.inf
@@ -70,7 +74,7 @@ class Enclosed(ABC):
         side = SIDES.index(_validate.choice("bound", bound, SIDES))
         array = _validate.real_array("eps", eps, 0)
         # a kernel that leaves its range says nothing
-        value = np.nan_to_num(self._log_delta(array.ravel())[side], nan=0.0 if side else -np.inf, posinf=0.0, neginf=-np.inf)
+        value = np.nan_to_num(self._log_side(array.ravel(), side), nan=0.0 if side else -np.inf, posinf=0.0, neginf=-np.inf)
         value = np.minimum(value, 0.0).reshape(array.shape)
         return value if array.ndim else float(value)
 
@@ -220,7 +224,7 @@ class Enclosed(ABC):
         side = SIDES.index(bound)
 
         def log_delta(eps: float) -> float:
-            value = float(self._log_delta(np.array([eps]))[side][0])
+            value = float(self._log_side(np.array([eps]), side)[0])
             return min(0.0, value) if not math.isnan(value) else 0.0 if side else -math.inf
 
         cap = 1e6 * self._eps_scale()
@@ -239,7 +243,7 @@ class Enclosed(ABC):
             return pure
         eps = pure
         step = np.finfo(float).eps
-        while eps > 0 and self._log_delta(np.array([eps]))[0][0] == -math.inf:
+        while eps > 0 and self._log_side(np.array([eps]), 0)[0] == -math.inf:
             eps = max(0.0, eps - pure * step)
             step *= 2
         return float(eps)

@@ -103,8 +103,8 @@ class SampledPair(DominatingPair):
     def _remove(self, eps: FloatArray) -> Sides:
         at = sampled_eps(eps, self.rate)
         weight = math.log(self.rate)
-        lower = weight + self.mechanism._log_delta(at * (1 + 8 * UNIT))[0]
-        upper = weight + self.mechanism._log_delta(at * (1 - 8 * UNIT))[1]
+        lower = weight + self.mechanism._log_side(at * (1 + 8 * UNIT), 0)
+        upper = weight + self.mechanism._log_side(at * (1 - 8 * UNIT), 1)
         return Sides(outward(lower, weight, -1), outward(upper, weight, 1))
 
     def _add(self, eps: FloatArray, side: int) -> FloatArray:

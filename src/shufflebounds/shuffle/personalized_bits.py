@@ -218,7 +218,7 @@ class PersonalizedBits(PrivacyProfile):
     def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.bits is None:
             below, above = self._enclosing
-            return below._log_delta(eps)[0], above._log_delta(eps)[1]
+            return below._log_side(eps, 0), above._log_side(eps, 1)
         if self.target is not None:
             first, second = (pair._log_delta(eps) for pair in self.pairs())
             return np.maximum(first[0], second[0]), np.maximum(first[1], second[1])
@@ -308,7 +308,7 @@ class PersonalizedBits(PrivacyProfile):
         bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits.copy()
 
         def value(trial: FloatArray) -> float:
-            return float(type(self)(self.local_eps, bits=trial, target=self.target)._log_delta(np.array([eps]))[0][0])
+            return float(type(self)(self.local_eps, bits=trial, target=self.target)._log_side(np.array([eps]), 0)[0])
 
         best = value(bits)
         for _ in range(steps):

@@ -1,0 +1,177 @@
+r"""Lower bounds from data whose users hold different inputs, by listing the law of the multiset of messages.
+
+With :math:`c_x` of the others at x the numbers of messages of each kind are the coefficients of :math:`\prod_x P_x^{c_x}`,
+:math:`P_x = \sum_y R_x(y)\, t^{s_y}`, where the shifts :math:`s_y` are powers of users + 1 (Kronecker's substitution), and a target
+adds its factor. All terms are positive, so every coefficient is relatively accurate.
+
+Many users need no such search: where the counts are nearly normal the excess grows with :math:`d^\top C^{-1} d`, d the difference
+of the target's laws and C the mean covariance of the others' messages, which is convex in the shares of the inputs. So the
+best data hold one input each, but for what is left of skewness among few users.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from itertools import combinations, permutations
+
+import numpy as np
+
+from shufflebounds._types import UNIT, FloatArray
+
+__all__ = ["MixedData", "Shares"]
+
+_MOST_CELLS = 2048
+"""Largest table of coefficients, with the holes that the substitution leaves."""
+
+_MOST_INPUTS = 8
+
+_ALL = 64
+"""So many data at most are tried one by one; of more the mixtures of two inputs, and what improves the best of them."""
+
+_MOST_MOVES = 64
+
+Shares = tuple[int, ...]
+"""How many of the others hold each input."""
+
+
+class MixedData:
+    """All data of few users of a small randomizer, or the best that a short search finds.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (inputs, outputs)
+        Chances of the outputs; proportional columns are merged.
+    users : int
+        The target included.
+    """
+
+    def __init__(self, rows: FloatArray, users: int) -> None:
+        self.rows = _merged(rows)
+        self.users = users
+        inputs, outputs = self.rows.shape
+        self.listed = users >= 3 and inputs <= _MOST_INPUTS and (outputs - 1) * math.log(users + 1) <= math.log(_MOST_CELLS)
+        self._powers: dict[tuple[int, int], FloatArray] = {}
+        self._laws: dict[Shares, FloatArray] = {}
+        self._found: dict[float, tuple[float, Shares, tuple[int, int]]] = {}
+
+    @cached_property
+    def _shifts(self) -> list[int]:
+        return [0, *((self.users + 1) ** y for y in range(self.rows.shape[1] - 1))]
+
+    @cached_property
+    def _error(self) -> float:
+        """Relative error of a coefficient: products and sums of each of the convolutions behind it."""
+        cells = float((self.users + 1) ** (self.rows.shape[1] - 1))
+        # and the chances themselves, some ulp each, once a user
+        return UNIT * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
+
+    def _power(self, x: int, count: int) -> FloatArray:
+        """Return the coefficients of the messages of so many users who hold x."""
+        known = self._powers.get((x, count))
+        if known is None:
+            if count <= 1:
+                known = np.zeros(self._shifts[-1] + 1 if count else 1)
+                if count:
+                    known[self._shifts] = self.rows[x]
+                else:
+                    known[0] = 1
+            else:
+                known = np.convolve(self._power(x, count // 2), self._power(x, count - count // 2))
+            self._powers[x, count] = known
+        return known
+
+    def _law(self, shares: Shares) -> FloatArray:
+        """Return the masses of the counts for every input of the target, one row each."""
+        known = self._laws.get(shares)
+        if known is None:
+            others = np.ones(1)
+            for x, count in enumerate(shares):
+                if count:
+                    others = np.convolve(others, self._power(x, count))
+            known = self._laws[shares] = np.array([np.convolve(others, self._power(x, 1)) for x in range(len(shares))])
+            known = self._laws[shares] = known[:, known.any(axis=0)]
+        return known
+
+    def _value(self, shares: Shares, eps: float) -> tuple[float, tuple[int, int]]:
+        """Return a lower bound of the largest hockey stick over the target's pairs, and the pair."""
+        law = self._law(shares)
+        low, high = law * (1 - self._error), law * (1 + self._error) * math.exp(eps) + 1e-290
+        values = {(i, j): float(np.maximum(low[i] - high[j], 0.0).sum()) for i, j in permutations(range(len(law)), 2)}
+        best = max(values, key=values.__getitem__)
+        return values[best] * (1 - self._error), best
+
+    def best(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
+        """Return a lower bound of log delta, how many of the others hold each input, and the target's two inputs.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, >= 0.
+        """
+        found = self._found.get(eps)
+        if found is None:
+            value, shares, pair = self._searched(eps)
+            found = self._found[eps] = (math.log(value) if value > 0 else -math.inf, shares, pair)
+        return found
+
+    def _searched(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
+        inputs, others = len(self.rows), self.users - 1
+        if math.comb(others + inputs - 1, inputs - 1) <= _ALL:
+            return max(self._valued(shares, eps) for shares in _all_shares(others, inputs))
+        start = [_two(inputs, others, x, y, others * part // 4) for x, y in combinations(range(inputs), 2) for part in range(5)]
+        best = max(self._valued(shares, eps) for shares in set(start))
+        step, left = max(1, others // 8), _MOST_MOVES
+        while left > 0:
+            tried = [self._valued(shares, eps) for shares in _moved(best[1], step)]
+            left -= len(tried)
+            better = max(tried)
+            if better > best:
+                best = better
+            elif step == 1:
+                break
+            else:
+                step //= 2
+        return best
+
+    def _valued(self, shares: Shares, eps: float) -> tuple[float, Shares, tuple[int, int]]:
+        value, pair = self._value(shares, eps)
+        return value, shares, pair
+
+
+def _merged(rows: FloatArray) -> FloatArray:
+    """Return the rows without empty columns, those that are multiples of one another added: nothing tells them apart."""
+    rows = rows[:, rows.any(axis=0)]
+    kinds = (rows / rows.max(axis=0)).T
+    out: dict[bytes, FloatArray] = {}
+    for kind, column in zip(kinds, rows.T):
+        key = kind.tobytes()
+        out[key] = out[key] + column if key in out else column
+    return np.array(list(out.values())).T
+
+
+def _all_shares(others: int, inputs: int) -> list[Shares]:
+    """Return all ways to spread the others over the inputs."""
+    if inputs == 1:
+        return [(others,)]
+    return [(first, *rest) for first in range(others + 1) for rest in _all_shares(others - first, inputs - 1)]
+
+
+def _two(inputs: int, others: int, x: int, y: int, count: int) -> Shares:
+    """Return the data where so many hold x and the rest y."""
+    shares = [0] * inputs
+    shares[x], shares[y] = count, others - count
+    return tuple(shares)
+
+
+def _moved(shares: Shares, step: int) -> list[Shares]:
+    """Return the data where at most so many change from one input to another."""
+    out = []
+    for x, y in permutations(range(len(shares)), 2):
+        if shares[x]:
+            moved = list(shares)
+            move = min(step, shares[x])
+            moved[x] -= move
+            moved[y] += move
+            out.append(tuple(moved))
+    return out
