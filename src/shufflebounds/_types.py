@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXP_SLACK", "SIDES", "UNIT", "Bound", "FloatArray", "Sides"]
+__all__ = ["EXP_SLACK", "SIDES", "UNIT", "Bound", "FloatArray", "Sides", "probability"]
 
 FloatArray = NDArray[np.float64]
 
@@ -29,3 +29,14 @@ class Sides(NamedTuple):
 
     lower: FloatArray
     upper: FloatArray
+
+
+def probability(log_value: FloatArray | float, bound: Bound, slack: float = EXP_SLACK) -> FloatArray | float:
+    """Return the exponential on the named side, in [0, 1]; from above a positive number is never 0."""
+    value = np.asarray(log_value)
+    if bound == "upper":
+        out = np.where(value == -np.inf, 0.0, np.nextafter(np.exp(value) * (1 + slack), np.inf))
+    else:
+        out = np.nextafter(np.exp(value) * (1 - slack), -np.inf)
+    out = np.clip(out, 0.0, 1.0)
+    return out if out.ndim else float(out)

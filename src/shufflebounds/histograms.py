@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
@@ -194,8 +195,6 @@ def _most_error(chance: Callable[[int], float], cells: int, error: float, high: 
         gain = (cells - 1) * chance(t)
         return (t * (gain - 1) - 2 * error - _SLACK * (t * (gain + 1) + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
 
-    low, high = 1, min(MAX_STEPS, high)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if bound(middle) < bound(middle + 1) else (low, middle)
-    return max(0.0, bound(low))
+    # it rises, then falls
+    best = bisect_left(range(min(MAX_STEPS, high)), True, lo=1, key=lambda t: bound(t) >= bound(t + 1))
+    return max(0.0, bound(best))

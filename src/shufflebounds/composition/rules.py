@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp, log_add_exp
-from shufflebounds._types import Bound, FloatArray
+from shufflebounds._types import SIDES, Bound, FloatArray, probability
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import SLACK, above
 from shufflebounds.profile.roots import solve
@@ -93,13 +93,7 @@ def composition_delta(
     >>> print(f"{composition_delta([0.1, 0.2, 0.3, 0.5, 0.8], 1e-7, 1.2):.10f}")
     0.0863569603
     """
-    value = np.asarray(composition_log_delta(eps, delta, eps_total, k=k, bound=bound))
-    if bound == "upper":
-        out = np.where(value == -np.inf, 0.0, np.nextafter(np.exp(value) * (1 + SLACK), np.inf))
-    else:
-        out = np.nextafter(np.exp(value) * (1 - SLACK), -np.inf)
-    out = np.clip(out, 0.0, 1.0)
-    return out if out.ndim else float(out)
+    return probability(composition_log_delta(eps, delta, eps_total, k=k, bound=bound), bound, SLACK)
 
 
 @overload
@@ -146,7 +140,7 @@ def composition_log_delta(
     >>> round(composition_log_delta(0.1, 0.0, 10_000.0, k=10**6), 6)
     -1263.089775
     """
-    side = ("lower", "upper").index(_validate.choice("bound", bound, ("lower", "upper")))
+    side = SIDES.index(_validate.choice("bound", bound, SIDES))
     budgets, failures, counts = _mechanisms(eps, delta, k)
     totals = _validate.real_array("eps_total", eps_total, 0)
     law, lost = BudgetSum(budgets, counts), _log_failures(failures, counts)[side]

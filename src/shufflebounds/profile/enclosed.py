@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides
+from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides, probability
 from shufflebounds.profile.roots import beside, solve
 
 __all__ = ["Enclosed"]
@@ -103,13 +103,7 @@ class Enclosed(ABC):
         ValueError
             If `eps` is negative, not finite or empty, or `bound` is neither word.
         """
-        value = np.asarray(self.log_delta(eps, bound=bound))
-        if bound == "upper":
-            out = np.where(value == -np.inf, 0.0, np.nextafter(np.exp(value) * (1 + EXP_SLACK), np.inf))
-        else:
-            out = np.nextafter(np.exp(value) * (1 - EXP_SLACK), -np.inf)
-        out = np.clip(out, 0.0, 1.0)
-        return out if out.ndim else float(out)
+        return probability(self.log_delta(eps, bound=bound), bound)
 
     @overload
     def epsilon(self, delta: float, *, bound: Bound = ...) -> float: ...

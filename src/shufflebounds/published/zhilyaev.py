@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from shufflebounds import _validate
+from shufflebounds._search import bracket
 from shufflebounds.published._glossary import BITS, CLOSED, POSITIVE, integer
 from shufflebounds.published._printed import Comparison, Counterexample, printed
 from shufflebounds.shuffle import ShuffledBits
@@ -26,14 +27,7 @@ def _target(eps: float, delta: float) -> tuple[float, float]:
 
 def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:
     """Return the smallest flip with which the data of all zeros meets the target: delta does not increase with the flip."""
-    low, high = 0.0, 0.5
-    while high - low > 1e-13 * high:
-        middle = (low + high) / 2
-        if ShuffledBits(users, middle, ones=0).delta(eps) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+    return bracket(lambda flip: ShuffledBits(users, flip, ones=0).delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
 
 
 def _zeros_compared() -> Comparison:
@@ -69,13 +63,10 @@ def _right_counterexample() -> Counterexample:
 
 
 def _right_compared() -> Comparison:
+    users, eps, delta = _CASE
     # delta does not increase with the flip
-    low, high = 0.0, 0.5
-    while high - low > 1e-13 * high:
-        middle = (low + high) / 2
-        met = ShuffledBits(_CASE[0], middle).pair(0).reverse().delta(_CASE[1]) <= _CASE[2]
-        low, high = (low, middle) if met else (middle, high)
-    return Comparison(f"{_SETTING}, all others at 0, 1 against 0", "flip", zhilyaev_flip_right(*_CASE), high)
+    least = bracket(lambda flip: ShuffledBits(users, flip).pair(0).reverse().delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
+    return Comparison(f"{_SETTING}, all others at 0, 1 against 0", "flip", zhilyaev_flip_right(*_CASE), least)
 
 
 @printed(

@@ -12,7 +12,8 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._core._blocks import Lattice
-from shufflebounds._types import UNIT, Bound, FloatArray
+from shufflebounds._search import bracket
+from shufflebounds._types import SIDES, UNIT, Bound, FloatArray, probability
 
 SCANNED = 512
 """Up to so many users every number of ones is tried."""
@@ -96,10 +97,13 @@ class ErrorLaw(ABC):
         their probability is one binomial or Poisson-binomial tail on each side. An estimate that is rounded may fall on the other
         side of a tie. Any bin: the union bound, unless the class says better; its lower side is one bin alone.
         """
-        upper = _validate.choice("bound", bound, ("lower", "upper")) == "upper"
+        _validate.choice("bound", bound, SIDES)
         a = _validate.real("a", a, 0)
         _validate.choice("of", of, ("bin", "any"))
-        return _outward(self._sides(Fraction(a), self._checked_truth(truth), of)[upper], upper)
+        return self._tail(Fraction(a), self._checked_truth(truth), of, bound)
+
+    def _tail(self, a: Fraction, truth: Any, of: str, bound: Bound) -> float:
+        return float(probability(min(0.0, self._sides(a, truth, of)[SIDES.index(bound)]), bound))
 
     def error_quantile(self, beta: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
         """The least error that is exceeded with probability at most `beta`.
@@ -130,38 +134,21 @@ class ErrorLaw(ABC):
         -----
         Bisection to a relative 1e-12.
         """
-        side = ("lower", "upper").index(_validate.choice("bound", bound, ("lower", "upper")))
+        _validate.choice("bound", bound, SIDES)
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         _validate.choice("of", of, ("bin", "any"))
         known = self._checked_truth(truth)
 
         def exceeded(a: float) -> bool:
-            return _outward(self._sides(Fraction(a), known, of)[side], side == 1) > beta
+            return self._tail(Fraction(a), known, of, bound) > beta
 
         if not exceeded(0.0):
             return 0.0
-        low, high = 0.0, self._scale()
-        while exceeded(high):
-            low, high = high, 2 * high
-        while high - low > 1e-12 * high:
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
-            if exceeded(middle):
-                low = middle
-            else:
-                high = middle
-        if side == 0:
+        low, high = bracket(lambda a: not exceeded(a), 0.0, self._scale(), rtol=1e-12)
+        if bound == "lower":
             return low
         short = float(f"{high:.10g}")
         return short if low < short < high and not exceeded(short) else high
-
-
-def _outward(log_value: float, upper: bool) -> float:
-    if log_value == -math.inf:
-        return 0.0
-    value = math.exp(min(log_value, 0.0))
-    return min(1.0, math.nextafter(value * (1 + 4 * UNIT), 1.0)) if upper else max(0.0, math.nextafter(value * (1 - 4 * UNIT), 0.0))
 
 
 def log_exceeded(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from shufflebounds import _validate
+from shufflebounds._search import bracket
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["fewest_users", "largest_budget"]
@@ -65,10 +66,4 @@ def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float)
             high = min(2 * high, _BUDGETS[1])
     else:
         high = 2 * low
-    while high - low > 1e-9 * high:
-        middle = 0.5 * (low + high)
-        if serves(middle):
-            low = middle
-        else:
-            high = middle
-    return build(low)
+    return build(bracket(lambda budget: not serves(budget), low, high, rtol=1e-9)[0])

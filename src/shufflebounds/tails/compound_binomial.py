@@ -77,25 +77,13 @@ def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     k : array_like of float, any shape
         Counts; rounded down.
     first, log_weights, p
-        As in :func:`compound_binom_logpmf`.
+        As in :func:`compound_binom_logpmf`, which says what is raised and where it is printed.
 
     Returns
     -------
     ndarray of the shape of k, or float
-        Natural logarithm of the probability, with relative accuracy also where the probability is near 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`compound_binom_logpmf`.
-
-    Notes
-    -----
-    See :func:`compound_binom_logpmf`. A probability above 1/2 is formed as 1 minus the other tail.
-
-    References
-    ----------
-    See :func:`compound_binom_logpmf`.
+        Natural logarithm of the probability, with relative accuracy also where the probability is near 1: above 1/2 it is
+        formed as 1 minus the other tail.
 
     Examples
     --------
@@ -108,32 +96,7 @@ def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
 
 
 def compound_binom_logsf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
-    r"""Logarithm of the compound binomial survival function, :math:`\log \Pr[X > \lfloor k \rfloor]`.
-
-    Parameters
-    ----------
-    k : array_like of float, any shape
-        Counts; rounded down.
-    first, log_weights, p
-        As in :func:`compound_binom_logpmf`.
-
-    Returns
-    -------
-    ndarray of the shape of k, or float
-        Natural logarithm of the probability, with relative accuracy also where the probability is near 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`compound_binom_logpmf`.
-
-    Notes
-    -----
-    See :func:`compound_binom_logcdf`.
-
-    References
-    ----------
-    See :func:`compound_binom_logpmf`.
+    r"""Logarithm of the survival function, :math:`\log \Pr[X > \lfloor k \rfloor]`; otherwise as :func:`compound_binom_logcdf`.
 
     Examples
     --------

@@ -91,17 +91,7 @@ class FrozenLaw(ABC):
         return self._quantile(levels, (levels, 1 - levels))
 
     def isf(self, q: ArrayLike) -> FloatArray | float:
-        """Least k with Pr[X > k] <= q, up to the rounding of q (1e-12 relative); one below the support at q = 1.
-
-        Parameters
-        ----------
-        q : array_like of float
-            Levels in [0, 1].
-
-        Returns
-        -------
-        ndarray of the shape of q, or float
-        """
+        """Least k with Pr[X > k] <= q: what :meth:`ppf` says of 1 - q, without forming it."""
         levels = _validate.real_array("q", q, 0, 1)
         return self._quantile(levels, (1 - levels, levels))
 

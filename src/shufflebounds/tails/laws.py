@@ -68,15 +68,12 @@ class binom(FrozenLaw):
         object.__setattr__(self, "p", _validate.real("p", self.p, 0, 1))
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X = k]; -inf where k is not an integer in 0..n."""
         return _plain(binom_logpmf(_numbers(k), self.n, self.p))
 
     def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X <= k]."""
         return _plain(binom_logcdf(_numbers(k), self.n, self.p))
 
     def logsf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X > k]."""
         return _plain(binom_logsf(_numbers(k), self.n, self.p))
 
     def support(self) -> tuple[int, int]:
@@ -149,15 +146,12 @@ class poisson_binom(FrozenLaw):
         return f"poisson_binom(<{self.p.size} probabilities>, support=({first}, {last}))"
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X = k]; -inf where k is not an integer of the support."""
         return poisson_binomial._answers(self._law, k, _poisson_tables.PMF)
 
     def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X <= k]."""
         return poisson_binomial._answers(self._law, k, _poisson_tables.LOWER)
 
     def logsf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X > k]."""
         return poisson_binomial._answers(self._law, k, _poisson_tables.UPPER)
 
     def support(self) -> tuple[int, int]:
@@ -238,15 +232,12 @@ class compound_binom(FrozenLaw):
         return f"compound_binom(first={self.first}, <{self.log_weights.size} weights>, p={self.p!r})"
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X = k]; -inf where k is not an integer of the support."""
         return compound_binomial._answers(compound_binomial.PMF, k, self.first, self.log_weights, self.p)
 
     def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X <= k]."""
         return compound_binomial._answers(compound_binomial.LOWER, k, self.first, self.log_weights, self.p)
 
     def logsf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X > k]."""
         return compound_binomial._answers(compound_binomial.UPPER, k, self.first, self.log_weights, self.p)
 
     def support(self) -> tuple[int, int]:

@@ -78,26 +78,17 @@ def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     k : array_like of float, any shape
         Values of the sum; rounded down.
     p, counts : array_like, shape (groups,)
-        As in `poisson_binom_logpmf`.
+        As in `poisson_binom_logpmf`, which says what is raised and where the method comes from.
 
     Returns
     -------
     ndarray of the shape of k, or float
         Natural logarithm of the probability, with relative accuracy also where the probability is near 1.
 
-    Raises
-    ------
-    ValueError
-        As in `poisson_binom_logpmf`.
-
     Notes
     -----
     As `poisson_binom_logpmf`, with the transform of a geometric sum in the integrand. The smaller tail is computed, and
     the other one as the logarithm of 1 minus it.
-
-    References
-    ----------
-    See `poisson_binom_logpmf`.
 
     Examples
     --------
@@ -108,34 +99,7 @@ def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
 
 
 def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
-    r"""Logarithm of the Poisson-binomial survival function.
-
-    .. math:: \log \Pr[S > \lfloor k \rfloor], \qquad S = \sum_j \mathrm{Bin}(c_j, p_j)
-
-    Parameters
-    ----------
-    k : array_like of float, any shape
-        Values of the sum; rounded down.
-    p, counts : array_like, shape (groups,)
-        As in `poisson_binom_logpmf`.
-
-    Returns
-    -------
-    ndarray of the shape of k, or float
-        Natural logarithm of the probability, with relative accuracy also where the probability is near 1.
-
-    Raises
-    ------
-    ValueError
-        As in `poisson_binom_logpmf`.
-
-    Notes
-    -----
-    See `poisson_binom_logcdf`.
-
-    References
-    ----------
-    See `poisson_binom_logpmf`.
+    r"""Logarithm of the survival function, :math:`\log \Pr[S > \lfloor k \rfloor]`; otherwise as `poisson_binom_logcdf`.
 
     Examples
     --------

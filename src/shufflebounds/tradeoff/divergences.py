@@ -74,21 +74,13 @@ def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | 
 
     Parameters
     ----------
-    log_p, log_q : array_like, shape (atoms,)
-        Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9; what
-        P lacks counts in full.
-    eps : float or array_like
-        Privacy loss in nats, finite, of either sign; 0 asks for the total variation distance.
+    log_p, log_q, eps
+        As in :func:`log_hockey_stick`; eps = 0 asks for the total variation distance.
 
     Returns
     -------
     float or ndarray
         In [0, 1], of the shape of `eps`; exact to rounding. Below 1e-300 use :func:`log_hockey_stick`.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `eps` is not finite.
 
     Examples
     --------
@@ -114,7 +106,7 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
     Parameters
     ----------
     log_p, log_q : array_like, shape (atoms,)
-        Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9.
+        As in :func:`log_hockey_stick`.
     delta : float or array_like
         Failure probability in [0, 1].
 
@@ -127,7 +119,7 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
     Raises
     ------
     ValueError
-        If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `delta` lies outside [0, 1].
+        As :func:`log_hockey_stick`, or if `delta` lies outside [0, 1].
 
     Notes
     -----
@@ -164,8 +156,7 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     Parameters
     ----------
     log_p, log_q : array_like, shape (atoms,)
-        Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9, and is
-        read as if it summed to 1.
+        As in :func:`log_hockey_stick`, but read as if each law summed to 1.
     order : float or array_like
         The order a > 0; 1 asks for the Kullback-Leibler divergence, inf for the largest privacy loss.
 
@@ -178,7 +169,7 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     Raises
     ------
     ValueError
-        If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `order` is not positive.
+        As :func:`log_hockey_stick`, or if `order` is not positive.
 
     Notes
     -----

@@ -151,23 +151,7 @@ class Function:
     @overload
     def delta(self, eps: ArrayLike) -> float | FloatArray: ...
     def delta(self, eps: ArrayLike) -> float | FloatArray:
-        r"""The delta that belongs to the curve, :math:`\sup_\alpha 1 - f(\alpha) - e^\varepsilon \alpha`.
-
-        Parameters
-        ----------
-        eps : float or array_like
-            Privacy loss in nats, finite, of either sign.
-
-        Returns
-        -------
-        float or ndarray
-            In [0, 1], of the shape of `eps`; exact to rounding. Below 1e-300 use :meth:`log_delta`.
-
-        Raises
-        ------
-        ValueError
-            If `eps` is not finite or empty.
-        """
+        """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`, which also serves below 1e-300."""
         value = np.exp(np.asarray(self.log_delta(eps)))
         return value if value.ndim else float(value)
 
