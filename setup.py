@@ -9,6 +9,7 @@ TRACED = bool(os.environ.get("SHUFFLEBOUNDS_COVERAGE"))
 CHECKED = bool(os.environ.get("SHUFFLEBOUNDS_CHECKED"))
 WINDOWS = os.name == "nt"
 KERNELS = (
+    "_ufunc",
     "_special",
     "_binomial",
     "_contour",
@@ -26,7 +27,7 @@ KERNELS = (
     "_hypergeom",
 )
 PUBLIC = "cython_tails"      # the stable face of the kernels
-HEADERS = ("arithmetic.h", "dd.h", "excess.h", "lattice.h", "sweep.h", "tables.h")
+HEADERS = ("arithmetic.h", "dd.h", "excess.h", "lattice.h", "loops.h", "sweep.h", "tables.h")
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 if CHECKED and not WINDOWS:
     # every index into a table and every cast of a double to an integer is asserted; a trap needs no library
@@ -59,6 +60,14 @@ class ReproducibleSdist(sdist):
         return path
 
 
+def headers(name):
+    """Return the headers a source names, those that headers name included."""
+    with open(f"src/_core/{name}", encoding="utf-8") as source:
+        text = source.read()
+    direct = {header for header in HEADERS if f'"{header}"' in text and header != name}
+    return direct.union(*map(headers, direct))
+
+
 def kernel(name):
     import numpy
 
@@ -66,7 +75,7 @@ def kernel(name):
         f"shufflebounds.{name}" if name == PUBLIC else f"shufflebounds._core.{name}",
         [f"src/_core/{name}.pyx"],
         include_dirs=[numpy.get_include(), "src/_core"],
-        depends=[f"src/_core/{header}" for header in HEADERS],
+        depends=[f"src/_core/{header}" for header in sorted({"dd.h", "arithmetic.h"} | headers(f"{name}.pyx"))],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")]
         + [("CYTHON_TRACE_NOGIL", "1")] * TRACED
         + [("SHUFFLEBOUNDS_CHECKED", "1")] * CHECKED,

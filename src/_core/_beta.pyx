@@ -25,13 +25,13 @@ Cost      0.23 us near x = a/(a+b), 0.27 us far from it, 0.2 us the pmf (SciPy's
 Source    Loader 2000 for the deviances; DLMF 8.17; Didonato, Morris 1992 for the case distinction by size.
 """
 
-cimport cython
 from libc.math cimport INFINITY, M_PI, NAN, exp, expm1, fabs, floor, log, log1p, sqrt
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_mul, dd_mul_d, dd_neg, dd_sum
 from shufflebounds._core._gamma cimport c_lgamma1p, c_stirling_real
 from shufflebounds._core._special cimport (
     c_deviance, c_deviance_dd, c_log1mexp, c_log1pmx, c_log_add_exp, c_mills_ratio, c_stirling_error)
+from shufflebounds._core._ufunc cimport document, ufunc
 
 cdef extern from "tables.h" nogil:
     double uniform_15(double gamma, double h, double s, double *leading)
@@ -42,12 +42,14 @@ cdef extern from *:
     #define NEAR_SLOPE 0.0745                       /* as in _binomial.pyx */
     #define SERIES_VARIANCE 84.0
     #define TINY 0x1p-830                           /* x below it: P goes with x^a */
+    #define TWO_53 9007199254740992.0
     #define MOST 1e100
     """
     const double LOG_SQRT_2PI
     const double NEAR_SLOPE
     const double SERIES_VARIANCE
     const double TINY
+    const double TWO_53
     const double MOST
 
 
@@ -237,203 +239,75 @@ cdef double c_nbinom_logsf(double k, double r, double p) noexcept nogil:
     return 0 if k < 0 else c_log_betaincc(r, k + 1, p)
 
 
-@cython.ufunc
-cdef double log_betainc(double a, double b, double x) noexcept nogil:
-    """log_betainc(a, b, x)
-
-    Log of the regularized incomplete beta function, log I_x(a, b).
-
-    Parameters
-    ----------
-    a, b : array_like
-        Parameters, in (0, 1e100].
-    x : array_like
-        Argument, in [0, 1].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
-
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
-
-    See Also
-    --------
-    log_betaincc, nbinom_logcdf
-
-    Notes
-    -----
-    Relative error about 1e-13, or some ulp of the logarithm: the header of ``_core/_beta.pyx`` has the table.
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import log_betainc
-    >>> print(f"{log_betainc(50.0, 2000.5, 1e-3):.8f}")
-    -115.16104885
-    """
-    if not (a == a and b == b and x == x and 0 < a <= MOST and 0 < b <= MOST and 0 <= x <= 1):
-        return NAN
-    return c_log_betainc(a, b, x)
+cdef inline bint beta_domain(double a, double b, double x) noexcept nogil:
+    return 0 < a <= MOST and 0 < b <= MOST and 0 <= x <= 1
 
 
-@cython.ufunc
-cdef double log_betaincc(double a, double b, double x) noexcept nogil:
-    """log_betaincc(a, b, x)
-
-    Log of the complement of the regularized incomplete beta function, log(1 - I_x(a, b)).
-
-    Parameters
-    ----------
-    a, b : array_like
-        Parameters, in (0, 1e100].
-    x : array_like
-        Argument, in [0, 1].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
-
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
-
-    See Also
-    --------
-    log_betainc, nbinom_logsf
-
-    Notes
-    -----
-    Relative error about 1e-13, or some ulp of the logarithm: the header of ``_core/_beta.pyx`` has the table.
-    1 - x is never rounded.
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import log_betaincc
-    >>> print(f"{log_betaincc(0.5, 2000.5, 0.75):.8f}")
-    -2777.51111528
-    """
-    if not (a == a and b == b and x == x and 0 < a <= MOST and 0 < b <= MOST and 0 <= x <= 1):
-        return NAN
-    return c_log_betaincc(a, b, x)
+cdef double checked_log_betainc(double a, double b, double x) noexcept nogil:
+    return c_log_betainc(a, b, x) if beta_domain(a, b, x) else NAN
 
 
-@cython.ufunc
-cdef double nbinom_logpmf(double k, double r, double p) noexcept nogil:
-    """nbinom_logpmf(k, r, p)
+cdef double checked_log_betaincc(double a, double b, double x) noexcept nogil:
+    return c_log_betaincc(a, b, x) if beta_domain(a, b, x) else NAN
 
-    Log of the probability of exactly k failures before the r-th success.
 
-    Parameters
-    ----------
-    k : array_like
-        Number of failures, at most 2**53; -inf where it is not an integer >= 0.
-    r : array_like
-        Number of successes waited for, any real number in (0, 1e100].
-    p : array_like
-        Chance of success of each trial, in [0, 1].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
+cdef inline bint nbinom_domain(double k, double r, double p) noexcept nogil:
+    return k <= TWO_53 and 0 < r <= MOST and 0 <= p <= 1
 
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
 
-    See Also
-    --------
-    nbinom_logcdf, nbinom_logsf
-
-    Notes
-    -----
-    As :func:`log_betainc`, of which these are values at integers: parameters and meaning as in ``scipy.stats.nbinom``.
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import nbinom_logpmf
-    >>> print(f"{nbinom_logpmf(10**6, 2.5, 1e-3):.8f}")
-    -997.33113694
-    """
-    if not (k == k and r == r and p == p and k <= 9007199254740992.0 and 0 < r <= MOST and 0 <= p <= 1):
+cdef double checked_nbinom_logpmf(double k, double r, double p) noexcept nogil:
+    if not nbinom_domain(k, r, p):
         return NAN
     return c_nbinom_logpmf(k, r, p) if k == floor(k) else -INFINITY
 
 
-@cython.ufunc
-cdef double nbinom_logcdf(double k, double r, double p) noexcept nogil:
-    """nbinom_logcdf(k, r, p)
-
-    Log of the probability of at most k failures before the r-th success.
-
-    Parameters
-    ----------
-    k : array_like
-        Number of failures, at most 2**53; its floor counts.
-    r : array_like
-        Number of successes waited for, any real number in (0, 1e100].
-    p : array_like
-        Chance of success of each trial, in [0, 1].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
-
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
-
-    See Also
-    --------
-    nbinom_logpmf, nbinom_logsf, log_betainc
-
-    Notes
-    -----
-    As :func:`log_betainc`, of which these are values at integers: parameters and meaning as in ``scipy.stats.nbinom``.
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import nbinom_logcdf
-    >>> print(f"{nbinom_logcdf(10, 1000, 0.5):.8f}")
-    -646.04067365
-    """
-    if not (k == k and r == r and p == p and k <= 9007199254740992.0 and 0 < r <= MOST and 0 <= p <= 1):
-        return NAN
-    return c_nbinom_logcdf(floor(k), r, p)
+cdef double checked_nbinom_logcdf(double k, double r, double p) noexcept nogil:
+    return c_nbinom_logcdf(floor(k), r, p) if nbinom_domain(k, r, p) else NAN
 
 
-@cython.ufunc
-cdef double nbinom_logsf(double k, double r, double p) noexcept nogil:
-    """nbinom_logsf(k, r, p)
+cdef double checked_nbinom_logsf(double k, double r, double p) noexcept nogil:
+    return c_nbinom_logsf(floor(k), r, p) if nbinom_domain(k, r, p) else NAN
 
-    Log of the probability of more than k failures before the r-th success.
 
-    Parameters
-    ----------
-    k : array_like
-        Number of failures, at most 2**53; its floor counts.
-    r : array_like
-        Number of successes waited for, any real number in (0, 1e100].
-    p : array_like
-        Chance of success of each trial, in [0, 1].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
+cdef dict BETA_ARGUMENTS = {
+    "a, b": "Parameters, in (0, 1e100].",
+    "x": "Argument, in [0, 1].",
+}
 
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
+log_betainc = ufunc(<void *> checked_log_betainc, document(
+    "log_betainc(a, b, x)", "Log of the regularized incomplete beta function, log I_x(a, b).",
+    BETA_ARGUMENTS,
+    "log_betaincc, nbinom_logcdf", "log_betainc(50.0, 2000.5, 1e-3):.8f", "-115.16104885",
+    "Relative error about 1e-13, or some ulp of the logarithm: the header of ``_core/_beta.pyx`` has the table."))
 
-    See Also
-    --------
-    nbinom_logpmf, nbinom_logcdf, log_betaincc
+log_betaincc = ufunc(<void *> checked_log_betaincc, document(
+    "log_betaincc(a, b, x)", "Log of the complement of the regularized incomplete beta function, log(1 - I_x(a, b)).",
+    BETA_ARGUMENTS,
+    "log_betainc, nbinom_logsf", "log_betaincc(0.5, 2000.5, 0.75):.8f", "-2777.51111528",
+    "Relative error about 1e-13, or some ulp of the logarithm: the header of ``_core/_beta.pyx`` has the "
+    "table. 1 - x is never rounded."))
 
-    Notes
-    -----
-    As :func:`log_betainc`, of which these are values at integers: parameters and meaning as in ``scipy.stats.nbinom``.
+cdef dict NBINOM_ARGUMENTS = {
+    "r": "Number of successes waited for, any real number in (0, 1e100].",
+    "p": "Chance of success of each trial, in [0, 1].",
+}
+cdef str NBINOM_NOTES = ("As :func:`log_betainc`, of which these are values at integers: parameters and meaning as in "
+                         "``scipy.stats.nbinom``.")
 
-    Examples
-    --------
-    >>> from shufflebounds.tails import nbinom_logsf
-    >>> print(f"{nbinom_logsf(10**6, 2.5, 1e-3):.8f}")
-    -990.42288254
-    """
-    if not (k == k and r == r and p == p and k <= 9007199254740992.0 and 0 < r <= MOST and 0 <= p <= 1):
-        return NAN
-    return c_nbinom_logsf(floor(k), r, p)
+nbinom_logpmf = ufunc(<void *> checked_nbinom_logpmf, document(
+    "nbinom_logpmf(k, r, p)", "Log of the probability of exactly k failures before the r-th success.",
+    {"k": "Number of failures, at most 2**53; -inf where it is not an integer >= 0.", **NBINOM_ARGUMENTS},
+    "nbinom_logcdf, nbinom_logsf", "nbinom_logpmf(10**6, 2.5, 1e-3):.8f", "-997.33113694",
+    NBINOM_NOTES))
+
+nbinom_logcdf = ufunc(<void *> checked_nbinom_logcdf, document(
+    "nbinom_logcdf(k, r, p)", "Log of the probability of at most k failures before the r-th success.",
+    {"k": "Number of failures, at most 2**53; its floor counts.", **NBINOM_ARGUMENTS},
+    "nbinom_logpmf, nbinom_logsf, log_betainc", "nbinom_logcdf(10, 1000, 0.5):.8f", "-646.04067365",
+    NBINOM_NOTES))
+
+nbinom_logsf = ufunc(<void *> checked_nbinom_logsf, document(
+    "nbinom_logsf(k, r, p)", "Log of the probability of more than k failures before the r-th success.",
+    {"k": "Number of failures, at most 2**53; its floor counts.", **NBINOM_ARGUMENTS},
+    "nbinom_logpmf, nbinom_logcdf, log_betaincc", "nbinom_logsf(10**6, 2.5, 1e-3):.8f", "-990.42288254",
+    NBINOM_NOTES))

@@ -31,11 +31,11 @@ Cost      see docs/numerics: about 0.1 us an element, no corner above 0.5 us.
 Source    Loader 2000; Temme 1979/1982 for the idea of the uniform expansion; DLMF 8.17.
 """
 
-cimport cython
 from libc.math cimport INFINITY, M_PI, NAN, ceil, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sqrt
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_neg, dd_prod, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp, c_mills_ratio, c_stirling_error
+from shufflebounds._core._ufunc cimport document, ufunc, ufunc_of_pairs
 
 cdef extern from "tables.h" nogil:
     void uniform_5(double gamma, double *f)
@@ -338,137 +338,56 @@ cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, doub
     return value + log1p(-y)
 
 
-@cython.ufunc
-cdef double binom_logpmf(double k, double n, double p) noexcept nogil:
-    """binom_logpmf(k, n, p)
+cdef inline bint binom_domain(double k, double n, double p) noexcept nogil:
+    return k == k and 0 <= n <= TWO_53 and n == floor(n) and 0 <= p <= 1
 
-    Log of the probability of exactly k successes, X ~ Bin(n, p).
 
-    Parameters
-    ----------
-    k : array_like
-        Number of successes; -inf where it is not an integer in 0..n.
-    n : array_like
-        Number of trials, an integer in 0..2**53.
-    p : array_like
-        Chance of success of each trial, in [0, 1].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
-
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for probability zero; NaN where an argument lies outside its domain.
-
-    See Also
-    --------
-    binom_logcdf, binom_logsf
-
-    Notes
-    -----
-    Loader's deviances, in double-double where they are large: no term cancels another, at any n and p.
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import binom_logpmf
-    >>> print(f"{binom_logpmf(1, 10**15, 1e-12):.8f}")
-    -993.09224472
-    """
-    if not (k == k and n == n and p == p and 0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n)):
+cdef double checked_binom_logpmf(double k, double n, double p) noexcept nogil:
+    if not binom_domain(k, n, p):
         return NAN
     return c_binom_logpmf(k, n, p) if k == floor(k) else -INFINITY
 
 
-@cython.ufunc
-cdef double binom_logcdf(double k, double n, double p) noexcept nogil:
-    """binom_logcdf(k, n, p)
-
-    Log of the probability of at most k successes, X ~ Bin(n, p).
-
-    Parameters
-    ----------
-    k : array_like
-        Number of successes, any real number; its floor counts.
-    n : array_like
-        Number of trials, an integer in 0..2**53.
-    p : array_like
-        Chance of success of each trial, in [0, 1].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
-
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for probability zero; NaN where an argument lies outside its domain.
-
-    See Also
-    --------
-    binom_logpmf, binom_logsf
-
-    Notes
-    -----
-    The smaller of the two tails is computed, by a uniform expansion near the mode, a continued fraction or a positive series
-    elsewhere; the other is log(1 - e^small). Relatively accurate however small the probability.
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import binom_logcdf
-    >>> print(f"{binom_logcdf(1, 10**15, 1e-12):.8f}")
-    -993.09124522
-    """
-    if not (k == k and n == n and p == p and 0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n)):
-        return NAN
-    return c_binom_logcdf(floor(k), n, p)
+cdef double checked_binom_logcdf(double k, double n, double p) noexcept nogil:
+    return c_binom_logcdf(floor(k), n, p) if binom_domain(k, n, p) else NAN
 
 
-@cython.ufunc
-cdef double binom_logsf(double k, double n, double p) noexcept nogil:
-    """binom_logsf(k, n, p)
-
-    Log of the probability of more than k successes, X ~ Bin(n, p).
-
-    Parameters
-    ----------
-    k : array_like
-        Number of successes, any real number; its floor counts.
-    n : array_like
-        Number of trials, an integer in 0..2**53.
-    p : array_like
-        Chance of success of each trial, in [0, 1].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
-
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for probability zero; NaN where an argument lies outside its domain.
-
-    See Also
-    --------
-    binom_logpmf, binom_logcdf
-
-    Notes
-    -----
-    As :func:`binom_logcdf`; the survival function is Pr[X > k], not Pr[X >= k].
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import binom_logsf
-    >>> print(f"{binom_logsf(9000, 10**4, 0.5):.8f}")
-    -3687.04201456
-    """
-    if not (k == k and n == n and p == p and 0 <= p <= 1 and 0 <= n <= TWO_53 and n == floor(n)):
-        return NAN
-    return c_binom_logsf(floor(k), n, p)
+cdef double checked_binom_logsf(double k, double n, double p) noexcept nogil:
+    return c_binom_logsf(floor(k), n, p) if binom_domain(k, n, p) else NAN
 
 
-@cython.ufunc
-cdef (double, double) shift_log_delta(double n, double p, double eps, double reverse) noexcept nogil:
-    """shift_log_delta(n, p, eps, reverse) -> (value, error): log hockey stick of Bin(n, p) against its shift by one."""
-    cdef double error = 0
-    cdef double value
-    if not (n == n and p == p and eps == eps and 0 < p < 1 and 0 <= n <= TWO_53 and n == floor(n)
-            and 0 <= eps < INFINITY):
-        return NAN, NAN
-    value = c_shift_log_delta(n, p, eps, reverse != 0, &error)
-    return value, error
+cdef dict BINOM_ARGUMENTS = {
+    "n": "Number of trials, an integer in 0..2**53.",
+    "p": "Chance of success of each trial, in [0, 1].",
+}
+
+binom_logpmf = ufunc(<void *> checked_binom_logpmf, document(
+    "binom_logpmf(k, n, p)", "Log of the probability of exactly k successes, X ~ Bin(n, p).",
+    {"k": "Number of successes; -inf where it is not an integer in 0..n.", **BINOM_ARGUMENTS},
+    "binom_logcdf, binom_logsf", "binom_logpmf(1, 10**15, 1e-12):.8f", "-993.09224472",
+    "Loader's deviances, in double-double where they are large: no term cancels another, at any n and p."))
+
+binom_logcdf = ufunc(<void *> checked_binom_logcdf, document(
+    "binom_logcdf(k, n, p)", "Log of the probability of at most k successes, X ~ Bin(n, p).",
+    {"k": "Number of successes, any real number; its floor counts.", **BINOM_ARGUMENTS},
+    "binom_logpmf, binom_logsf", "binom_logcdf(1, 10**15, 1e-12):.8f", "-993.09124522",
+    "The smaller of the two tails is computed, by a uniform expansion near the mode, a continued fraction or "
+    "a positive series elsewhere; the other is log(1 - e^small). Relatively accurate however small the probability."))
+
+binom_logsf = ufunc(<void *> checked_binom_logsf, document(
+    "binom_logsf(k, n, p)", "Log of the probability of more than k successes, X ~ Bin(n, p).",
+    {"k": "Number of successes, any real number; its floor counts.", **BINOM_ARGUMENTS},
+    "binom_logpmf, binom_logcdf", "binom_logsf(9000, 10**4, 0.5):.8f", "-3687.04201456",
+    "As :func:`binom_logcdf`; the survival function is Pr[X > k], not Pr[X >= k]."))
+
+
+cdef void each_shift(const double *x, double *out) noexcept nogil:
+    out[0] = out[1] = NAN
+    if 0 < x[1] < 1 and 0 <= x[0] <= TWO_53 and x[0] == floor(x[0]) and 0 <= x[2] < INFINITY and x[3] == x[3]:
+        out[1] = 0
+        out[0] = c_shift_log_delta(x[0], x[1], x[2], x[3] != 0, out + 1)
+
+
+shift_log_delta = ufunc_of_pairs(
+    <void *> each_shift,
+    "shift_log_delta(n, p, eps, reverse) -> (value, error): log hockey stick of Bin(n, p) against its shift by one.")

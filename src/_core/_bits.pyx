@@ -19,7 +19,6 @@ Cost      about 4 us for two groups at any n, O(groups) otherwise.
 Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; Darroch 1964 for the mode.
 """
 
-cimport cython
 from libc.math cimport INFINITY, M_PI, NAN, cos, exp, expm1, fabs, floor, log, sin, sinh, sqrt
 from libc.stdlib cimport free
 
@@ -27,6 +26,7 @@ from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
     Law, Phi, Tilt, c_exponent, c_half_period, c_lattice_law, c_left_out, c_phi_at, c_phi_make,
 )
+from shufflebounds._core._ufunc cimport ufunc_of_pairs
 
 cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
@@ -169,24 +169,24 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     return tilt.exponent + log(value)
 
 
-@cython.ufunc
-cdef (double, double) shuffled_bits_log_delta(double ones, double zeros, double flip, double eps, double gap) noexcept nogil:
-    """shuffled_bits_log_delta(ones, zeros, flip, eps, gap) -> (value, error): others hold ones and zeros, the target 0 against 1.
-
-    gap = ln((1 - flip)/flip) - eps to an ulp: formed here, from a rounded budget, it would be off next to it.
-    """
+cdef void each_bits(const double *x, double *out) noexcept nogil:
     cdef double p[2]
     cdef double q[2]
     cdef double counts[2]
-    cdef double error = 0
-    cdef double value
+    cdef double ones = x[0], zeros = x[1], flip = x[2]
+    out[0] = out[1] = NAN
     if not (0 <= ones and 0 <= zeros and ones + zeros < TWO_53 and ones == floor(ones) and zeros == floor(zeros)
-            and 0 <= flip <= 0.5 and 0 <= eps < INFINITY and gap == gap):
-        return NAN, NAN
-    if flip == 0:
-        return 0.0, 0.0
-    value = c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, eps, gap, &error)
-    return value, error
+            and 0 <= flip <= 0.5 and 0 <= x[3] < INFINITY and x[4] == x[4]):
+        return
+    out[0] = out[1] = 0
+    if flip > 0:
+        out[0] = c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, x[3], x[4], out + 1)
+
+
+# gap = ln((1 - flip)/flip) - eps to an ulp: formed here, from a rounded budget, it would be off next to it
+shuffled_bits_log_delta = ufunc_of_pairs(
+    <void *> each_bits,
+    "shuffled_bits_log_delta(ones, zeros, flip, eps, gap) -> (value, error): others hold ones and zeros, the target 0 against 1.")
 
 
 def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps, double gap):

@@ -38,13 +38,13 @@ Cost      about 4 ns a step (u < 1/2; 1.5 to 2.1 by eight runs side by side, swe
 Source    Feldman, McMillan, Talwar 2021 and 2023 for the pair; the sweep and the bounds are derived above.
 """
 
-cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, NAN, atanh, ceil, cosh, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sqrt
 
 from shufflebounds._core._binomial cimport c_binom_logcdf, c_binom_logpmf, c_binom_logsf, c_binom_tail_ratio
 from shufflebounds._core._contour cimport c_log_sign_contour
 from shufflebounds._core._special cimport c_deviance, c_log_add_exp
+from shufflebounds._core._ufunc cimport ufunc_of_pairs
 
 cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
@@ -360,28 +360,31 @@ cdef inline bint out_of_range(double n, double rate, double u, double v) noexcep
                 and 0 < rate <= 1 and 0 <= u <= 1 and 0 <= v <= 1)
 
 
-@cython.ufunc
-cdef (double, double) log_sign_excess(double n, double rate, double u, double v) noexcept nogil:
-    """log_sign_excess(n, rate, u, v) -> (lower, upper): bounds of log E[max(0, D - u M)], M ~ Bin(n, rate), v = 1 - u."""
-    cdef double lower = NAN, upper = NAN
-    if out_of_range(n, rate, u, v):
-        return NAN, NAN
-    if v == 0:
-        return -INFINITY, -INFINITY
-    c_log_sign_excess(n, rate, u, v, &lower, &upper)
-    return lower, upper
+cdef void each_sign_excess(const double *x, double *sides) noexcept nogil:
+    sides[0] = sides[1] = NAN
+    if out_of_range(x[0], x[1], x[2], x[3]):
+        return
+    if x[3] == 0:
+        sides[0] = sides[1] = -INFINITY
+        return
+    c_log_sign_excess(x[0], x[1], x[2], x[3], sides, sides + 1)
 
 
-@cython.ufunc
-cdef (double, double) log_sign_sweep(double n, double rate, double u, double v) noexcept nogil:
-    """The same by the sweep at any size: what the contour integral is tested against."""
-    cdef double lower = NAN, upper = NAN
+cdef void each_sign_sweep(const double *x, double *sides) noexcept nogil:
     cdef Window w
-    if out_of_range(n, rate, u, v) or v == 0:
-        return NAN, NAN
-    w = make_window(n, rate, u, v)
-    sweep(n, rate, &w, &lower, &upper)
-    return lower, upper
+    sides[0] = sides[1] = NAN
+    if out_of_range(x[0], x[1], x[2], x[3]) or x[3] == 0:
+        return
+    w = make_window(x[0], x[1], x[2], x[3])
+    sweep(x[0], x[1], &w, sides, sides + 1)
+
+
+log_sign_excess = ufunc_of_pairs(
+    <void *> each_sign_excess,
+    "log_sign_excess(n, rate, u, v) -> (lower, upper): bounds of log E[max(0, D - u M)], M ~ Bin(n, rate), v = 1 - u.")
+log_sign_sweep = ufunc_of_pairs(
+    <void *> each_sign_sweep,
+    "log_sign_sweep(n, rate, u, v): the same by the sweep at any size, what the contour integral is tested against.")
 
 
 def log_weighted_excess(double first, const double[::1] log_weights, double u, double v):

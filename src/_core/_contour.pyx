@@ -43,9 +43,10 @@ Cost      13 to 25 nodes, 5 us at any n
 Source    the integral is that of E max(0, S) in any text on saddle points; the bounds are derived above.
 """
 
-cimport cython
 from libc.math cimport (INFINITY, M_PI, NAN, asin, atan, atan2, atanh, ceil, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p,
                         remainder, sin, sinh, sqrt, tanh)
+
+from shufflebounds._core._ufunc cimport ufunc_of_pairs
 
 cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
@@ -230,12 +231,12 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     return True
 
 
-@cython.ufunc
-cdef (double, double) log_sign_contour(double n, double rate, double u, double v, double peaks) noexcept nogil:
-    """log_sign_contour(n, rate, u, v, peaks) -> (lower, upper) of log E[max(0, D - u M)], NaN where the method does not serve."""
-    cdef double lower = NAN, upper = NAN
-    if not (n == n and rate == rate and u == u and v == v and 1 <= n <= TWO_53 and n == floor(n)
-            and 0 < rate <= 1 and 0 <= u <= 1 and 0 < v <= 1):
-        return NAN, NAN
-    c_log_sign_contour(n, rate, u, v, <int> whole(peaks, 0, 1000), INFINITY, &lower, &upper)
-    return lower, upper
+cdef void each_sign_contour(const double *x, double *sides) noexcept nogil:
+    sides[0] = sides[1] = NAN
+    if 1 <= x[0] <= TWO_53 and x[0] == floor(x[0]) and 0 < x[1] <= 1 and 0 <= x[2] <= 1 and 0 < x[3] <= 1:
+        c_log_sign_contour(x[0], x[1], x[2], x[3], <int> whole(x[4], 0, 1000), INFINITY, sides, sides + 1)
+
+
+log_sign_contour = ufunc_of_pairs(
+    <void *> each_sign_contour,
+    "log_sign_contour(n, rate, u, v, peaks) -> (lower, upper) of log E[max(0, D - u M)], NaN where the method does not serve.")

@@ -26,11 +26,11 @@ Cost      0.14 us near x = a, 0.24 us far from it, 21 ns the pmf (SciPy's gammai
 Source    Loader 2000 for the deviance; Temme 1979 for the idea of the uniform expansion; DLMF 8.7, 8.9, 8.11.
 """
 
-cimport cython
 from libc.math cimport INFINITY, M_PI, NAN, exp, expm1, fabs, floor, lgamma, log, log1p, sqrt
 
 from shufflebounds._core._dd cimport dd, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp, c_mills_ratio, c_stirling_error
+from shufflebounds._core._ufunc cimport document, ufunc
 
 cdef extern from "tables.h" nogil:
     double uniform_15(double gamma, double h, double s, double *leading)
@@ -41,11 +41,13 @@ cdef extern from *:
     """
     #define LOG_SQRT_2PI 0.91893853320467274178
     #define NEAR_SLOPE 0.0745                       /* as in _binomial.pyx: max(s, 2.5) < 0.27 sqrt(a) */
+    #define TWO_53 9007199254740992.0
     #define MOST 1e270                              /* squares and double-doubles stay in range */
     #define STEEP 0x1p-900                          /* x/a below which a/x is not formed */
     """
     const double LOG_SQRT_2PI
     const double NEAR_SLOPE
+    const double TWO_53
     const double MOST
     const double STEEP
 
@@ -189,185 +191,68 @@ cdef double c_poisson_logsf(double k, double mu) noexcept nogil:
     return 0 if k < 0 else c_log_gammainc(k + 1, mu)
 
 
-@cython.ufunc
-cdef double log_gammainc(double a, double x) noexcept nogil:
-    """log_gammainc(a, x)
-
-    Log of the regularized lower incomplete gamma function, log P(a, x).
-
-    Parameters
-    ----------
-    a : array_like
-        Shape, in [0, 1e270]; P(0, x) is 1 for x > 0.
-    x : array_like
-        Argument, in [0, 1e270].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
-
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
-
-    See Also
-    --------
-    log_gammaincc, poisson_logsf
-
-    Notes
-    -----
-    Relative error of P about 1e-14, or some ulp of its logarithm: the header of ``_core/_gamma.pyx`` has the table.
-    The name is that of ``scipy.special.gammainc``, which underflows.
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import log_gammainc
-    >>> print(f"{log_gammainc(1000.0, 10.0):.9f}")
-    -3619.533045351
-    """
-    if not (a == a and x == x and 0 <= a <= MOST and 0 <= x <= MOST):
-        return NAN
-    return c_log_gammainc(a, x)
+cdef inline bint gamma_domain(double a, double x) noexcept nogil:
+    return 0 <= a <= MOST and 0 <= x <= MOST
 
 
-@cython.ufunc
-cdef double log_gammaincc(double a, double x) noexcept nogil:
-    """log_gammaincc(a, x)
-
-    Log of the regularized upper incomplete gamma function, log Q(a, x) = log(1 - P(a, x)).
-
-    Parameters
-    ----------
-    a : array_like
-        Shape, in [0, 1e270]; Q(0, x) is 0 for x > 0.
-    x : array_like
-        Argument, in [0, 1e270].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
-
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
-
-    See Also
-    --------
-    log_gammainc, poisson_logcdf
-
-    Notes
-    -----
-    As :func:`log_gammainc`. A chi-square tail is log_gammaincc(df/2, x/2).
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import log_gammaincc
-    >>> print(f"{log_gammaincc(0.5, 1000.0):.9f}")
-    -1004.026741959
-    """
-    if not (a == a and x == x and 0 <= a <= MOST and 0 <= x <= MOST):
-        return NAN
-    return c_log_gammaincc(a, x)
+cdef double checked_log_gammainc(double a, double x) noexcept nogil:
+    return c_log_gammainc(a, x) if gamma_domain(a, x) else NAN
 
 
-@cython.ufunc
-cdef double poisson_logpmf(double k, double mu) noexcept nogil:
-    """poisson_logpmf(k, mu)
+cdef double checked_log_gammaincc(double a, double x) noexcept nogil:
+    return c_log_gammaincc(a, x) if gamma_domain(a, x) else NAN
 
-    Log of the probability of exactly k events, N ~ Poisson(mu).
 
-    Parameters
-    ----------
-    k : array_like
-        Number of events, at most 2**53; -inf where it is not an integer >= 0.
-    mu : array_like
-        Expectation, in [0, 1e270].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
+cdef inline bint poisson_domain(double k, double mu) noexcept nogil:
+    return k <= TWO_53 and 0 <= mu <= MOST
 
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
 
-    See Also
-    --------
-    poisson_logcdf, poisson_logsf
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import poisson_logpmf
-    >>> print(f"{poisson_logpmf(10**15, 1e15):.9f}")
-    -18.188326731
-    """
-    if not (k == k and mu == mu and k <= 9007199254740992.0 and 0 <= mu <= MOST):
+cdef double checked_poisson_logpmf(double k, double mu) noexcept nogil:
+    if not poisson_domain(k, mu):
         return NAN
     return c_poisson_logpmf(k, mu) if k == floor(k) else -INFINITY
 
 
-@cython.ufunc
-cdef double poisson_logcdf(double k, double mu) noexcept nogil:
-    """poisson_logcdf(k, mu)
-
-    Log of the probability of at most k events, N ~ Poisson(mu).
-
-    Parameters
-    ----------
-    k : array_like
-        Number of events, any real number up to 2**53; its floor counts.
-    mu : array_like
-        Expectation, in [0, 1e270].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
-
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
-
-    See Also
-    --------
-    poisson_logpmf, poisson_logsf, log_gammaincc
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import poisson_logcdf
-    >>> print(f"{poisson_logcdf(10, 1000.0):.9f}")
-    -946.016819630
-    """
-    if not (k == k and mu == mu and k <= 9007199254740992.0 and 0 <= mu <= MOST):
-        return NAN
-    return c_poisson_logcdf(floor(k), mu)
+cdef double checked_poisson_logcdf(double k, double mu) noexcept nogil:
+    return c_poisson_logcdf(floor(k), mu) if poisson_domain(k, mu) else NAN
 
 
-@cython.ufunc
-cdef double poisson_logsf(double k, double mu) noexcept nogil:
-    """poisson_logsf(k, mu)
+cdef double checked_poisson_logsf(double k, double mu) noexcept nogil:
+    return c_poisson_logsf(floor(k), mu) if poisson_domain(k, mu) else NAN
 
-    Log of the probability of more than k events, N ~ Poisson(mu).
 
-    Parameters
-    ----------
-    k : array_like
-        Number of events, any real number up to 2**53; its floor counts.
-    mu : array_like
-        Expectation, in [0, 1e270].
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
+cdef dict GAMMA_ARGUMENTS = {
+    "x": "Argument, in [0, 1e270].",
+}
 
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
+log_gammainc = ufunc(<void *> checked_log_gammainc, document(
+    "log_gammainc(a, x)", "Log of the regularized lower incomplete gamma function, log P(a, x).",
+    {"a": "Shape, in [0, 1e270]; P(0, x) is 1 for x > 0.", **GAMMA_ARGUMENTS},
+    "log_gammaincc, poisson_logsf", "log_gammainc(1000.0, 10.0):.9f", "-3619.533045351",
+    "Relative error of P about 1e-14, or some ulp of its logarithm: the header of ``_core/_gamma.pyx`` has "
+    "the table. The name is that of ``scipy.special.gammainc``, which underflows."))
 
-    See Also
-    --------
-    poisson_logpmf, poisson_logcdf, log_gammainc
+log_gammaincc = ufunc(<void *> checked_log_gammaincc, document(
+    "log_gammaincc(a, x)", "Log of the regularized upper incomplete gamma function, log Q(a, x) = log(1 - P(a, x)).",
+    {"a": "Shape, in [0, 1e270]; Q(0, x) is 0 for x > 0.", **GAMMA_ARGUMENTS},
+    "log_gammainc, poisson_logcdf", "log_gammaincc(0.5, 1000.0):.9f", "-1004.026741959",
+    "As :func:`log_gammainc`. A chi-square tail is log_gammaincc(df/2, x/2)."))
 
-    Examples
-    --------
-    >>> from shufflebounds.tails import poisson_logsf
-    >>> print(f"{poisson_logsf(1000, 10.0):.9f}")
-    -3624.139225107
-    """
-    if not (k == k and mu == mu and k <= 9007199254740992.0 and 0 <= mu <= MOST):
-        return NAN
-    return c_poisson_logsf(floor(k), mu)
+cdef dict POISSON_ARGUMENTS = {
+    "mu": "Expectation, in [0, 1e270].",
+}
+
+poisson_logpmf = ufunc(<void *> checked_poisson_logpmf, document(
+    "poisson_logpmf(k, mu)", "Log of the probability of exactly k events, N ~ Poisson(mu).",
+    {"k": "Number of events, at most 2**53; -inf where it is not an integer >= 0.", **POISSON_ARGUMENTS},
+    "poisson_logcdf, poisson_logsf", "poisson_logpmf(10**15, 1e15):.9f", "-18.188326731"))
+
+poisson_logcdf = ufunc(<void *> checked_poisson_logcdf, document(
+    "poisson_logcdf(k, mu)", "Log of the probability of at most k events, N ~ Poisson(mu).",
+    {"k": "Number of events, any real number up to 2**53; its floor counts.", **POISSON_ARGUMENTS},
+    "poisson_logpmf, poisson_logsf, log_gammaincc", "poisson_logcdf(10, 1000.0):.9f", "-946.016819630"))
+
+poisson_logsf = ufunc(<void *> checked_poisson_logsf, document(
+    "poisson_logsf(k, mu)", "Log of the probability of more than k events, N ~ Poisson(mu).",
+    {"k": "Number of events, any real number up to 2**53; its floor counts.", **POISSON_ARGUMENTS},
+    "poisson_logpmf, poisson_logcdf, log_gammainc", "poisson_logsf(1000, 10.0):.9f", "-3624.139225107"))

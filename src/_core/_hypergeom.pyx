@@ -24,12 +24,12 @@ Cost      1.4 us at sigma = 100, 2 us at any sigma beyond, 0.1 us the pmf
 Source    Loader 2000 for the pmf by binomials; the summation is that of this library
 """
 
-cimport cython
 from libc.math cimport INFINITY, NAN, exp, floor, fmax, fmin, log, log1p, sqrt
 
 from shufflebounds._core._binomial cimport c_binom_logpmf
 from shufflebounds._core._dd cimport dd, dd_add, dd_neg, dd_prod
 from shufflebounds._core._special cimport c_deviance, c_log1mexp, c_log_add_exp
+from shufflebounds._core._ufunc cimport document, ufunc
 
 cdef extern from "tables.h" nogil:
     const double *GAUSS_X
@@ -153,136 +153,50 @@ cdef inline double near_one(double value, double k, double total, double marked,
     return c_log1mexp(fmin(outside, 0))
 
 
-@cython.ufunc
-cdef double hypergeom_logpmf(double k, double M, double n, double N) noexcept nogil:
-    """hypergeom_logpmf(k, M, n, N)
+cdef inline bint is_count(double n) noexcept nogil:
+    return 0 <= n <= TWO_53 and n == floor(n)
 
-    Log of the probability that exactly k of N drawn are marked, without replacement.
 
-    Parameters
-    ----------
-    k : array_like
-        Number of marked ones drawn; -inf where it is not an integer of the support.
-    M : array_like
-        Size of the population, an integer in 0..2**53.
-    n : array_like
-        How many of it are marked, an integer in 0..M.
-    N : array_like
-        How many are drawn, an integer in 0..M.
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
+cdef inline bint hypergeom_domain(double k, double total, double marked, double draws) noexcept nogil:
+    return k == k and is_count(total) and is_count(marked) and is_count(draws) and marked <= total and draws <= total
 
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
 
-    See Also
-    --------
-    hypergeom_logcdf, hypergeom_logsf
-
-    Notes
-    -----
-    Parameters as in ``scipy.stats.hypergeom``. Relative error about 1e-13, or some ulp of the logarithm: the header of
-    ``_core/_hypergeom.pyx`` has the table.
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import hypergeom_logpmf
-    >>> print(f"{hypergeom_logpmf(0, 10**6, 1000, 10**5):.8f}")
-    -105.41605472
-    """
-    if not (k == k and M == M and n == n and N == N and 0 <= n <= M and 0 <= N <= M and M <= TWO_53
-            and n == floor(n) and N == floor(N) and M == floor(M)):
+cdef double checked_hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil:
+    if not hypergeom_domain(k, total, marked, draws):
         return NAN
-    return near_one(c_hypergeom_logpmf(k, M, n, N), k, M, n, N) if k == floor(k) else -INFINITY
+    return near_one(c_hypergeom_logpmf(k, total, marked, draws), k, total, marked, draws) if k == floor(k) else -INFINITY
 
 
-@cython.ufunc
-cdef double hypergeom_logcdf(double k, double M, double n, double N) noexcept nogil:
-    """hypergeom_logcdf(k, M, n, N)
-
-    Log of the probability that at most k of N drawn are marked, without replacement.
-
-    Parameters
-    ----------
-    k : array_like
-        Number of marked ones drawn; any real number, its floor counts.
-    M : array_like
-        Size of the population, an integer in 0..2**53.
-    n : array_like
-        How many of it are marked, an integer in 0..M.
-    N : array_like
-        How many are drawn, an integer in 0..M.
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
-
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
-
-    See Also
-    --------
-    hypergeom_logpmf, hypergeom_logsf
-
-    Notes
-    -----
-    Parameters as in ``scipy.stats.hypergeom``. Relative error about 1e-13, or some ulp of the logarithm: the header of
-    ``_core/_hypergeom.pyx`` has the table.
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import hypergeom_logcdf
-    >>> print(f"{hypergeom_logcdf(10, 10**6, 1000, 10**5):.8f}")
-    -73.35557152
-    """
-    if not (k == k and M == M and n == n and N == N and 0 <= n <= M and 0 <= N <= M and M <= TWO_53
-            and n == floor(n) and N == floor(N) and M == floor(M)):
-        return NAN
-    return c_hypergeom_logcdf(floor(k), M, n, N)
+cdef double checked_hypergeom_logcdf(double k, double total, double marked, double draws) noexcept nogil:
+    return c_hypergeom_logcdf(floor(k), total, marked, draws) if hypergeom_domain(k, total, marked, draws) else NAN
 
 
-@cython.ufunc
-cdef double hypergeom_logsf(double k, double M, double n, double N) noexcept nogil:
-    """hypergeom_logsf(k, M, n, N)
+cdef double checked_hypergeom_logsf(double k, double total, double marked, double draws) noexcept nogil:
+    return c_hypergeom_logsf(floor(k), total, marked, draws) if hypergeom_domain(k, total, marked, draws) else NAN
 
-    Log of the probability that more than k of N drawn are marked, without replacement.
 
-    Parameters
-    ----------
-    k : array_like
-        Number of marked ones drawn; any real number, its floor counts.
-    M : array_like
-        Size of the population, an integer in 0..2**53.
-    n : array_like
-        How many of it are marked, an integer in 0..M.
-    N : array_like
-        How many are drawn, an integer in 0..M.
-    out : ndarray, optional
-        Where to write the result; with `where` and the other keywords of a NumPy ufunc.
+cdef dict HYPERGEOM_ARGUMENTS = {
+    "M": "Size of the population, an integer in 0..2**53.",
+    "n": "How many of it are marked, an integer in 0..M.",
+    "N": "How many are drawn, an integer in 0..M.",
+}
+cdef str HYPERGEOM_NOTES = ("Parameters as in ``scipy.stats.hypergeom``. Relative error about 1e-13, or some ulp of the logarithm: "
+                            "the header of ``_core/_hypergeom.pyx`` has the table.")
 
-    Returns
-    -------
-    ndarray or float
-        Natural logarithm, -inf for zero; NaN where an argument lies outside its domain.
+hypergeom_logpmf = ufunc(<void *> checked_hypergeom_logpmf, document(
+    "hypergeom_logpmf(k, M, n, N)", "Log of the probability that exactly k of N drawn are marked, without replacement.",
+    {"k": "Number of marked ones drawn; -inf where it is not an integer of the support.", **HYPERGEOM_ARGUMENTS},
+    "hypergeom_logcdf, hypergeom_logsf", "hypergeom_logpmf(0, 10**6, 1000, 10**5):.8f", "-105.41605472",
+    HYPERGEOM_NOTES))
 
-    See Also
-    --------
-    hypergeom_logpmf, hypergeom_logcdf
+hypergeom_logcdf = ufunc(<void *> checked_hypergeom_logcdf, document(
+    "hypergeom_logcdf(k, M, n, N)", "Log of the probability that at most k of N drawn are marked, without replacement.",
+    {"k": "Number of marked ones drawn; any real number, its floor counts.", **HYPERGEOM_ARGUMENTS},
+    "hypergeom_logpmf, hypergeom_logsf", "hypergeom_logcdf(10, 10**6, 1000, 10**5):.8f", "-73.35557152",
+    HYPERGEOM_NOTES))
 
-    Notes
-    -----
-    Parameters as in ``scipy.stats.hypergeom``. Relative error about 1e-13, or some ulp of the logarithm: the header of
-    ``_core/_hypergeom.pyx`` has the table.
-
-    Examples
-    --------
-    >>> from shufflebounds.tails import hypergeom_logsf
-    >>> print(f"{hypergeom_logsf(6 * 10**11, 2**50, 10**12, 2**49):.8f}")
-    -20153292923.74845886
-    """
-    if not (k == k and M == M and n == n and N == N and 0 <= n <= M and 0 <= N <= M and M <= TWO_53
-            and n == floor(n) and N == floor(N) and M == floor(M)):
-        return NAN
-    return c_hypergeom_logsf(floor(k), M, n, N)
+hypergeom_logsf = ufunc(<void *> checked_hypergeom_logsf, document(
+    "hypergeom_logsf(k, M, n, N)", "Log of the probability that more than k of N drawn are marked, without replacement.",
+    {"k": "Number of marked ones drawn; any real number, its floor counts.", **HYPERGEOM_ARGUMENTS},
+    "hypergeom_logpmf, hypergeom_logcdf", "hypergeom_logsf(6 * 10**11, 2**50, 10**12, 2**49):.8f", "-20153292923.74845886",
+    HYPERGEOM_NOTES))

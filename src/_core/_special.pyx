@@ -17,10 +17,10 @@ tests/core/test_special.py repeats it):
     deviance_dd     the same, above 32              1.2e4     0.51    0.29    (hi alone; hi + lo is good to 2**-57)
 """
 
-cimport cython
 from libc.math cimport INFINITY, M_LN2, NAN, exp, expm1, fabs, floor, frexp, log, log1p
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_div, dd_fast_sum, dd_make, dd_mul, dd_mul_d, dd_prod, dd_sum
+from shufflebounds._core._ufunc cimport ufunc
 
 cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
@@ -201,9 +201,7 @@ cdef double c_deviance_dd(double x, double m, double m_lo, double d, double d_lo
     return total.hi
 
 
-@cython.ufunc
-cdef double log1pmx(double x) noexcept nogil:
-    """log(1 + x) - x without cancellation; NaN for x < -1."""
+cdef double checked_log1pmx(double x) noexcept nogil:
     if x != x:
         return NAN
     if x > -1:
@@ -211,39 +209,40 @@ cdef double log1pmx(double x) noexcept nogil:
     return -INFINITY if x == -1 else NAN
 
 
-@cython.ufunc
-cdef double log1mexp(double x) noexcept nogil:
-    """log(1 - exp(x)) for x <= 0; NaN otherwise."""
+cdef double checked_log1mexp(double x) noexcept nogil:
     return c_log1mexp(x) if x == x and x <= 0 else NAN
 
 
-@cython.ufunc
-cdef double log_add_exp(double a, double b) noexcept nogil:
-    """log(exp(a) + exp(b))."""
+cdef double checked_log_add_exp(double a, double b) noexcept nogil:
     return c_log_add_exp(a, b) if a == a and b == b and a < INFINITY and b < INFINITY else a + b
 
 
-@cython.ufunc
-cdef double log_sub_exp(double a, double b) noexcept nogil:
-    """log(exp(a) - exp(b)) for a >= b; NaN otherwise."""
+cdef double checked_log_sub_exp(double a, double b) noexcept nogil:
     return c_log_sub_exp(a, b) if a == a and b == b and b <= a < INFINITY else NAN
 
 
-@cython.ufunc
-cdef double stirling_error(double n) noexcept nogil:
-    """log n! minus Stirling's formula, log(sqrt(2 pi n) (n/e)^n), for integers n >= 1; NaN otherwise."""
+cdef double checked_stirling_error(double n) noexcept nogil:
     return c_stirling_error(n) if n == n and n >= 1 and n < INFINITY and n == floor(n) else NAN
 
 
-@cython.ufunc
-cdef double mills_ratio(double x) noexcept nogil:
-    """Mills' ratio of the standard normal law, (1 - Phi(x))/phi(x), for x >= 0; NaN otherwise."""
+cdef double checked_mills_ratio(double x) noexcept nogil:
     return c_mills_ratio(x) if x == x and x >= 0 else NAN
 
 
-@cython.ufunc
-cdef double deviance(double x, double m) noexcept nogil:
-    """x log(x/m) - x + m for x >= 0 and m > 0 (m at x = 0); NaN otherwise."""
+cdef double checked_deviance(double x, double m) noexcept nogil:
     if not (x == x and m == m and x >= 0 and 0 < m < INFINITY and x < INFINITY):
         return NAN
     return c_deviance(x, m, x - m) if x > 0 else m
+
+
+log1pmx = ufunc(<void *> checked_log1pmx, "log1pmx(x): log(1 + x) - x without cancellation; NaN for x < -1.")
+log1mexp = ufunc(<void *> checked_log1mexp, "log1mexp(x): log(1 - exp(x)) for x <= 0; NaN otherwise.")
+log_add_exp = ufunc(<void *> checked_log_add_exp, "log_add_exp(a, b): log(exp(a) + exp(b)).")
+log_sub_exp = ufunc(<void *> checked_log_sub_exp, "log_sub_exp(a, b): log(exp(a) - exp(b)) for a >= b; NaN otherwise.")
+stirling_error = ufunc(
+    <void *> checked_stirling_error,
+    "stirling_error(n): log n! minus Stirling's formula, log(sqrt(2 pi n) (n/e)^n), for integers n >= 1; NaN otherwise.")
+mills_ratio = ufunc(
+    <void *> checked_mills_ratio,
+    "mills_ratio(x): Mills' ratio of the standard normal law, (1 - Phi(x))/phi(x), for x >= 0; NaN otherwise.")
+deviance = ufunc(<void *> checked_deviance, "deviance(x, m): x log(x/m) - x + m for x >= 0 and m > 0 (m at x = 0); NaN otherwise.")

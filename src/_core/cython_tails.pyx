@@ -32,92 +32,68 @@ cdef inline bint chance(double p) noexcept nogil:
     return 0 <= p <= 1
 
 
-cdef inline bint binomial(double k, double n, double p) noexcept nogil:
-    return k == k and counts(n) and chance(p)
-
-
 cdef double binom_logpmf(double k, double n, double p) noexcept nogil:
-    if not binomial(k, n, p):
-        return NAN
-    return _binomial.c_binom_logpmf(k, n, p) if k == floor(k) else -INFINITY
+    return _binomial.checked_binom_logpmf(k, n, p)
 
 
 cdef double binom_logcdf(double k, double n, double p) noexcept nogil:
-    return _binomial.c_binom_logcdf(floor(k), n, p) if binomial(k, n, p) else NAN
+    return _binomial.checked_binom_logcdf(k, n, p)
 
 
 cdef double binom_logsf(double k, double n, double p) noexcept nogil:
-    return _binomial.c_binom_logsf(floor(k), n, p) if binomial(k, n, p) else NAN
-
-
-cdef inline bint poisson(double k, double mu) noexcept nogil:
-    return k <= MOST_COUNT and 0 <= mu <= MOST_GAMMA
-
-
-cdef double poisson_logpmf(double k, double mu) noexcept nogil:
-    if not poisson(k, mu):
-        return NAN
-    return _gamma.c_poisson_logpmf(k, mu) if k == floor(k) else -INFINITY
-
-
-cdef double poisson_logcdf(double k, double mu) noexcept nogil:
-    return _gamma.c_poisson_logcdf(floor(k), mu) if poisson(k, mu) else NAN
-
-
-cdef double poisson_logsf(double k, double mu) noexcept nogil:
-    return _gamma.c_poisson_logsf(floor(k), mu) if poisson(k, mu) else NAN
-
-
-cdef inline bint nbinom(double k, double r, double p) noexcept nogil:
-    return k <= MOST_COUNT and 0 < r <= MOST_BETA and chance(p)
-
-
-cdef double nbinom_logpmf(double k, double r, double p) noexcept nogil:
-    if not nbinom(k, r, p):
-        return NAN
-    return _beta.c_nbinom_logpmf(k, r, p) if k == floor(k) else -INFINITY
-
-
-cdef double nbinom_logcdf(double k, double r, double p) noexcept nogil:
-    return _beta.c_nbinom_logcdf(floor(k), r, p) if nbinom(k, r, p) else NAN
-
-
-cdef double nbinom_logsf(double k, double r, double p) noexcept nogil:
-    return _beta.c_nbinom_logsf(floor(k), r, p) if nbinom(k, r, p) else NAN
-
-
-cdef inline bint hypergeom(double k, double total, double marked, double draws) noexcept nogil:
-    return k == k and counts(total) and counts(marked) and counts(draws) and marked <= total and draws <= total
-
-
-cdef double hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil:
-    if not hypergeom(k, total, marked, draws):
-        return NAN
-    return _hypergeom.c_hypergeom_logpmf(k, total, marked, draws) if k == floor(k) else -INFINITY
-
-
-cdef double hypergeom_logcdf(double k, double total, double marked, double draws) noexcept nogil:
-    return _hypergeom.c_hypergeom_logcdf(floor(k), total, marked, draws) if hypergeom(k, total, marked, draws) else NAN
-
-
-cdef double hypergeom_logsf(double k, double total, double marked, double draws) noexcept nogil:
-    return _hypergeom.c_hypergeom_logsf(floor(k), total, marked, draws) if hypergeom(k, total, marked, draws) else NAN
+    return _binomial.checked_binom_logsf(k, n, p)
 
 
 cdef double log_gammainc(double a, double x) noexcept nogil:
-    return _gamma.c_log_gammainc(a, x) if 0 <= a <= MOST_GAMMA and 0 <= x <= MOST_GAMMA else NAN
+    return _gamma.checked_log_gammainc(a, x)
 
 
 cdef double log_gammaincc(double a, double x) noexcept nogil:
-    return _gamma.c_log_gammaincc(a, x) if 0 <= a <= MOST_GAMMA and 0 <= x <= MOST_GAMMA else NAN
+    return _gamma.checked_log_gammaincc(a, x)
+
+
+cdef double poisson_logpmf(double k, double mu) noexcept nogil:
+    return _gamma.checked_poisson_logpmf(k, mu)
+
+
+cdef double poisson_logcdf(double k, double mu) noexcept nogil:
+    return _gamma.checked_poisson_logcdf(k, mu)
+
+
+cdef double poisson_logsf(double k, double mu) noexcept nogil:
+    return _gamma.checked_poisson_logsf(k, mu)
 
 
 cdef double log_betainc(double a, double b, double x) noexcept nogil:
-    return _beta.c_log_betainc(a, b, x) if 0 < a <= MOST_BETA and 0 < b <= MOST_BETA and chance(x) else NAN
+    return _beta.checked_log_betainc(a, b, x)
 
 
 cdef double log_betaincc(double a, double b, double x) noexcept nogil:
-    return _beta.c_log_betaincc(a, b, x) if 0 < a <= MOST_BETA and 0 < b <= MOST_BETA and chance(x) else NAN
+    return _beta.checked_log_betaincc(a, b, x)
+
+
+cdef double nbinom_logpmf(double k, double r, double p) noexcept nogil:
+    return _beta.checked_nbinom_logpmf(k, r, p)
+
+
+cdef double nbinom_logcdf(double k, double r, double p) noexcept nogil:
+    return _beta.checked_nbinom_logcdf(k, r, p)
+
+
+cdef double nbinom_logsf(double k, double r, double p) noexcept nogil:
+    return _beta.checked_nbinom_logsf(k, r, p)
+
+
+cdef double hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil:
+    return _hypergeom.checked_hypergeom_logpmf(k, total, marked, draws)
+
+
+cdef double hypergeom_logcdf(double k, double total, double marked, double draws) noexcept nogil:
+    return _hypergeom.checked_hypergeom_logcdf(k, total, marked, draws)
+
+
+cdef double hypergeom_logsf(double k, double total, double marked, double draws) noexcept nogil:
+    return _hypergeom.checked_hypergeom_logsf(k, total, marked, draws)
 
 
 cdef double poisson_binom_log_tail(const double *p, const double *counts_, Py_ssize_t groups, double k, int upper,

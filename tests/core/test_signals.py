@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle, tails
-from shufflebounds._core import _excess
+from shufflebounds._core import _excess, _special
 
 LONG = {
     # minutes each, were they finished
@@ -16,6 +16,9 @@ LONG = {
     "excess": lambda: _excess.log_excess_rows(
         np.sin(np.arange(3000.0) * 1000).reshape(1, -1) * np.linspace(1, 2, 20_000)[:, None], np.full(3000, -9.0), 1e6),
     "poisson-binomial": lambda: [tails.poisson_binom_window(np.linspace(1e-3, 0.9, 200_000), log_tail=-1e4) for _ in range(1000)],
+    "ufunc": lambda: tails.binom_logsf(np.broadcast_to(5.0, 10**8), 10.0, 0.3),
+    "ufunc in small loops": lambda: tails.binom_logsf(np.arange(5, 10**6 + 5)[:, None], np.arange(100), 0.3),
+    "ufunc that converts": lambda: _special.log_add_exp(np.broadcast_to(np.int16(5), 10**9), 0.0),
     "clones": lambda: shuffle.clones_log_delta(np.full(10**7, 10**6), 1.0, 0.005),
 }
 

@@ -1,7 +1,7 @@
 """Kernels called at once from several threads give the very same bits as serially."""
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
@@ -56,3 +56,21 @@ def test_different_jobs_at_once():
         futures = [(name, pool.submit(JOBS[name])) for _ in range(2) for name in JOBS]
         for name, future in futures:
             assert np.asarray(future.result()).tobytes() == serial[name], name
+
+
+def test_a_short_call_of_a_slow_kernel_leaves_the_lock():
+    # NumPy keeps it below 500 elements; each of these takes milliseconds
+    ticks, done = [], Event()
+
+    def tick():
+        while not done.wait(1e-3):
+            ticks.append(None)
+
+    thread = Thread(target=tick)
+    thread.start()
+    before = len(ticks)
+    _compound.log_sign_sweep(np.full(40, 1e8), 0.5, 0.25, 0.75)
+    during = len(ticks) - before
+    done.set()
+    thread.join()
+    assert during >= 5

@@ -12,3 +12,10 @@ cdef double c_nbinom_logsf(double k, double r, double p) noexcept nogil
 
 # log Gamma(z + e) - log Gamma(z), relatively accurate in e; 0 <= e <= 1, z > 0.
 cdef double c_lgamma_step(double e, double z) noexcept nogil
+
+# What the ufuncs and cython_tails answer: any doubles, NaN outside the domain; k any real number.
+cdef double checked_log_betainc(double a, double b, double x) noexcept nogil
+cdef double checked_log_betaincc(double a, double b, double x) noexcept nogil
+cdef double checked_nbinom_logpmf(double k, double r, double p) noexcept nogil
+cdef double checked_nbinom_logcdf(double k, double r, double p) noexcept nogil
+cdef double checked_nbinom_logsf(double k, double r, double p) noexcept nogil

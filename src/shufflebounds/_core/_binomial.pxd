@@ -11,3 +11,8 @@ cdef double c_binom_tail_ratio(double j, double n, double p, double p_lo, double
 
 # log sum_i max(0, Pr[B = i] - e^eps Pr[B + 1 = i]), B ~ Bin(n, p), eps >= 0, 0 < p < 1; error[0] bounds its absolute error.
 cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, double *error) noexcept nogil
+
+# What the ufuncs and cython_tails answer: any doubles, NaN outside the domain; k any real number.
+cdef double checked_binom_logpmf(double k, double n, double p) noexcept nogil
+cdef double checked_binom_logcdf(double k, double n, double p) noexcept nogil
+cdef double checked_binom_logsf(double k, double n, double p) noexcept nogil

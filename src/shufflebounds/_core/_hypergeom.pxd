@@ -6,3 +6,8 @@
 cdef double c_hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil
 cdef double c_hypergeom_logcdf(double k, double total, double marked, double draws) noexcept nogil
 cdef double c_hypergeom_logsf(double k, double total, double marked, double draws) noexcept nogil
+
+# What the ufuncs and cython_tails answer: any doubles, NaN outside the domain; k any real number.
+cdef double checked_hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil
+cdef double checked_hypergeom_logcdf(double k, double total, double marked, double draws) noexcept nogil
+cdef double checked_hypergeom_logsf(double k, double total, double marked, double draws) noexcept nogil

@@ -1,0 +1,203 @@
+/* The loop of every ufunc of this library: NumPy's strides, signals, the interpreter's lock, floating-point flags.
+ *
+ * A kernel takes 1 to 4 doubles and returns one, or takes arrays (inputs, outputs) of one element, or passes over whole blocks of
+ * elements; the rest is here.
+ *   Signals  NumPy holds no hook in its loops. Every STRIDE elements (every one of a slow kernel) the clock is read, and once more
+ *            than PAUSE seconds have passed, Ctrl-C is looked for under the lock; what is raised then ends the loop. NumPy may cut a
+ *            call into many small loops, so the count is kept a thread, as is the news that an error waits.
+ *   Lock     NumPy keeps it in calls of 500 elements or fewer. Kernels of a few microseconds at most are done in a millisecond then;
+ *            slow ones, up to some 30 ms an element, give it up once they have had it for HELD seconds. To give it up at once would
+ *            cost a call of microseconds the 5 ms that another thread may keep it.
+ *   Flags    kernels meet infinities by design, and answer NaN outside their domain: what they raised is cleared, or NumPy would
+ *            warn.
+ */
+#ifndef SHUFFLEBOUNDS_LOOPS_H
+#define SHUFFLEBOUNDS_LOOPS_H
+
+#include <Python.h>
+#include <fenv.h>
+#include <stddef.h>
+#ifdef _WIN32
+#include <windows.h>
+#else
+#include <time.h>
+#endif
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <xmmintrin.h>
+#define LOOPS_CLEAR() do { if (_MM_GET_EXCEPTION_STATE()) _MM_SET_EXCEPTION_STATE(0); } while (0)    /* fenv.h's takes 50 ns */
+#else
+#define LOOPS_CLEAR() feclearexcept(FE_ALL_EXCEPT)
+#endif
+#ifdef _MSC_VER
+#define LOOPS_OWN static __declspec(thread)
+#else
+#define LOOPS_OWN static __thread
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+#define LOOPS_STATE PyThreadState_GetUnchecked
+#else
+#define LOOPS_STATE _PyThreadState_UncheckedGet
+#endif
+
+enum { LOOPS_STRIDE = 4096, LOOPS_BLOCK = 256, LOOPS_MOST = 128, LOOPS_OPERANDS = 8 };
+#define LOOPS_PAUSE 0.05
+#define LOOPS_HELD 0.001
+
+typedef void (*loops_block)(const double *const *in, double *const *out, ptrdiff_t count);
+typedef void (*loops_each)(const double *in, double *out);
+
+typedef struct {
+    void *kernel;
+    int inputs, outputs, blocks, slow;
+    PyUFuncGenericFunction loop[1];
+    void *data[1];
+} Loop;
+
+LOOPS_OWN ptrdiff_t loops_since;        /* elements since the clock was read */
+LOOPS_OWN double loops_looked;          /* when signals were last looked for */
+LOOPS_OWN int loops_failed;             /* an error was seen: is it still there? */
+
+static inline double loops_now(void)
+{
+#ifdef _WIN32
+    return 1e-3 * (double)GetTickCount64();
+#else
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+#endif
+}
+
+/* Whether an error waits; signals are looked for first. */
+static int loops_stop(void)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    loops_failed = PyErr_Occurred() || PyErr_CheckSignals() < 0;
+    PyGILState_Release(state);
+    return loops_failed;
+}
+
+/* After count more elements: whether to end. */
+static inline int loops_patience(ptrdiff_t count, int slow)
+{
+    double now;
+    loops_since += count;
+    if (!slow && loops_since < LOOPS_STRIDE) return 0;
+    loops_since = 0;
+    now = loops_now();
+    if (now - loops_looked < LOOPS_PAUSE) return 0;
+    loops_looked = now;
+    return loops_stop();
+}
+
+#define AT(j) (*(const double *)in[j])
+#define STEPS(n) for (j = 0; j < n; j++) in[j] += steps[j]
+
+/* A kernel of one output, element by element. */
+static inline void loops_scalars(const Loop *loop, char *const *args, const npy_intp *steps, ptrdiff_t count)
+{
+    char *in[LOOPS_OPERANDS];
+    ptrdiff_t i;
+    int j, n = loop->inputs;
+    for (j = 0; j <= n; j++) in[j] = args[j];
+#define RUN(n, TYPES, VALUES)                                             \
+    {                                                                     \
+        double (*kernel) TYPES = (double (*) TYPES)loop->kernel;          \
+        for (i = 0; i < count; i++) {                                     \
+            *(double *)in[n] = kernel VALUES;                             \
+            STEPS(n + 1);                                                 \
+        }                                                                 \
+    }
+    switch (n) {
+    case 1: RUN(1, (double), (AT(0))) break;
+    case 2: RUN(2, (double, double), (AT(0), AT(1))) break;
+    case 3: RUN(3, (double, double, double), (AT(0), AT(1), AT(2))) break;
+    default: RUN(4, (double, double, double, double), (AT(0), AT(1), AT(2), AT(3)))
+    }
+#undef RUN
+}
+
+/* Any kernel that takes arrays, gathered into blocks of at most `most` elements. */
+static inline void loops_gathered(const Loop *loop, char *const *args, const npy_intp *steps, ptrdiff_t count)
+{
+    double held[LOOPS_OPERANDS][LOOPS_BLOCK], each[LOOPS_OPERANDS];
+    const double *in[LOOPS_OPERANDS];
+    double *out[LOOPS_OPERANDS];
+    ptrdiff_t i;
+    int j, n = loop->inputs, m = loop->outputs;
+    if (!loop->blocks) {
+        for (i = 0; i < count; i++) {
+            for (j = 0; j < n; j++) each[j] = *(const double *)(args[j] + i * steps[j]);
+            ((loops_each)loop->kernel)(each, each + n);
+            for (j = n; j < n + m; j++) *(double *)(args[j] + i * steps[j]) = each[j];
+        }
+        return;
+    }
+    for (j = 0; j < n; j++) {
+        for (i = 0; i < count; i++) held[j][i] = *(const double *)(args[j] + i * steps[j]);
+        in[j] = held[j];
+    }
+    for (j = 0; j < m; j++) out[j] = held[n + j];
+    ((loops_block)loop->kernel)(in, out, count);
+    for (j = n; j < n + m; j++)
+        for (i = 0; i < count; i++) *(double *)(args[j] + i * steps[j]) = held[j][i];
+}
+
+static void loops_run(char **args, const npy_intp *dims, const npy_intp *steps, void *data)
+{
+    const Loop *loop = (const Loop *)data;
+    int plain = loop->outputs == 1 && !loop->blocks, operands = loop->inputs + loop->outputs, j;
+    ptrdiff_t most = loop->slow ? 1 : loop->blocks ? LOOPS_BLOCK : LOOPS_STRIDE, left = dims[0], count;
+    char *at[LOOPS_OPERANDS];
+    PyThreadState *released = NULL;
+    int held = loop->slow && left > 1 && LOOPS_STATE() != NULL;
+    double start = held ? loops_now() : 0;
+    if (loops_failed && loops_stop()) return;
+    for (j = 0; j < operands; j++) at[j] = args[j];
+    while (left > 0) {
+        count = left < most ? left : most;
+        if (plain)
+            loops_scalars(loop, at, steps, count);
+        else
+            loops_gathered(loop, at, steps, count);
+        for (j = 0; j < operands; j++) at[j] += count * steps[j];
+        left -= count;
+        if (loops_patience(count, loop->slow)) break;
+        if (held && loops_now() - start > LOOPS_HELD) {
+            held = 0;
+            released = PyEval_SaveThread();
+        }
+    }
+    LOOPS_CLEAR();
+    if (released) PyEval_RestoreThread(released);
+}
+
+static Loop loops_made[LOOPS_MOST];
+static char loops_types[LOOPS_OPERANDS];
+
+/* A ufunc around a kernel; name and doc must stay where they are. */
+static PyObject *loops_make(void *kernel, int inputs, int outputs, int blocks, int slow, const char *name, const char *doc)
+{
+    static int made = 0;
+    Loop *loop;
+    int j;
+    if (made == LOOPS_MOST) {
+        PyErr_SetString(PyExc_RuntimeError, "raise LOOPS_MOST in loops.h");
+        return NULL;
+    }
+    for (j = 0; j < LOOPS_OPERANDS; j++) loops_types[j] = NPY_DOUBLE;
+    loop = loops_made + made++;
+    loop->kernel = kernel;
+    loop->inputs = inputs;
+    loop->outputs = outputs;
+    loop->blocks = blocks;
+    loop->slow = slow;
+    loop->loop[0] = loops_run;
+    loop->data[0] = loop;
+    return PyUFunc_FromFuncAndData(loop->loop, loop->data, loops_types, 1, inputs, outputs, PyUFunc_None, name, doc, 0);
+}
+
+#undef AT
+#undef STEPS
+#endif

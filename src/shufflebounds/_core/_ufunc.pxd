@@ -1,0 +1,14 @@
+# Ufuncs made of kernels; loops.h says what a kernel may take and how signals, the lock and flags are served. A docstring
+# begins with the call, name(arguments).
+
+# A kernel of 1 to 4 doubles that returns one.
+cdef object ufunc(void *kernel, str doc)
+
+# A kernel (const double *in, double *out) of two results an element, which may take long.
+cdef object ufunc_of_pairs(void *kernel, str doc)
+
+# A kernel (const double *const *in, double *const *out, count) over at most 256 elements.
+cdef object ufunc_of_blocks(void *kernel, str doc)
+
+# The docstring of a public one; arguments: name -> what it is; example is what stands in an f-string, answer what it prints.
+cdef str document(str call, str summary, dict arguments, str see, str example, str answer, str notes=*)

@@ -1,0 +1,1 @@
+KEPT: list[tuple[bytes, bytes]]
