@@ -115,17 +115,7 @@ class Exported(Enclosed):
         return _opendp_profile(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this profile as plain data that JSON holds.
-
-        Returns
-        -------
-        dict
-            ``{"profile": class, parameter: value, ...}``; numbers come back to the last bit.
-
-        Raises
-        ------
-        TypeError
-            If a parameter is of another kind than numbers, words, sequences or profiles, such as a function.
+        """Return this profile as plain data that JSON holds, as :func:`~shufflebounds.composition.to_dict` does.
 
         Examples
         --------
@@ -139,22 +129,12 @@ class Exported(Enclosed):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the profile that was made plain data; its parameters are checked as in a call.
-
-        Parameters
-        ----------
-        data : mapping
-            From :meth:`to_dict`.
-
-        Returns
-        -------
-        PrivacyProfile
-            Equal to the one saved, of the class that is asked; ask ``PrivacyProfile`` for any.
+        """Return the profile that :meth:`to_dict` made plain data, as :func:`~shufflebounds.composition.from_dict` does.
 
         Raises
         ------
         ValueError
-            If the class is unknown or another one, or a parameter is missing, unknown or out of range.
+            Where that raises it, and if the profile is none of the class that is asked; ask ``PrivacyProfile`` for any.
         """
         profile = _saving.from_dict(data)
         if not isinstance(profile, cls):

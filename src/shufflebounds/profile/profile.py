@@ -373,3 +373,10 @@ class PrivacyProfile(Exported):
         from shufflebounds.profile.composed import Composition
 
         return Composition(((self, times),), rtol)
+
+
+def checked_profile(name: str, value: object) -> PrivacyProfile:
+    """Return the argument of that name, or raise TypeError where it is no profile."""
+    if not isinstance(value, PrivacyProfile):
+        raise TypeError(f"{name}={value!r} must be a PrivacyProfile")
+    return value

@@ -43,9 +43,7 @@ def _gamma_compared() -> Comparison:
     reference=f"{_PAPER}, Theorem 3.1 i",
     comparison=_gamma_compared,
     returns="The printed gamma; above 1/2 there are too few users for the theorem.",
-    where={
-        "eps": TO_ONE,
-    },
+    where={"eps": TO_ONE},
 )
 def balcer_cheu_gamma(users: int, eps: float, delta: float) -> float:
     r"""Printed chance of a zero noise bit, :math:`\gamma = 50 \ln(2/\delta)/(\varepsilon^2 n)`.
@@ -94,9 +92,7 @@ def _histogram_delta_compared() -> Comparison:
     reference=f"{_PAPER}, Theorem 3.2 i with Corollary A.4",
     comparison=_histogram_delta_compared,
     returns="Upper bound of delta, as printed, whatever the number of bins; may exceed 1.",
-    where={
-        "eps": real("Privacy loss in nats", 0, 2, ends="(]"),
-    },
+    where={"eps": real("Privacy loss in nats", 0, 2, ends="(]")},
 )
 def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
     r"""Printed delta of the histogram: twice :func:`balcer_cheu_delta` at half the eps, :math:`4 e^{-\gamma\varepsilon^2 n/200}`.

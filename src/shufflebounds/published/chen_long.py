@@ -60,9 +60,7 @@ def _tradeoff_compared() -> Comparison:
     counterexample=_tradeoff_counterexample,
     comparison=_tradeoff_compared,
     returns="The printed error of the second kind.",
-    where={
-        "alpha": real("Error of the first kind, which within a relative 1e-12 of a knot F(k) counts as the knot", 0, 1),
-    },
+    where={"alpha": real("Error of the first kind, which within a relative 1e-12 of a knot F(k) counts as the knot", 0, 1)},
 )
 def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
     r"""Printed trade-off function of the boolean-sum protocol, :math:`f(\alpha) = 1 - F(F^{-1}(\alpha) + 1)`.
@@ -98,9 +96,7 @@ def _delta_compared() -> Comparison:
     counterexample=_delta_counterexample,
     comparison=_delta_compared,
     returns="What the theorem amounts to at `eps`.",
-    where={
-        "eps": real("Privacy loss in nats", 0),
-    },
+    where={"eps": real("Privacy loss in nats", 0)},
 )
 def chen_long_delta(users: int, lam: float, eps: float) -> float:
     r"""Delta of the pair behind Theorem 2, Bin(n, lam/(2n)) against its shift by one, in the worse direction.
@@ -175,9 +171,7 @@ def _interior_compared() -> Comparison:
     counterexample=_interior_counterexample,
     comparison=_interior_compared,
     returns="The number that the corollary may have meant.",
-    where={
-        "users": integer("Number n of users", 2, MAX_KNOTS),
-    },
+    where={"users": integer("Number n of users", 2, MAX_KNOTS)},
 )
 def chen_long_mu_interior(users: int, lam: float) -> float:
     r"""Parameter :math:`\mu^*` of the boolean sum with the maximum over the knots k = 0, ..., n - 2, which keeps it finite.

@@ -22,9 +22,7 @@ def _fixed_set_compared() -> Comparison:
     reference="Cheu et al. 2019, as Claim C.1 of Chen and Long",
     comparison=_fixed_set_compared,
     returns="Upper bound of epsilon at failure probability delta/2, as printed.",
-    where={
-        "delta": real("Twice the failure probability: the guarantee is (eps, delta/2)", 0, 1, ends="(]"),
-    },
+    where={"delta": real("Twice the failure probability: the guarantee is (eps, delta/2)", 0, 1, ends="(]")},
 )
 def cheu2019_fixed_set(coins: int, delta: float) -> float:
     r"""Printed epsilon of a sum to which \|H\| fair coins are added, at :math:`\delta/2`.

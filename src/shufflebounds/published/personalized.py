@@ -21,9 +21,6 @@ from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tails.poisson_binomial import poisson_binom_window
 
 __all__ = [
-    "FAILURE",
-    "RATES",
-    "as_given",
     "liu2024_delta",
     "liu2024_gaussian_rate",
     "liu2024_laplace_rate",

@@ -107,9 +107,7 @@ def _gaussian_sigma_counterexample() -> Counterexample:
     reference=f"{_SURVEY}, Algorithm 3",
     counterexample=_gaussian_sigma_counterexample,
     returns="The printed deviation.",
-    where={
-        "eps": BUDGET,
-    },
+    where={"eps": BUDGET},
 )
 def das2022_gaussian_sigma(eps: float, delta: float) -> float:
     r"""Printed deviation of Gaussian noise for sensitivity 1: :math:`\sqrt{2\ln(1.25/\delta)}/\varepsilon`.
@@ -141,9 +139,7 @@ def _above_threshold_counterexample() -> Counterexample:
     reference=f"{_SURVEY}, Algorithm 5 and Theorem 6.1",
     counterexample=_above_threshold_counterexample,
     returns="The printed budget; right for the algorithm that halts.",
-    where={
-        "eps": BUDGET,
-    },
+    where={"eps": BUDGET},
 )
 def das2022_above_threshold_eps(eps: float) -> float:
     r"""Printed privacy of AboveThreshold with scales 2/eps and 4/eps that answers every query: eps.
@@ -167,9 +163,7 @@ def _numeric_eps_counterexample() -> Counterexample:
     reference=f"{_SURVEY}, Algorithm 7, line 2",
     counterexample=_numeric_eps_counterexample,
     returns="The printed budget.",
-    where={
-        "eps": BUDGET,
-    },
+    where={"eps": BUDGET},
 )
 def das2022_numeric_sparse_eps(eps: float) -> float:
     r"""Printed privacy of NumericSparse at delta = 0 with :math:`\varepsilon_1 = \frac89\varepsilon` and :math:`29\varepsilon`.
@@ -216,9 +210,7 @@ def _numeric_scale_comparison() -> Comparison:
     reference=f"{_SURVEY}, Algorithm 7, line 6",
     comparison=_numeric_scale_comparison,
     returns="The printed scale. ``selection.svt_scales`` gives smaller ones, with a proof.",
-    where={
-        "eps": BUDGET,
-    },
+    where={"eps": BUDGET},
 )
 def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float:
     r"""Printed scale of NumericSparse for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon`.
@@ -242,9 +234,7 @@ def _numeric_accuracy_counterexample() -> Counterexample:
     reference=f"{_SURVEY}, Theorem 6.8, delta > 0",
     counterexample=_numeric_accuracy_counterexample,
     returns="The printed error; too small.",
-    where={
-        "eps": BUDGET,
-    },
+    where={"eps": BUDGET},
 )
 def das2022_numeric_sparse_accuracy(n_queries: int, beta: float, cutoff: int, eps: float, delta: float) -> float:
     r"""Printed error of NumericSparse: :math:`(\ln k + \ln(4c/\beta))\sqrt{c\ln(2/\delta)(\sqrt{512}+1)}/\varepsilon`.
@@ -271,9 +261,7 @@ def _point_rounding_counterexample() -> Counterexample:
     counterexample=_point_rounding_counterexample,
     side="both",
     returns="The printed mean.",
-    where={
-        "x": real("The value, at most m", 0),
-    },
+    where={"x": real("The value, at most m", 0)},
 )
 def das2022_point_rounding(x: float, m: int) -> float:
     r"""Printed mean of alpha-point rounding of x in [0, m], x itself.

@@ -69,9 +69,7 @@ def _max_square_counterexample() -> Counterexample:
     reference=f"{_SURVEY}, Lemma 9.4",
     counterexample=_max_square_counterexample,
     returns="The printed bound.",
-    where={
-        "eps": real("Inverse of their scale", 0, 1e12, ends="(]"),
-    },
+    where={"eps": real("Inverse of their scale", 0, 1e12, ends="(]")},
 )
 def das2022_laplace_max_square(d: int, eps: float) -> float:
     r"""Printed bound of the mean of the largest of d squared Laplace variables: :math:`(\ln d + 2\ln d + 2)/\varepsilon^2`.
@@ -113,9 +111,7 @@ def _sum_error_counterexample() -> Counterexample:
     reference=f"{_SURVEY}, Theorem 9.6, proof of item 3",
     counterexample=_sum_error_counterexample,
     returns="The printed error.",
-    where={
-        "eps": BUDGET,
-    },
+    where={"eps": BUDGET},
 )
 def das2022_sum_error(eps: float) -> float:
     r"""Printed mean squared error of the sum :math:`\max(0, q_* + \mathrm{Lap}(2/\varepsilon))`: :math:`2/\varepsilon^2`.

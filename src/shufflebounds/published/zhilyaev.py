@@ -18,6 +18,7 @@ __all__ = ["zhilyaev_deviation", "zhilyaev_flip", "zhilyaev_flip_right", "zhilya
 _PAPER = "Zhilyaev"
 _CASE = (10**6, 1.0, 1e-6)
 _SETTING = "n = 10^6, eps = 1, delta = 10^-6"
+_FLIP = {"users": BITS, "eps": POSITIVE, "delta": CLOSED}
 
 
 def _target(eps: float, delta: float) -> tuple[float, float]:
@@ -40,11 +41,7 @@ def _zeros_compared() -> Comparison:
     reference=f"{_PAPER}, (4.36)",
     comparison=_zeros_compared,
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where={
-        "users": BITS,
-        "eps": POSITIVE,
-        "delta": CLOSED,
-    },
+    where=_FLIP,
 )
 def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency where every other user holds 0, :math:`q = 3 L_2 / (n A^2)`.
@@ -76,11 +73,7 @@ def _right_compared() -> Comparison:
     counterexample=_right_counterexample,
     comparison=_right_compared,
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where={
-        "users": BITS,
-        "eps": POSITIVE,
-        "delta": CLOSED,
-    },
+    where=_FLIP,
 )
 def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the right tail, :math:`q = 3 L_2 / (n (e^\varepsilon - 1)^2)`, every other user at 0.
@@ -104,11 +97,7 @@ def _flip_compared() -> Comparison:
     reference=f"{_PAPER}, Proposition 4.5, (4.48)",
     comparison=_flip_compared,
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where={
-        "users": BITS,
-        "eps": POSITIVE,
-        "delta": CLOSED,
-    },
+    where=_FLIP,
 )
 def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency for any data, :math:`q = 3 L_2 / (n A^2) + 4 / (n A)`.
@@ -130,11 +119,7 @@ def _root_compared() -> Comparison:
     reference=f"{_PAPER}, (4.55) solved exactly",
     comparison=_root_compared,
     returns="The frequency that the printed derivation gives; above 1/2 no flip meets it.",
-    where={
-        "users": BITS,
-        "eps": POSITIVE,
-        "delta": CLOSED,
-    },
+    where=_FLIP,
 )
 def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
     r"""Flipping frequency for any data with (4.55) solved exactly.
@@ -161,11 +146,7 @@ def _deviation_counterexample() -> Counterexample:
     side="both",
     counterexample=_deviation_counterexample,
     returns="The printed deviation, in users.",
-    where={
-        "users": integer("Number of bits, fake ones included", 1),
-        "eps": POSITIVE,
-        "delta": CLOSED,
-    },
+    where={**_FLIP, "users": integer("Number of bits, fake ones included", 1)},
 )
 def zhilyaev_deviation(users: int, eps: float, delta: float) -> float:
     r"""Printed standard error of the estimated sum at the flip q of (4.48).

@@ -30,9 +30,7 @@ def _fakes_compared() -> Comparison:
     reference=f"{_PAPER}, (5.10)",
     comparison=_fakes_compared,
     returns="The printed number of fake records, over the number of bins.",
-    where={
-        "delta": CLOSED,
-    },
+    where={"delta": CLOSED},
 )
 def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
     r"""Printed number of fake records a bin that hides a report sent in the clear.
@@ -70,9 +68,7 @@ def _proposition(reports: int, eps: float, delta: float) -> float:
     reference=f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where only the sum of each bin is seen",
     comparison=_sums_compared,
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where={
-        "delta": CLOSED,
-    },
+    where={"delta": CLOSED},
 )
 def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the bits of n reports and m fake ones, where the analyst sees the sum of each bin.
@@ -98,9 +94,7 @@ def _records_counterexample() -> Counterexample:
     reference=f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where the shuffled records are seen",
     counterexample=_records_counterexample,
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where={
-        "delta": CLOSED,
-    },
+    where={"delta": CLOSED},
 )
 def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the bits of shuffled records, the same as :func:`zhilyaev_flip_sums`.
@@ -124,9 +118,7 @@ def _fakes_flip_compared() -> Comparison:
     reference=f"{_PAPER}, (5.26)",
     comparison=_fakes_flip_compared,
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where={
-        "delta": CLOSED,
-    },
+    where={"delta": CLOSED},
 )
 def zhilyaev_flip_fakes(fakes: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the bits where m fake records among many more bins hide a single one.

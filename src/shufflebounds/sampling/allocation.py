@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from shufflebounds import _validate
 from shufflebounds._types import FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling._balls import Allocation
 from shufflebounds.sampling._ratios import ratios
 
@@ -64,8 +65,7 @@ class AllocationPair(DominatingPair):
     relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, PrivacyProfile):
-            raise TypeError(f"mechanism={self.mechanism!r} must be a PrivacyProfile")
+        checked_profile("mechanism", self.mechanism)
         object.__setattr__(self, "steps", _validate.integer("steps", self.steps, 1, MOST_STEPS))
         ratios(self.mechanism)
 
@@ -73,9 +73,9 @@ class AllocationPair(DominatingPair):
         # transforms stay behind
         return type(self), (self.mechanism, self.steps, self.removed)
 
-    def reverse(self) -> AllocationPair:
+    def reverse(self) -> Self:
         # both share their transforms
-        other = AllocationPair(self.mechanism, self.steps, not self.removed)
+        other = type(self)(self.mechanism, self.steps, not self.removed)
         other.__dict__["_engine"] = self._engine
         return other
 
@@ -197,11 +197,6 @@ class RandomAllocation(PrivacyProfile):
 @dataclass(frozen=True)
 class _UpperPair(AllocationPair):
     """A block of what bounds more chosen steps: from below it says nothing."""
-
-    def reverse(self) -> _UpperPair:
-        other = _UpperPair(self.mechanism, self.steps, not self.removed)
-        other.__dict__["_engine"] = self._engine
-        return other
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         return Sides(np.full(eps.size, -np.inf), super()._log_delta(eps)[1])

@@ -14,6 +14,7 @@ from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile.profile import checked_profile
 
 __all__ = ["SampledPair", "Subsampled", "mixed_losses", "sampled_eps"]
 
@@ -86,8 +87,7 @@ class SampledPair(DominatingPair):
     relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, PrivacyProfile):
-            raise TypeError(f"mechanism={self.mechanism!r} must be a PrivacyProfile")
+        checked_profile("mechanism", self.mechanism)
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def reverse(self) -> SampledPair:
@@ -245,8 +245,7 @@ class Subsampled(PrivacyProfile):
     relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, PrivacyProfile):
-            raise TypeError(f"mechanism={self.mechanism!r} must be a PrivacyProfile")
+        checked_profile("mechanism", self.mechanism)
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def pairs(self) -> tuple[DominatingPair, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import Composition, PrivacyProfile
+from shufflebounds.profile.profile import checked_profile
 
 __all__ = ["ReplaceOne"]
 
@@ -53,8 +54,7 @@ class ReplaceOne(PrivacyProfile):
     relation: ClassVar[str] = "replace-one"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.profile, PrivacyProfile):
-            raise TypeError(f"profile={self.profile!r} must be a PrivacyProfile")
+        checked_profile("profile", self.profile)
         if self.profile.relation == "replace-one":
             raise ValueError(f"profile={self.profile!r} is for a replaced record already: its relation must be "
                              "'add-remove' or 'either'")

@@ -13,6 +13,7 @@ from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.composing.knowledge import FIRST_TAIL
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling.poisson import SampledPair, mixed_losses, outward, sampled_eps
 
 __all__ = ["WithoutReplacement"]
@@ -83,8 +84,7 @@ class WithoutReplacement(PrivacyProfile):
     relation: ClassVar[str] = "replace-one"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, PrivacyProfile):
-            raise TypeError(f"mechanism={self.mechanism!r} must be a PrivacyProfile")
+        checked_profile("mechanism", self.mechanism)
         if self.mechanism.relation == "add-remove":
             raise ValueError(f"mechanism={self.mechanism!r} is private under the removal of a record: a batch of fixed size needs "
                              "a guarantee under its replacement")

@@ -18,13 +18,16 @@ DEPTH = 60.0
 
 GRID = 64
 
+Enclosing = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""A function whose values are known from both sides."""
+
 
 def enclose_sum(
     log_pmf: Callable[[FloatArray], FloatArray],
     mode: float,
     first: float,
     last: float,
-    value: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    value: Enclosing,
 ) -> tuple[float, float]:
     """Return bounds of log sum over i = first..last of pmf(i) g(i).
 
@@ -61,8 +64,8 @@ def enclose_sum(
 
 
 def at_any_eps(
-    forward: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
-    backward: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    forward: Enclosing,
+    backward: Enclosing,
     eps: FloatArray,
     slack: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
@@ -89,7 +92,7 @@ def _blocks(
     mode: float,
     starts: FloatArray,
     ends: FloatArray,
-    value: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    value: Enclosing,
 ) -> tuple[float, float]:
     """Return bounds of the log of the sum over the blocks starts..ends."""
     mass, (low, high) = log_pmf(starts), value(starts)

@@ -101,14 +101,10 @@ def clones_log_delta(
 
     Parameters
     ----------
-    users : int or array_like
-        Numbers of users, 1 to 2**53, the target included.
-    local_eps : float or array_like
-        Local budgets in nats, in (0, 700].
+    users, local_eps, stronger
+        As in :func:`clones_epsilon`, which says what is raised and where the bounds come from.
     eps : float or array_like
-        Privacy losses in nats, finite and >= 0. The three broadcast against each other.
-    stronger : bool
-        True for the bound of :class:`StrongerClones`, False for that of :class:`Clones`.
+        Privacy losses in nats, finite and >= 0. It and the first two broadcast against each other.
     bound : {"upper", "lower"}
         The side of the exact value of the formula of the class on which the answer lies.
 
@@ -117,15 +113,6 @@ def clones_log_delta(
     float or ndarray
         The chosen bound of log delta, of the common shape; -inf where delta is 0. The very number that ``log_delta`` of the class
         returns.
-
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
-
-    References
-    ----------
-    Feldman, V., McMillan, A., Talwar, K. Hiding Among the Clones, 2021; Stronger Privacy Amplification by Shuffling, 2023.
 
     Examples
     --------

@@ -139,15 +139,7 @@ class ShuffledHistogram(ShuffleProtocol):
         Returns
         -------
         ShuffledHistogram
-            The target holds at the returned gamma, evaluated there, and fails just below it; since delta ripples in gamma, a
-            slightly smaller gamma may meet it too.
-
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
-        InfeasibleError
-            If gamma = 1/2, the most noise there is, does not suffice; the message names what does (a ValueError).
+            With a gamma of which that of :meth:`ZeroSum.calibrate` holds, which also says what is raised.
 
         Examples
         --------

@@ -216,17 +216,7 @@ class PersonalizedClones(PrivacyProfile):
         eps : array_like, shape (users,) or (groups,)
             Local budgets in nats, each in (0, 700]; outputs are not clipped.
         target, counts
-            As in :meth:`randomized_response`.
-
-        Returns
-        -------
-        PrivacyProfile
-            As in :meth:`randomized_response`.
-
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range, or the shapes differ.
+            As in :meth:`randomized_response`, which says what is returned and raised.
 
         Notes
         -----
@@ -265,17 +255,12 @@ class PersonalizedClones(PrivacyProfile):
         sigma : array_like, shape (users,) or (groups,)
             Standard deviations, each in [0.03, 1e6], in units of the values' range.
         target, counts
-            As in :meth:`randomized_response`.
+            As in :meth:`randomized_response`, which says what is raised.
 
         Returns
         -------
         PrivacyProfile
             As in :meth:`randomized_response`; the noise has no pure budget, so delta stays positive at every eps.
-
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range, or the shapes differ.
 
         Examples
         --------

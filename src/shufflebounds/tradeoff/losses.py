@@ -19,7 +19,7 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
     Parameters
     ----------
     log_p, log_q : array_like, shape (atoms,)
-        Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9.
+        As for :func:`log_hockey_stick`.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
     Raises
     ------
     ValueError
-        If the shapes differ, an entry is NaN or positive, or a law does not sum to 1.
+        As from :func:`log_hockey_stick`.
 
     References
     ----------
@@ -62,7 +62,7 @@ def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | Flo
     Parameters
     ----------
     log_p, log_q : array_like, shape (atoms,)
-        As for :func:`privacy_losses`.
+        As for :func:`log_hockey_stick`.
     eps : float or array_like
         Privacy loss in nats, finite, of either sign.
 
@@ -74,7 +74,7 @@ def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | Flo
     Raises
     ------
     ValueError
-        If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `eps` is not finite.
+        As from :func:`log_hockey_stick`.
 
     Notes
     -----
