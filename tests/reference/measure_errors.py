@@ -1,8 +1,11 @@
 """Print the tables of measured errors that the headers of the kernels hold.
 
-Run as ``python tests/reference/measure_errors.py [trials]`` with the package installed: about a minute per 2e4 trials
-on one core, most of it in the references (python-flint at 200 bits for the elementary functions, make_binomial.py and
-make_clones.py for the others). The inputs are random doubles from a fixed seed, exactly representable.
+    python tests/reference/measure_errors.py lattice [trials]      one kernel, or several
+    python tests/reference/measure_errors.py                       all of them, some ten minutes
+
+The library must be importable. References are computed by other methods: python-flint at 200 to 512 bits, sums of fractions, Gauss
+quadrature (make_binomial.py), direct sums (make_clones.py). Inputs are random doubles from a fixed seed, exactly representable.
+tests/core/test_measured.py holds the headers to what a quick run of this finds.
 """
 
 import math
@@ -15,19 +18,11 @@ import flint
 import numpy as np
 from flint import arb
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
-
-import make_binomial  # noqa: E402
-import make_clones  # noqa: E402
+sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 
 from shufflebounds._core import _binomial, _special  # noqa: E402
 from shufflebounds.shuffle import Clones, StrongerClones  # noqa: E402
-
-
-def row(name, domain, errors):
-    """Print one row: name, domain, trials, peak, rms."""
-    e = np.array(errors)
-    print(f"    {name:16}{domain:50}{len(e):<10}{e.max():<10.2g}{math.sqrt((e * e).mean()):.2g}", flush=True)
+from tests.reference import make_binomial, make_clones, measure_gamma, measure_sums  # noqa: E402
 
 
 def ulps(actual, exact):
@@ -44,8 +39,7 @@ def log_uniform(rng, low, high):
 
 
 def special(rng, trials):
-    """Print the table of _special.pyx."""
-    print("_special.pyx, in ulp of the result")
+    """Yield the rows of _special.pyx, in ulp of the result."""
     flint.ctx.prec = 200
 
     def log1pmx(x):
@@ -66,13 +60,10 @@ def special(rng, trials):
         for _ in range(trials)
     ]
     xs = [x for x in xs if x > -1]
-    row("log1pmx", "(-1, 1e300], |x| >= 1e-150", [ulps(y, log1pmx(x)) for x, y in zip(xs, _special.log1pmx(xs))])
+    yield "log1pmx (-1, 1e300], |x| >= 1e-150", 1, [ulps(y, log1pmx(x)) for x, y in zip(xs, _special.log1pmx(xs))]
     xs = [-log_uniform(rng, 1e-300, 700) if rng.random() < 0.5 else -rng.uniform(0, 3) for _ in range(trials)]
-    row(
-        "log1mexp",
-        "[-700, -1e-300]",
-        [ulps(y, (-(arb(x).expm1())).log() if x > -40 else (-(arb(x).exp())).log1p()) for x, y in zip(xs, _special.log1mexp(xs))],
-    )
+    yield "log1mexp [-700, -1e-300]", 1, [
+        ulps(y, (-(arb(x).expm1())).log() if x > -40 else (-(arb(x).exp())).log1p()) for x, y in zip(xs, _special.log1mexp(xs))]
     xs = [float(rng.randint(1, 60) if rng.random() < 0.3 else round(log_uniform(rng, 1, 2**53))) for _ in range(trials)]
 
     def stirling(n):
@@ -82,7 +73,7 @@ def special(rng, trials):
         flint.ctx.prec = 200
         return value
 
-    row("stirling_error", "1..2**53", [ulps(y, stirling(x)) for x, y in zip(xs, _special.stirling_error(xs))])
+    yield "stirling_error 1..2**53", 1, [ulps(y, stirling(x)) for x, y in zip(xs, _special.stirling_error(xs))]
     xs = [log_uniform(rng, 1e-20, 1e300) if rng.random() < 0.5 else rng.uniform(0, 40) for _ in range(trials)]
 
     def mills(x):
@@ -95,7 +86,7 @@ def special(rng, trials):
         flint.ctx.prec = 200
         return value
 
-    row("mills_ratio", "[0, 1e300]", [ulps(y, mills(x)) for x, y in zip(xs, _special.mills_ratio(xs))])
+    yield "mills_ratio [0, 1e300]", 1, [ulps(y, mills(x)) for x, y in zip(xs, _special.mills_ratio(xs))]
     pairs = []
     for _ in range(trials):
         m = log_uniform(rng, 1e-3, 2**53)
@@ -117,15 +108,28 @@ def special(rng, trials):
 
     x, m = np.array(pairs).T
     exact = [deviance(*pair) for pair in pairs]
-    row(
-        "deviance",
-        "x, m in [1e-3, 2**53], x - m exact",
-        [ulps(y, e) for y, e, a, b in zip(_special.deviance(x, m), exact, x, m) if Fraction(a) - Fraction(b) == Fraction(a - b)],
-    )
+    yield "deviance x, m in [1e-3, 2**53]", 1, [
+        ulps(y, e) for y, e, a, b in zip(_special.deviance(x, m), exact, x, m) if Fraction(a) - Fraction(b) == Fraction(a - b)]
+
+
+def tail_ratio(module, rng, trials):
+    """Return relative errors of Pr[X >= k]/Pr[X = k], reached through the C interface."""
+    ratio = []
+    for _ in range(trials):
+        k, n, p = binomial_point(rng)
+        if k < 1 or Fraction(k) < (n + 1) * Fraction(p) or p < 2.0**-830:
+            continue
+        q = 1 - Fraction(p)
+        q_hi = float(q)
+        got = module.binom_tail_ratio(k, n, p, 0.0, q_hi, float(q - Fraction(q_hi)))
+        balls = make_binomial.arb_of(p), make_binomial.arb_of(q)
+        exact = (make_binomial.log_tail(k, n, *balls) - make_binomial.log_pmf(k, n, *balls)).exp()
+        ratio.append(float((abs(arb(got) - exact) / exact).mid()))
+    return ratio
 
 
 def outside(rng, trials):
-    """Print the rows of the double-double functions, reached through their cimported C interface."""
+    """Yield the double-double functions, reached through their cimported C interface, and the binomial tail ratio."""
     import tempfile
 
     from tests.core.extending import build
@@ -152,8 +156,8 @@ def outside(rng, trials):
             (errors if abs(x / m - 1) > 0.0625 else near).append(
                 float(abs(error / exact if abs(x / m - 1) > 0.0625 else error).mid())
             )
-        row("log_ratio", "1e-270 <= m, x <= 2**53, relative", errors)
-        row("  near 1", "|x/m - 1| <= 1/16, absolute", near)
+        yield "log_ratio 1e-270 <= m, x <= 2**53, relative", None, errors
+        yield "log_ratio |x/m - 1| <= 1/16, absolute", None, near
         high, both = [], []
         for _ in range(trials):
             m = log_uniform(rng, 1e-3, 2**53)
@@ -177,8 +181,9 @@ def outside(rng, trials):
                 continue
             high.append(ulps(hi, exact))
             both.append(float(abs((arb(hi) + arb(lo) - exact) / exact).mid()))
-        row("deviance_dd", "x, m in [1e-3, 2**53], deviance > 32, ulp", high)
-        row("  hi + lo", "the same, relative", both)
+        yield "deviance_dd x, m in [1e-3, 2**53], deviance > 32, ulp", None, high
+        yield "deviance_dd hi + lo, the same, relative", None, both
+        yield "binomial tail ratio, relative", None, tail_ratio(module, rng, trials)
 
 
 def binomial_point(rng):
@@ -194,10 +199,9 @@ def binomial_point(rng):
 
 
 def binomial(rng, trials):
-    """Print the table of _binomial.pyx."""
-    print("_binomial.pyx, error of log p in max(ulp(log p), 2**-53)")
+    """Yield the rows of _binomial.pyx, error of log p in max(ulp(log p), 2**-53)."""
     flint.ctx.prec = 400
-    pmf, small, large, ratio = [], [], [], []
+    pmf, small, large = [], [], []
 
     def unit(log_p):
         return max(math.ulp(log_p), 2.0**-53)
@@ -217,32 +221,13 @@ def binomial(rng, trials):
         small.append(error(got[low], exact[low]))
         if float(exact[high].mid()) > -0.69 and float(abs(exact[high]).mid()) > 1e-290:
             large.append(float((abs(arb(got[high]) - exact[high]) / abs(exact[high])).mid()) / unit(float(exact[low].mid())))
-    row("logpmf", "n 1..2**53, p any double, k anywhere", pmf)
-    row("smaller tail", "the same", small)
-    row("larger tail", "log p > -0.69, relative, in the smaller's unit", large)
-
-    import tempfile
-
-    from tests.core.extending import build
-
-    with tempfile.TemporaryDirectory() as folder:
-        module = build(Path(folder))
-        for _ in range(trials):
-            k, n, p = binomial_point(rng)
-            if k < 1 or Fraction(k) < (n + 1) * Fraction(p) or p < 2.0**-830:
-                continue
-            q = 1 - Fraction(p)
-            q_hi = float(q)
-            got = module.binom_tail_ratio(k, n, p, 0.0, q_hi, float(q - Fraction(q_hi)))
-            balls = make_binomial.arb_of(p), make_binomial.arb_of(q)
-            exact = (make_binomial.log_tail(k, n, *balls) - make_binomial.log_pmf(k, n, *balls)).exp()
-            ratio.append(float((abs(arb(got) - exact) / exact).mid()))
-    row("tail ratio", "relative", ratio)
+    yield "logpmf n 1..2**53, p any double, k anywhere", 1, pmf
+    yield "smaller the same", 1, small
+    yield "larger log p > -0.69, of log p, in the smaller's unit", 1, large
 
 
-def clones(rng, trials):
-    """Print the table of _compound.pyx: both sides of log delta, through the clone classes."""
-    print("_compound.pyx, relative to delta; gap = upper - lower of log delta")
+def compound(rng, trials):
+    """Yield the rows of _compound.pyx: both sides of log delta, through the clone classes, relative to delta; and their gap."""
     bands = {"delta >= 1e-30": (-69.1, 0), "1e-30 > delta >= 1e-300": (-690.8, -69.1), "below": (-math.inf, -690.8)}
     errors, gaps = {b: [] for b in bands}, {b: [] for b in bands}
     for _ in range(trials):
@@ -263,13 +248,55 @@ def clones(rng, trials):
                 middle = (lower + upper) / 2
                 errors[band].append(max(0.0, float(abs(arb(middle) - exact).mid()) - 4 * math.ulp(value)))
                 gaps[band].append(upper - lower)
-    for band in bands:
-        row("sum", band, errors[band])
-        row("gap", band, gaps[band])
+    names = dict(zip(bands, ("delta >= 1e-30", "1e-300 <= delta < 1e-30", "below"), strict=True))
+    for band, name in names.items():
+        if errors[band]:
+            yield name, 1, errors[band]
+            yield name, 3, gaps[band]
+
+
+def gamma(rng, trials):
+    """Yield the rows of _gamma.pyx; at large parameters it stands against _beta.pyx, and that against _binomial.pyx."""
+    yield "a 1e-10..300, x 1e-5..600, both functions", 1, list(measure_gamma.gamma_errors(rng, trials))
+    yield "a 84..1e15, x to 40 sigma, against _beta at b 2**330", 1, list(measure_gamma.wide_errors(rng, trials))
+
+
+def beta(rng, trials):
+    """Yield the row of _beta.pyx."""
+    yield "a, b 1e-10..200, any x, both functions", 1, list(measure_gamma.beta_errors(rng, trials))
+
+
+# the kernel, its rows, and how many trials a quick and a whole run take; `outside` compiles a module that cimports the kernels
+KERNELS = {
+    "special": (special, 200, 20000),
+    "outside": (outside, 0, 20000),
+    "binomial": (binomial, 60, 20000),
+    "gamma": (gamma, 20, 300),
+    "beta": (beta, 20, 300),
+    "hypergeom": (measure_sums.hypergeom, 15, 200),
+    "compound": (compound, 12, 1000),
+    "contour": (measure_sums.contour, 8, 2000),
+    "lattice": (measure_sums.lattice, 150, 15000),
+    "blocks": (measure_sums.blocks, 150, 15000),
+    "bits": (measure_sums.bits, 30, 2000),
+    "worst": (measure_sums.worst, 8, 300),
+    "tradeoff": (measure_sums.tradeoff, 400, 20000),
+    "losses": (measure_sums.losses, 200, 2300),
+    "excess": (measure_sums.excess, 12, 500),
+}
+
+
+def main():
+    """Print the rows of the kernels asked for: trials, peak, rms."""
+    words = sys.argv[1:]
+    trials = next((int(word) for word in words if word.isdigit()), None)
+    for kernel in [word for word in words if not word.isdigit()] or KERNELS:
+        rows, _, whole = KERNELS[kernel]
+        print(f"_{kernel}.pyx", flush=True)
+        for name, _, errors in rows(random.Random(1), trials or whole):
+            e = np.array(errors)
+            print(f"    {name:60}{len(e):<10}{e.max():<10.2g}{math.sqrt((e * e).mean()):.2g}", flush=True)
 
 
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20000
-    chosen = sys.argv[2:] or ["special", "outside", "binomial", "clones"]
-    for section in chosen:
-        globals()[section](random.Random(1), count if section != "clones" else max(count // 20, 50))
+    main()

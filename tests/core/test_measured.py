@@ -1,0 +1,48 @@
+"""The kernels' headers tell measured errors: a quick run of the measurement stays within each peak."""
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flint")
+
+from tests.reference.measure_errors import KERNELS
+
+CORE = Path(__file__).parents[2] / "src" / "_core"
+
+
+def header(kernel):
+    """Return the kernel's header with its white space folded."""
+    source = (CORE / f"_{kernel}.pyx").read_text(encoding="utf-8")
+    return " ".join(source.split('"""')[1].split())
+
+
+def told(kernel, row, column):
+    """Return the number that the header tells for a row: the one of a table's column, or what follows the word peak."""
+    after = [header(kernel)[found.end() :] for found in re.finditer(re.escape(row), header(kernel))]
+    if column == "peak":
+        return float(re.search(r"peak ([\d.e+-]*\d)", ("peak" * row.endswith("peak") + after[0]))[1])
+    numbers = next(rest for rest in after if re.match(r" [~\d]", rest))
+    return float(re.findall(r"~?(\d[\d.e+-]*)", numbers)[column])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", [kernel for kernel, (_, quick, _) in KERNELS.items() if quick])
+def test_a_quick_run_stays_within_the_header(kernel):
+    rows, quick, _ = KERNELS[kernel]
+    for row, column, errors in rows(random.Random(1), quick):
+        assert errors
+        assert max(errors) <= told(kernel, row, column), row
+
+
+@pytest.mark.parametrize("kernel", KERNELS.keys() - {"outside"})
+def test_every_row_stands_in_its_header(kernel):
+    # the texts of the rows, without a measurement
+    code = (Path(__file__).parents[1] / "reference" / "measure_errors.py").read_text() + (
+        Path(__file__).parents[1] / "reference" / "measure_sums.py"
+    ).read_text()
+    function = re.search(rf"\ndef {kernel}\(rng, trials\):\n(.*?)(?=\n\n\n|\Z)", code, re.S)[1]
+    for row, column in re.findall(r'yield "([^"]+)", ("peak"|\d)', function):
+        assert told(kernel, row, column.strip('"') if '"' in column else int(column)) >= 0

@@ -1,0 +1,259 @@
+"""Errors of the kernels that sum: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, excess.
+
+Each function yields what measure_errors.py prints: the row of the kernel's header, and errors in the header's unit.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from flint import arb, ctx
+
+from shufflebounds._core import _bits, _blocks, _compound, _contour, _losses, _tradeoff, _worst
+from shufflebounds.tails import poisson_binom_window
+from tests.oracles import binomial as binomial_law
+from tests.oracles import logarithm, rational, stick, total
+from tests.reference import measure_excess
+from tests.reference.make_binomial import exact_logs
+
+ROUND = 2.0**-52
+
+
+def unit(log_p):
+    """Return the unit of the lattice kernels at a logarithm."""
+    return 1e-13 * min(1.0, abs(log_p)) + ROUND * abs(log_p)
+
+
+def distance(actual, exact):
+    """Return |actual - exact| of a double and a ball."""
+    return float(abs(arb(float(actual)) - exact).mid())
+
+
+def chances(rng, n):
+    """Return n chances: uniform, log-uniform down to 1e-320, close to 1, mixtures of them, or equal ones."""
+    kinds = rng.sample(range(4), rng.randint(1, 2))
+    return [
+        (rng.random(), 10 ** rng.uniform(-320, 0), 1 - 10 ** rng.uniform(-16, 0), 0.37)[rng.choice(kinds)] or 0.5 for _ in range(n)
+    ]
+
+
+def convolved(p):
+    """Return the masses of the sum of bits, in balls."""
+    law = [arb(1)]
+    for x in p:
+        chance, rest = arb(x), 1 - arb(x)
+        law = [(law[i] * rest if i < len(law) else 0) + (law[i - 1] * chance if i else 0) for i in range(len(law) + 1)]
+    return law
+
+
+def lattice(rng, trials):
+    """Yield the rows of _lattice.pyx: single points, from every corner of the support."""
+    ctx.prec = 512
+    errors = []
+    while len(errors) < trials:
+        p = chances(rng, rng.randint(2, 60))
+        law, n = convolved(p), len(p)
+        kernel = _blocks.Lattice(np.array(p))
+        for k in {0, 1, 2, n // 2, n - 2, n - 1, n, rng.randint(0, n)} & set(range(n + 1)):
+            for upper in (True, False):
+                tail, pmf, _ = kernel.point(float(k), upper)
+                exact = sum(law[k:], arb(0)) if upper else sum(law[: k + 1], arb(0))
+                for got, ball in ((tail, exact), (pmf, law[k])):
+                    # log of what is close to 1 by way of the rest
+                    rest = sum(law[:k], arb(0)) if upper else sum(law[k + 1 :], arb(0))
+                    log = (-rest).log1p() if ball is exact and rest < 0.5 else ball.log()
+                    value = float(log.mid())
+                    if value != 0 and math.isfinite(value) and value > -4e5:
+                        errors.append(distance(got, log) / unit(value))
+    yield "n <= 600, log p down to -4e5", 1, errors[:trials]
+    errors = []
+    while len(errors) < trials:
+        n, p = round(math.exp(rng.uniform(math.log(10), math.log(1e15)))), rng.choice((rng.random(), 10 ** rng.uniform(-8, 0)))
+        k = round(n * p + rng.gauss(0, 1) * rng.choice((1, 6)) * math.sqrt(n * p * (1 - p)))
+        if not 1 <= k < n:
+            continue
+        kernel = _blocks.Lattice(np.array([p]), np.array([float(n)]))
+        pmf, low, high = exact_logs(k, n, p)
+        for got, exact in ((kernel.point(float(k), False)[0], low), (kernel.point(float(k), True)[1], pmf),
+                           (kernel.tail(float(k + 1), True)[0], high)):
+            value = float(exact.mid())
+            if value != 0 and math.isfinite(value):
+                errors.append(distance(got, exact) / unit(value))
+    yield "one group, n = 10..1e15", 1, errors[:trials]
+
+
+def blocks(rng, trials):
+    """Yield the row of _blocks.pyx: windows of sums of 2 to 120 bits, and of several hundred alike."""
+    ctx.prec = 512
+    errors = []
+    while len(errors) < trials:
+        p = chances(rng, rng.randint(2, 120))
+        law = convolved(p)
+        first, window = poisson_binom_window(p)
+        for k, got in enumerate(window, first):
+            value = float(law[k].log().mid())
+            errors.append(distance(got, law[k].log()) / unit(value) if value else 0.0)
+    yield "n <= 600, by blocks of sigma < 13", 1, errors[:trials]
+
+
+def less(actual, exact, spare=4):
+    """Return |actual - exact| of logarithms, less so many ulp."""
+    return max(0.0, float(abs(Fraction(actual) - Fraction(exact))) - spare * math.ulp(exact))
+
+
+def bits(rng, trials):
+    """Yield the row of _bits.pyx: every data of few users, by fractions."""
+    errors = []
+    while len(errors) < trials:
+        others, flip = rng.randint(0, 11), rng.uniform(0.01, 0.45)
+        ones = rng.randint(0, others)
+        budget = math.log((1 - flip) / flip)
+        eps = budget * rng.random()
+        rest = total(binomial_law(ones, 1 - Fraction(flip)), binomial_law(others - ones, Fraction(flip)))
+        laws = [total(rest, binomial_law(1, c)) for c in (Fraction(flip), 1 - Fraction(flip))]
+        exact = float(logarithm(stick(*laws, rational(eps))))
+        got, error = _bits.shuffled_bits_log_delta(float(ones), float(others - ones), flip, eps, gap_of(flip, eps))
+        if math.isfinite(exact):
+            errors.append(less(float(got), exact))
+            assert errors[-1] <= float(error)
+    yield "every data of 1..12 users, exact fractions", "peak", errors
+
+
+def gap_of(flip, eps):
+    """Return ln((1 - flip)/flip) - eps to a double's accuracy, however near."""
+    old, ctx.prec = ctx.prec, 200
+    q = arb(flip)
+    value = float((((1 - q) / q).log() - arb(eps)).mid())
+    ctx.prec = old
+    return value
+
+
+def worst(rng, trials):
+    """Yield the row of _worst.pyx: sums of 2 to 4 bits a user, by fractions; the middle of the sides."""
+    errors = []
+    while len(errors) < trials:
+        others, width, flip = rng.randint(1, 12), rng.randint(2, 4), rng.uniform(0.01, 0.45)
+        eps = np.array([width * gap_of(flip, 0.0) * rng.uniform(0, 0.98)])
+        q, factor = Fraction(flip), rational(float(eps[0]))
+        exact = Fraction(0)
+        for ones in range(others + 1):
+            rest = total(binomial_law(ones, 1 - q), binomial_law(others - ones, q))
+            zero, one = (total(rest, binomial_law(width, c)) for c in (q, 1 - q))
+            exact = max(exact, stick(zero, one, factor), stick(one, zero, factor))
+        low, high = (float(x[0]) for x in _worst.worst_log_delta(others, 0, width, flip, eps, gap_of(flip, 0.0) - eps))
+        if exact:
+            value = float(logarithm(exact))
+            assert low - 4 * math.ulp(value) <= value <= high + 4 * math.ulp(value)
+            errors.append(less((low + high) / 2, value))
+    yield "up to 12 other bits, less 4 ulp(log delta):", "peak", errors
+
+
+CONTOUR = {
+    ("1e4..1e5", "1..6"): (1e4, 1e5, 1, 6), ("1e5..1e6", "1..6"): (1e5, 1e6, 1, 6), ("1e6..1e7", "1..6"): (1e6, 1e7, 1, 6),
+    ("1e6..1e7", "below 1"): (1e6, 1e7, 0.05, 1),
+}
+
+
+def contour(rng, trials):
+    """Yield the rows of _contour.pyx: the middle of its sides against the sweep's, and the gap."""
+    for (span, steep), (least, most, low, high) in CONTOUR.items():
+        middles, gaps = [], []
+        while len(middles) < trials:
+            mean = math.exp(rng.uniform(math.log(least), math.log(most)))
+            rate = min(max(rng.choice((rng.random(), 10 ** rng.uniform(-3, 0))), 1e-3), 0.99)
+            n, u = round(mean / rate), rng.uniform(low, high) / math.sqrt(mean)
+            if not 1e5 <= n <= 1e9:
+                continue
+            sides = _contour.log_sign_contour(n, rate, u, 1 - u, 0)
+            swept = _compound.log_sign_sweep(n, rate, u, 1 - u)
+            if math.isnan(sides[0]):
+                continue
+            assert sides[0] <= swept[1]
+            assert swept[0] <= sides[1]
+            middles.append(abs(float(sides[0]) + float(sides[1]) - float(swept[0]) - float(swept[1])) / 2)
+            gaps.append(float(sides[1] - sides[0]))
+        yield f"{span} {steep}", 0, middles
+        yield f"{span} {steep}", 1, gaps
+
+
+def sized(rng, most):
+    """Return atoms of random size: logarithms of two laws, of total 1 to rounding, in the order of their ratio."""
+    n = rng.randint(2, 40)
+    laws = [np.array([-rng.uniform(0, most) for _ in range(n)]) for _ in range(2)]
+    log_p, log_q = (law - np.logaddexp.reduce(law) for law in laws)
+    order = np.argsort(log_p - log_q, kind="stable")
+    return log_p[order], log_q[order]
+
+
+def relative_unit(value):
+    """Return the unit of _tradeoff.pyx and _losses.pyx."""
+    return ROUND * max(1.0, abs(value))
+
+
+def tradeoff(rng, trials):
+    """Yield rows of _tradeoff.pyx: knots, and hockey sticks, of atoms of random size."""
+    ctx.prec = 200
+    knots, sticks = [], []
+    while len(knots) < trials:
+        log_p, log_q = sized(rng, rng.uniform(10, 50))
+        table = _tradeoff.tradeoff_knots(log_p, log_q)
+        p, q = ([arb(float(x)).exp() for x in law] for law in (log_p, log_q))
+        for i in range(1, len(p)):
+            for got, part in ((table[0][i], p[:i]), (table[2][i], q[i:])):
+                exact = sum(part, arb(0)).log()
+                knots.append(distance(got, exact) / relative_unit(float(exact.mid())))
+        eps = np.array(sorted((rng.uniform(-3, 3) for _ in range(4)), reverse=True))
+        # atoms in the order of falling p/q
+        fallen = [np.ascontiguousarray(law[::-1]) for law in (log_p, log_q)]
+        for e, got in zip(eps, _tradeoff.log_hockey_stick(*fallen, eps), strict=True):
+            exact = sum((d for d in (x - arb(float(e)).exp() * y for x, y in zip(p, q, strict=True)) if d > 0), arb(0))
+            if exact > 0:
+                sticks.append(distance(got, exact.log()) / relative_unit(float(exact.log().mid())))
+    yield "knots, atoms of random size, e^-50 .. e^-10", "peak", knots
+    yield "H, atoms of random size, e^-50 .. e^-10", "peak", sticks
+
+
+def losses(rng, trials):
+    """Yield the row of _losses.pyx: the hockey stick of a law at its own losses."""
+    ctx.prec = 200
+    errors = []
+    while len(errors) < trials:
+        n = rng.randint(2, 60)
+        loss = np.unique([rng.uniform(-4, 4) for _ in range(n)])
+        log_p = np.array([-rng.uniform(1, 60) for _ in loss])
+        rest = -rng.uniform(1, 60)
+        for e, got in zip(loss, _losses.law_stick(loss, log_p, rest), strict=True):
+            above = [(arb(float(w)).exp(), arb(float(e)) - arb(float(x))) for w, x in zip(log_p, loss, strict=True) if x > e]
+            parts = [mass * (1 - lost.exp()) for mass, lost in above]
+            exact = (sum(parts, arb(0)) + arb(rest).exp()).log()
+            errors.append(distance(got, exact) / relative_unit(float(exact.mid())))
+    yield "masses e^-60 .. 1: 2.3e3 losses, peak", "peak", errors
+
+
+def hypergeom(rng, trials):
+    """Yield the rows of _hypergeom.pyx: pmf and smaller tail, by ratios of neighbours."""
+    from tests.core.test_hypergeom import LOGCDF, LOGPMF, LOGSF, allowed, exact_logs, points
+
+    masses, tails = [], []
+    for k, population, marked, draws in points(rng.randint(0, 2**30), trials, 2500):
+        pmf, tail, upper = exact_logs(k, population, marked, draws)
+        for got, exact, found in ((LOGPMF, pmf, masses), (LOGSF if upper else LOGCDF, tail, tails)):
+            found.append(distance(got(k, population, marked, draws), exact) / allowed(float(exact.mid())))
+    yield "total to 2**53, sigma to 2500, to 40 sigma: pmf", 1, masses
+    yield "the same, smaller tail", 1, tails
+
+
+def excess(rng, trials):
+    """Yield the rows of _excess.pyx: how many values lie outside their sides, and the gap where all outcomes are listed."""
+    ctx.prec = 400
+    outside, gaps = [], []
+    while len(gaps) < trials:
+        values, log_mass = measure_excess.random_law(rng)
+        n = int(math.exp(rng.uniform(0, math.log(300))))
+        lower, upper = measure_excess.sides(values, log_mass, n)
+        exact = measure_excess.exact(values, log_mass, n)
+        outside.append(0.0 if arb(lower) < exact < arb(upper) else 1.0)
+        if upper - lower < 1e-9:
+            gaps.append(upper - lower)
+    yield "listed", 1, outside
+    yield "listed", 3, gaps
