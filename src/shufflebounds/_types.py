@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXP_SLACK", "SIDES", "UNIT", "Bound", "FloatArray", "Sides", "probability"]
+__all__ = ["EXP_SLACK", "SIDES", "UNIT", "Between", "Bound", "FloatArray", "Sides", "at_each", "largest", "probability"]
 
 FloatArray = NDArray[np.float64]
 
@@ -29,6 +30,24 @@ class Sides(NamedTuple):
 
     lower: FloatArray
     upper: FloatArray
+
+
+class Between(NamedTuple):
+    """A lower and an upper bound of one number; unpacks like the bare pair."""
+
+    lower: float
+    upper: float
+
+
+def at_each(enclose: Callable[[float], Between], eps: FloatArray) -> Sides:
+    """Return the sides at each eps of what is known at one."""
+    sides = [enclose(e) for e in eps.tolist()]
+    return Sides(np.array([lower for lower, _ in sides]), np.array([upper for _, upper in sides]))
+
+
+def largest(several: Iterable[Sides]) -> Sides:
+    """Return the sides of the largest of several numbers, entry by entry."""
+    return Sides(*(np.max(side, axis=0) for side in zip(*several)))
 
 
 def probability(log_value: FloatArray | float, bound: Bound, slack: float = EXP_SLACK) -> FloatArray | float:

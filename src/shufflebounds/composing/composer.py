@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from shufflebounds._types import FloatArray
+from shufflebounds._types import Between, FloatArray
 from shufflebounds.composing.atoms import Atoms, TooLongError
 from shufflebounds.composing.knowledge import FIRST_TAIL, Knowledge
 from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
@@ -74,7 +74,7 @@ class Composer:
     def __init__(self, upper: Releases, lower: Sequence[Releases], rtol: float) -> None:
         self._upper, self._lower, self._rtol = upper, lower, rtol
         self._products: dict[tuple[float, float, float, int], Product] = {}
-        self._known: dict[float, tuple[float, float]] = {}
+        self._known: dict[float, Between] = {}
         self._lock = threading.RLock()
         self._count = sum(r for _, r in upper)
         # where other laws bound from below, their distance is no matter of the grid
@@ -214,7 +214,7 @@ class Composer:
             mean, var = mean + r * scale.mean, var + r * scale.var
         return -max(0.0, eps - mean) ** 2 / (2 * var) if var > 0 else 0.0
 
-    def bounds(self, eps: float) -> tuple[float, float]:
+    def bounds(self, eps: float) -> Between:
         """Return a lower and an upper bound of the composed log hockey stick at eps."""
         with self._lock:
             if eps not in self._known:
@@ -239,9 +239,9 @@ class Composer:
         place = max(0, math.ceil((eps - self._mean) / width - 0.5)) if width > 0 else 0
         return max(self._mean + place * width, 0.0)
 
-    def _bounds(self, eps: float) -> tuple[float, float]:
+    def _bounds(self, eps: float) -> Between:
         finer, final = 0, False
-        found: tuple[float, float] | None = None
+        found: Between | None = None
         while True:
             step = math.ldexp(self.first_step, -finer)
             try:
@@ -256,11 +256,11 @@ class Composer:
             gap = high - low
             if found is not None:
                 last = found[1] - found[0]
-                found = max(low, found[0]), min(high, found[1])
+                found = Between(max(low, found[0]), min(high, found[1]))
                 if not gap < 0.8 * last:
                     # no better: the grid is not what keeps the sides apart
                     return found
-            found = found or (low, high)
+            found = found or Between(low, high)
             met = gap <= max(slope * max(eps, self._spread), 1.0) * self._rtol
             room = finer < REFINEMENTS and step > 40 * self._spread / REFINED_POINTS
             if met or final or not self._tight or self._lattice is not None or not room:

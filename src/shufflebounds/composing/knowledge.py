@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, Sides
 from shufflebounds.composing.atoms import Atoms, Law, grid
 from shufflebounds.composing.chords import connect, dominated, dominating, envelope, reach
 from shufflebounds.composing.progress import tick
@@ -71,10 +71,10 @@ class _Remembered:
 
     def __init__(self, stick: Stick, seconds: float) -> None:
         self._stick, self._dear, self._piece = stick, seconds > FRUGAL, max(1, int(PIECE / seconds))
-        self._last: tuple[FloatArray, tuple[FloatArray, FloatArray]] | None = None
+        self._last: tuple[FloatArray, Sides] | None = None
         self._known: dict[float, tuple[float, float]] = {}
 
-    def __call__(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def __call__(self, eps: FloatArray) -> Sides:
         if self._dear:
             fresh = np.array([e for e in eps.tolist() if e not in self._known])
             for i in range(0, fresh.size, self._piece):
@@ -83,7 +83,7 @@ class _Remembered:
                 self._known.update(zip(piece.tolist(), zip(low.tolist(), high.tolist())))
                 tick()
             both = np.array([self._known[e] for e in eps.tolist()]).reshape(eps.size, 2)
-            return both[:, 0], both[:, 1]
+            return Sides(both[:, 0], both[:, 1])
         last = self._last
         if last is None or not np.array_equal(last[0], eps):
             last = self._last = (eps, self._stick(eps))

@@ -9,12 +9,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below
 
 __all__ = ["STEEP", "Samples", "Stick"]
 
-Stick = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+Stick = Callable[[FloatArray], Sides]
 """A lower and an upper bound of the log hockey stick at each eps >= 0."""
 
 DEPTH = 45.0

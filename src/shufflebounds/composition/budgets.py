@@ -14,7 +14,7 @@ from shufflebounds import _search
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.composing import Atoms, Composer, Knowledge
 from shufflebounds.composing.composer import common_step
 
@@ -86,14 +86,14 @@ class BudgetSum:
         split = int(np.argmax(counts * (self.eps - self.eps[0]) * (self.eps + self.eps[0])))
         return BudgetSum(self.eps[[0, split]], np.array([self.counts[:split].sum(), self.counts[split:].sum()]))
 
-    def log_excess(self, e: float) -> tuple[float, float]:
+    def log_excess(self, e: float) -> Between:
         """Return lower and upper bounds of the logarithm at e >= 0."""
         if Fraction(e) >= self._pure:
-            return -math.inf, -math.inf
+            return Between(-math.inf, -math.inf)
         window = self._window(e)
         halves = self._halves(window)
         if halves is None and self._coarse is not None:
-            return self._coarse.log_excess(e)[0], self._renyi(e)
+            return Between(self._coarse.log_excess(e)[0], self._renyi(e))
         if halves is None:
             return self._on_a_grid(e)
         left, right = halves
@@ -105,7 +105,7 @@ class BudgetSum:
         error = 4e-14 * groups + 4 * UNIT * (max(depth, -upper, 1.0) + reach + e)
         error += _chance_error(self.eps, self.counts, window.first, window.last)
         upper = float(log_add_exp(upper + error, window.log_dropped))
-        return lower - error, min(0.0, upper)
+        return Between(lower - error, min(0.0, upper))
 
     def _renyi(self, e: float) -> float:
         """Return an upper bound by one moment, (1 - e^-x)_+ <= t^t/(1 + t)^(1 + t) e^(t x); any t > 0 is sound."""
@@ -122,12 +122,12 @@ class BudgetSum:
         terms = self.counts * (theta * eps + np.log1p(np.exp(-(2 * theta + 1) * eps)) - np.log1p(np.exp(-eps)))
         return math.fsum(terms.tolist())
 
-    def _on_a_grid(self, e: float) -> tuple[float, float]:
+    def _on_a_grid(self, e: float) -> Between:
         if self._composer is None:
             releases = self._releases()
             self._composer = Composer(releases, [releases], GRID_RTOL)
         lower, upper = self._composer.bounds(e)
-        return lower, min(0.0, upper)
+        return Between(lower, min(0.0, upper))
 
     def _releases(self) -> list[tuple[Knowledge, int]]:
         """Multiplied out as far as they can be listed, since every law is rounded to the grid: then powers of that."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp, log_add_exp
-from shufflebounds._types import SIDES, Bound, FloatArray, probability
+from shufflebounds._types import SIDES, Between, Bound, FloatArray, probability
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import SLACK, above
 from shufflebounds.profile.roots import solve
@@ -294,15 +294,15 @@ def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[
     return budgets, np.broadcast_to(failures, budgets.shape), np.broadcast_to(counts, budgets.shape).astype(np.int64)
 
 
-def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> tuple[float, float]:
+def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> Between:
     """Return lower and upper bounds of log of -sum_i log(1 - delta_i); inf where some delta_i is 1."""
     used = (counts > 0) & (failures > 0)
     if not used.any():
-        return -math.inf, -math.inf
+        return Between(-math.inf, -math.inf)
     if (failures[used] == 1).any():
-        return math.inf, math.inf
+        return Between(math.inf, math.inf)
     total = math.log(math.fsum((-counts[used] * np.log1p(-failures[used])).tolist()))
-    return total - SLACK * (1 + abs(total)), total + SLACK * (1 + abs(total))
+    return Between(total - SLACK * (1 + abs(total)), total + SLACK * (1 + abs(total)))
 
 
 def _with_failures(lost: float, log_delta: float) -> float:

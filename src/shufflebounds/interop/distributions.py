@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, Sides, largest
 from shufflebounds.composing import Atoms
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import _ListedPair
@@ -79,9 +79,8 @@ class AccountingProfile(PrivacyProfile):
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.directions
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        sides = [pair._log_delta(eps) for pair in self.directions]
-        return np.max([low for low, _ in sides], axis=0), np.max([high for _, high in sides], axis=0)
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return largest(pair._log_delta(eps) for pair in self.directions)
 
     def _pure_epsilon(self) -> float:
         return max(pair._pure_epsilon() for pair in self.directions)

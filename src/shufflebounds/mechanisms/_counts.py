@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, Bound, FloatArray
+from shufflebounds._types import UNIT, Between, Bound, FloatArray
 from shufflebounds.mechanisms._two_level import TwoLevel
 from shufflebounds.shuffle._accuracy import ErrorLaw, Of, log_exceeded
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -80,17 +80,17 @@ class CountErrors(ErrorLaw):
     def _even(self) -> int:
         return -(-self.users // self.bins)
 
-    def _error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
+    def _error(self, a: Fraction, truth: int | None) -> Between:
         reach = a * Fraction(self.chances.gap)
         if truth is not None:
             return self._known(truth, self.users - truth, reach)
         if self.users <= _SCANNED:
             sides = [self._known(held, self.users - held, reach) for held in range(self.users + 1)]
-            return max(low for low, _ in sides), max(high for _, high in sides)
+            return Between(max(low for low, _ in sides), max(high for _, high in sides))
         lower = max(self._known(held, self.users - held, reach)[0] for held in (0, self.users // 2, self.users))
-        return lower, max(high for _, high in self._blocks(reach, lower))
+        return Between(lower, max(high for _, high in self._blocks(reach, lower)))
 
-    def _any_error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
+    def _any_error(self, a: Fraction, truth: int | None) -> Between:
         if truth is not None:
             return super()._any_error(a, truth)
         # of all values together as many users hold one as there are: the concave envelope of the tail, at their mean number
@@ -102,9 +102,9 @@ class CountErrors(ErrorLaw):
         else:
             lower = max(self._known(held, self.users - held, reach)[0] for held in (0, self.users // 2, self.users))
             points = self._blocks(reach, lower)
-        return lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins))
+        return Between(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
 
-    def _known(self, held: int, others: int, reach: Fraction) -> tuple[float, float]:
+    def _known(self, held: int, others: int, reach: Fraction) -> Between:
         own, not_own, other, not_other, _ = self.chances
         center = held * Fraction(own) + others * Fraction(other)
         one, zero = np.array([own, other]), np.array([not_own, not_other])

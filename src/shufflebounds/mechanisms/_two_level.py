@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
@@ -73,13 +73,13 @@ class TwoLevel(LocalRandomizer):
         middle = math.log(same) + self._log_lifted() if same else -math.inf
         return top - self.local_eps, middle, top
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         top, sides = self._log_masses()[2], []
         for outward in (-1, 1):
             gap = self.local_eps + outward * self._blur() - eps
             value = top + np.log(-np.expm1(-np.where(gap > 0, gap, 1.0)))
             sides.append(np.where(gap > 0, np.minimum(value + outward * _SLACK * (1 + np.abs(value)), 0.0), -np.inf))
-        return sides[0], sides[1]
+        return Sides(sides[0], sides[1])
 
     def _blur(self) -> float:
         """Return how far the budget may be off, 0 where it is a parameter."""

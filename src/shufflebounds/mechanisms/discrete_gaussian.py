@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._scipy import ndtri_exp
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, outward, product
 from shufflebounds.mechanisms._interval import BLUR, grouped, interval_laws
@@ -121,7 +121,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         error = UNIT * (8 + 4 * abs(shift))
         return shift + math.log(below) - error, shift + math.log(above) + error
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         s, d = self.sigma, self.sensitivity
         for i, e in enumerate(eps):
@@ -133,7 +133,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             lower[i], upper[i] = self._tail_sum(float(start), capped)
             if e > largest:
                 lower[i] = -math.inf
-        return lower, upper
+        return Sides(lower, upper)
 
     def _eps_scale(self) -> float:
         return max(1.0, (self.sensitivity / self.sigma) ** 2)

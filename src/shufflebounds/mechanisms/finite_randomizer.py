@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, Sides, largest
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
@@ -94,9 +94,8 @@ class FiniteRandomizer(LocalRandomizer):
             logs = np.log(self._rows)
         return tuple(DominatingPair.from_pmfs(first, second) for first, second in permutations(logs, 2))
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        sides = [pair._log_delta(eps) for pair in self._all_pairs]
-        return np.max([low for low, _ in sides], axis=0), np.max([high for _, high in sides], axis=0)
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return largest(pair._log_delta(eps) for pair in self._all_pairs)
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), single=False)

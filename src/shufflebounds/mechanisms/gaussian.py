@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
 from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
 from shufflebounds.mechanisms._interval import BLUR, interval_laws
@@ -187,9 +187,9 @@ class GaussianMechanism(AdditiveNoise):
             sigma = math.nextafter(sigma, math.inf)
         return cls(sigma, sensitivity)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         value, error = _log_excess(self.sigma, self.sensitivity, np.minimum(eps, _LARGEST_EPS))
-        return np.where(eps > _LARGEST_EPS, -np.inf, value - error), value + error
+        return Sides(np.where(eps > _LARGEST_EPS, -np.inf, value - error), value + error)
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), power=self._power)
@@ -198,11 +198,11 @@ class GaussianMechanism(AdditiveNoise):
         # along the line of the shifts the product is one release with sigma/sqrt(times), which is rounded both ways
         sigma = self.sigma / math.sqrt(times)
 
-        def stick(eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def stick(eps: FloatArray) -> Sides:
             below, above = (
                 _log_excess(sigma * (1 + side * 4 * UNIT), self.sensitivity, np.minimum(eps, _LARGEST_EPS)) for side in (1, -1)
             )
-            return np.where(eps > _LARGEST_EPS, -np.inf, below[0] - below[1]), above[0] + above[1]
+            return Sides(np.where(eps > _LARGEST_EPS, -np.inf, below[0] - below[1]), above[0] + above[1])
 
         return Knowledge(stick, single=True)
 

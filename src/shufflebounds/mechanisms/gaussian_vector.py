@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer, outward
 from shufflebounds.mechanisms._heights import chosen, product_law, shares, split
@@ -90,10 +90,10 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         """The noise along the line of two opposite vectors; their distance is off by a rounding."""
         return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         distance = self._line.sensitivity
         nearer, farther = (GaussianMechanism(self.sigma, math.nextafter(distance, to)) for to in (0.0, math.inf))
-        return nearer._log_side(eps, 0), farther._log_side(eps, 1)
+        return Sides(nearer._log_side(eps, 0), farther._log_side(eps, 1))
 
     def _eps_scale(self) -> float:
         return self._line._eps_scale()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._search import least_int
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, product
 from shufflebounds.mechanisms._interval import BLUR, grouped, interval_laws, matrix_laws
@@ -132,13 +132,13 @@ class GeometricMechanism(AdditiveNoise):
             raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
         return cls(eps, sensitivity, bound)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         # far beyond the noise's own budget only what one law alone can reach is left
         e = np.minimum(eps, 1e6)
         if self.bound is None:
             return self._free(e)
         if self.sensitivity > 2 * self.bound:
-            return np.zeros_like(e), np.zeros_like(e)
+            return Sides(np.zeros_like(e), np.zeros_like(e))
         low, high = np.full_like(e, -np.inf), np.full_like(e, -np.inf)
         # blocks of shifts and of eps that stay in the cache
         block = max(1, _BLOCK // self.sensitivity)
@@ -148,20 +148,20 @@ class GeometricMechanism(AdditiveNoise):
                 part = slice(i, i + block)
                 sides = self._truncated(e[part], self.bound, shifts)
                 low[part], high[part] = np.maximum(low[part], sides[0]), np.maximum(high[part], sides[1])
-        return low, high
+        return Sides(low, high)
 
-    def _few_shifts(self, eps: float) -> tuple[float, float]:
+    def _few_shifts(self, eps: float) -> Between:
         """Return bounds of log delta over some of the shifts, the least and the greatest among them."""
         if self.bound is None or self.sensitivity > 2 * self.bound:
             sides = self._log_delta(np.array([eps]))
-            return float(sides[0][0]), float(sides[1][0])
+            return Between(float(sides[0][0]), float(sides[1][0]))
         s = float(self.sensitivity)
         near = np.concatenate([[1.0, 2.0], np.round(np.geomspace(1, s, 64)), s - np.arange(min(s, 64.0)),
                                np.clip(self.bound + np.arange(-4.0, 5.0), 1, s), np.clip(2 * self.bound - np.arange(4.0), 1, s)])
         low, high = self._truncated(np.array([min(eps, 1e6)]), self.bound, np.unique(np.minimum(near, s)))
-        return float(low[0]), float(high[0])
+        return Between(float(low[0]), float(high[0]))
 
-    def _one_case(self, eps: float) -> tuple[float, float] | None:
+    def _one_case(self, eps: float) -> Between | None:
         return self._few_shifts(eps) if self.bound is not None and self.sensitivity > _FEW_SHIFTS else None
 
     def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
@@ -177,7 +177,7 @@ class GeometricMechanism(AdditiveNoise):
         k = np.where(self._gap(s - 2 * (k + 1), e) > 0, k + 1, k)
         return np.asarray(np.maximum(k, 0))
 
-    def _free(self, e: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _free(self, e: FloatArray) -> Sides:
         below = e < self.eps
         e = np.where(below, e, 0.0)
         s, rate = float(self.sensitivity), self._rate
@@ -188,9 +188,9 @@ class GeometricMechanism(AdditiveNoise):
         gain += math.exp(-rate) * np.where(last > 0, between, 0.0)
         value = np.log(gain) - math.log1p(math.exp(-rate))
         error = UNIT * (24 + 2 * np.abs(value))
-        return np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf)
+        return Sides(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
-    def _truncated(self, e: FloatArray, bound: int, shifts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _truncated(self, e: FloatArray, bound: int, shifts: FloatArray) -> Sides:
         rate = self._rate
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
@@ -227,7 +227,7 @@ class GeometricMechanism(AdditiveNoise):
                     terms.append(np.broadcast_to(log_mass + np.log(-np.expm1(-moved)), (s.size, e.size)))
             value = np.logaddexp.reduce(terms).max(axis=0) - math.log1p(q)
             sides.append(value + side * UNIT * (24 + 6 * np.abs(value)))
-        return sides[0], sides[1]
+        return Sides(sides[0], sides[1])
 
     def _pure_epsilon(self) -> float:
         return self.eps if self.bound is None else math.inf

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _search, _validate
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
 from shufflebounds.mechanisms._interval import BLUR, interval_laws
@@ -128,13 +128,13 @@ class LaplaceMechanism(AdditiveNoise):
             return Fraction(self.sensitivity) <= Fraction(eps) * Fraction(self.scale) and self.epsilon(0.0) <= eps
         return meets(self, eps, delta)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         head, rest = self._budget()
         gap = (eps - head) - rest
         below = gap < 0
         value = np.log(-np.expm1(np.where(below, gap, -1.0) / 2))
         error = 6 * UNIT * (1 + np.abs(value))
-        return np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf)
+        return Sides(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
     def _pure_epsilon(self) -> float:
         head, rest = self._budget()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.mechanisms._base import beside, outward
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -78,11 +78,11 @@ class RandomizedResponse(TwoLevel):
         object.__setattr__(self, "eps", _validate.real("eps", self.eps, 0, MAX_LOCAL_EPS, open_low=True))
         object.__setattr__(self, "upper", _validate.real("upper", self.upper, 0, open_low=True))
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         below = eps < self.eps
         value = np.log(-np.expm1(np.where(below, eps, 0.0) - self.eps)) - math.log1p(math.exp(-self.eps))
         error = 4 * UNIT * (1 + np.abs(value))
-        return np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf)
+        return Sides(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
     @property
     def local_eps(self) -> float:  # type: ignore[override]

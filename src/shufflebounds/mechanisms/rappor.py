@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._counts import Chances, CountEstimate
@@ -145,7 +145,7 @@ class Rappor(CountEstimate, LocalRandomizer):
                           for z in range(2 * d + 1)])
         return log_p, log_p[::-1]
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         d, unit = self._differ, self._unit()
         steps = np.arange(1.0, d + 1)
         log_mass = self._classes()[0][d + 1 :]
@@ -158,7 +158,7 @@ class Rappor(CountEstimate, LocalRandomizer):
                 terms = log_mass + side * error + np.log(-np.expm1(-np.maximum(gap, 0.0)))
             value = np.logaddexp.reduce(terms, axis=1)
             sides.append(value + side * UNIT * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
-        return sides[0], sides[1]
+        return Sides(sides[0], sides[1])
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), listed=self._atoms, lattice=(0.0, self._unit()), on_lattice=True)

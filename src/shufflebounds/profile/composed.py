@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import EXP_SLACK, Bound, FloatArray
+from shufflebounds._types import EXP_SLACK, Bound, FloatArray, Sides
 from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Knowledge, Samples, announced
 from shufflebounds.profile.curves import least, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
@@ -200,11 +200,11 @@ class Composition(PrivacyProfile):
         with announced(self.cost()):
             return super()._epsilon(delta, bound)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         with announced(self.cost()):
             return self._composed(eps)
 
-    def _composed(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _composed(self, eps: FloatArray) -> Sides:
         if self._ways:
             return self._larger(eps)
         if self._is_one:
@@ -212,7 +212,7 @@ class Composition(PrivacyProfile):
         pure = self._pure_epsilon()
         if self._enumerated is not None:
             lower, upper = self._enumerated.log_delta(eps)
-            return np.where(eps < pure, lower, -np.inf), np.where(eps < pure, upper, -np.inf)
+            return Sides(np.where(eps < pure, lower, -np.inf), np.where(eps < pure, upper, -np.inf))
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         within = eps < pure
         if pure < math.inf and self._composer.coarse and self._gaussian_rule <= _LARGEST_MU:
@@ -227,9 +227,9 @@ class Composition(PrivacyProfile):
             asked = (lower == -np.inf) | (known.seconds <= FRUGAL)
             if asked.any() and not self._upper_only:
                 lower[asked] = np.maximum(lower[asked], profile._log_side(eps[asked], 0))
-        return np.minimum(lower, upper), upper
+        return Sides(np.minimum(lower, upper), upper)
 
-    def _larger(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _larger(self, eps: FloatArray) -> Sides:
         """Return both sides of the larger direction; the other is not asked finely where a coarse grid shows it to be smaller."""
         rough = [way._rough._log_side(eps, 1) for way in self._ways]
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
@@ -239,7 +239,7 @@ class Composition(PrivacyProfile):
                 if wanted.any():
                     low, high = way._log_delta(eps[wanted])
                     lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
-        return lower, upper
+        return Sides(lower, upper)
 
     @cached_property
     def _enumerated(self) -> Atoms | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._types import EXP_SLACK, SIDES, Bound, FloatArray, Sides, probability
+from shufflebounds._types import EXP_SLACK, SIDES, Between, Bound, FloatArray, Sides, probability
 from shufflebounds.profile.roots import beside, solve
 
 __all__ = ["Enclosed"]
@@ -20,7 +20,7 @@ class Enclosed(ABC):
     """A function delta(eps) known by bounds of its logarithm: delta, eps(delta) and the tail of the loss, each on a named side."""
 
     @abstractmethod
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
 
     def _log_side(self, eps: FloatArray, side: int) -> FloatArray:
@@ -39,7 +39,7 @@ class Enclosed(ABC):
         """Return an eps near which log delta may have that value, if there is a guess."""
         return None
 
-    def _one_case(self, eps: float) -> tuple[float, float] | None:
+    def _one_case(self, eps: float) -> Between | None:
         """Return bounds of log delta for data that are nearly the worst, where all data take far longer; None elsewhere.
 
         Its lower side bounds log delta; its upper side need not.

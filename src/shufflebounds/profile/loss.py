@@ -39,6 +39,6 @@ def loss_tail(log_delta: Callable[[FloatArray], Sides], eps: FloatArray, single:
     return Sides(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
 
 
-def _of(log_delta: Callable[[FloatArray], Sides], eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _of(log_delta: Callable[[FloatArray], Sides], eps: FloatArray) -> Sides:
     lower, upper = log_delta(eps.ravel())
-    return lower.reshape(eps.shape), upper.reshape(eps.shape)
+    return Sides(lower.reshape(eps.shape), upper.reshape(eps.shape))

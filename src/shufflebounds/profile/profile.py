@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._types import SIDES, Bound, FloatArray, Sides
+from shufflebounds._types import SIDES, Bound, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge, Samples
 from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots
 from shufflebounds.profile.exported import Exported
@@ -96,7 +96,7 @@ class PrivacyProfile(Exported):
     def _loss_tail(self, eps: FloatArray) -> Sides:
         pairs = self._listed_pairs()
         if pairs:
-            return Sides(*(np.max(sides, axis=0) for sides in zip(*(pair._loss_tail(eps) for pair in pairs))))
+            return largest(pair._loss_tail(eps) for pair in pairs)
         # as they are checked and rounded on their way out
         def log_delta(at: FloatArray) -> Sides:
             return Sides(np.asarray(self.log_delta(at, bound="lower")), np.asarray(self.log_delta(at)))

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import UNIT, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
@@ -255,8 +255,7 @@ class Subsampled(PrivacyProfile):
         return self.pairs()
 
     def _log_delta(self, eps: FloatArray) -> Sides:
-        (low, high), (back_low, back_high) = (pair._log_delta(eps) for pair in self.pairs())
-        return Sides(np.maximum(low, back_low), np.maximum(high, back_high))
+        return largest(pair._log_delta(eps) for pair in self.pairs())
 
     def _pure_epsilon(self) -> float:
         return max(pair._pure_epsilon() for pair in self.pairs())

@@ -13,7 +13,7 @@ from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._core._blocks import Lattice
 from shufflebounds._search import bracket
-from shufflebounds._types import SIDES, UNIT, Bound, FloatArray, probability
+from shufflebounds._types import SIDES, UNIT, Between, Bound, FloatArray, probability
 
 SCANNED = 512
 """Up to so many users every number of ones is tried."""
@@ -39,7 +39,7 @@ class ErrorLaw(ABC):
         """Variance of the estimate."""
 
     @abstractmethod
-    def _error(self, a: Fraction, truth: Any) -> tuple[float, float]: ...
+    def _error(self, a: Fraction, truth: Any) -> Between: ...
 
     def _many(self) -> int:
         """Return how many bins are estimated."""
@@ -49,12 +49,12 @@ class ErrorLaw(ABC):
         """Return the truth where the users are spread evenly over the bins; None where the error does not depend on it."""
         return None
 
-    def _any_error(self, a: Fraction, truth: Any) -> tuple[float, float]:
+    def _any_error(self, a: Fraction, truth: Any) -> Between:
         low, high = self._error(a, truth)
         # the union bound; a bin alone is exceeded no more often than any of them
-        return low, min(0.0, high + math.log(self._many()) * (1 + UNIT))
+        return Between(low, min(0.0, high + math.log(self._many()) * (1 + UNIT)))
 
-    def _sides(self, a: Fraction, truth: Any, of: str) -> tuple[float, float]:
+    def _sides(self, a: Fraction, truth: Any, of: str) -> Between:
         return self._error(a, truth) if of == "bin" else self._any_error(a, truth)
 
     def _checked_truth(self, truth: Any) -> Any:
@@ -153,13 +153,13 @@ class ErrorLaw(ABC):
 
 def log_exceeded(
     one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction, width: Fraction, *, rounding: float = 0.0
-) -> tuple[float, float]:
+) -> Between:
     """Return bounds of log Pr[|S - center| > width], S the sum of the grouped bits with chances `one`, `zero` = 1 - one.
 
     Each chance is exact where it is the smaller of the two, or off by a relative `rounding`.
     """
     if width < 0:
-        return 0.0, 0.0
+        return Between(0.0, 0.0)
     above, below = math.floor(center + width) + 1, math.ceil(center - width) - 1
     logs = []
     for k, upper in ((above, True), (below, False)):
@@ -170,7 +170,7 @@ def log_exceeded(
             error += 2 * rounding * (abs(float(k - center)) + 10 * spread + 10)
         logs.append((value - error, value + error))
     (low, high), (low_below, high_below) = logs
-    return min(0.0, float(np.logaddexp(low, low_below))), min(0.0, float(np.logaddexp(high, high_below)))
+    return Between(min(0.0, float(np.logaddexp(low, low_below))), min(0.0, float(np.logaddexp(high, high_below))))
 
 
 def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: bool) -> tuple[float, float]:
@@ -205,7 +205,7 @@ def bits_exceeded(
     extra: tuple[float, float, int, Fraction] = (0.0, 1.0, 0, Fraction(0)),
     *,
     rounding: float = 0.0,
-) -> tuple[float, float]:
+) -> Between:
     """Return bounds of log Pr[|S - E S| > width], S the sum of flipped bits of which `ones` were 1, or of the worst number.
 
     extra: chances of one and of zero, the number and the exact mean of each of further bits that say nothing of the data.
@@ -213,7 +213,7 @@ def bits_exceeded(
     q = Fraction(flip)
     chances = np.array([1 - flip, flip, extra[0]]), np.array([flip, 1 - flip, extra[1]])
 
-    def known(held: int, others: int, reach: Fraction) -> tuple[float, float]:
+    def known(held: int, others: int, reach: Fraction) -> Between:
         center = held * (1 - q) + others * q + extra[2] * extra[3]
         counts = np.array([held, others, extra[2]], dtype=np.float64)
         return log_exceeded(*chances, counts, center, reach, rounding=rounding)
@@ -223,7 +223,7 @@ def bits_exceeded(
     if users <= SCANNED:
         everyone = range(users + 1) if extra[2] else range(users // 2 + 1)
         sides = [known(held, users - held, width) for held in everyone]
-        return max(low for low, _ in sides), max(high for _, high in sides)
+        return Between(max(low for low, _ in sides), max(high for _, high in sides))
     lower = max(known(held, users - held, width)[0] for held in (0, users // 2, users))
     # of a block of data, as many users as it is wide are summed apart: off by more than `apart` with Bernstein's probability
     size = -(-users // BLOCKS)
@@ -235,7 +235,7 @@ def bits_exceeded(
     top = users if extra[2] else users // 2
     upper = max(known(first, users - first - min(size, users - first), reach)[1] for first in range(0, top + 1, size))
     upper = min(0.0, float(np.logaddexp(upper, rest)) + 1e-12)
-    return lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15)))
+    return Between(lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15))))
 
 
 def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:

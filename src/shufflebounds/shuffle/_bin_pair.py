@@ -8,7 +8,7 @@ import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._scipy import toeplitz
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.shuffle.bits import _sides
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
@@ -25,7 +25,7 @@ MOST_CALLS = 2**15
 """Sums of one bin that are taken one by one, a kernel call each."""
 
 
-def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> tuple[float, float]:
+def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Between:
     """Return bounds of log H of two independent bins, each its target's 0 against 1 among (ones, zeros) other bits.
 
     H = sum over the first sum s of P(s) times H of the second at eps less the loss of s, which is one kernel call.
@@ -43,7 +43,7 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
         try:
             _, window, error = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=log_tail, most=MOST_CALLS)
         except WideWindowError:
-            return lower, upper
+            return Between(lower, upper)
         stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
         log_p, log_q = np.logaddexp(log_keep + stay, log_flip + step), np.logaddexp(log_flip + stay, log_keep + step)
         slack = 2 * error + 4 * UNIT * (np.abs(log_p) + np.abs(log_q) + eps + 4)
@@ -57,19 +57,19 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
         if outside < most - 34 or log_tail < -5e5:
             gone = outside + eps - least
             least = least + math.log1p(-math.exp(gone)) if gone < -0.1 else -math.inf
-            return max(lower, least), min(upper, float(np.logaddexp(most, outside)))
+            return Between(max(lower, least), min(upper, float(np.logaddexp(most, outside))))
         log_tail = min(2 * log_tail, most - 40 - eps) if most > -math.inf else 2 * log_tail
-    return lower, upper
+    return Between(lower, upper)
 
 
-def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> tuple[float, float]:
+def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Between:
     """Return bounds of log_delta that need no law: either bin alone from below, both at eps/2 (their deltas add) from above."""
     lower, upper = -math.inf, -math.inf
     for ones, zeros in (first, second):
         alone, half = (_sides(float(ones), float(zeros), flip, np.array([at])) for at in (eps, eps / 2))
         lower = max(lower, float(alone[0][0]))
         upper = float(np.logaddexp(upper, half[1][0]))
-    return lower, min(0.0, upper + 1e-13)
+    return Between(lower, min(0.0, upper + 1e-13))
 
 
 class Bins:
@@ -94,7 +94,7 @@ class Bins:
             self.laws[ones, zeros] = known
         return known
 
-    def log_delta(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[float, float]:
+    def log_delta(self, first: tuple[int, int], second: tuple[int, int]) -> Between:
         """Return bounds of log H, as the function of this name."""
         p, q = self._law(*first)[:2]
         _, _, order, p_below, q_below = self._law(*second)
@@ -111,7 +111,7 @@ class Bins:
         high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
         outside = 8 * math.exp(self.log_tail)
         low -= outside * more
-        return (math.log(low) if low > 0 else -math.inf), min(0.0, math.log(high + outside))
+        return Between(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + outside)))
 
 
 def _log_sum(logs: FloatArray) -> float:
@@ -149,7 +149,7 @@ class FakeTable:
 
     def log_delta(
         self, first: tuple[int, int], second: tuple[int, int], flip: float, eps: float, log_tail: float = -90.0
-    ) -> tuple[float, float] | None:
+    ) -> Between | None:
         """Return bounds of log H of the target's move, the fakes among (ones, zeros) real bits in each bin, or None.
 
         P has the target's one in the first bin. None where the table would be too large.
@@ -169,7 +169,7 @@ class FakeTable:
         (zero, one), (zero_after, one_after) = sides
         if one.size * one_after.size > MOST_SHOWN:
             lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * one.size
-            return self._tested((one, zero), (zero_after, one_after), eps, lost), 0.0
+            return Between(self._tested((one, zero), (zero_after, one_after), eps, lost), 0.0)
         here = self._spread(one) @ self.table @ self._spread(zero_after).T
         there = (self._spread(zero) @ self.table @ self._spread(one_after).T) * math.exp(eps)
         error = 2e-12
@@ -177,7 +177,7 @@ class FakeTable:
         high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
         lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * here.size
         low -= lost * math.exp(eps)
-        return (math.log(low) if low > 0 else -math.inf), min(0.0, math.log(high + lost))
+        return Between(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
 
     def _tested(self, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...], eps: float, lost: float) -> float:
         """Return a lower bound of log H by one test, a threshold of the second sum for each first one; laws under P and Q."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds._core import _bits
 from shufflebounds._search import Interval, halves, maximum
-from shufflebounds._types import FloatArray
+from shufflebounds._types import Between, FloatArray
 from shufflebounds.profile.roots import solve
 from shufflebounds.shuffle._worst_data import RTOL
 from shufflebounds.shuffle.bits import near_budget
@@ -48,13 +48,13 @@ class Law:
         one, zero, counts = (a if kept.all() else a[kept] for a in (self.one, self.zero, self.counts))
         return one, zero, None if (counts == 1).all() else counts
 
-    def sides(self, budget: float, eps: float) -> tuple[float, float]:
+    def sides(self, budget: float, eps: float) -> Between:
         """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
         flip = math.exp(-budget) / (1 + math.exp(-budget))
         lower, upper = near_budget(
             lambda at, gap: _bits.bits_log_delta(*self.arrays, flip, float(at), float(gap)), eps, budget - eps
         )
-        return float(lower), float(upper)
+        return Between(float(lower), float(upper))
 
 
 class Groups(NamedTuple):
@@ -106,7 +106,7 @@ class Everyone:
     def _laws(self) -> dict[bool, Law]:
         return {rounded: Law.of(*groups) for rounded, groups in ((False, self.exact), (True, self.coarse))}
 
-    def _one(self, rounded: bool, budget: float, eps: float) -> tuple[float, float]:
+    def _one(self, rounded: bool, budget: float, eps: float) -> Between:
         """Return the larger sides, over bits and both directions, of the targets of this very budget among their own kind."""
         budgets = (self.coarse if rounded else self.exact).budgets
         law, sides = self._laws[rounded], []
@@ -115,7 +115,7 @@ class Everyone:
             counts[place] -= 1
             rest = Law(law.one, law.zero, counts)
             sides += [rest.sides(budget, eps), rest.mirrored().sides(budget, eps)]
-        return max(low for low, _ in sides), max(high for _, high in sides)
+        return Between(max(low for low, _ in sides), max(high for _, high in sides))
 
     def _below(self, budget: float, eps: float) -> float:
         """Return the lower side of the exact target of largest budget up to this one."""
@@ -158,9 +158,9 @@ class Everyone:
         found = maximum([(0, self.targets.size - 1)], measure, halves, tolerance=lambda best: RTOL, known=known)
         return found.lower, found.upper, worst[1]
 
-    def sides(self, eps: float) -> tuple[float, float]:
+    def sides(self, eps: float) -> Between:
         """Enclose log delta of the user with the largest."""
-        return self._search(eps, self._below(float(self.targets[-1]), eps), True)[:2]
+        return Between(*self._search(eps, self._below(float(self.targets[-1]), eps), True)[:2])
 
     def epsilon(self, delta: float, upper: bool) -> float:
         """Return a side of epsilon: near by the rounded groups, then from the sides of all users."""

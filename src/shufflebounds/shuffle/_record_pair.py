@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._accuracy import _tail
@@ -94,7 +94,7 @@ def _one_count(chances: FloatArray, counts: FloatArray, rare: float, common: flo
         low, high = int(grid[max(place - 1, 0)]), int(grid[min(place + 1, grid.size - 1)])
 
 
-def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> tuple[float, float]:
+def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> Between:
     """Return bounds of log delta of records of two bins, listed for every data; `known` fakes count as other users.
 
     Only 10 and 01 tell anything, and their numbers are all there is to see.
@@ -122,7 +122,7 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> t
             more = math.exp(eps)
             low = max(low, float(np.maximum(first * (1 - error) - more * second * (1 + error), 0).sum()))
             high = max(high, float(np.maximum(first * (1 + error) - more * second * (1 - error), 0).sum()))
-    return (math.log(low) - 1e-14 if low > 0 else -math.inf), (math.log(high) + 1e-14 if high > 0 else -math.inf)
+    return Between(math.log(low) - 1e-14 if low > 0 else -math.inf, math.log(high) + 1e-14 if high > 0 else -math.inf)
 
 
 def _with(law: FloatArray, record: FloatArray) -> FloatArray:

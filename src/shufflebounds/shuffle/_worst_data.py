@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from shufflebounds._search import maximum
+from shufflebounds._types import Between
 
 __all__ = ["RTOL", "of_two_counts"]
 
@@ -19,8 +20,8 @@ Rectangle = tuple[int, int, int, int]
 
 
 def of_two_counts(
-    enclose: Callable[[int, int, int, int], tuple[float, float]], count: int, diagonal: bool, most: int
-) -> tuple[float, float]:
+    enclose: Callable[[int, int, int, int], Between], count: int, diagonal: bool, most: int
+) -> Between:
     """Return bounds of max of f(i, j) over 0 <= j <= i < count, or over i = j where diagonal is set (logarithms).
 
     ``enclose(i, j, b, c)`` bounds from both sides f at (i, j) with b and c users removed in the two bins, and
@@ -28,12 +29,12 @@ def of_two_counts(
     some `most` evaluations.
     """
     rtol = SQUARE_RTOL if count > SMALL_SQUARE else SMALL_RTOL
-    known: dict[tuple[int, int], tuple[float, float]] = {}
+    known: dict[tuple[int, int], Between] = {}
 
     def measure(rectangles: Sequence[Rectangle], enough: float) -> list[tuple[float, float, float]]:
         out = []
         for first, last, low, high in rectangles:
-            sides = -math.inf, -math.inf
+            sides = Between(-math.inf, -math.inf)
             single = first == last and low == high
             bound = math.inf if single else enclose(first, low, last - first, high - low)[1]
             if not bound <= enough:
@@ -57,4 +58,4 @@ def of_two_counts(
 
     start = (0, count - 1, 0, count - 1)
     found = maximum([start], measure, split, tolerance=lambda best: rtol, most=most / 2)
-    return found.lower, found.upper
+    return Between(found.lower, found.upper)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _bits, _worst
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, _balls
 from shufflebounds.profile._budget import log_odds
@@ -32,18 +32,18 @@ __all__ = ["ShuffledBits"]
 
 def _sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
-) -> tuple[FloatArray, FloatArray]:
+) -> Sides:
     # e^eps must stay a double; beyond, where flips hardly ever happen, delta is bounded by its value there
     budget, near = log_odds(flip), np.minimum(eps, MAX_LOCAL_EPS)
     lower, upper = near_budget(
         lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)
     )
-    return np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf)
+    return Sides(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
 
 
 def near_budget(
     kernel: Callable[[Any, Any], tuple[Any, Any]], eps: FloatArray | float, gap: FloatArray | float
-) -> tuple[FloatArray, FloatArray]:
+) -> Sides:
     """Return both sides of what the kernel answers (value, error) at eps, gap below the budget.
 
     Where it has nothing to say, delta is at most its value a little before, and at most 1 - e^-gap.
@@ -61,7 +61,7 @@ def near_budget(
             most = np.log(-np.expm1(-np.maximum(gap, 0.0))) * (1 - 4 * UNIT) + 4 * UNIT
         before = np.where(np.isfinite(value + error), value + error, 0.0)
         upper = np.where(lost, np.minimum(before, most), upper)
-    return lower, upper
+    return Sides(lower, upper)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _BitPair(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.ones, self.zeros, self.flip, not self.reversed)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         # exchanging the names 0 and 1 turns one direction into the other
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         return _sides(float(ones), float(zeros), self.flip, eps)
@@ -307,15 +307,15 @@ class ShuffledBits(ShuffleProtocol):
 
         return 60.0 * self._bits * len(several), value
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         if self.ones != "worst":
             # both directions in one call: the second is the first with 0 and 1 exchanged
             data = np.array([[self.ones], [self._bits - 1 - self.ones]], dtype=np.float64)
             lower, upper = _sides(data, data[::-1], self.flip, eps)
-            return lower.max(axis=0), upper.max(axis=0)
+            return Sides(lower.max(axis=0), upper.max(axis=0))
         return self._worst_sides(eps, 0.0)
 
-    def _worst_sides(self, eps: FloatArray, loose: float) -> tuple[FloatArray, FloatArray]:
+    def _worst_sides(self, eps: FloatArray, loose: float) -> Sides:
         """Enclose the maximum over all data; without fakes the mirror direction of m is the first direction of n - 1 - m."""
         budget = log_odds(self.flip)
         if self.flip in (0, 0.5):
@@ -328,7 +328,7 @@ class ShuffledBits(ShuffleProtocol):
             self.users - 1, self.fakes, 1, self.flip, near[inside], np.asarray(budget.less(near[inside])), loose
         )
         lower[inside], upper[inside] = found
-        return np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf)
+        return Sides(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
 
     def _listed(self) -> bool:
         """Whether the laws of all data can be listed."""
@@ -462,7 +462,7 @@ class ShuffledBits(ShuffleProtocol):
     def _checked_truth(self, truth: Any) -> int | None:
         return None if truth is None else _validate.integer("truth", truth, 0, self.users)
 
-    def _error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
+    def _error(self, a: Fraction, truth: int | None) -> Between:
         self._informative()
         width = a * (1 - 2 * Fraction(self.flip))
         if not self.fakes:
@@ -470,7 +470,7 @@ class ShuffledBits(ShuffleProtocol):
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, truth, fakes)
         # data of users and fakes alike hold those in which the fakes are 0, and are searched more closely
-        return lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None)[1])
+        return Between(lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None)[1]))
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)

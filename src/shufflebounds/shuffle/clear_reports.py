@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _clones
-from shufflebounds._types import UNIT, Bound, FloatArray
+from shufflebounds._types import UNIT, Between, Bound, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import log_exceeded
@@ -81,12 +81,12 @@ class ClearReports(ShuffleProtocol):
         """
         return float(min(self.fakes + 1, _validate.MAX_COUNT)), 2 / self.bins
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         lower, upper = np.full(eps.shape, -math.inf), np.full(eps.shape, -math.inf)
         if self.bins > 1:
             users, rate, endless = (np.full(eps.shape, x) for x in (*self._clones(), math.inf))
             _clones.clones_log_delta(users, rate, endless, np.ascontiguousarray(eps), lower, upper)
-        return lower, upper
+        return Sides(lower, upper)
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
         if self.bins == 1:
@@ -192,7 +192,7 @@ class ClearReports(ShuffleProtocol):
     def _many(self) -> int:
         return self.bins
 
-    def _error(self, a: Fraction, truth: Any) -> tuple[float, float]:
+    def _error(self, a: Fraction, truth: Any) -> Between:
         chance, counts = 1 / self.bins, np.array([float(self.fakes)])
         one, zero = np.array([chance]), np.array([1 - chance])
         return log_exceeded(one, zero, counts, Fraction(self.fakes / self.bins), a, rounding=UNIT)

@@ -11,7 +11,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _clones, _tradeoff
-from shufflebounds._types import Bound, FloatArray
+from shufflebounds._types import Bound, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.profile.curves import rounded
@@ -48,12 +48,12 @@ class _UniformClones(PrivacyProfile):
         """Return the chance that another user's message is a clone of the target's."""
         return _clones.clone_rate(self.local_eps, self._stronger)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         size = eps.shape
         lower, upper = np.empty(size), np.empty(size)
         _clones.clones_log_delta(np.full(size, float(self.users)), np.full(size, self._rate()), np.full(size, self.local_eps),
                                  np.ascontiguousarray(eps), lower, upper)
-        return lower, upper
+        return Sides(lower, upper)
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
         def value(factor: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
@@ -131,32 +131,31 @@ class FlippedReports(ShuffleProtocol):
         """The protocol without flips, of which this is post-processing while the fakes are uniform."""
         return ClearReports(self.fakes, self.bins)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        sides = [self._enclosed(float(e)) for e in eps]
-        return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return at_each(self._enclosed, eps)
 
-    def _enclosed(self, eps: float) -> tuple[float, float]:
+    def _enclosed(self, eps: float) -> Between:
         if eps >= self._pure_epsilon():
-            return -math.inf, -math.inf
+            return Between(-math.inf, -math.inf)
         if self.flip == 0:
             if self.fake == "uniform":
                 sides = self.clear._log_delta(np.array([eps]))
-                return float(sides[0][0]), float(sides[1][0])
-            return 0.0, 0.0
+                return Between(float(sides[0][0]), float(sides[1][0]))
+            return Between(0.0, 0.0)
         if eps > 700:
             # e^eps must stay a double
-            return -math.inf, min(self._enclosed(700.0)[1], _record_pair.local(self.flip, eps))
+            return Between(-math.inf, min(self._enclosed(700.0)[1], _record_pair.local(self.flip, eps)))
         uniform = self.fake == "uniform" and self.fakes > 0
         low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform)
         high = min(high, _record_pair.local(self.flip, eps))
         if uniform:
             high = min(high, float(self.clear._log_side(np.array([eps]), 1)[0]))
-        return low, max(low, min(high, 0.0))
+        return Between(low, max(low, min(high, 0.0)))
 
-    def _records(self, eps: float, uniform: bool) -> tuple[float, float]:
+    def _records(self, eps: float, uniform: bool) -> Between:
         if self.bins == 2 and self.users + self.fakes <= _record_pair.ENUMERATED:
             return _record_pair.enumerated(self.users, self.fakes if uniform else 0, 0 if uniform else self.fakes, self.flip, eps)
-        return (
+        return Between(
             _record_pair.projected(*self._counted, self.flip, eps),
             _record_pair.blanket(*self._counted, self.flip, eps),
         )
@@ -168,18 +167,18 @@ class FlippedReports(ShuffleProtocol):
             return self.users - 1, self.fakes, self.bins
         return self.users - 1 + self.fakes, 0, 2
 
-    def _sums(self, eps: float, uniform: bool) -> tuple[float, float]:
+    def _sums(self, eps: float, uniform: bool) -> Between:
         others = self.users - 1
         if not uniform:
             return self._known_sums(others + self.fakes, eps)
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
             low, high = self._searched_sums(self._fake_table, eps)
             if self.bins == 2:
-                return low, high
+                return Between(low, high)
         else:
             low = self._uniform_at_worst(eps)
         # the sums of the other bins tell how many fakes missed these two: two bins alone bound from below
-        return low, self._known_sums(others + self.fakes, eps)[1]
+        return Between(low, self._known_sums(others + self.fakes, eps)[1])
 
     @cached_property
     def _fake_table(self) -> _bin_pair.FakeTable:
@@ -191,7 +190,7 @@ class FlippedReports(ShuffleProtocol):
         sides = self._fake_table.log_delta((others, 0), (0, others), self.flip, eps)
         return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
 
-    def _known_sums(self, others: int, eps: float) -> tuple[float, float]:
+    def _known_sums(self, others: int, eps: float) -> Between:
         """The sums among so many others, over all their bins: i zeros in the first bin and j ones in the second."""
         try:
             return self._known_sums_searched(others, eps)
@@ -199,9 +198,9 @@ class FlippedReports(ShuffleProtocol):
             # too wide for a table: one bin alone below, and each of two bins with half of eps above
             one = ShuffledBits(others + 1, self.flip)
             low, high = one._log_delta(np.array([eps, eps / 2]))
-            return float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15)
+            return Between(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
 
-    def _tables(self, others: int, eps: float) -> tuple[tuple[float, float], _bin_pair.Bins | None]:
+    def _tables(self, others: int, eps: float) -> tuple[Between, _bin_pair.Bins | None]:
         """Return bounds for everyone else in the target's bin, and tables for all data where these go so deep and so wide."""
         near = _bin_pair.log_delta((0, others), (0, others), self.flip, eps)
         if near[1] < -540 or others * self.flip > 1.01e8:
@@ -209,40 +208,40 @@ class FlippedReports(ShuffleProtocol):
         # where the first look was a coarse one, delta lies far below its upper side
         return near, _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
 
-    def _known_sums_searched(self, others: int, eps: float) -> tuple[float, float]:
+    def _known_sums_searched(self, others: int, eps: float) -> Between:
         tables = self._tables(others, eps)[1]
         if tables is None:
             # deeper or wider than the tables go: the kernel, in the few places it would look at first
-            def deep(i: int, j: int, b: int, c: int) -> tuple[float, float]:
+            def deep(i: int, j: int, b: int, c: int) -> Between:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
             return _worst_data.of_two_counts(deep, others + 1, self.bins == 2, 24)
 
-        def enclose(i: int, j: int, b: int, c: int) -> tuple[float, float]:
+        def enclose(i: int, j: int, b: int, c: int) -> Between:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
         return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, int(min(20_000, max(12, 5e6 / width))))
 
-    def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> tuple[float, float]:
+    def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> Between:
         """The sums among real others and uniform fakes, over all real data: i others not in the first bin, j in the second."""
         others = self.users - 1
 
-        def enclose(i: int, j: int, b: int, c: int) -> tuple[float, float]:
+        def enclose(i: int, j: int, b: int, c: int) -> Between:
             sides = table.log_delta((others - b - i, i), (j, others - c - j), self.flip, eps)
             assert sides is not None
             return sides
 
         return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, 20_000)
 
-    def _one_case(self, eps: float) -> tuple[float, float] | None:
+    def _one_case(self, eps: float) -> Between | None:
         # sums of many among known others: everyone else in the target's bin
         reports = self.users + self.fakes
         if self.view == "records" or reports <= SEARCHED or not 0 < self.flip < 0.5 or eps >= min(700.0, self._pure_epsilon()):
             return None
         near, tables = self._tables(reports - 1, eps)
         low, high = tables.log_delta((0, reports - 1), (0, reports - 1)) if tables else near
-        return (self._uniform_at_worst(eps) if self.fake == "uniform" and self.fakes else low), high
+        return Between(self._uniform_at_worst(eps) if self.fake == "uniform" and self.fakes else low, high)
 
     def _knowledge(self) -> Knowledge:
         if self.view == "records":
@@ -377,7 +376,7 @@ class FlippedReports(ShuffleProtocol):
     def _even(self) -> int:
         return -(-self.users // self.bins)
 
-    def _error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
+    def _error(self, a: Fraction, truth: int | None) -> Between:
         self._informative()
         q, share = Fraction(self.flip), Fraction(1, self.bins)
         exact = share * (1 - q) + (1 - share) * q

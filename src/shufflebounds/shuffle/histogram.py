@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -88,21 +88,20 @@ class ShuffledHistogram(ShuffleProtocol):
         """The protocol of a single bin."""
         return ZeroSum(self.users, self.gamma)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         if self.bins == 1:
             nothing = np.full(eps.shape, -math.inf)
-            return nothing, nothing.copy()
-        sides = [self._enclosed(float(e)) for e in eps]
-        return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+            return Sides(nothing, nothing.copy())
+        return at_each(self._enclosed, eps)
 
-    def _enclosed(self, eps: float) -> tuple[float, float]:
+    def _enclosed(self, eps: float) -> Between:
         n, gamma = float(self.users), self.gamma
 
-        def one_bin(reverse: float, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def one_bin(reverse: float, at: FloatArray) -> Sides:
             value, error = shift_log_delta(n, gamma, at, reverse)
-            return value - error, value + error
+            return Sides(value - error, value + error)
 
-        def value(i: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def value(i: FloatArray) -> Sides:
             with np.errstate(divide="ignore"):
                 loss = np.log((i + 1) / (n - i)) + math.log1p(-gamma) - math.log(gamma)
             slack = 4 * UNIT * (np.abs(np.where(loss < np.inf, loss, 0)) + eps - math.log(gamma) + 1)
@@ -190,7 +189,7 @@ class ShuffledHistogram(ShuffleProtocol):
             raise ValueError(f"truth sums to {_validate.shown(float(counts.sum()))}: it must sum to users={self.users}")
         return counts
 
-    def _error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> tuple[float, float]:
+    def _error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> Between:
         if truth is None:
             totals = [min(math.floor(a) + 1, self.users), max(min(math.floor(a), self.users), 1)]
         elif isinstance(truth, int):
@@ -200,8 +199,8 @@ class ShuffledHistogram(ShuffleProtocol):
         sides = [log_missed(self.users, self.gamma, total, a) for total in totals if total]
         if not sides:
             # an empty bin is never wrong
-            return -math.inf, -math.inf
-        return max(low for low, _ in sides) - 1e-13, min(0.0, max(high for _, high in sides) + 1e-13)
+            return Between(-math.inf, -math.inf)
+        return Between(max(low for low, _ in sides) - 1e-13, min(0.0, max(high for _, high in sides) + 1e-13))
 
     def _many(self) -> int:
         return self.bins
@@ -210,14 +209,14 @@ class ShuffledHistogram(ShuffleProtocol):
         each, more = divmod(self.users, self.bins)
         return np.where(np.arange(self.bins) < more, each + 1.0, float(each))
 
-    def _any_error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> tuple[float, float]:
+    def _any_error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> Between:
         if isinstance(truth, int):
             raise ValueError(f"truth={truth} must be a histogram of shape ({self.bins},), or None, where of='any'")
         if truth is not None:
             totals, held = np.unique(truth[truth > 0], return_counts=True)
             sides = [log_missed(self.users, self.gamma, int(total), a) for total in totals]
             low, high = (_any_of([side[i] for side in sides], held) for i in (0, 1))
-            return low - 1e-13, min(0.0, high + 1e-13)
+            return Between(low - 1e-13, min(0.0, high + 1e-13))
         worst = min(math.floor(a) + 1, self.users)
         many = min(self.bins, self.users // worst)
         left = self.users - many * worst
@@ -230,7 +229,7 @@ class ShuffledHistogram(ShuffleProtocol):
         else:
             rest, alone = log_missed(self.users, self.gamma, left, a)[0], many
         lower = _any_of([at_worst[0], rest], np.array([alone, 1 if left else 0]))
-        return lower - 1e-13, min(0.0, upper + 1e-13)
+        return Between(lower - 1e-13, min(0.0, upper + 1e-13))
 
     def _scale(self) -> float:
         return self.users * self.gamma + 1

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._core import _excess
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer", "variation_ratio_law"]
 
@@ -217,7 +217,7 @@ class ExcessLaw:
         losses = np.append(self.log_a[gains] - self.log_b[gains], cut[lost] - np.broadcast_to(self.log_cut_b, cut.shape)[lost])
         return float(losses.max(initial=-np.inf))
 
-    def log_phi(self, eps: ArrayLike, users: float) -> tuple[FloatArray, FloatArray]:
+    def log_phi(self, eps: ArrayLike, users: float) -> Sides:
         r"""Bounds of :math:`\log \Phi_n(X)` at each eps, the cut added.
 
         Parameters
@@ -247,7 +247,7 @@ class ExcessLaw:
             upper[i] = np.logaddexp(upper[i] - np.log(users) * (1 - 4 * UNIT), log_gain + 8 * UNIT)
             slack = max(self._slack, 32 * UNIT * abs(upper[i])) if upper[i] > -np.inf else 0.0
             lower[i], upper[i] = lower[i] - slack, upper[i] + slack
-        return lower, upper
+        return Sides(lower, upper)
 
 
 def _excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:

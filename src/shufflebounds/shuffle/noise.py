@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _binomial
-from shufflebounds._types import FloatArray
+from shufflebounds._types import Between, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, _balls
 from shufflebounds.profile.calibration import least_count
@@ -57,9 +57,9 @@ class _ShiftedBinomial(DominatingPair):
         listed = self._atoms if 0 < self.trials <= MOST_LISTED else None
         return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=True, listed=listed)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))
-        return value - error, value + error
+        return Sides(value - error, value + error)
 
 
 def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
@@ -138,9 +138,8 @@ class BinomialNoise(ShuffleProtocol):
 
         return 30.0 * (self.trials + 1), value
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        sides = [pair._log_delta(eps) for pair in self.pairs()]
-        return np.maximum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return largest(pair._log_delta(eps) for pair in self.pairs())
 
     def _knowledge(self) -> Knowledge:
         # fair bits are symmetric: one pair, the same in both orders
@@ -205,7 +204,7 @@ class BinomialNoise(ShuffleProtocol):
         """Variance of :meth:`estimate`, trials * prob * (1 - prob), whatever the count."""
         return self.trials * self.prob * (1 - self.prob)
 
-    def _error(self, a: Fraction, truth: Any) -> tuple[float, float]:
+    def _error(self, a: Fraction, truth: Any) -> Between:
         law = np.array([self.prob]), np.array([1 - self.prob]), np.array([float(self.trials)])
         return log_exceeded(*law, Fraction(self.trials * self.prob), a)
 

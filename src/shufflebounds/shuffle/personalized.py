@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.profile._budget import log_odds
@@ -128,12 +128,12 @@ class PersonalizedClones(PrivacyProfile):
 
         return float(self.counts.sum() + 1) ** 2, value
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         budget = log_odds(self.weight)
-        sides = np.array([log_clone_delta(self._law, budget, float(e)) for e in eps])
+        lower, upper = at_each(lambda e: log_clone_delta(self._law, budget, e), eps)
         shift = math.log(self.scale)
-        slack = np.where(sides[:, 1] > -np.inf, 4e-16 * (1 + np.abs(sides[:, 1]) + abs(shift)), 0.0)
-        return sides[:, 0] + shift - slack, sides[:, 1] + shift + slack
+        slack = np.where(upper > -np.inf, 4e-16 * (1 + np.abs(upper) + abs(shift)), 0.0)
+        return Sides(lower + shift - slack, upper + shift + slack)
 
     def _knowledge(self) -> Knowledge:
         # the pair of the formula, the same in both orders

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._types import Bound, FloatArray
+from shufflebounds._types import Bound, FloatArray, Sides, at_each
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
 from shufflebounds.shuffle._personal_sum import Everyone, Law, grouped
@@ -44,9 +44,8 @@ class _PersonalPair(DominatingPair):
     def reverse(self) -> Self:
         return self._reversed
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        sides = [self.law.sides(self.budget, float(e)) for e in eps]
-        return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return at_each(partial(self.law.sides, self.budget), eps)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         log_keep = -math.log1p(math.exp(-self.budget))
@@ -215,15 +214,14 @@ class PersonalizedBits(PrivacyProfile):
 
         return 4.0 * size**2 * len(targets), value
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         if self.bits is None:
             below, above = self._enclosing
-            return below._log_side(eps, 0), above._log_side(eps, 1)
+            return Sides(below._log_side(eps, 0), above._log_side(eps, 1))
         if self.target is not None:
             first, second = (pair._log_delta(eps) for pair in self.pairs())
-            return np.maximum(first[0], second[0]), np.maximum(first[1], second[1])
-        sides = [self._everyone.sides(float(e)) for e in eps]
-        return np.array([low for low, _ in sides]), np.array([high for _, high in sides])
+            return Sides(np.maximum(first[0], second[0]), np.maximum(first[1], second[1]))
+        return at_each(self._everyone.sides, eps)
 
     @cached_property
     def _everyone(self) -> Everyone:

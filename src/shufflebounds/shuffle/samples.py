@@ -11,7 +11,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
 from shufflebounds._search import least_int
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.shuffle._mixed_sum import enclose_sum
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 
@@ -54,11 +54,11 @@ def _log_missed(users: int, gamma: float, support: int) -> float:
     """Return an upper bound of log Pr[X <= Y], X ~ Bin(users, 1/support) in a bin and Y ~ Bin(users, gamma) its zero noise bits."""
     share = 1 / support
 
-    def value(zeros: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def value(zeros: FloatArray) -> Sides:
         log_below = binom_logcdf(zeros, float(users), share)
         # 1/support is rounded
         error = 1e-13 + 8 * UNIT * np.abs(np.maximum(log_below, -1e300)) + 2 * UNIT * users * share
-        return log_below - error, np.minimum(log_below + error, 0.0)
+        return Sides(log_below - error, np.minimum(log_below + error, 0.0))
 
     top = float(users)
     return enclose_sum(lambda i: binom_logpmf(i, top, gamma), math.floor((users + 1) * gamma), 0.0, top, value)[1]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.shuffle._local import fewest_users, largest_budget
@@ -143,8 +143,8 @@ class Shuffled(PrivacyProfile):
         value = self._upper if side else self._lower
         return np.array([value(e) if e < self._pure_epsilon() else -math.inf for e in eps.tolist()])
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._log_side(eps, 0), self._log_side(eps, 1)
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return Sides(self._log_side(eps, 0), self._log_side(eps, 1))
 
     def data(self, eps: float) -> str:
         """Return the data of the others behind the lower bound at one eps.
@@ -272,9 +272,9 @@ class _OneData(PrivacyProfile):
     theorem: ClassVar[str] = "exact for the data named"
     neighbours: ClassVar[str] = Shuffled.neighbours
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         lower, upper = self.law.log_phi(eps, self.users)
-        return lower, np.minimum(upper, 0.0)
+        return Sides(lower, np.minimum(upper, 0.0))
 
     def _pure_epsilon(self) -> float:
         return max(0.0, self.law.pure_epsilon)
@@ -367,8 +367,8 @@ class VariationRatio(PrivacyProfile):
         out[inside] = np.minimum(self._laws[side].log_phi(eps[inside], self.users)[side], 0.0)
         return out
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._log_side(eps, 0), self._log_side(eps, 1)
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return Sides(self._log_side(eps, 0), self._log_side(eps, 1))
 
     def _pure_epsilon(self) -> float:
         return math.log(self.p) * (1 + 2 * UNIT)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _worst
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
@@ -122,40 +122,38 @@ class RealSum(ShuffleProtocol):
         """The protocol of a single column."""
         return ShuffledBits(self.users, self.flip)
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         if self.bits == 1:
             return self.column._log_delta(eps)
         low, high = self._total(eps)
         if self.view == "columns":
             # where the total's sides are at odds with the columns' data, the upper one wins
             high = np.array([self._columns(float(e), side) for e, side in zip(eps, high)])
-        return low, np.maximum(low, high)
+        return Sides(low, np.maximum(low, high))
 
-    def _total(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _total(self, eps: FloatArray) -> Sides:
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
         # among so many bits all data are nearly alike
         loose = 2e-4 if others > LARGE else 0.0
         return self._within(eps, lambda at: _worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, loose))
 
-    def _one_case(self, eps: float) -> tuple[float, float] | None:
+    def _one_case(self, eps: float) -> Between | None:
         if self.bits == 1 or self.view == "columns" or self.flip == 0:
             return None
         low, high = self._known_data(0, np.array([eps]))
-        return float(low[0]), float(high[0])
+        return Between(float(low[0]), float(high[0]))
 
-    def _within(
-        self, eps: FloatArray, kernel: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-    ) -> tuple[FloatArray, FloatArray]:
+    def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], tuple[FloatArray, FloatArray]]) -> Sides:
         """Return what the kernel says below the pure budget, where e^eps is a double."""
         pure = self._pure_epsilon()
         if self.flip == 0:
-            return np.zeros(eps.size), np.zeros(eps.size)
+            return Sides(np.zeros(eps.size), np.zeros(eps.size))
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         inside = eps < pure
         near = np.minimum(eps[inside], MAX_LOCAL_EPS)
         low, high = kernel(near)
         lower[inside], upper[inside] = np.where(near == eps[inside], low, -np.inf), high
-        return lower, upper
+        return Sides(lower, upper)
 
     @cached_property
     def _composed(self) -> ComposedColumns:
@@ -184,7 +182,7 @@ class RealSum(ShuffleProtocol):
         pair = Knowledge(partial(self._known_data, 0), partial(self._known_data, others), pure, pure, seconds=1e-3, single=True)
         return replace(known, realised=(pair,))
 
-    def _known_data(self, ones: int, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _known_data(self, ones: int, eps: FloatArray) -> Sides:
         """Return both sides where so many bits of the others are 1, the target's all 0 against all 1."""
         others = (self.users - 1) * self.bits
         return self._within(eps, lambda at: _worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
@@ -345,7 +343,7 @@ class RealSum(ShuffleProtocol):
     def _checked_truth(self, truth: Any) -> FloatArray | None:
         return None if truth is None else self._numbers("truth", truth)
 
-    def _error(self, a: Fraction, truth: FloatArray | None) -> tuple[float, float]:
+    def _error(self, a: Fraction, truth: FloatArray | None) -> Between:
         self._informative()
         width = a * self.bits * (1 - 2 * Fraction(self.flip))
         if truth is not None:
@@ -355,9 +353,9 @@ class RealSum(ShuffleProtocol):
         lower = max(self._known(np.array([x]), everyone, width)[0] for x in (0.0, 0.5 / self.bits))
         # an encoded bit is 1 with any chance between flip and 1 - flip
         fixed = self.users * (self.bits - 1)
-        return lower, max(lower, log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15)))
+        return Between(lower, max(lower, log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))))
 
-    def _known(self, numbers: FloatArray, held: FloatArray, width: Fraction) -> tuple[float, float]:
+    def _known(self, numbers: FloatArray, held: FloatArray, width: Fraction) -> Between:
         """Bound log Pr[|y - E y| > width] where so many users hold these numbers."""
         q = self.flip
         scaled = numbers * self.bits
@@ -377,7 +375,7 @@ class RealSum(ShuffleProtocol):
         law = one, zero, counts, center
         low = log_exceeded(*law, width + blur, rounding=rounding)[0]
         high = log_exceeded(*law, width - blur, rounding=rounding)[1]
-        return low, high
+        return Between(low, high)
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)

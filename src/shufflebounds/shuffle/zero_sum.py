@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -85,7 +85,7 @@ class ZeroSum(ShuffleProtocol):
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.noise.pairs()
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         return self.noise._log_delta(eps)
 
     @classmethod
@@ -163,7 +163,7 @@ class ZeroSum(ShuffleProtocol):
     def _checked_truth(self, truth: Any) -> int | None:
         return None if truth is None else _validate.integer("truth", truth, 0, self.users)
 
-    def _error(self, a: Fraction, truth: int | None) -> tuple[float, float]:
+    def _error(self, a: Fraction, truth: int | None) -> Between:
         worst = min(math.floor(a) + 1, self.users) if truth is None else truth
         return log_missed(self.users, self.gamma, worst, a)
 
@@ -171,7 +171,7 @@ class ZeroSum(ShuffleProtocol):
         return self.users * self.gamma + 1
 
 
-def log_missed(users: int, gamma: float, total: int, a: Fraction) -> tuple[float, float]:
+def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Between:
     """Return bounds of log Pr[|error| > a] for this sum S: Pr[Y < S, |Y - n gamma| > a] + [S > a] Pr[Y >= S]."""
     # what the estimate subtracts, as it is rounded there
     mean = Fraction(users * gamma)
@@ -179,13 +179,13 @@ def log_missed(users: int, gamma: float, total: int, a: Fraction) -> tuple[float
     if total > a:
         above = min(math.floor(mean + a) + 1, total)
         if above <= below + 1:
-            return 0.0, 0.0
+            return Between(0.0, 0.0)
         value = float(np.logaddexp(binom_logcdf(below, users, gamma), binom_logsf(above - 1, users, gamma)))
     else:
         # Y > n gamma + a and Y < S <= a exclude each other
         value = float(binom_logcdf(min(below, total - 1), users, gamma))
     error = 2e-13 + 8 * UNIT * abs(value) if value > -math.inf else 0.0
-    return value - error, min(0.0, value + error)
+    return Between(value - error, min(0.0, value + error))
 
 
 def smallest_gamma(

@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from shufflebounds._core import _excess
-from shufflebounds._types import FloatArray
+from shufflebounds._types import Between, FloatArray
 from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
 
 __all__ = ["blanket_shares", "log_blanket_delta"]
@@ -57,22 +57,22 @@ class _Integrand:
         self.starts = np.arange(shares.size + 2, dtype=np.intp) * values.size
         self.users = np.concatenate([[1.0], counts])
 
-    def __call__(self, u: float) -> tuple[float, float]:
+    def __call__(self, u: float) -> Between:
         log_none = np.log1p(-self.shares * (1 - u))
         log_thinned = np.concatenate([[0.0], np.log(self.shares) + math.log(u) - log_none])
         mass = (log_thinned[:, None] + self.log_mass).ravel()
         lower, upper = _excess.log_excess(self.values, mass, self.starts, self.users, _RTOL)
         factor = float(self.counts @ log_none)
         slack = 1e-15 * (float(self.counts.sum()) ** 0.5 + abs(factor) + 8)
-        return lower + factor - slack, upper + factor + slack
+        return Between(lower + factor - slack, upper + factor + slack)
 
 
 def log_blanket_delta(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float
-) -> tuple[float, float] | None:
+) -> Between | None:
     """Return bounds of log delta, or None for many users of many budgets; log_scale: about the answer, from above."""
     if eps >= local_eps:
-        return -math.inf, -math.inf
+        return Between(-math.inf, -math.inf)
     if local_eps <= LARGEST_BUDGET:
         table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale)
         if table is not None:
@@ -100,7 +100,7 @@ def integrand_of(budgets: FloatArray, counts: FloatArray, categories: int, local
     return _Integrand(shares, counts, values, log_mass)
 
 
-def _integral(integrand: _Integrand) -> tuple[float, float]:
+def _integral(integrand: _Integrand) -> Between:
     """Return both sides of the logarithm of the integral over [0, 1]."""
     clones = float(integrand.shares @ integrand.counts)
     first = integrand(1.0)
@@ -127,4 +127,4 @@ def _integral(integrand: _Integrand) -> tuple[float, float]:
     else:
         highs.append(integrand(end)[1] + math.log(end))
     # nodes and weights are good to 2e-14
-    return float(np.logaddexp.reduce(lows)) - 1e-13, float(np.logaddexp.reduce(highs)) + 1e-13
+    return Between(float(np.logaddexp.reduce(lows)) - 1e-13, float(np.logaddexp.reduce(highs)) + 1e-13)

@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.tails.poisson_binomial import _window_with_error
 
 __all__ = ["log_blanket_table"]
@@ -29,10 +29,10 @@ MAX_CELLS = 2**19
 
 def log_blanket_table(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float
-) -> tuple[float, float] | None:
+) -> Between | None:
     """Return bounds of log delta, or None where the table would be too large; log_scale: about the answer, from above."""
     if eps >= local_eps:
-        return -math.inf, -math.inf
+        return Between(-math.inf, -math.inf)
     if local_eps < 1e-290:
         # weights would be subnormal
         return None
@@ -47,7 +47,7 @@ def log_blanket_table(
 
 def _summed(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_tail: float
-) -> tuple[float, float] | None:
+) -> Between | None:
     """Return bounds of log delta from windows that leave e^log_tail outside."""
     k = float(categories)
     x = np.exp(-budgets)
@@ -85,7 +85,7 @@ def _summed(
     rest = math.log(3) + log_tail + factor + math.log(alpha)
     lower = factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
     upper = float(np.logaddexp(factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
-    return lower, upper
+    return Between(lower, upper)
 
 
 def _middle(trials: float, prob: float, log_tail: float) -> tuple[float, float]:

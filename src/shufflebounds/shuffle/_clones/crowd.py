@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shufflebounds._search import Interval, halves, maximum
-from shufflebounds._types import FloatArray
+from shufflebounds._types import Between, FloatArray
 from shufflebounds.profile._budget import Budget
 from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_delta
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
@@ -34,9 +34,6 @@ MAX_EVALUATIONS = 20000
 
 MEMORY = 2**23
 """Rates kept for another eps."""
-
-Pair = tuple[float, float]
-
 
 NOBODY = 1e-6
 """Of so small a chance that anybody hides the target, next to nothing can be made."""
@@ -125,13 +122,13 @@ class Crowd:
         low, high = float(self.budgets[i]), float(self.budgets[j])
         return self.family.window(log_mass, low, high, eps) if kind == "window" else self.family.terms(kind, low, high)
 
-    def value(self, kind: str, eps: float, level: int, i: int, j: int, log_mass: float = 0.0) -> Pair:
+    def value(self, kind: str, eps: float, level: int, i: int, j: int, log_mass: float = 0.0) -> Between:
         """Return bounds of one decomposition's log delta for every target in i..j."""
         terms = self._terms(kind, eps, i, j, log_mass)
         law = self._law(kind, terms, level, i, j)
         sides = log_clone_delta(law, Budget(terms.local_eps), eps)
         lower, upper = (_total(side, terms) for side in sides)
-        return lower, min(upper, 0.0)
+        return Between(lower, min(upper, 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
         """Return `value`, roughly: to choose among bounds, never as one."""
@@ -212,24 +209,24 @@ class Crowd:
         near = near + 0.02 * max(1.0, -near / 10) if near > -math.inf else near
         return [kind for kind, value in zip(kinds, values) if value <= near]
 
-    def single(self, eps: float, i: int) -> Pair:
+    def single(self, eps: float, i: int) -> Between:
         """Return bounds of the smallest proven log delta of target i."""
         if self._nobody_else(i):
             # no window hides anything: what the target leaks alone
             local = self.family.log_local(float(self.budgets[i]), eps)
-            return local - 1e-12 * (1 - local), local
+            return Between(local - 1e-12 * (1 - local), local)
         sides = [self.value(kind, eps, self.exact, i, i, mass) for kind, mass in self.candidates(eps, i)]
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
         sides += [blanket] if blanket else []
         local = self.family.log_local(float(self.budgets[i]), eps)
-        sides += [(local - 1e-12 * (1 - local), local)] if local < 0 else []
+        sides += [Between(local - 1e-12 * (1 - local), local)] if local < 0 else []
         return min(sides, key=lambda pair: pair[1])
 
     def _nobody_else(self, i: int) -> bool:
         """Whether target i is the only user, of a family without a pure budget."""
         return float(self.counts.sum()) == 1 and self.family.pure_epsilon(float(self.budgets[i])) == math.inf
 
-    def _blanket(self, eps: float, i: int, j: int, best: float) -> Pair | None:
+    def _blanket(self, eps: float, i: int, j: int, best: float) -> Between | None:
         if not isinstance(self.family, RandomizedResponse) or self.family.categories == 2:
             return None
         counts = self.counts.copy()
@@ -238,7 +235,7 @@ class Crowd:
         if log_none > -NOBODY:
             # hardly anybody sends a message that hides the target: it is as if alone, or in that share of all cases at least
             local = self.family.log_local(float(self.budgets[j]), eps)
-            return local + log_none - 1e-12 * (1 - local), local
+            return Between(local + log_none - 1e-12 * (1 - local), local)
         return log_blanket_delta(self.budgets, counts, self.family.categories, float(self.budgets[j]), eps, best)
 
     def _bound(self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float) -> tuple[float, Held]:

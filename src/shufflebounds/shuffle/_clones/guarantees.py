@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shufflebounds._types import Bound, FloatArray
+from shufflebounds._types import Bound, FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
@@ -75,9 +75,8 @@ class OfOneUser(_Guarantee):
         "(after Balle, Bell, Gascon, Nissim 2019)"
     )
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        sides = np.array([self.crowd.single(float(e), self.index) for e in eps])
-        return sides[:, 0], sides[:, 1]
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return at_each(lambda e: self.crowd.single(e, self.index), eps)
 
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[self.index]))
@@ -136,7 +135,7 @@ class OfEveryUser(_Guarantee):
     def _guess(self) -> int:
         return self._seen[-1] if self._seen else self.crowd.budgets.size - 1
 
-    def _log_delta(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_delta(self, eps: FloatArray) -> Sides:
         out = np.empty((2, eps.size))
         frontier: list[Held] = []
         # neighbours in eps have nearly the same frontier; few users are quickly searched anew, and the bounds come out tighter
@@ -144,7 +143,7 @@ class OfEveryUser(_Guarantee):
             held = frontier if self.crowd.exact else None
             out[0, i], out[1, i], best = self.crowd.every(float(eps[i]), self._guess(), frontier=held)
             self._seen[:] = [best]
-        return out[0], out[1]
+        return Sides(out[0], out[1])
 
     def worst_user(self, eps: float) -> float:
         """Return the budget of the user whose bound of delta at eps is the largest that the search met."""

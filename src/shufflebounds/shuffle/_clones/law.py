@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shufflebounds._core import _compound
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.profile._budget import Budget
 from shufflebounds.tails.poisson_binomial import _window_with_error
 
@@ -75,10 +75,10 @@ class CloneLaw:
         error += 4 * UNIT * (spread + abs(decay) * last + 4)
         return _Window(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
 
-    def log_sum(self, u: float, v: float) -> tuple[float, float]:
+    def log_sum(self, u: float, v: float) -> Between:
         """Return bounds of log sum_c Pr[C = c] G_(c+1)/(c+1) for the threshold D > u m, v = 1 - u (see _core/_compound)."""
         if v <= 0:
-            return -math.inf, -math.inf
+            return Between(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
         for window in self.windows:
             inside, error, outside = self._sum(window, u, v, decay, beyond)
@@ -94,7 +94,7 @@ class CloneLaw:
                 log_tail *= 1.6
             self.windows = [window, *self.windows[:2]]
         upper = np.logaddexp(inside, outside) if outside > -math.inf else inside
-        return inside - error, float(upper) + error
+        return Between(inside - error, float(upper) + error)
 
     def _decay(self, u: float, v: float) -> tuple[float, float]:
         """Return k and b with G_(c+1) <= e^(b - k c)."""
@@ -142,23 +142,23 @@ def _threshold(budget: Budget, eps: float) -> tuple[float, float, float]:
     return u, v, math.log(math.tanh(local_eps / 2)) + float(np.logaddexp(0, eps))
 
 
-def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> tuple[float, float]:
+def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Between:
     r"""Return bounds of log delta_clone(eps) for the target weight 1/(e^budget + 1).
 
     .. math:: \delta = \tanh(\varepsilon_1/2)(1 + e^\varepsilon)\sum_c \Pr[C = c]\, G_{c+1}/(c+1)
     """
     if budget.less(eps) <= 0:
-        return -math.inf, -math.inf
+        return Between(-math.inf, -math.inf)
     u, v, factor = _threshold(budget, eps)
     # at most what the target loses without clones, which is the term c = 0
     alone = math.log(-math.expm1(-budget.less(eps))) - math.log1p(math.exp(-budget.head))
     blur = 4 * UNIT * (2 - alone)
     if v < LEAST_V:
-        return alone + law.log_alone - blur + 16 * UNIT * law.log_alone, alone + blur
+        return Between(alone + law.log_alone - blur + 16 * UNIT * law.log_alone, alone + blur)
     lower, upper = law.log_sum(u, v)
     # the sum is at most as steep in log v as its own logarithm
     slack = 4 * UNIT * abs(factor) + (abs(upper) + 4) * 16 * UNIT
-    return lower + factor - slack, min(alone + blur, upper + factor + slack)
+    return Between(lower + factor - slack, min(alone + blur, upper + factor + slack))
 
 
 def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, budgets: Sequence[Budget], eps: float) -> list[float]:
