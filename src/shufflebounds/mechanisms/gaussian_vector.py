@@ -93,7 +93,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     def _log_delta(self, eps: FloatArray) -> Sides:
         distance = self._line.sensitivity
         nearer, farther = (GaussianMechanism(self.sigma, math.nextafter(distance, to)) for to in (0.0, math.inf))
-        return Sides(nearer._log_side(eps, 0), farther._log_side(eps, 1))
+        return Sides(nearer._log_side(eps, upper=False), farther._log_side(eps, upper=True))
 
     def _eps_scale(self) -> float:
         return self._line._eps_scale()

@@ -226,12 +226,12 @@ class Composition(PrivacyProfile):
         for (profile, _), (known, _) in zip(self.factors, self._released):
             asked = (lower == -np.inf) | (known.seconds <= FRUGAL)
             if asked.any() and not self._upper_only:
-                lower[asked] = np.maximum(lower[asked], profile._log_side(eps[asked], 0))
+                lower[asked] = np.maximum(lower[asked], profile._log_side(eps[asked], upper=False))
         return Sides(np.minimum(lower, upper), upper)
 
     def _larger(self, eps: FloatArray) -> Sides:
         """Return both sides of the larger direction; the other is not asked finely where a coarse grid shows it to be smaller."""
-        rough = [way._rough._log_side(eps, 1) for way in self._ways]
+        rough = [way._rough._log_side(eps, upper=True) for way in self._ways]
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         for smaller in (False, True):
             for way, own, other in zip(self._ways, rough, rough[::-1]):
@@ -310,7 +310,7 @@ class Composition(PrivacyProfile):
         if rough is self or near is None:
             return near
         def roughly(eps: float) -> float:
-            return min(0.0, float(rough._log_side(np.array([eps]), 1)[0]))
+            return min(0.0, float(rough._log_side(np.array([eps]), upper=True)[0]))
 
         return solve(roughly, log_delta, pure, upper=True, cap=1e6 * self._eps_scale(), near=near, rtol=0.1 * _ROUGH)
 

@@ -14,7 +14,7 @@ import numpy as np
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff.envelope import DOWN, UP, envelope
+from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
@@ -27,8 +27,8 @@ QUANTILE_ERROR = 4e-15
 def _enclosing(forward: Samples, backward: Samples, upper: bool) -> tuple[Piecewise, FloatArray]:
     """Return a curve beside T(P, Q) and the eps of its pieces; forward samples H(Q||P), backward H(P||Q)."""
     if upper:
-        return envelope(*forward.below(backward), *backward.below(forward), side=UP)
-    return envelope(forward.eps, forward.high, backward.eps, backward.high, side=DOWN)
+        return envelope(*forward.below(backward), *backward.below(forward), upper=True)
+    return envelope(forward.eps, forward.high, backward.eps, backward.high)
 
 
 def curve(forward: Samples, backward: Samples, *, upper: bool) -> Tradeoff:
@@ -36,10 +36,11 @@ def curve(forward: Samples, backward: Samples, *, upper: bool) -> Tradeoff:
     return Tradeoff(_enclosing(forward, backward, upper)[0])
 
 
-def _corner_mu(points: FloatArray, outward: float) -> FloatArray:
-    """Return the Gaussian mu of every point, with the rounding of the quantiles added or taken off."""
+def _corner_mu(points: FloatArray, *, upper: bool) -> FloatArray:
+    """Return the Gaussian mu of every point, from above or below."""
     alpha, beta = log_quantile(*points[:2]), log_quantile(*points[2:])
-    return np.asarray(-alpha - beta + outward * QUANTILE_ERROR * (1 + np.abs(alpha)))
+    error = QUANTILE_ERROR * (1 + np.abs(alpha))
+    return np.asarray(-alpha - beta + (error if upper else -error))
 
 
 def gdp_mu(forward: Samples, backward: Samples, upper: bool, rtol: float, evaluations: int) -> float:
@@ -48,9 +49,9 @@ def gdp_mu(forward: Samples, backward: Samples, upper: bool, rtol: float, evalua
     while True:
         above, eps = _enclosing(forward, backward, False)
         below, _ = _enclosing(forward, backward, True)
-        corners = _corner_mu(above.points[:, 1:-1], 1)
+        corners = _corner_mu(above.points[:, 1:-1], upper=True)
         most = float(corners.max(initial=0.0))
-        best = max(best, float(_corner_mu(below.points[:, 1:-1], -1).max(initial=0.0)))
+        best = max(best, float(_corner_mu(below.points[:, 1:-1], upper=False).max(initial=0.0)))
         # where f(0) < 1 no Gaussian curve lies below
         unlimited = max(above.points[3, 0], above.points[1, -1]) > -math.inf
         open_ = corners > best * (1 + rtol)
@@ -66,11 +67,11 @@ def gdp_mu(forward: Samples, backward: Samples, upper: bool, rtol: float, evalua
     return best
 
 
-def mu_of_knots(points: FloatArray, outward: int) -> float:
-    """Return the Gaussian mu of a curve of all its knots, inf where the supports of the laws differ, rounded outward."""
+def mu_of_knots(points: FloatArray, *, upper: bool) -> float:
+    """Return the Gaussian mu of a curve of all its knots, inf where the supports of the laws differ."""
     if max(points[3, 0], points[1, -1]) > -math.inf:
         return math.inf
-    return float(_corner_mu(points[:, 1:-1], outward).max(initial=0.0))
+    return float(_corner_mu(points[:, 1:-1], upper=upper).max(initial=0.0))
 
 
 def repeated_mu(above: Tradeoff, times: int) -> float:
@@ -83,7 +84,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
         return math.sqrt(times) * form.gdp_mu() * (1 - QUANTILE_ERROR)
     log_alpha, log_power = (times * row[1:-1] * (1 + sign * 4 * UNIT) for row, sign in ((form.points[0], -1), (form.points[3], 1)))
     points = np.array([log_alpha, log1mexp(log_alpha), log1mexp(log_power), log_power])
-    return float(_corner_mu(points[:, np.isfinite(points).all(axis=0)], -1).max(initial=0.0))
+    return float(_corner_mu(points[:, np.isfinite(points).all(axis=0)], upper=False).max(initial=0.0))
 
 
 def _halve(samples: Samples, left: FloatArray, right: FloatArray, most: int) -> int:

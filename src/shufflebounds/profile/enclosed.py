@@ -23,9 +23,9 @@ class Enclosed(ABC):
     def _log_delta(self, eps: FloatArray) -> Sides:
         """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
 
-    def _log_side(self, eps: FloatArray, side: int) -> FloatArray:
-        """Return one of the two bounds, 0 the lower one: a class whose sides are two pieces of work does only that one."""
-        return self._log_delta(eps)[side]
+    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+        """Return one of the two bounds: a class whose sides are two pieces of work does only that one."""
+        return self._log_delta(eps)[upper]
 
     def _pure_epsilon(self) -> float:
         """Return the least eps with delta(eps) = 0, or inf; at or above its exact value."""
@@ -71,10 +71,10 @@ class Enclosed(ABC):
         ValueError
             If `eps` is negative, not finite or empty, or `bound` is neither word.
         """
-        side = SIDES.index(_validate.choice("bound", bound, SIDES))
+        upper = _validate.choice("bound", bound, SIDES) == "upper"
         array = _validate.real_array("eps", eps, 0)
         # a kernel that leaves its range says nothing
-        value = np.nan_to_num(self._log_side(array.ravel(), side), nan=0.0 if side else -np.inf, posinf=0.0, neginf=-np.inf)
+        value = np.nan_to_num(self._log_side(array.ravel(), upper=upper), nan=0.0 if upper else -np.inf, posinf=0.0, neginf=-np.inf)
         value = np.minimum(value, 0.0).reshape(array.shape)
         return value if array.ndim else float(value)
 
@@ -206,30 +206,29 @@ class Enclosed(ABC):
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
         """Return eps(delta) for one delta in [0, 1]."""
-        pure = self._pure_epsilon()
+        pure, upper = self._pure_epsilon(), bound == "upper"
         if delta == 0:
-            return pure if bound == "upper" else self._last_positive(pure)
+            return pure if upper else self._last_positive(pure)
         # past delta by what delta() adds on the way back from the logarithm, so that delta(epsilon(d)) <= d holds exactly
-        outward = -1 if bound == "upper" else 1
+        outward = -1 if upper else 1
         reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
         target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0
         if delta == 1:
             target = 0.0
-        side = SIDES.index(bound)
 
         def log_delta(eps: float) -> float:
-            value = float(self._log_side(np.array([eps]), side)[0])
-            return min(0.0, value) if not math.isnan(value) else 0.0 if side else -math.inf
+            value = float(self._log_side(np.array([eps]), upper=upper)[0])
+            return min(0.0, value) if not math.isnan(value) else 0.0 if upper else -math.inf
 
         cap = 1e6 * self._eps_scale()
         if delta < 1 and self._one_case(min(1.0, pure / 2)) is not None:
 
             def one(eps: float) -> float:
                 sides = self._one_case(eps)
-                return -math.inf if sides is None or eps >= pure else min(0.0, sides[side])
+                return -math.inf if sides is None or eps >= pure else min(0.0, sides[upper])
 
-            return beside(one, log_delta, target, pure, upper=bound == "upper", cap=cap)
-        return solve(log_delta, target, pure, upper=bound == "upper", cap=cap, near=self._near(target))
+            return beside(one, log_delta, target, pure, upper=upper, cap=cap)
+        return solve(log_delta, target, pure, upper=upper, cap=cap, near=self._near(target))
 
     def _last_positive(self, pure: float) -> float:
         """Return an eps with positive delta as near below the pure value as the kernels can tell."""
@@ -237,7 +236,7 @@ class Enclosed(ABC):
             return pure
         eps = pure
         step = np.finfo(float).eps
-        while eps > 0 and self._log_side(np.array([eps]), 0)[0] == -math.inf:
+        while eps > 0 and self._log_side(np.array([eps]), upper=False)[0] == -math.inf:
             eps = max(0.0, eps - pure * step)
             step *= 2
         return float(eps)

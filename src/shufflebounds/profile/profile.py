@@ -231,7 +231,7 @@ class PrivacyProfile(Exported):
             return math.inf
         knots = self._knots(not upper)
         if knots is not None:
-            return mu_of_knots(knots, 1 if upper else -1)
+            return mu_of_knots(knots, upper=upper)
         pairs = self._listed_pairs()
         if pairs:
             return max(pair._gdp_mu(upper) for pair in pairs)

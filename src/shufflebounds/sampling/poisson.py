@@ -95,29 +95,22 @@ class SampledPair(DominatingPair):
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         if self.removed:
-            return self._remove(eps)
+            return sampled_sides(self.mechanism, eps, self.rate, 8 * UNIT)
         with np.errstate(divide="ignore"):
-            lower, upper = self._add(eps, -1), self._add(eps, 1)
-        return Sides(lower, upper)
+            return Sides(self._add(eps, upper=False), self._add(eps, upper=True))
 
-    def _remove(self, eps: FloatArray) -> Sides:
-        at = sampled_eps(eps, self.rate)
-        weight = math.log(self.rate)
-        lower = weight + self.mechanism._log_side(at * (1 + 8 * UNIT), 0)
-        upper = weight + self.mechanism._log_side(at * (1 - 8 * UNIT), 1)
-        return Sides(outward(lower, weight, -1), outward(upper, weight, 1))
-
-    def _add(self, eps: FloatArray, side: int) -> FloatArray:
+    def _add(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return one side: 1 - E(1 - q) = 1 - e^(eps - pure), moved by its rounding, and all falls with it."""
+        opposite, side = self.mechanism._opposite(), 1 if upper else -1
         if self.rate == 1:
-            return self.mechanism._opposite()._log_delta(eps)[(1 + side) // 2]
+            return opposite._log_side(eps, upper=upper)
         pure = -math.log1p(-self.rate)
         rest = (pure - eps) + side * 4 * UNIT * pure
         inside = rest > 0
         gap = -np.expm1(-np.where(inside, rest, 1.0))
         at = np.log1p(np.expm1(np.where(inside, eps, 0.0)) / gap)
-        value = np.log(gap) + self.mechanism._opposite()._log_delta(at * (1 - side * 8 * UNIT))[(1 + side) // 2]
-        return np.where(inside, outward(value, np.log(gap), side), -np.inf)
+        value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * UNIT), upper=upper)
+        return np.where(inside, outward(value, np.log(gap), upper=upper), -np.inf)
 
     def _pure_epsilon(self) -> float:
         own = self.mechanism if self.removed else self.mechanism._opposite()
@@ -164,11 +157,19 @@ class SampledPair(DominatingPair):
         return self.mechanism._eps_scale()
 
 
-def outward(value: FloatArray, weight: float | FloatArray, side: int) -> FloatArray:
-    """Return value = weight + a logarithm moved by the rounding of both; -inf stays."""
+def outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
+    """Return value = weight + a logarithm, moved to a side by the rounding of both; -inf stays."""
     finite = value > -np.inf
     error = UNIT * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
-    return np.asarray(np.where(finite, value + side * error, -np.inf))
+    return np.asarray(np.where(finite, value + error if upper else value - error, -np.inf))
+
+
+def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, blur: float) -> Sides:
+    """Return rate times delta of the mechanism at :func:`sampled_eps`, which is off by a relative blur."""
+    at, weight = sampled_eps(eps, rate), math.log(rate)
+    lower = weight + mechanism._log_side(at * (1 + blur), upper=False)
+    upper = weight + mechanism._log_side(at * (1 - blur), upper=True)
+    return Sides(outward(lower, weight, upper=False), outward(upper, weight, upper=True))
 
 
 def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric: bool) -> Atoms | None:

@@ -73,7 +73,7 @@ class ReplaceOne(PrivacyProfile):
                 splits = np.linspace(low, high, _SPLITS) if high > low else np.array([low])
                 # the two parts sum to less than eps, whatever the rounding
                 rest = np.maximum(total - splits, 0.0) * (1 - 4 * UNIT)
-                values = np.logaddexp(remove._log_side(splits, 1), splits + add._log_side(rest, 1))
+                values = np.logaddexp(remove._log_side(splits, upper=True), splits + add._log_side(rest, upper=True))
                 best = int(np.argmin(values))
                 upper[i] = min(upper[i], float(values[best]) + 8 * UNIT * (1 + abs(float(values[best])) + total))
                 low, high = splits[max(best - 1, 0)], splits[min(best + 1, splits.size - 1)]

@@ -14,7 +14,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.composing.knowledge import FIRST_TAIL
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
-from shufflebounds.sampling.poisson import SampledPair, mixed_losses, outward, sampled_eps
+from shufflebounds.sampling.poisson import SampledPair, mixed_losses, sampled_sides
 
 __all__ = ["WithoutReplacement"]
 
@@ -98,10 +98,7 @@ class WithoutReplacement(PrivacyProfile):
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         # the quotient is rounded too
-        at, weight = sampled_eps(eps, self.rate), math.log(self.rate)
-        lower = weight + self.mechanism._log_side(at * (1 + 16 * UNIT), 0)
-        upper = weight + self.mechanism._log_side(at * (1 - 16 * UNIT), 1)
-        return Sides(outward(lower, weight, -1), outward(upper, weight, 1))
+        return sampled_sides(self.mechanism, eps, self.rate, 16 * UNIT)
 
     def _pure_epsilon(self) -> float:
         pure = self.mechanism._pure_epsilon()
@@ -150,7 +147,7 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     loss, p = law.losses[high], np.exp(law.log_p[high] - law.slack)
     q = p * np.exp(law.blur - loss)
     eps = np.linspace(0.0, scale.high, 2000)
-    allowed = np.exp(mechanism._log_side(eps[1:], 0))
+    allowed = np.exp(mechanism._log_side(eps[1:], upper=False))
     for cut in MERGED * math.sqrt(scale.var):
         kept = (loss > cut) & (q > 0)
         common, rest = 1 - float(p[kept].sum() + q[kept].sum()), 1 - 2 * float(q[kept].sum())

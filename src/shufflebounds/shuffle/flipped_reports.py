@@ -149,7 +149,7 @@ class FlippedReports(ShuffleProtocol):
         low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform)
         high = min(high, _record_pair.local(self.flip, eps))
         if uniform:
-            high = min(high, float(self.clear._log_side(np.array([eps]), 1)[0]))
+            high = min(high, float(self.clear._log_side(np.array([eps]), upper=True)[0]))
         return Between(low, max(low, min(high, 0.0)))
 
     def _records(self, eps: float, uniform: bool) -> Between:

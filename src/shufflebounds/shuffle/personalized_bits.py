@@ -217,7 +217,7 @@ class PersonalizedBits(PrivacyProfile):
     def _log_delta(self, eps: FloatArray) -> Sides:
         if self.bits is None:
             below, above = self._enclosing
-            return Sides(below._log_side(eps, 0), above._log_side(eps, 1))
+            return Sides(below._log_side(eps, upper=False), above._log_side(eps, upper=True))
         if self.target is not None:
             first, second = (pair._log_delta(eps) for pair in self.pairs())
             return Sides(np.maximum(first[0], second[0]), np.maximum(first[1], second[1]))
@@ -306,7 +306,7 @@ class PersonalizedBits(PrivacyProfile):
         bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits.copy()
 
         def value(trial: FloatArray) -> float:
-            return float(type(self)(self.local_eps, bits=trial, target=self.target)._log_side(np.array([eps]), 0)[0])
+            return float(type(self)(self.local_eps, bits=trial, target=self.target)._log_side(np.array([eps]), upper=False)[0])
 
         best = value(bits)
         for _ in range(steps):

@@ -139,12 +139,12 @@ class Shuffled(PrivacyProfile):
     def _upper(self, eps: float) -> float:
         return min(0.0, max(float(pair.upper.log_phi([eps], self.users)[1][0]) for pair in self._pairs))
 
-    def _log_side(self, eps: FloatArray, side: int) -> FloatArray:
-        value = self._upper if side else self._lower
+    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+        value = self._upper if upper else self._lower
         return np.array([value(e) if e < self._pure_epsilon() else -math.inf for e in eps.tolist()])
 
     def _log_delta(self, eps: FloatArray) -> Sides:
-        return Sides(self._log_side(eps, 0), self._log_side(eps, 1))
+        return Sides(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
 
     def data(self, eps: float) -> str:
         """Return the data of the others behind the lower bound at one eps.
@@ -362,13 +362,13 @@ class VariationRatio(PrivacyProfile):
     def _laws(self) -> tuple[ExcessLaw, ...]:
         return tuple(variation_ratio_law(self.p, self.beta, self.q, sign) for sign in (-1, 1))
 
-    def _log_side(self, eps: FloatArray, side: int) -> FloatArray:
+    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         inside, out = eps < self._pure_epsilon(), np.full(eps.size, -np.inf)
-        out[inside] = np.minimum(self._laws[side].log_phi(eps[inside], self.users)[side], 0.0)
+        out[inside] = np.minimum(self._laws[upper].log_phi(eps[inside], self.users)[upper], 0.0)
         return out
 
     def _log_delta(self, eps: FloatArray) -> Sides:
-        return Sides(self._log_side(eps, 0), self._log_side(eps, 1))
+        return Sides(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
 
     def _pure_epsilon(self) -> float:
         return math.log(self.p) * (1 + 2 * UNIT)

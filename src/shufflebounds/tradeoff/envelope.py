@@ -14,18 +14,23 @@ from shufflebounds.tradeoff.representation import log1mexp
 __all__ = ["envelope"]
 
 DOWN, UP = -1, 1
+"""The signs with which roundings move a lower curve and an upper one."""
 
 
 def envelope(
-    eps: FloatArray, log_delta: FloatArray, eps_reverse: FloatArray, log_reverse: FloatArray, *, side: int = DOWN
+    eps: FloatArray, log_delta: FloatArray, eps_reverse: FloatArray, log_reverse: FloatArray, *, upper: bool = False
 ) -> tuple[Piecewise, FloatArray]:
     """Return max(0, 1 - delta - e^eps alpha, e^-eps (1 - reverse - alpha)) over checked, rising eps, and the eps of its pieces.
 
-    DOWN: nowhere above it. A vertex may stand anywhere on or below both its lines: then so does the chord to the next vertex, which
-    shares a line with it. UP: nowhere below it. A vertex on or above all lines will do, as the maximum of lines is convex. So
-    alpha is taken as it comes out, and beta rounded from both lines there. Pieces come by rising alpha, those of the second kind
-    with -eps; between two pieces lies one vertex, after the first of all.
+    The lower curve lies nowhere above the exact one. A vertex of it may stand anywhere on or below both its lines: then so does
+    the chord to the next vertex, which shares a line with it. The upper curve lies nowhere below. A vertex of it may stand anywhere
+    on or above all lines, as the maximum of lines is convex. So alpha is taken as it comes out, and beta is rounded from both lines
+    there.
+
+    The pieces come by rising alpha, those of the second kind with -eps. Between two pieces lies one vertex; the first stands before
+    them all.
     """
+    side = UP if upper else DOWN
     steep, flat = _Lines(eps, log_delta, side), _Lines(eps_reverse, log_reverse, side)
     end = np.array([[-np.inf], [0.0], [-np.inf], [0.0]])
     if not steep.size and not flat.size:
