@@ -14,6 +14,7 @@ KERNELS = (
     "_binomial",
     "_contour",
     "_compound",
+    "_crossing",
     "_clones",
     "_lattice",
     "_blocks",

@@ -1,0 +1,203 @@
+"""eps(delta) by a search on functions that know log delta: what the loops over arrays of deployments share.
+
+Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which says what the caller has checked.
+
+Method. A smooth rough curve is solved for the target; its offset is measured by the middle of the curve or by a side, and it is
+solved again with the offset extended as a straight line. The last evaluations are those of the side asked for, each time a step
+outward by the rest, until it holds; a bracket keeps every step, and cuts where the estimate leads nowhere. All on the scale of
+sqrt(-log delta), which is nearly straight in eps.
+
+Promise   what is returned was evaluated and lies on its side, but for the ends of the range: pure, where delta is 0, and 0 below.
+Cost      one to four sides where the rough curve is good, at most 200
+"""
+
+from libc.math cimport INFINITY, fabs, fmax, fmin, log, nextafter, sqrt
+
+cdef extern from *:
+    """
+    #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
+    #define EXP_SLACK 8.881784197001252e-16 /* what delta() adds on the way back from the logarithm */
+    """
+    const double UNIT
+    const double EXP_SLACK
+
+
+cdef inline double depth(double value) noexcept nogil:
+    """A scale on which log delta is nearly straight in eps."""
+    return sqrt(fmax(0, -value))
+
+
+cdef struct Line:
+    double offset       # of the rough curve: rough(eps) - offset - rise (eps - about) stands for log delta
+    double rise
+    double about
+    double seen         # the rough curve there
+
+
+cdef inline double beyond(double eps, double goal, const Line *line, const Curve *curve) noexcept nogil:
+    """The depth of the corrected rough curve, less the depth that is looked for."""
+    return depth(fmax(-1e300, curve.rough(eps, curve.law) - line.offset - line.rise * (eps - line.about))) - goal
+
+
+cdef double solve_rough(double target, double start, const Line *line, const Curve *curve) noexcept nogil:
+    """An eps in 0..pure at which the corrected rough curve is target, to a third of `close`; before it is corrected, to 1e-5."""
+    cdef double goal = depth(target), a = 0, b = curve.pure, fa, fb, eps, value
+    cdef double close = curve.close / 3 if line.about > 0 else 1e-5
+    cdef int i, stay = 0
+    if start > 0:
+        # secant steps from a start that is nearly right
+        a, b = start, fmin(start * (1 + 1e-4), start + 0.5 * (curve.pure - start))
+        fa, fb = beyond(a, goal, line, curve), beyond(b, goal, line, curve)
+        for _ in range(6):
+            eps = b - fb * (b - a) / (fb - fa)
+            if not 0.5 * start < eps < fmin(2 * start, curve.pure):
+                break
+            if fabs(eps - b) <= close * eps:
+                return eps
+            a, fa = b, fb
+            b, fb = eps, beyond(eps, goal, line, curve)
+        a, b = 0, curve.pure
+    fa = beyond(a, goal, line, curve)
+    if fa >= 0:
+        return a
+    if b == INFINITY:
+        b = 0.05
+        while beyond(b, goal, line, curve) < 0 and b < 1e4:
+            b *= 2
+    fb = fmin(beyond(b, goal, line, curve), 1e3 + 2 * goal)
+    if fb <= 0:
+        return b
+    for i in range(80):
+        eps = a - fa * (b - a) / (fb - fa)
+        # a false position that stays on one side twice is cut in half (Illinois), or the bracket is
+        if not a < eps < b or i % 8 == 7:
+            eps = 0.5 * (a + b)
+        value = beyond(eps, goal, line, curve)
+        if value < 0:
+            if stay == -1:
+                fb *= 0.5
+            stay = -1
+            a, fa = eps, value
+        else:
+            if stay == 1:
+                fa *= 0.5
+            stay = 1
+            b, fb = eps, value
+        if b - a <= close * b or fabs(value) <= close * (1 + goal):
+            break
+    return eps
+
+
+cdef inline void correct(double eps, double value, Line *line, const Curve *curve) noexcept nogil:
+    """Take in the value of log delta at eps."""
+    cdef double seen = curve.rough(eps, curve.law), offset = seen - value
+    line.rise = 0
+    # where the rough curve tells something of the change
+    if line.about > 0 and -4 < (offset - line.offset) / (seen - line.seen) < 0.75:
+        line.rise = (offset - line.offset) / (eps - line.about)
+    line.offset, line.seen, line.about = offset, seen, eps
+
+
+cdef double c_level(double delta, bint upper) noexcept nogil:
+    cdef double outward = -1 if upper else 1, reach
+    reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
+    return fmin(0, nextafter(log(reach), outward * INFINITY)) if reach > 0 else -746.0
+
+
+cdef double last_positive(const Curve *curve) noexcept nogil:
+    """An eps with positive lower delta next below the pure one."""
+    cdef double eps = nextafter(curve.pure, 0), step = 4 * UNIT
+    while eps > 0 and curve.side(eps, False, curve.law) == -INFINITY:
+        eps = fmax(0, eps - curve.pure * step)
+        step *= 2
+    return eps
+
+
+cdef double near(double target, double guess, Line *line, const Curve *curve) noexcept nogil:
+    """An eps with centre(eps) = target, nearly, in 0..pure; line is left corrected by what was seen."""
+    cdef double value, before, eps = solve_rough(target, guess, line, curve)
+    for _ in range(4):
+        if not 0 < eps < curve.pure:
+            break
+        value = curve.centre(eps, curve.law)
+        if value == -INFINITY:
+            break
+        correct(eps, value, line, curve)
+        before = eps
+        eps = solve_rough(target, eps, line, curve)
+        if fabs(eps - before) <= 1e-6 * eps:
+            break
+    return eps
+
+
+cdef inline double pushed(double eps, double push, bint upper, const Curve *curve) noexcept nogil:
+    """eps, moved outward."""
+    cdef double moved = fmin(eps, curve.pure - eps) * push
+    return fmax(eps + moved, nextafter(eps, INFINITY)) if upper else fmin(eps - moved, nextafter(eps, 0))
+
+
+cdef double from_start(double target, double eps, bint upper, Line *line, const Curve *curve) noexcept nogil:
+    """The eps of a side, from one that is nearly right."""
+    cdef double trial, value, low = 0, high = curve.pure, slope, step, rest = INFINITY, before, push = 0.5 * curve.close
+    cdef double at_low = 0, at_high = 0, beyond_it, far = fmax(1e-8, 10 * curve.close)
+    cdef int i, stay = 0
+    eps = pushed(eps, push, upper, curve)
+    for i in range(200):
+        if not low < eps < high:
+            eps = 0.5 * (low + high) if high < INFINITY else 2 * low + 0.01
+            if not low < eps < high:
+                break
+        value = curve.side(eps, upper, curve.law)
+        beyond_it = depth(fmax(value, -1e300)) - depth(target)
+        # the end that stays twice counts half (Illinois)
+        if (value <= target) if upper else (value < target):
+            at_low *= 0.5 if stay == 1 else 1
+            high, at_high, stay = eps, fmax(beyond_it, 1e-300), 1
+        else:
+            at_high *= 0.5 if stay == -1 else 1
+            low, at_low, stay = eps, fmin(beyond_it, -1e-300), -1
+        if high < INFINITY and high - low <= curve.close * high:
+            break
+        # rest: how far eps lies beyond the crossing, by the slope of the rough curve
+        step = 1e-4 * fmin(eps, curve.pure - eps)
+        slope = curve.rough(eps + step, curve.law) - curve.rough(eps - step, curve.law) if step > 0 else 0
+        slope = slope / (2 * step) - line.rise if step > 0 else 0
+        before, rest = rest, (value - target) / slope if slope < 0 and value > -INFINITY else INFINITY
+        if 0 <= (rest if upper else -rest) <= fmax(curve.close, 2 * push) * eps:
+            break
+        if fabs(rest) > far * eps and value > -INFINITY:
+            correct(eps, value, line, curve)
+            trial = solve_rough(target, eps, line, curve)
+        else:
+            trial = eps - rest
+            # rounding may hold the side back: further out every time
+            push *= 1.5
+        if i > 20 or not low < trial < high or (i > 1 and fabs(rest) > fmax(0.5 * fabs(before), far * eps)):
+            # no slope, or one that leads nowhere
+            trial = low - at_low * (high - low) / (at_high - at_low) if at_low < 0 < at_high < INFINITY and i % 8 < 6 else 0
+        eps = pushed(trial, push, upper, curve)
+    # high and low were evaluated, but for the ends of the range, where delta is 0 and above the target
+    return high if upper else low
+
+
+cdef double c_crossing(const Curve *curve, double delta, bint upper, double guess, double exact, bint endless) noexcept nogil:
+    cdef Line line
+    cdef double target, eps, value
+    line.offset = line.rise = line.about = line.seen = 0
+    if delta == 0:
+        return curve.pure if upper or curve.pure == INFINITY else last_positive(curve)
+    if delta >= 1:
+        return 0
+    target = c_level(delta, upper)
+    # the value at 0, where a side is dear, only if the rough curve leaves it open
+    if not curve.sure or curve.rough(0, curve.law) < target + 1 + 0.1 * fabs(target):
+        value = curve.side(0, upper, curve.law)
+        if (value <= target) if upper else (value < target):
+            return 0
+    # without a budget delta falls to the chance that nobody hides the target, and no further
+    if curve.pure == INFINITY and curve.side(curve.last, upper, curve.law) > target:
+        return INFINITY if upper or endless else curve.last
+    eps = exact
+    if not eps > 0:
+        eps = near(target, guess, &line, curve) if curve.centre != NULL else solve_rough(target, guess, &line, curve)
+    return from_start(target, eps, upper, &line, curve)
