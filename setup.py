@@ -23,6 +23,7 @@ KERNELS = (
     "_tradeoff",
     "_losses",
     "_excess",
+    "_deployments",
     "_gamma",
     "_beta",
     "_hypergeom",

@@ -13,3 +13,6 @@ cdef struct Users:
 # each group, 1e-14 <= rtol <= 0.1.
 cdef Py_ssize_t c_log_excess(const Users *groups, Py_ssize_t number, double rtol, double work,
                              double *lower, double *upper) noexcept nogil
+
+# The same roughly, some parts in a hundred, but smooth in x: the saddle point of e^K(s)/s^2. -inf where no x is positive.
+cdef double c_rough_excess(const Users *groups, Py_ssize_t number) noexcept nogil

@@ -10,13 +10,19 @@ if TYPE_CHECKING:
     from shufflebounds.shuffle.bits import ShuffledBits
     from shufflebounds.shuffle.clear_reports import ClearReports
     from shufflebounds.shuffle.clones import Clones, StrongerClones
-    from shufflebounds.shuffle.deployments import clones_epsilon, clones_log_delta
+    from shufflebounds.shuffle.deployments import (
+        clones_epsilon,
+        clones_log_delta,
+        noise_epsilon,
+        noise_log_delta,
+    )
     from shufflebounds.shuffle.flipped_reports import FlippedReports
     from shufflebounds.shuffle.histogram import ShuffledHistogram
     from shufflebounds.shuffle.noise import BinomialNoise
     from shufflebounds.shuffle.personalized import PersonalizedClones
     from shufflebounds.shuffle.personalized_bits import PersonalizedBits
     from shufflebounds.shuffle.shuffled import Shuffled, VariationRatio
+    from shufflebounds.shuffle.shuffled_deployments import shuffled_epsilon, shuffled_log_delta
     from shufflebounds.shuffle.sums import RealSum
     from shufflebounds.shuffle.zero_sum import ZeroSum
 
@@ -37,7 +43,11 @@ __all__ = [
     "clones_epsilon",
     "clones_log_delta",
     "compare_at",
+    "noise_epsilon",
+    "noise_log_delta",
     "samples",
+    "shuffled_epsilon",
+    "shuffled_log_delta",
 ]
 
 _HOMES = {
@@ -57,6 +67,10 @@ _HOMES = {
     "clones_epsilon": "shufflebounds.shuffle.deployments",
     "clones_log_delta": "shufflebounds.shuffle.deployments",
     "compare_at": "shufflebounds.comparison",
+    "noise_epsilon": "shufflebounds.shuffle.deployments",
+    "noise_log_delta": "shufflebounds.shuffle.deployments",
     "samples": "",
+    "shuffled_epsilon": "shufflebounds.shuffle.shuffled_deployments",
+    "shuffled_log_delta": "shufflebounds.shuffle.shuffled_deployments",
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -19,10 +19,13 @@ import numpy as np
 
 from shufflebounds._types import UNIT, FloatArray
 
-__all__ = ["MixedData", "Shares"]
+__all__ = ["FEW", "MixedData", "Shares"]
 
 _MOST_CELLS = 2048
 """Largest table of coefficients, with the holes that the substitution leaves."""
+
+FEW = _MOST_CELLS - 1
+"""Of more users no data are listed: even two kinds of messages would fill the table."""
 
 _MOST_INPUTS = 8
 

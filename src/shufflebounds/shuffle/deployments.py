@@ -1,36 +1,50 @@
-"""Arrays of deployments: the numbers of a protocol for many parameters at once, in compiled code."""
+"""Arrays of deployments: the numbers of clone bounds and of noise for many parameters at once, in compiled code."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._core import _clones
+from shufflebounds._core import _clones, _deployments
 from shufflebounds._types import SIDES, Bound, FloatArray
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
-__all__ = ["clones_epsilon", "clones_log_delta"]
+__all__ = ["clones_epsilon", "clones_log_delta", "flat", "noise_epsilon", "noise_log_delta", "shaped"]
 
 
-def _deployments(
-    users: ArrayLike, local_eps: ArrayLike, name: str, third: FloatArray, stronger: bool
+def flat(**arguments: NDArray[Any]) -> tuple[tuple[int, ...], list[NDArray[Any]]]:
+    """Return the common shape of arrays that broadcast, and the arrays in one row each."""
+    try:
+        arrays = np.broadcast_arrays(*arguments.values())
+    except ValueError:
+        *names, last = arguments
+        *shapes, end = (str(array.shape) for array in arguments.values())
+        raise ValueError(
+            f"{', '.join(names)} and {last} have shapes {', '.join(shapes)} and {end}: they must broadcast"
+        ) from None
+    return arrays[0].shape, [np.ascontiguousarray(array).ravel() for array in arrays]
+
+
+def shaped(out: FloatArray, shape: tuple[int, ...]) -> float | FloatArray:
+    """Return the answers in the common shape, a single one as a number."""
+    return out.reshape(shape) if shape else float(out[0])
+
+
+def _clone_deployments(
+    users: ArrayLike, local_eps: ArrayLike, stronger: bool, **third: FloatArray
 ) -> tuple[tuple[int, ...], list[FloatArray], FloatArray]:
     """Return the common shape, the flattened arguments users, local_eps and the third, and the rate of clones."""
     if not isinstance(stronger, bool | np.bool_):
         raise ValueError(f"stronger={stronger!r} must be True or False")
     counts = _validate.whole_array("users", users, 1, _validate.MAX_COUNT).astype(np.float64)
     local = _validate.real_array("local_eps", local_eps, 0, MAX_LOCAL_EPS, open_low=True)
-    try:
-        arrays = np.broadcast_arrays(counts, local, third)
-    except ValueError:
-        raise ValueError(
-            f"users, local_eps and {name} have shapes {counts.shape}, {local.shape} and {third.shape}: they must broadcast"
-        ) from None
-    flat = [np.ascontiguousarray(array).ravel() for array in arrays]
-    rates = np.empty(flat[0].size)
-    _clones.rates(flat[1], bool(stronger), rates)
-    return arrays[0].shape, flat, rates
+    shape, rows = flat(users=counts, local_eps=local, **third)
+    rates = np.empty(rows[0].size)
+    _clones.rates(rows[1], bool(stronger), rates)
+    return shape, rows, rates
 
 
 def clones_epsilon(
@@ -88,10 +102,10 @@ def clones_epsilon(
     """
     upper = _validate.choice("bound", bound, SIDES) == "upper"
     target = _validate.real_array("delta", delta, 0, 1)
-    shape, flat, rates = _deployments(users, local_eps, "delta", target, stronger)
+    shape, rows, rates = _clone_deployments(users, local_eps, stronger, delta=target)
     out = np.empty(rates.size)
-    _clones.clones_epsilon(flat[0], rates, flat[1], flat[2], upper, out)
-    return out.reshape(shape) if shape else float(out[0])
+    _clones.clones_epsilon(rows[0], rates, rows[1], rows[2], upper, out)
+    return shaped(out, shape)
 
 
 def clones_log_delta(
@@ -122,8 +136,106 @@ def clones_log_delta(
     """
     side = SIDES.index(_validate.choice("bound", bound, SIDES))
     at = _validate.real_array("eps", eps, 0)
-    shape, flat, rates = _deployments(users, local_eps, "eps", at, stronger)
+    shape, rows, rates = _clone_deployments(users, local_eps, stronger, eps=at)
     sides = np.empty(rates.size), np.empty(rates.size)
-    _clones.clones_log_delta(flat[0], rates, flat[1], flat[2], *sides)
+    _clones.clones_log_delta(rows[0], rates, rows[1], rows[2], *sides)
     out = np.minimum(sides[side], 0.0)
-    return out.reshape(shape) if shape else float(out[0])
+    return shaped(out, shape)
+
+
+def _noises(trials: ArrayLike, prob: ArrayLike, **third: FloatArray) -> tuple[tuple[int, ...], list[FloatArray]]:
+    counts = _validate.whole_array("trials", trials, 0, _validate.MAX_COUNT).astype(np.float64)
+    return flat(trials=counts, prob=_validate.real_array("prob", prob, 0, 1, open_low=True, open_high=True), **third)
+
+
+def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
+    r"""The epsilon of binomial noise on a count, for arrays of mechanisms.
+
+    The least :math:`\varepsilon` with :math:`\delta(\varepsilon) \le \delta`, :math:`\delta(\varepsilon)` that of
+    :class:`BinomialNoise`.
+
+    Parameters
+    ----------
+    trials : int or array_like
+        Numbers of noise bits, 0 to 2**53.
+    prob : float or array_like
+        Chances of a one among them, in (0, 1).
+    delta : float or array_like
+        Failure probabilities in [0, 1]. The three broadcast against each other.
+    bound : {"upper", "lower"}
+        "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
+        lower bound of delta still reaches `delta`.
+
+    Returns
+    -------
+    float or ndarray
+        The chosen bound in nats, of the common shape, inf where no eps serves: the very number that ``epsilon`` of the class
+        returns.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+
+    Notes
+    -----
+    The interpreter's lock is given up, so that threads share the work, and an interrupt is answered at once.
+
+    References
+    ----------
+    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
+
+    Examples
+    --------
+    >>> from shufflebounds import shuffle
+    >>> shuffle.noise_epsilon([10**2, 10**4, 10**6], 0.5, 1e-6).round(6).tolist()
+    [0.874476, 0.070982, 0.005848]
+    >>> bool(shuffle.noise_epsilon(10**4, 0.5, 1e-6) == shuffle.BinomialNoise(10**4, 0.5).epsilon(1e-6))
+    True
+    """
+    upper = _validate.choice("bound", bound, SIDES) == "upper"
+    shape, rows = _noises(trials, prob, delta=_validate.real_array("delta", delta, 0, 1))
+    out = np.empty(rows[0].size)
+    _deployments.noise_epsilon(rows[0], rows[1], rows[2], upper, out)
+    return shaped(out, shape)
+
+
+def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
+    r"""The logarithm of delta of binomial noise on a count, for arrays of mechanisms.
+
+    Parameters
+    ----------
+    trials : int or array_like
+        Numbers of noise bits, 0 to 2**53.
+    prob : float or array_like
+        Chances of a one among them, in (0, 1).
+    eps : float or array_like
+        Privacy losses in nats, finite and >= 0. The three broadcast against each other.
+    bound : {"upper", "lower"}
+        The side of the exact value on which the answer lies.
+
+    Returns
+    -------
+    float or ndarray
+        The chosen bound of log delta, of the common shape: the very number that ``log_delta`` of :class:`BinomialNoise` returns.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+
+    References
+    ----------
+    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
+
+    Examples
+    --------
+    >>> from shufflebounds import shuffle
+    >>> print(f"{shuffle.noise_log_delta(10**9, 0.5, 0.001):.9f}")
+    -141.120205661
+    """
+    upper = _validate.choice("bound", bound, SIDES) == "upper"
+    shape, rows = _noises(trials, prob, eps=_validate.real_array("eps", eps, 0))
+    out = np.empty(rows[0].size)
+    _deployments.noise_log_delta(rows[0], rows[1], rows[2], upper, out)
+    return shaped(out, shape)

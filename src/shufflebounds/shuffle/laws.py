@@ -8,17 +8,18 @@ shuffled messages from above; under :math:`m = R_{x^*}` it is the hockey stick w
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds._core import _excess
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._core import _deployments
+from shufflebounds._types import UNIT, Bound, FloatArray, Sides
 
-__all__ = ["ExcessLaw", "PairLaws", "Randomizer", "variation_ratio_law"]
+__all__ = ["ExcessLaw", "PairLaws", "Randomizer", "largest_epsilon", "largest_log_delta", "variation_ratio_law"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +209,7 @@ class ExcessLaw:
         # masses next to the least double have few digits
         return 4 * UNIT * (1 + 2 * float(sum(sizes))) + 64 * math.exp(min(0.0, float(sizes[0]) - 744.0))
 
-    @property
+    @cached_property
     def pure_epsilon(self) -> float:
         """The least eps from which on nothing can be gained, inf where some output has no mass under the second law."""
         gains = (self.log_mass > -np.inf) & (self.log_a > -np.inf)
@@ -216,6 +217,22 @@ class ExcessLaw:
         lost = cut > -np.inf
         losses = np.append(self.log_a[gains] - self.log_b[gains], cut[lost] - np.broadcast_to(self.log_cut_b, cut.shape)[lost])
         return float(losses.max(initial=-np.inf))
+
+    def spread(self, eps: float) -> float:
+        """Return the second moment of X: of laws with one mean the wider one has the larger excess, about.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats.
+
+        Returns
+        -------
+        float
+            inf where it leaves the doubles.
+        """
+        with np.errstate(over="ignore"):
+            return float((np.exp(self.log_mass) * self.values(eps) ** 2).sum())
 
     def log_phi(self, eps: ArrayLike, users: float) -> Sides:
         r"""Bounds of :math:`\log \Phi_n(X)` at each eps, the cut added.
@@ -233,21 +250,49 @@ class ExcessLaw:
             Lower and upper bounds, some 2e-7 apart, 1e-12 where few outcomes are possible; see the kernel ``_excess``.
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
-        lower, upper = np.full(points.size, -np.inf), np.full(points.size, -np.inf)
-        log_mass, log_a, log_b = self._distinct
-        starts, count = np.array([0, log_mass.size], dtype=np.intp), np.array([float(users)])
-        for i, e in enumerate(points.tolist()):
-            if log_mass.size:
-                values = _excesses(log_a, log_b, e)
-                lower[i], upper[i] = _excess.log_excess(values, log_mass, starts, count)
-            cut = _excesses(np.asarray(self.log_cut), np.asarray(self.log_cut_b), e)
-            gain = float(np.maximum(cut, 0.0).sum())
-            log_gain = np.log(gain) if gain > 0 else -np.inf
-            lower[i] = np.logaddexp(lower[i] - np.log(users) * (1 + 4 * UNIT), log_gain - 8 * UNIT)
-            upper[i] = np.logaddexp(upper[i] - np.log(users) * (1 - 4 * UNIT), log_gain + 8 * UNIT)
-            slack = max(self._slack, 32 * UNIT * abs(upper[i])) if upper[i] > -np.inf else 0.0
-            lower[i], upper[i] = lower[i] - slack, upper[i] + slack
-        return Sides(lower, upper)
+        return largest_log_delta([[self]], np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
+
+
+def _packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
+    """Return sets of laws as the kernel takes them, each set with the widest law first."""
+    # the widest is likely to be the largest
+    ordered = [law for laws in sets for law in (sorted(laws, key=lambda law: -law.spread(0.0)) if len(laws) > 1 else laws)]
+    atoms = [law._distinct for law in ordered]
+    cuts = [np.broadcast_arrays(law.log_cut, law.log_cut_b) for law in ordered]
+
+    def joined(parts: Sequence[FloatArray]) -> FloatArray:
+        # a place to point to where there is nothing
+        return np.concatenate([*parts, [0.0]])
+
+    def ends(sizes: list[int]) -> NDArray[np.intp]:
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+    log_mass, log_a, log_b = (joined([law[i] for law in atoms]) for i in range(3))
+    log_cut, log_cut_b = (joined([law[i] for law in cuts]) for i in range(2))
+    slack, pure = np.array([law._slack for law in ordered]), np.array([law.pure_epsilon for law in ordered])
+    return _deployments.Laws(log_mass, log_a, log_b, ends([law[0].size for law in atoms]),
+                             log_cut, log_cut_b, ends([law[0].size for law in cuts]),
+                             slack, pure, ends([len(laws) for laws in sets]))
+
+
+def largest_epsilon(
+    sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, delta: ArrayLike, bound: Bound
+) -> FloatArray:
+    """Return a side of eps of the largest law of a set, for arrays of deployments: the set at `places`, users and delta of each."""
+    count, target = np.array([users, delta], dtype=np.float64)
+    out: FloatArray = np.empty((1, count.size))
+    _packed(sets).run(np.asarray(places, dtype=np.intp), count, target, True, bound == "upper", out)
+    return out.ravel()
+
+
+def largest_log_delta(
+    sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, eps: ArrayLike
+) -> Sides:
+    """Return both sides of the largest log phi of a set of laws, for arrays of deployments."""
+    count, points = np.array([users, eps], dtype=np.float64)
+    out = np.empty((2, count.size))
+    _packed(sets).run(np.asarray(places, dtype=np.intp), count, points, False, False, out)
+    return Sides(out[0], out[1])
 
 
 def _excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:

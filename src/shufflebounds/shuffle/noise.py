@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._core import _binomial
-from shufflebounds._types import Between, FloatArray, Sides, largest
+from shufflebounds._core import _binomial, _deployments
+from shufflebounds._types import Between, Bound, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, _balls
 from shufflebounds.profile.calibration import least_count
@@ -140,6 +140,12 @@ class BinomialNoise(ShuffleProtocol):
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         return largest(pair._log_delta(eps) for pair in self.pairs())
+
+    def _epsilon(self, delta: float, bound: Bound) -> float:
+        out = np.empty(1)
+        trials, prob, target = np.array([[self.trials], [self.prob], [delta]], dtype=np.float64)
+        _deployments.noise_epsilon(trials, prob, target, bound == "upper", out)
+        return float(out[0])
 
     def _knowledge(self) -> Knowledge:
         # fair bits are symmetric: one pair, the same in both orders

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import SIDES, UNIT, Bound, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.shuffle._local import fewest_users, largest_budget
 from shufflebounds.shuffle._mixed_data import MixedData
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, Randomizer, variation_ratio_law
+from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, Randomizer, largest_epsilon, variation_ratio_law
 
 __all__ = ["Shuffled", "VariationRatio"]
 
@@ -126,7 +126,7 @@ class Shuffled(PrivacyProfile):
 
     def _best_below(self, eps: float) -> tuple[float, int]:
         """Return the largest lower bound at one eps over data that are alike, and the number of its data."""
-        wide = np.array([_spread(law, eps) for _, _, law in self._below])
+        wide = np.array([law.spread(eps) for _, _, law in self._below])
         tried = np.argsort(-wide, kind="stable")[:_MOST_LOWER]
         values = [float(self._below[i][2].log_phi([eps], self.users)[0][0]) for i in tried]
         best = int(np.argmax(values)) if values else 0
@@ -176,6 +176,20 @@ class Shuffled(PrivacyProfile):
         inputs, text, _ = self._below[place]
         return text if len(self._pairs) == 1 else f"{text}; target between {inputs}"
 
+    def _searched(self, bound: Bound) -> list[ExcessLaw] | None:
+        """Return the laws whose largest excess is a side, none where more than that is known of it."""
+        if bound == "upper":
+            return [pair.upper for pair in self._pairs]
+        if self._mixed is not None or not 0 < len(self._below) <= _MOST_LOWER:
+            return None
+        return [law for _, _, law in self._below]
+
+    def _epsilon(self, delta: float, bound: Bound) -> float:
+        laws = self._searched(bound)
+        if laws is None:
+            return super()._epsilon(delta, bound)
+        return float(largest_epsilon([laws], [0], [self.users], [delta], bound)[0])
+
     def _pure_epsilon(self) -> float:
         return self._budget
 
@@ -209,7 +223,7 @@ class Shuffled(PrivacyProfile):
         mirrored = [law for _, _, law in self._below if _mirrored(law)]
         if not mirrored:
             return known
-        data = _OneData(max(mirrored, key=lambda law: _spread(law, 0.0)), self.users, spacing)
+        data = _OneData(max(mirrored, key=lambda law: law.spread(0.0)), self.users, spacing)
         return replace(known, realised=(data._knowledge(),))
 
     @classmethod
@@ -290,12 +304,6 @@ def _mirrored(law: ExcessLaw) -> bool:
     return bool(np.all(np.asarray(law.log_cut) == np.asarray(law.log_cut_b)) and np.array_equal(one, other))
 
 
-def _spread(law: ExcessLaw, eps: float) -> float:
-    """Return the second moment of X: of laws with one mean the wider one has the larger excess, about."""
-    with np.errstate(over="ignore"):
-        return float((np.exp(law.log_mass) * law.values(eps) ** 2).sum())
-
-
 @dataclass(frozen=True)
 class VariationRatio(PrivacyProfile):
     r"""Shuffled randomizers of which three numbers are known, as a proven upper bound.
@@ -369,6 +377,10 @@ class VariationRatio(PrivacyProfile):
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         return Sides(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
+
+    def _epsilon(self, delta: float, bound: Bound) -> float:
+        laws = [self._laws[SIDES.index(bound)]]
+        return min(float(largest_epsilon([laws], [0], [self.users], [delta], bound)[0]), self._pure_epsilon())
 
     def _pure_epsilon(self) -> float:
         return math.log(self.p) * (1 + 2 * UNIT)

@@ -1,0 +1,286 @@
+"""Loops over arrays of deployments: binomial noise, and shuffled randomizers whose laws of X have few atoms.
+
+Layer: functions on memoryviews that give up the interpreter's lock and look for signals between blocks; eps by _crossing.pyx.
+
+Noise     log delta = max over both orders of c_shift_log_delta, with its error; the rough curve is that value itself.
+Laws      a law of X = a - e^eps b has masses under m, log a and log b in atoms, and parts that m leaves out (its cuts):
+              delta(eps) = E(X_1 + ... + X_n)_+/n + sum over cuts of (a - e^eps b)_+
+          X is formed from log a - log b - eps, so that it does not cancel next to a pure budget. The value is c_log_excess, the
+          rough curve its saddle point, the centre a contour of few nodes. A set of laws is the largest of them: eps is found
+          for one, the others are looked at there, coarsely where that settles it, and searched where they are larger.
+
+Errors    those of _binomial.pyx and _excess.pyx; what log a, log b and the masses are worth is the caller's `slack`.
+Cost      noise: 2 to 6 us an eps. Laws of 3 atoms: two or three sides of _excess.pyx, 0.2 to 1 ms an eps from 1e6 users on,
+          1 to 2 ms at 1e4, 5 to 30 ms at 1e2 to 1e3
+"""
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport INFINITY, exp, expm1, fabs, fmax, fmin, log, nextafter, sqrt
+from libc.stdlib cimport free, malloc
+
+from shufflebounds._core._binomial cimport c_shift_log_delta
+from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
+from shufflebounds._core._excess cimport Users, c_log_excess, c_rough_excess
+from shufflebounds._core._special cimport c_log_add_exp
+
+cdef extern from *:
+    """
+    #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
+    #define BLOCK 256                       /* answers of noise between two looks for signals, some ms */
+    #define BEYOND 1500.0                   /* an eps where 2^53 e^-eps is nothing */
+    #define FINE 2e-7                       /* relative distance of the sides of a law */
+    #define COARSE 1e-4
+    #define WORK 6e7                        /* evaluations of an atom that a side may cost */
+    """
+    const double UNIT
+    const int BLOCK
+    const double BEYOND
+    const double FINE
+    const double COARSE
+    const double WORK
+
+
+# ------------------------------------------------------------------------------------------------------------ binomial noise
+
+cdef struct Noise:
+    double trials
+    double prob
+
+
+cdef double noise_side(double eps, bint upper, const void *law) noexcept nogil:
+    cdef const Noise *noise = <const Noise *> law
+    cdef double error, there, back, value = c_shift_log_delta(noise.trials, noise.prob, eps, False, &error)
+    there = value + error if upper else value - error
+    value = c_shift_log_delta(noise.trials, noise.prob, eps, True, &error)
+    back = value + error if upper else value - error
+    return fmin(0, fmax(there, back))
+
+
+cdef double noise_rough(double eps, const void *law) noexcept nogil:
+    cdef const Noise *noise = <const Noise *> law
+    cdef double error, value = c_shift_log_delta(noise.trials, noise.prob, eps, False, &error)
+    if noise.prob == 0.5:
+        return value
+    return fmax(value, c_shift_log_delta(noise.trials, noise.prob, eps, True, &error))
+
+
+cdef double noise_guess(double target, const Noise *noise) noexcept nogil:
+    """An eps near the crossing, 0 where none is at hand: delta of Gaussian noise is some e^(-x^2/2)/(2.5 sigma x^2), eps = x/sigma."""
+    cdef double sigma = sqrt(noise.trials * noise.prob * (1 - noise.prob)), rest = -target - log(sigma) - 0.92, x
+    if not (sigma > 3 and rest > 1):
+        return 0
+    x = sqrt(2 * rest)
+    x = sqrt(fmax(0.5, 2 * (rest - log(1 + x * x))))
+    x = sqrt(fmax(0.5, 2 * (rest - log(1 + x * x))))
+    return x / sigma if x < sigma else 0
+
+
+def noise_epsilon(const double[::1] trials, const double[::1] prob, const double[::1] delta, bint upper, double[::1] out):
+    """Fill out with a side of epsilon, mechanism by mechanism."""
+    cdef Py_ssize_t i, first = 0, count = trials.shape[0]
+    cdef Noise noise
+    cdef Curve curve
+    curve.side, curve.rough, curve.centre = noise_side, noise_rough, NULL
+    curve.law, curve.pure, curve.last, curve.close, curve.sure = &noise, INFINITY, BEYOND, 3e-13, True
+    while first < count:
+        with nogil:
+            for i in range(first, min(count, first + BLOCK)):
+                noise.trials, noise.prob = trials[i], prob[i]
+                out[i] = c_crossing(&curve, delta[i], upper,
+                                    noise_guess(c_level(delta[i], upper), &noise) if 0 < delta[i] < 1 else 0, 0, True)
+        first += BLOCK
+        PyErr_CheckSignals()
+
+
+def noise_log_delta(const double[::1] trials, const double[::1] prob, const double[::1] eps, bint upper, double[::1] out):
+    """Fill out with a side of log delta, mechanism by mechanism."""
+    cdef Py_ssize_t i, first = 0, count = trials.shape[0]
+    cdef Noise noise
+    while first < count:
+        with nogil:
+            for i in range(first, min(count, first + BLOCK)):
+                noise.trials, noise.prob = trials[i], prob[i]
+                out[i] = noise_side(eps[i], upper, &noise)
+        first += BLOCK
+        PyErr_CheckSignals()
+
+
+# ----------------------------------------------------------------------------------------------------------------- laws of X
+
+cdef struct Law:
+    const double *log_mass
+    const double *log_a
+    const double *log_b
+    Py_ssize_t atoms
+    const double *log_cut
+    const double *log_cut_b
+    Py_ssize_t cuts
+    double slack
+    double pure
+    double users
+    double *room        # for the values of the atoms
+
+
+cdef inline double excess(double log_a, double log_b, double eps) noexcept nogil:
+    """a - e^eps b from the larger of the two terms."""
+    cdef double loss
+    if log_a == -INFINITY and log_b == -INFINITY:
+        return 0
+    loss = (0 if log_a == log_b else log_a - log_b) - eps
+    return exp(log_a) * -expm1(-loss) if loss > 0 else exp(log_b + eps) * expm1(loss)
+
+
+cdef inline double log_gain(double eps, const Law *law) noexcept nogil:
+    """The logarithm of what the cuts add."""
+    cdef double gain = 0
+    cdef Py_ssize_t i
+    for i in range(law.cuts):
+        gain += fmax(0, excess(law.log_cut[i], law.log_cut_b[i], eps))
+    return log(gain) if gain > 0 else -INFINITY
+
+
+cdef inline Users with_values(double eps, const Law *law) noexcept nogil:
+    cdef Users users
+    cdef Py_ssize_t i
+    for i in range(law.atoms):
+        law.room[i] = excess(law.log_a[i], law.log_b[i], eps)
+    users.x, users.log_w, users.atoms, users.count = law.room, law.log_mass, law.atoms, law.users
+    return users
+
+
+cdef void c_law_log_phi(double eps, const Law *law, double rtol, double *lower, double *upper) noexcept nogil:
+    cdef Users users
+    cdef double cut = log_gain(eps, law), size = log(law.users), low = -INFINITY, high = -INFINITY, slack
+    if law.atoms > 0:
+        users = with_values(eps, law)
+        # without memory the sides are infinite, and say nothing
+        c_log_excess(&users, 1, rtol, WORK, &low, &high)
+    lower[0] = c_log_add_exp(low - size * (1 + 4 * UNIT), cut - 8 * UNIT)
+    upper[0] = c_log_add_exp(high - size * (1 - 4 * UNIT), cut + 8 * UNIT) if high < INFINITY else 0
+    if upper[0] > -INFINITY:
+        slack = fmax(law.slack, 32 * UNIT * fabs(upper[0]))
+        lower[0] -= slack
+        upper[0] += slack
+
+
+cdef double law_side(double eps, bint upper, const void *law) noexcept nogil:
+    cdef double low, high
+    if eps >= (<const Law *> law).pure:
+        return -INFINITY
+    c_law_log_phi(eps, <const Law *> law, FINE, &low, &high)
+    return fmin(0, high if upper else low)
+
+
+cdef double law_centre(double eps, const void *law) noexcept nogil:
+    cdef double low, high
+    if eps >= (<const Law *> law).pure:
+        return -INFINITY
+    c_law_log_phi(eps, <const Law *> law, COARSE, &low, &high)
+    return fmin(0, 0.5 * (low + high))
+
+
+cdef double law_rough(double eps, const void *pointer) noexcept nogil:
+    cdef const Law *law = <const Law *> pointer
+    cdef Users users
+    if eps >= law.pure:
+        return -INFINITY
+    if law.atoms == 0:
+        return log_gain(eps, law)
+    users = with_values(eps, law)
+    return c_log_add_exp(c_rough_excess(&users, 1) - log(law.users), log_gain(eps, law))
+
+
+cdef double law_epsilon(const Law *law, double delta, bint upper) noexcept nogil:
+    cdef Curve curve
+    curve.side, curve.rough, curve.centre = law_side, law_rough, law_centre
+    curve.law, curve.pure, curve.last, curve.close = law, fmax(0, law.pure), 600, 1e-9
+    curve.sure = law.users >= 100
+    if not law.pure > 0:
+        return 0
+    return c_crossing(&curve, delta, upper, 0, 0, False)
+
+
+cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint upper) noexcept nogil:
+    """eps of the largest of several laws; the upper one was looked at for all of them."""
+    cdef double eps = law_epsilon(&laws[0], delta, upper), other, low, high, target, push = 1e-9
+    cdef Py_ssize_t j = 0, searched = 0, since = 0
+    if number == 1 or delta >= 1:
+        return eps
+    target = c_level(delta, upper) if delta > 0 else -INFINITY
+    # round and round, until all have passed at the same eps
+    while since < number and eps < INFINITY:
+        if j != searched and laws[j].pure > eps:
+            if delta == 0:
+                other = law_epsilon(&laws[j], delta, upper)
+                eps = fmax(eps, other)
+            else:
+                c_law_log_phi(eps, &laws[j], COARSE, &low, &high)
+                if high > target and law_side(eps, upper, &laws[j]) > target:
+                    other = law_epsilon(&laws[j], delta, upper)
+                    if other > eps:
+                        eps, searched, since = other, j, 0
+                    elif upper:
+                        eps, searched, since = fmax(eps * (1 + push), nextafter(eps, INFINITY)), -1, 0
+                        push *= 2
+        since += 1
+        j = (j + 1) % number
+    return eps
+
+
+cdef class Laws:
+    """Laws of X with their cuts, one after the other, in sets: set k is laws[sets[k]:sets[k + 1]], the widest first."""
+
+    cdef const double[::1] log_mass, log_a, log_b, log_cut, log_cut_b, slack, pure
+    cdef const Py_ssize_t[::1] starts, cut_starts, sets
+    cdef Py_ssize_t widest, most
+
+    def __init__(self, const double[::1] log_mass, const double[::1] log_a, const double[::1] log_b, const Py_ssize_t[::1] starts,
+                 const double[::1] log_cut, const double[::1] log_cut_b, const Py_ssize_t[::1] cut_starts,
+                 const double[::1] slack, const double[::1] pure, const Py_ssize_t[::1] sets):
+        cdef Py_ssize_t i
+        self.log_mass, self.log_a, self.log_b, self.starts = log_mass, log_a, log_b, starts
+        self.log_cut, self.log_cut_b, self.cut_starts = log_cut, log_cut_b, cut_starts
+        self.slack, self.pure, self.sets = slack, pure, sets
+        self.widest = self.most = 1
+        for i in range(slack.shape[0]):
+            self.widest = max(self.widest, starts[i + 1] - starts[i])
+        for i in range(sets.shape[0] - 1):
+            self.most = max(self.most, sets[i + 1] - sets[i])
+
+    cdef Py_ssize_t fill(self, Py_ssize_t place, double users, double *room, Law *out) noexcept nogil:
+        """Write the laws of one set, and return their number."""
+        cdef Py_ssize_t i, j = 0
+        for i in range(self.sets[place], self.sets[place + 1]):
+            out[j].log_mass, out[j].log_a = &self.log_mass[0] + self.starts[i], &self.log_a[0] + self.starts[i]
+            out[j].log_b, out[j].atoms = &self.log_b[0] + self.starts[i], self.starts[i + 1] - self.starts[i]
+            out[j].log_cut, out[j].log_cut_b = &self.log_cut[0] + self.cut_starts[i], &self.log_cut_b[0] + self.cut_starts[i]
+            out[j].cuts = self.cut_starts[i + 1] - self.cut_starts[i]
+            out[j].slack, out[j].pure, out[j].users, out[j].room = self.slack[i], self.pure[i], users, room
+            j += 1
+        return j
+
+    def run(self, const Py_ssize_t[::1] places, const double[::1] users, const double[::1] at, bint epsilon, bint upper,
+            double[:, ::1] out):
+        """Fill out[0] with a side of eps at each delta, or out with both sides of the largest log phi at each eps, of a set each."""
+        cdef Py_ssize_t i, j, number
+        cdef double low, high
+        cdef Law *laws = <Law *> malloc(self.most * sizeof(Law))
+        cdef double *room = <double *> malloc(self.widest * sizeof(double))
+        try:
+            if laws == NULL or room == NULL:
+                raise MemoryError
+            for i in range(places.shape[0]):
+                with nogil:
+                    number = self.fill(places[i], users[i], room, laws)
+                    if epsilon:
+                        out[0, i] = set_epsilon(laws, number, at[i], upper)
+                    else:
+                        out[0, i] = out[1, i] = -INFINITY
+                        for j in range(number):
+                            c_law_log_phi(at[i], &laws[j], FINE, &low, &high)
+                            out[0, i], out[1, i] = fmax(out[0, i], low), fmax(out[1, i], high)
+                # up to a second may have passed
+                PyErr_CheckSignals()
+        finally:
+            free(laws)
+            free(room)

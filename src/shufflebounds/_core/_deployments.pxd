@@ -1,0 +1,1 @@
+# Loops for Python alone: nothing is cimported from here.
