@@ -15,8 +15,7 @@ from shufflebounds._core._blocks import Lattice, convolve
 from shufflebounds.tails import _poisson_tables as tables
 from shufflebounds.tails import poisson_binomial as module
 from shufflebounds.tails.poisson_binomial import (
-    _tails_with_error,
-    _window_with_error,
+    _checked_law,
     poisson_binom_logcdf,
     poisson_binom_logpmf,
     poisson_binom_logsf,
@@ -34,6 +33,20 @@ FAMILIES = {
     "deep": lambda i, n: 2.0 ** -(60.0 + i),
 }
 WANTED = {"logpmf": poisson_binom_logpmf, "logcdf": poisson_binom_logcdf, "logsf": poisson_binom_logsf}
+
+
+def window_with_error(p, counts=None, *, log_tail=-50.0):
+    """Return the window and a bound on the relative error of every probability in it."""
+    return tables.window_of(_checked_law(p, counts), log_tail)
+
+
+def tails_with_error(k, p, counts=None):
+    """Return log Pr[S = k], log Pr[S <= k], log Pr[S > k] and a bound on the relative error of all three."""
+    inner, multiplicities, shift = _checked_law(p, counts)
+    flat, kinds = np.ravel(k).astype(float) - shift, (tables.PMF, tables.LOWER, tables.UPPER)
+    results = [tables.served(inner, multiplicities, flat, kind) for kind in kinds]
+    logs, error = [r[0] for r in results], np.max([r[1] for r in results], axis=0)
+    return tuple(value.reshape(np.shape(k)) for value in [*logs, error])
 
 
 def score(got, exact):
@@ -93,7 +106,7 @@ def test_reference_many_points(direct, monkeypatch):
     for name, n in {(v["family"], v["n"]) for v in REFERENCE if v["family"] != "two"}:
         values = [v for v in REFERENCE if (v["family"], v["n"]) == (name, n)]
         p, _ = case(values[0])
-        results = _tails_with_error(np.arange(n + 1), p)
+        results = tails_with_error(np.arange(n + 1), p)
         for v in values:
             for kind, result in zip(("logpmf", "logcdf", "logsf"), results):
                 assert score(result[v["k"]], v[kind]) < 1, (v["id"], kind)
@@ -108,7 +121,7 @@ def test_reference_window():
         log_tail = max(-5000.0, 1.3 * float(v["logpmf"]) - 20)
         if v["n"] > 10**10 or float(v["logpmf"]) < -1000:
             continue
-        first, logpmf, error = _window_with_error(p, counts, log_tail=log_tail)
+        first, logpmf, error = window_with_error(p, counts, log_tail=log_tail)
         got = logpmf[v["k"] - first]
         assert score(got, v["logpmf"]) < 1, v["id"]
         assert abs(float(arb(float(got)) - arb(v["logpmf"]))) <= error + 2.0**-51 * abs(got), v["id"]
@@ -186,11 +199,11 @@ def test_grouped_and_ungrouped_agree(n, kind):
     for z in (-200, -20, -1, 0, 2, 30, 300):
         k = round(law.mean + z * math.sqrt(law.var))
         if 0 <= k <= n:
-            one, other = _tails_with_error(k, p), _tails_with_error(k, base, counts)
+            one, other = tails_with_error(k, p), tails_with_error(k, base, counts)
             for a, b in zip(one[:3], other[:3]):
                 assert score(a, float(b)) < 0.5
-    first, logpmf, error = _window_with_error(p)
-    other_first, other, other_error = _window_with_error(base, counts)
+    first, logpmf, error = window_with_error(p)
+    other_first, other, other_error = window_with_error(base, counts)
     assert abs(first - other_first) <= 1
     assert abs(logpmf.size - other.size) <= 2
     low, high = max(first, other_first), min(first + logpmf.size, other_first + other.size)
@@ -212,12 +225,12 @@ def test_laws_of_complement_and_symmetry(n, seed, skew):
     p = 1 / (1 + np.exp(-np.random.default_rng(seed).normal(skew, 1.5, n)))
     p = np.round(p * 2**40) / 2**40  # 1 - p is exact
     k = np.arange(n + 1)
-    pmf, lower, upper, error = _tails_with_error(k, p)
+    pmf, lower, upper, error = tails_with_error(k, p)
     bound = 2 * error + 1e-14
     assert np.all(np.abs(np.expm1(np.logaddexp(lower, upper))) <= bound)
-    mirrored = _tails_with_error(n - k, 1 - p)
+    mirrored = tails_with_error(n - k, 1 - p)
     assert np.all(np.abs(mirrored[0] - pmf) <= mirrored[3] + bound + 1e-15 * np.abs(pmf))
-    after = _tails_with_error(n - k - 1, 1 - p)  # Pr[n - S <= n - k - 1] = Pr[S > k]
+    after = tails_with_error(n - k - 1, 1 - p)  # Pr[n - S <= n - k - 1] = Pr[S > k]
     assert after[1][-1] == upper[-1] == -math.inf
     gap = np.abs(after[1][:-1] - upper[:-1])
     assert np.all(gap <= (after[3] + bound)[:-1] + 2e-15 * np.abs(upper[:-1]))

@@ -102,7 +102,7 @@ def rounded(log_alpha: FloatArray, log_beta: FloatArray, *, upper: bool) -> Trad
         log_alpha, log_beta = np.maximum.accumulate(log_alpha), np.maximum.accumulate(log_beta[::-1])[::-1]
     else:
         log_alpha, log_beta = np.minimum.accumulate(log_alpha[::-1])[::-1], np.minimum.accumulate(log_beta)
-    return Tradeoff.from_knots(np.minimum(log_alpha, 0.0), np.minimum(log_beta, 0.0))
+    return Tradeoff(Piecewise.through(np.minimum(log_alpha, 0.0), np.minimum(log_beta, 0.0)))
 
 
 def least(curves: list[Tradeoff], *, upper: bool) -> Tradeoff:

@@ -271,7 +271,7 @@ def _trim(table: FloatArray, below: float, above: float, log_tail: float) -> tup
 def bits_window(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, *, log_tail: float, most: int
 ) -> tuple[int, FloatArray, float]:
-    """`_window_with_error` for groups given by both chances, each exact where it is the smaller; at most `most` values.
+    """`window_of` for groups given by both chances, each exact where it is the smaller; at most `most` values.
 
     Checked by the caller: log_tail in [-1e6, -1].
     """

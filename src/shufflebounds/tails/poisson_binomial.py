@@ -156,37 +156,16 @@ def poisson_binom_window(
     >>> first, np.exp(logpmf).round(12).tolist()
     (1, [0.375, 0.5, 0.125])
     """
-    depth = -_validate.real("log_tail", log_tail, -1e6, -1)
-    _checked_law(p, counts)
-    _validate.affordable("the window", _spread(p, counts) * 2 * math.sqrt(2 * depth))
-    first, logpmf, _ = _window_with_error(p, counts, log_tail=log_tail)
+    log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
+    law = _checked_law(p, counts)
+    _validate.affordable("the window", _spread(*law[:2]) * 2 * math.sqrt(-2 * log_tail))
+    first, logpmf, _ = window_of(law, log_tail)
     return first, logpmf
 
 
-def _spread(p: ArrayLike, counts: ArrayLike | None) -> float:
+def _spread(p: FloatArray, counts: FloatArray | None) -> float:
     """Return the standard deviation of a checked law."""
-    chances = np.asarray(p, dtype=np.float64)
-    return math.sqrt(float((chances * (1 - chances) * (1.0 if counts is None else np.asarray(counts, dtype=np.float64))).sum()))
-
-
-def _window_with_error(
-    p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0
-) -> tuple[int, FloatArray, float]:
-    """`poisson_binom_window` and a bound on the relative error of every probability in it."""
-    return window_of(_checked_law(p, counts), _validate.real("log_tail", log_tail, -1e6, -1))
-
-
-def _tails_with_error(
-    k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """(log Pr[S = k], log Pr[S <= k], log Pr[S > k], bound on the relative error of all three) at the integers k."""
-    inner, multiplicities, shift = _checked_law(p, counts)
-    values = _checked_k(k)
-    flat = np.floor(values.ravel()) - shift
-    results = [served(inner, multiplicities, flat, kind) for kind in (PMF, LOWER, UPPER)]
-    error = np.max([r[1] for r in results], axis=0)
-    pmf, lower, upper = (r[0].reshape(values.shape) for r in results)
-    return pmf, lower, upper, error.reshape(values.shape)
+    return math.sqrt(float((p * (1 - p) * (1.0 if counts is None else counts)).sum()))
 
 
 def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: int) -> FloatArray | float:
@@ -218,8 +197,7 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
     array = _validate.floats("p", p, "a number in [0, 1]")
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"p has shape {array.shape}: it must be one-dimensional and not empty")
-    low, high = array.min(), array.max()
-    if not (low >= 0 and high <= 1):
+    if not (array.min() >= 0 and array.max() <= 1):
         bad = array[~((array >= 0) & (array <= 1))][0]
         raise ValueError(f"p holds {_validate.shown(float(bad))}: every entry must be in [0, 1]")
     multiplicities = None
@@ -233,7 +211,12 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
         total = multiplicities.sum()
         if total >= MAX_TRIALS and sum(map(int, multiplicities)) > MAX_TRIALS:
             raise ValueError(f"counts sum to {_validate.shown(float(total))}: they must not exceed 2**53")
-    if low > 0 and high < 1 and (multiplicities is None or multiplicities.all()):
+    return inner_law(array, multiplicities)
+
+
+def inner_law(array: FloatArray, multiplicities: FloatArray | None) -> tuple[FloatArray, FloatArray | None, int]:
+    """The same for checked groups."""
+    if array.size and array.min() > 0 and array.max() < 1 and (multiplicities is None or multiplicities.all()):
         return array, multiplicities, 0
     sure = array == 1
     inside = (array > 0) & ~sure

@@ -19,7 +19,8 @@ import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
 from shufflebounds._types import UNIT, Between, FloatArray
-from shufflebounds.tails.poisson_binomial import _window_with_error
+from shufflebounds.tails._poisson_tables import window_of
+from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["log_blanket_table"]
 
@@ -57,7 +58,7 @@ def _summed(
         spread = math.sqrt(float(shares * (1 - shares) @ counts[present]))
         if spread * math.sqrt(float(shares @ counts[present])) * -log_tail > MAX_CELLS:
             return None
-        first, log_weights, weight_error = _window_with_error(shares, counts[present], log_tail=log_tail)
+        first, log_weights, weight_error = window_of(inner_law(shares, counts[present]), log_tail)
     else:
         first, log_weights, weight_error = 0, np.zeros(1), 0.0
     m = first + 1 + np.arange(log_weights.size, dtype=np.float64)

@@ -11,7 +11,8 @@ import numpy as np
 from shufflebounds._core import _compound
 from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.profile._budget import Budget
-from shufflebounds.tails.poisson_binomial import _window_with_error
+from shufflebounds.tails._poisson_tables import window_of
+from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 
@@ -66,7 +67,7 @@ class CloneLaw:
         shrink = math.exp(-decay)
         scale = self.chances * math.expm1(-decay)
         tilted = np.minimum(self.chances * shrink / (1 + scale), 1.0)
-        first, log_weights, error = _window_with_error(tilted, self.counted, log_tail=log_tail)
+        first, log_weights, error = window_of(inner_law(tilted, self.counted), log_tail)
         level = np.log1p(scale)
         total = float(level @ self.counts)
         spread = float(np.abs(level) @ self.counts) if decay < 0 else -total
