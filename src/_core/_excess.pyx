@@ -69,7 +69,7 @@ cdef struct Group:
     double count
     double rest
     double log_rest
-    double below           # mass of the values that are no jumps
+    double above           # mass of the jumps, often far below an ulp of the rest
     double sd
     double reach
 
@@ -516,7 +516,7 @@ cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcep
                 if x < -far:
                     large -= 2 * groups[i].count * groups[i].w[j] * x
                 else:
-                    sum += groups[i].w[j] * expm1(-s * x) * (1 if x > 0 else 1 + 2 * (1 - groups[i].below))
+                    sum += groups[i].w[j] * expm1(-s * x) * (1 if x > 0 else 1 + 2 * groups[i].above)
             total += groups[i].count * log1p(sum)
         best = fmin(best, total)
     return large + exp(best)
@@ -528,10 +528,14 @@ cdef void c_split(Group *groups, Py_ssize_t number, const Users *users, double t
 
     With some, E[S_+] = E[S] + E[S_-]; the edge is the lowest that makes the last less than rtol/8 of the answer.
     """
-    cdef double edge = ldexp(top, -40), least, unused, sums, first, later, chance, short_of = 0
+    cdef double edge, least, unused, sums, first, later, chance, short_of = 0
     cdef Py_ssize_t i, j
     cdef Group *g
     out.log_none = out.mean = out.error = 0
+    # no lower than what the losses alone ask for
+    c_part(groups, number, users, 0.0)
+    edge = c_width(groups, number)
+    edge = fmax(edge, ldexp(top, -1000)) if edge > 0 else ldexp(top, -40)
     while edge < 0.125 * top:
         c_part(groups, number, users, edge)
         if c_width(groups, number) <= edge:
@@ -542,6 +546,8 @@ cdef void c_split(Group *groups, Py_ssize_t number, const Users *users, double t
     if edge < 0.125 * top:
         for i in range(4):
             c_part(groups, number, users, ldexp(edge, -4 * i))
+            if not c_gains(groups, number):
+                break
             if c_contour(groups, number, 1e-2, 4e6, angles, &least, &unused) < 0 or least > -INFINITY:
                 break
     else:
@@ -550,9 +556,9 @@ cdef void c_split(Group *groups, Py_ssize_t number, const Users *users, double t
         chance = c_part(groups, number, users, edge)
         sums = 0
         for i in range(number):
-            groups[i].below = 1
+            groups[i].above = 0
             for j in range(groups[i].atoms, users[i].atoms):
-                groups[i].below -= exp(groups[i].log_w[j])
+                groups[i].above += exp(groups[i].log_w[j])
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
@@ -565,7 +571,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, const Users *users, double t
         return
     out.error = short_of
     for i in range(number):
-        out.log_none += groups[i].count * log(groups[i].below)
+        out.log_none += groups[i].count * log1p(-groups[i].above)
     for i in range(number):
         g = &groups[i]
         sums = first = 0
@@ -573,14 +579,24 @@ cdef void c_split(Group *groups, Py_ssize_t number, const Users *users, double t
             unused = exp(g.log_w[j]) * g.x[j]
             if j < g.atoms:
                 first += unused
-                g.log_w[j] -= log(g.below)
+                g.log_w[j] -= log1p(-g.above)
             else:
                 sums += unused
         c_masses(g)
         # n E X less what falls to the case without jumps
-        later = -expm1(out.log_none - log(g.below))
+        later = -expm1(out.log_none - log1p(-g.above))
         out.mean += g.count * (sums + first * later)
         out.error += g.count * (sums + fabs(first) * later) * 256 * EPS
+
+
+cdef bint c_gains(const Group *groups, Py_ssize_t number) noexcept nogil:
+    """Tell whether any value is above 0."""
+    cdef Py_ssize_t i, j
+    for i in range(number):
+        for j in range(groups[i].atoms):
+            if groups[i].x[j] > 0:
+                return True
+    return False
 
 
 cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol, double work,
@@ -626,7 +642,10 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
         else:
             aim = rtol if i == 0 else fmax(rtol, 1e-4 if i == 1 else 1e-2)
             c_split(groups, number, users, top, aim, room + size - number, &some)
-            kept = c_contour(groups, number, aim, work, room + size - number, &low, &high)
+            low = high = -INFINITY
+            # nobody else gains where the jumps are the only gains
+            if c_gains(groups, number):
+                kept = c_contour(groups, number, aim, work, room + size - number, &low, &high)
             if kept < 0:
                 break
         if some.mean > 0:

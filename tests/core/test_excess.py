@@ -9,6 +9,7 @@ from flint import arb
 
 from shufflebounds import shuffle
 from shufflebounds._core import _excess
+from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.shuffle.laws import ExcessLaw
 from tests.reference.measure_excess import exact, random_law, sides
 
@@ -81,6 +82,56 @@ def test_a_heavy_tail_is_split_off():
     jump = n * 1e-9 * (1e7 + n * (0.3 - 0.48))
     assert upper - lower < 1e-4
     assert math.exp(upper) == pytest.approx(math.exp(bulk[1]) + jump, rel=1e-4)
+
+
+@pytest.mark.parametrize(("mass", "jump"), [(1e-19, 1e8), (1e-21, 3e7), (1e-15, 4e9)])
+def test_jumps_lighter_than_an_ulp_lose_what_the_others_lose(mass, jump):
+    # nobody else gains: E S_+ is that of one jump or more over the sum of the others' losses, which it always exceeds
+    n = 10**6
+    values, log_mass = np.array([-1.0, -2.0, -5.0, jump]), np.log([0.2, 0.1, 0.2, mass])
+    lower, upper = _excess.log_excess(values, log_mass, np.array([0, 4]), np.array([float(n)]))
+    truth = math.log(n * mass) + math.log(jump - 1.4 * (n - 1))
+    # two jumps are rarer by n mass
+    assert lower <= truth * (1 - 1e-12) + 2 * n * mass
+    assert upper >= truth * (1 + 1e-12) - 2 * n * mass
+    assert upper - lower < 1e-5
+
+
+def test_few_of_many_heavy_values_agree_with_one_jump_at_a_time():
+    law = GaussianMechanism(0.5).excess_laws()[0].upper
+    log_mass, log_a, log_b = law._distinct
+    values, mass = np.exp(log_a) - math.e * np.exp(log_b), np.exp(log_mass)
+    lower, upper = _excess.log_excess(values, log_mass, np.array([0, values.size]), np.array([1e6]))
+    light = np.abs(values) < 1e5
+    mean, deviation = 1e6 * float(mass[light] @ values[light]), 1e3 * math.sqrt(float(mass[light] @ values[light] ** 2))
+    steps = np.linspace(-8, 8, 801)
+    weight = np.exp(-steps**2 / 2) / np.exp(-steps**2 / 2).sum()
+    gains = np.maximum(values[values > 1e5, None] + mean + steps * deviation, 0) @ weight
+    assert lower == pytest.approx(math.log(1e6 * float(mass[values > 1e5] @ gains)), abs=2e-3)
+    assert upper - lower < 1e-6
+
+
+def test_values_so_rare_that_they_add_nothing_cost_no_digits():
+    # masses below the least double, with losses of hundreds
+    law = ExcessLaw([math.log(0.25), math.log(0.25), -900.0], [1.0, -np.inf, 300.0], [-np.inf, 1.0, 0.0])
+    plain = ExcessLaw(law.log_mass[:2], law.log_a[:2], law.log_b[:2])
+    for n in (50, 10**6):
+        assert np.allclose(law.log_phi([0.01], n), plain.log_phi([0.01], n), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [200, 10**5])
+def test_gathered_laws_stand_on_their_side(n):
+    rng = np.random.default_rng(5)
+    log_mass, log_a = -8.5 - rng.random(1500) * 3, rng.normal(size=1500)
+    log_mass -= np.logaddexp.reduce(log_mass)
+    law = ExcessLaw(log_mass, log_a - np.logaddexp.reduce(log_mass + log_a), np.zeros(1500))
+    eps = 0.6 / math.sqrt(n)
+    sides = law.log_phi([eps], n)
+    values = np.exp(law.log_a) - math.exp(eps)
+    whole = np.array(_excess.log_excess(values, log_mass, np.array([0, 1500]), np.array([float(n)]))) - math.log(n)
+    assert sides[0][0] <= whole[1]
+    assert sides[1][0] >= whole[0]
+    assert sides[1][0] - sides[0][0] < 1e-3
 
 
 def test_extremes():

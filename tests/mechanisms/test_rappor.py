@@ -231,7 +231,7 @@ def test_many_hashes_spread_to_fewer_heights(monkeypatch):
     report = Rappor(0.9, 0.6, 0.4, hashes=20)
     exact = report.excess_laws()[0].upper
     monkeypatch.setattr("shufflebounds.mechanisms.rappor._MOST_ATOMS", 10)
-    monkeypatch.setattr("shufflebounds.mechanisms.rappor.NODES", 8)
+    monkeypatch.setattr("shufflebounds.mechanisms.rappor._NODES", 8)
     coarse = report.excess_laws()[0].upper
     assert coarse.log_mass.size == 64 < exact.log_mass.size == 441
     assert (coarse.log_a - coarse.log_b).max() == (exact.log_a - exact.log_b).max()

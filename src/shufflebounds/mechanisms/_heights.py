@@ -15,7 +15,7 @@ from shufflebounds.shuffle.laws import ExcessLaw
 
 __all__ = ["NODES", "chosen", "product_law", "shares", "split"]
 
-NODES = 72
+NODES = 128
 """Nodes of either height: their square is the number of atoms."""
 
 

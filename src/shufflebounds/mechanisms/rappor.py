@@ -15,13 +15,16 @@ from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._counts import Chances, CountEstimate
-from shufflebounds.mechanisms._heights import NODES, chosen, product_law, split
+from shufflebounds.mechanisms._heights import chosen, product_law, split
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 __all__ = ["Rappor"]
 
 _MOST_ATOMS = 2**10
+
+_NODES = 72
+"""Heights of either value kept where there are more: their square is the number of atoms."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         if (d + 1) ** 2 * (self.hashes - d + 1) > _MOST_ATOMS:
             if d == self.hashes:
                 ones, levels = binom_logpmf(np.arange(d + 1.0), d, other), unit * np.arange(d + 1.0)
-                nodes = chosen(levels, ones, NODES if d <= 128 else NODES // 2)
+                nodes = chosen(levels, ones, _NODES if d <= 128 else _NODES // 2)
                 each = split(levels, ones + d * math.log(lost / rest) / 2, nodes)
                 return (PairLaws("two values farthest apart", product_law([(each, each)], nodes), lower, symmetric=True),)
             upper = PureLocal(self.eps_instantaneous).excess_laws()[0].upper

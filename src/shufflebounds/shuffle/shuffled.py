@@ -126,18 +126,24 @@ class Shuffled(PrivacyProfile):
 
     def _best_below(self, eps: float) -> tuple[float, int]:
         """Return the largest lower bound at one eps over data that are alike, and the number of its data."""
+        if not self._below:
+            return -math.inf, 0
         wide = np.array([law.spread(eps) for _, _, law in self._below])
-        tried = np.argsort(-wide, kind="stable")[:_MOST_LOWER]
-        values = [float(self._below[i][2].log_phi([eps], self.users)[0][0]) for i in tried]
-        best = int(np.argmax(values)) if values else 0
-        return (values[best], int(tried[best])) if values else (-math.inf, 0)
+        tried = np.argsort(-wide, kind="stable")[:_MOST_LOWER].tolist()
+        if len(tried) > 1:
+            rough = [self._below[i][2].rough_log_phi(eps, self.users) for i in tried]
+            least = max(low for low, _ in rough)
+            tried = [i for i, (_, high) in zip(tried, rough) if high >= least]
+        values = [self._below[i][2].log_phi_side(eps, self.users, upper=False) for i in tried]
+        best = int(np.argmax(values))
+        return values[best], tried[best]
 
     def _lower(self, eps: float) -> float:
         alike = self._best_below(eps)[0]
         return alike if self._mixed is None else max(alike, self._mixed.best(eps)[0])
 
     def _upper(self, eps: float) -> float:
-        return min(0.0, max(float(pair.upper.log_phi([eps], self.users)[1][0]) for pair in self._pairs))
+        return min(0.0, max(pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs))
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         value = self._upper if upper else self._lower
@@ -179,10 +185,12 @@ class Shuffled(PrivacyProfile):
     def _searched(self, bound: Bound) -> list[ExcessLaw] | None:
         """Return the laws whose largest excess is a side, none where more than that is known of it."""
         if bound == "upper":
-            return [pair.upper for pair in self._pairs]
-        if self._mixed is not None or not 0 < len(self._below) <= _MOST_LOWER:
+            laws = [pair.upper for pair in self._pairs]
+        elif self._mixed is not None or not 0 < len(self._below) <= _MOST_LOWER:
             return None
-        return [law for _, _, law in self._below]
+        else:
+            laws = [law for _, _, law in self._below]
+        return None if any(law.dear for law in laws) else laws
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
         laws = self._searched(bound)
