@@ -9,8 +9,8 @@ import numpy as np
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._scipy import toeplitz
 from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds.shuffle._known_bits import bit_sides
 from shufflebounds.shuffle._mixed_sum import at_any_eps
-from shufflebounds.shuffle.bits import _sides
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 
 MOST_CELLS = 2**21
@@ -48,7 +48,7 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
         log_p, log_q = np.logaddexp(log_keep + stay, log_flip + step), np.logaddexp(log_flip + stay, log_keep + step)
         slack = 2 * error + 4 * UNIT * (np.abs(log_p) + np.abs(log_q) + eps + 4)
         low, high = at_any_eps(
-            lambda at: _sides(ones, zeros, flip, at), lambda at: _sides(zeros, ones, flip, at), eps - (log_p - log_q), slack
+            lambda at: bit_sides(ones, zeros, flip, at), lambda at: bit_sides(zeros, ones, flip, at), eps - (log_p - log_q), slack
         )
         error += 1e-13 + 4 * UNIT * float(np.abs(log_p).max())
         least, most = _log_sum(log_p + low) - error, _log_sum(log_p + high) + error
@@ -66,7 +66,7 @@ def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, e
     """Return bounds of log_delta that need no law: either bin alone from below, both at eps/2 (their deltas add) from above."""
     lower, upper = -math.inf, -math.inf
     for ones, zeros in (first, second):
-        alone, half = (_sides(float(ones), float(zeros), flip, np.array([at])) for at in (eps, eps / 2))
+        alone, half = (bit_sides(float(ones), float(zeros), flip, np.array([at])) for at in (eps, eps / 2))
         lower = max(lower, float(alone[0][0]))
         upper = float(np.logaddexp(upper, half[1][0]))
     return Between(lower, min(0.0, upper + 1e-13))

@@ -14,8 +14,8 @@ from shufflebounds._core import _bits
 from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import Between, FloatArray
 from shufflebounds.profile.roots import solve
+from shufflebounds.shuffle._known_bits import near_budget
 from shufflebounds.shuffle._worst_data import RTOL
-from shufflebounds.shuffle.bits import near_budget
 
 __all__ = ["Everyone", "Groups", "Law", "grouped"]
 

@@ -13,118 +13,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._core import _bits, _worst
-from shufflebounds._types import UNIT, Between, FloatArray, Sides
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._core import _worst
+from shufflebounds._types import Between, FloatArray, Sides
+from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, _balls
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.profile.curves import least
 from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
+from shufflebounds.shuffle._known_bits import BitPair, bit_sides, middle_losses
 from shufflebounds.shuffle._protocol import ShuffleProtocol
-from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
-from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["ShuffledBits"]
-
-def _sides(
-    ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
-) -> Sides:
-    # e^eps must stay a double; beyond, where flips hardly ever happen, delta is bounded by its value there
-    budget, near = log_odds(flip), np.minimum(eps, MAX_LOCAL_EPS)
-    lower, upper = near_budget(
-        lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)
-    )
-    return Sides(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
-
-
-def near_budget(
-    kernel: Callable[[Any, Any], tuple[Any, Any]], eps: FloatArray | float, gap: FloatArray | float
-) -> Sides:
-    """Return both sides of what the kernel answers (value, error) at eps, gap below the budget.
-
-    Where it has nothing to say, delta is at most its value a little before, and at most 1 - e^-gap.
-    """
-    # flips that hardly ever happen put weights beyond the range of a double, which count as infinite
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        value, error = kernel(eps, gap)
-        lower, upper = np.asarray(value - error), np.asarray(value + error)
-    lower = np.where(np.isnan(lower), -np.inf, lower)
-    lost = ~np.isfinite(upper) & (np.asarray(gap) > 0)
-    if lost.any():
-        earlier = np.maximum(eps - 256 * UNIT * (1 + eps), 0.0)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value, error = kernel(earlier, gap + (eps - earlier))
-            most = np.log(-np.expm1(-np.maximum(gap, 0.0))) * (1 - 4 * UNIT) + 4 * UNIT
-        before = np.where(np.isfinite(value + error), value + error, 0.0)
-        upper = np.where(lost, np.minimum(before, most), upper)
-    return Sides(lower, upper)
-
-
-@dataclass(frozen=True)
-class _BitPair(DominatingPair):
-    """The sum with the target at 0 against the target at 1, or the other way round where reversed is set."""
-
-    ones: int
-    zeros: int
-    flip: float
-    reversed: bool = False
-
-    def reverse(self) -> Self:
-        return type(self)(self.ones, self.zeros, self.flip, not self.reversed)
-
-    def _log_delta(self, eps: FloatArray) -> Sides:
-        # exchanging the names 0 and 1 turns one direction into the other
-        ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
-        return _sides(float(ones), float(zeros), self.flip, eps)
-
-    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        keep = 1 - self.flip
-        one, counts = np.array([keep, self.flip]), np.array([self.ones, self.zeros], dtype=np.float64)
-        held = counts > 0
-        log_flip = math.log(self.flip) if self.flip else -math.inf
-        curve = curve_of_sum(
-            one[held], one[::-1][held], counts[held], log_flip, math.log1p(-self.flip), log_tail, upper=upper
-        )
-        if curve is None:
-            return super()._tradeoff(upper)
-        return curve.inverse() if self.reversed else curve
-
-    def _pure_epsilon(self) -> float:
-        return log_odds(self.flip).above
-
-    def _knowledge(self) -> Knowledge:
-        data = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
-        lattice = partial(_middle_losses, *data, self.flip)
-        listed = self._atoms if self.ones + self.zeros <= MOST_LISTED and 0 < self.flip < 0.5 else None
-        return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=self.flip == 0, listed=listed)
-
-    def _atoms(self, log_tail: float) -> Atoms | None:
-        ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
-        one, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
-        held = counts > 0
-        # all of them: at any depth nothing is missing
-        return atoms_of_sum(one[held], one[::-1][held], counts[held], self.flip, 1 - self.flip, -1e6)
-
-
-def _middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:
-    """Loss of a likely sum with the target at 0 against 1, and its distance from the next; None where there is no next."""
-    if not 0 < flip < 0.5 or ones + zeros < 2:
-        return None
-    keep = 1 - flip
-    one, counts = np.array([keep, flip]), np.array([ones, zeros], dtype=np.float64)
-    held = counts > 0
-    _, window, _ = bits_window(one[held], one[::-1][held], counts[held], log_tail=-1.0, most=2**24)
-    place = int(np.argmax(window))
-    near = window[max(place - 1, 0) : place + 2]
-    if near.size < 3:
-        return None
-    ratio = np.exp(near[:-1] - near[1:])
-    losses = np.log((keep + flip * ratio) / (flip + keep * ratio))
-    return float(losses[0]), float(abs(losses[1] - losses[0]))
 
 
 @dataclass(frozen=True)
@@ -267,7 +170,7 @@ class ShuffledBits(ShuffleProtocol):
             If `ones` lies outside its range.
         """
         ones = _validate.integer("ones", ones, 0, self.users - 1)
-        return _BitPair(ones, self._bits - 1 - ones, self.flip)
+        return BitPair(ones, self._bits - 1 - ones, self.flip)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         # the worst data is a maximum over 2 n pairs, of which `pair` gives any one
@@ -279,7 +182,7 @@ class ShuffledBits(ShuffleProtocol):
     def _knowledge(self) -> Knowledge:
         known = super()._knowledge()
         if self.ones != "worst":
-            lattice = partial(_middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
+            lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
             return replace(known, single=2 * self.ones == self._bits - 1, spacing=0.12, lattice=lattice)
         # some hundred eps for a curve, each a search over the data of up to 1/loose evaluations where all data are nearly alike
         loose, spacing, seconds = (2e-4, 0.12, 2e-3) if self._bits <= 10**7 else (2e-3, 0.3, 2e-2)
@@ -311,7 +214,7 @@ class ShuffledBits(ShuffleProtocol):
         if self.ones != "worst":
             # both directions in one call: the second is the first with 0 and 1 exchanged
             data = np.array([[self.ones], [self._bits - 1 - self.ones]], dtype=np.float64)
-            lower, upper = _sides(data, data[::-1], self.flip, eps)
+            lower, upper = bit_sides(data, data[::-1], self.flip, eps)
             return Sides(lower.max(axis=0), upper.max(axis=0))
         return self._worst_sides(eps, 0.0)
 
@@ -319,8 +222,8 @@ class ShuffledBits(ShuffleProtocol):
         """Enclose the maximum over all data; without fakes the mirror direction of m is the first direction of n - 1 - m."""
         budget = log_odds(self.flip)
         if self.flip in (0, 0.5):
-            return _sides(0.0, self._bits - 1.0, self.flip, eps)
-        # as in _sides: e^eps must stay a double
+            return bit_sides(0.0, self._bits - 1.0, self.flip, eps)
+        # as in bit_sides: e^eps must stay a double
         near = np.minimum(eps, MAX_LOCAL_EPS)
         inside = np.asarray(budget.less(near)) > 0
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)

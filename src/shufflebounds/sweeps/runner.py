@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
-from shufflebounds.sweeps.batch import Array, Columns, Reply, run_batch
+from shufflebounds.sweeps.batch import Array, Reply, run_batch
+from shufflebounds.sweeps.grid import Grid, Results, checked_grid, spelled
 
 __all__ = ["SweepError", "SweepInterrupted", "sweep"]
 
@@ -73,33 +73,6 @@ class SweepError(_Stopped, RuntimeError):
     row: int | None = None
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """Named columns: as long as each other, or the axes of a product of which the last runs fastest."""
-
-    columns: Columns
-    product: bool
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        sizes = tuple(column.size for column in self.columns.values())
-        return sizes if self.product else sizes[:1]
-
-    @property
-    def rows(self) -> int:
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size
-
-    def take(self, rows: Array) -> list[Array]:
-        """Return the columns of these rows, never more of the grid than that."""
-        if not self.product:
-            return [column[rows] for column in self.columns.values()]
-        places = np.unravel_index(rows, self.shape)
-        return [column[place] for column, place in zip(self.columns.values(), places)]
-
-
 class _Here(Executor):
     """Run a batch where it is submitted: the sweep without workers."""
 
@@ -109,102 +82,6 @@ class _Here(Executor):
         future: Future[Any] = Future()
         future.set_result(fn(*args, **kwargs))
         return future
-
-
-class _Results:
-    """Columns of answers as long as the grid, and which rows are in."""
-
-    def __init__(self, grid: _Grid) -> None:
-        self.grid = grid
-        self.done = np.zeros(grid.rows, dtype=np.bool_)
-        self.columns: Columns | None = None
-
-    def add(self, start: int, reply: Reply) -> None:
-        """Put the answers of one batch in their place."""
-        if not reply.rows:
-            return
-        if self.columns is None:
-            taken = sorted(set(reply.columns) & set(self.grid.columns))
-            if taken:
-                raise ValueError(f"function returns {taken[0]!r}, which is a parameter of the grid: its fields need other names")
-            self.columns = {name: np.zeros(self.grid.rows, column.dtype) for name, column in reply.columns.items()}
-        if list(reply.columns) != list(self.columns):
-            raise TypeError(f"function returned the fields {list(reply.columns)}, {list(self.columns)} in another row")
-        rows = slice(start, start + reply.rows)
-        for name, column in reply.columns.items():
-            kind = np.result_type(self.columns[name], column)
-            if kind != self.columns[name].dtype:
-                self.columns[name] = self.columns[name].astype(kind)
-            self.columns[name][rows] = column
-        self.done[rows] = True
-
-    def rows(self, wanted: NDArray[np.bool_], *, answers: bool = True) -> Array:
-        """Return the wanted rows, parameters first."""
-        places = np.flatnonzero(wanted)
-        kinds = [(name, column.dtype) for name, column in self.grid.columns.items()]
-        found = self.columns if answers and self.columns is not None else {}
-        out = np.empty(places.size, dtype=kinds + [(name, column.dtype) for name, column in found.items()])
-        for name, column in zip(self.grid.columns, self.grid.take(places)):
-            out[name] = column
-        for name, column in found.items():
-            out[name] = column[places]
-        return out
-
-
-def _column(name: str, values: Any) -> Array:
-    """Return one parameter's values as a 1-D array, without turning numbers into words."""
-    if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray | range):
-        raise ValueError(f"grid[{name!r}]={values!r} must be a sequence of values")
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        array = np.empty(0, dtype=object)
-    mixed = array.dtype.kind in "US" and not all(isinstance(value, str | bytes) for value in values)
-    if mixed or array.ndim != 1 or array.dtype.kind == "O":
-        if isinstance(values, np.ndarray) and array.ndim != 1:
-            raise ValueError(f"grid[{name!r}] has shape {array.shape}: it must be 1-D")
-        array = np.empty(len(values), dtype=object)
-        array[:] = list(values)
-    if array.size == 0:
-        raise ValueError(f"grid[{name!r}] must not be empty: give at least one value")
-    return array
-
-
-def _grid(grid: Any) -> _Grid:
-    """Return the checked grid."""
-    if hasattr(grid, "to_records") and not isinstance(grid, np.ndarray):
-        # a DataFrame, of pandas or like it: its rows are the grid
-        grid = {str(name): grid[name].to_numpy() for name in grid.columns}
-        if not grid or not len(next(iter(grid.values()))):
-            raise ValueError("grid is a table without rows or columns: give at least one of each")
-        return _Grid({name: _column(name, values) for name, values in grid.items()}, product=False)
-    if isinstance(grid, np.ndarray) and grid.dtype.names:
-        if grid.ndim != 1 or grid.size == 0:
-            raise ValueError(f"grid has shape {grid.shape}: a structured array must be 1-D and not empty")
-        return _Grid({name: _column(name, np.asarray(grid[name])) for name in grid.dtype.names}, product=False)
-    if isinstance(grid, Mapping):
-        if not grid:
-            raise ValueError("grid={} must name at least one parameter")
-        _names(grid)
-        return _Grid({name: _column(name, values) for name, values in grid.items()}, product=True)
-    if not isinstance(grid, Sequence) or isinstance(grid, str | bytes) or not grid or not isinstance(grid[0], Mapping):
-        raise ValueError(
-            f"grid={grid!r} must be a mapping of names to sequences, a structured array, or a non-empty sequence of mappings"
-        )
-    names = list(grid[0])
-    _names(grid[0])
-    for i, row in enumerate(grid):
-        if not isinstance(row, Mapping) or set(row) != set(names):
-            raise ValueError(f"grid[{i}]={row!r} must be a mapping with the names {', '.join(map(str, names))}, as in grid[0]")
-    return _Grid({name: _column(name, [row[name] for row in grid]) for name in names}, product=False)
-
-
-def _names(row: Mapping[Any, Any]) -> None:
-    for name in row:
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ValueError(f"grid has the name {name!r}: every name must be one that function can take as a keyword")
-    if not row:
-        raise ValueError("grid[0]={} must name at least one parameter")
 
 
 @contextmanager
@@ -308,7 +185,7 @@ def sweep(
         raise ValueError(f"function={function!r} must be callable")
     if workers is not None and executor is not None:
         raise ValueError(f"workers={workers!r} and executor={executor!r} exclude each other: give one of them")
-    checked = _grid(grid)
+    checked = checked_grid(grid)
     if executor is not None:
         if not isinstance(executor, Executor):
             raise ValueError(f"executor={executor!r} must be a concurrent.futures.Executor")
@@ -328,13 +205,13 @@ def sweep(
 
 def _run(
     function: tuple[Callable[..., Any], bool],
-    grid: _Grid,
+    grid: Grid,
     executor: Executor,
     show: Callable[[int, int], Any],
     stop: threading.Event | None,
 ) -> Array:
     """Keep the executor busy until all rows are in, or one fails."""
-    results = _Results(grid)
+    results = Results(grid)
     pending: dict[Future[Reply], int] = {}
     error: SweepError | SweepInterrupted | None = None
     try:
@@ -361,11 +238,11 @@ def _run(
 
 def _keep_busy(
     function: tuple[Callable[..., Any], bool],
-    grid: _Grid,
+    grid: Grid,
     executor: Executor,
     show: Callable[[int, int], Any],
     stop: threading.Event | None,
-    results: _Results,
+    results: Results,
     pending: dict[Future[Reply], int],
 ) -> SweepError | SweepInterrupted | None:
     names = tuple(grid.columns)
@@ -399,7 +276,7 @@ def _keep_busy(
             finished += reply.rows
             if reply.failure is not None:
                 row = start + reply.rows
-                return _failed(f"row {row} ({_spelled(grid, row)}): {type(reply.failure).__name__}: {reply.failure}",
+                return _failed(f"row {row} ({spelled(grid, row)}): {type(reply.failure).__name__}: {reply.failure}",
                                reply.failure, row)
             if reply.interrupted:
                 return SweepInterrupted("the sweep was interrupted in a row")
@@ -425,12 +302,7 @@ def _failed(text: str, cause: BaseException, row: int | None = None) -> SweepErr
     return error
 
 
-def _spelled(grid: _Grid, row: int) -> str:
-    values = grid.take(np.array([row]))
-    return ", ".join(f"{name}={value.tolist()[0]!r}" for name, value in zip(grid.columns, values))
-
-
-def _drain(pending: dict[Future[Reply], int], results: _Results) -> None:
+def _drain(pending: dict[Future[Reply], int], results: Results) -> None:
     """Cancel what has not begun, and wait a little for what has."""
     # some executors (dask) never call a batch running, only done: there, all of the few that are under way are waited for
     if any(future.running() for future in pending):
