@@ -20,11 +20,13 @@ else:
         """A module, or a function of one, that is imported when it is first used."""
 
         def __init__(self, module: str, name: str = "") -> None:
-            self._module, self._name = module, name
+            self._module, self._name, self._found = module, name, None
 
         def _get(self) -> Any:
-            module = importlib.import_module(self._module)
-            return getattr(module, self._name) if self._name else module
+            if self._found is None:
+                module = importlib.import_module(self._module)
+                self._found = getattr(module, self._name) if self._name else module
+            return self._found
 
         def __call__(self, *args: Any, **options: Any) -> Any:
             return self._get()(*args, **options)

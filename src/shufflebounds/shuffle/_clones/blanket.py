@@ -19,9 +19,9 @@ import numpy as np
 
 from shufflebounds._core import _excess
 from shufflebounds._types import Between, FloatArray
-from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
+from shufflebounds.shuffle._clones.blanket_table import SHALLOWEST, log_blanket_table, table_too_large
 
-__all__ = ["blanket_shares", "log_blanket_delta"]
+__all__ = ["blanket_shares", "log_blanket_delta", "too_large"]
 
 MOST_GROUPS = 8
 """Up to so many distinct budgets: a node takes as long as it has groups."""
@@ -82,6 +82,11 @@ def log_blanket_delta(
     if number.size > MOST_GROUPS:
         return None
     return _integral(integrand_of(budgets[present], number, categories, local_eps, eps))
+
+
+def too_large(shares: FloatArray, counts: FloatArray) -> bool:
+    """Tell whether the users are so many, and so different, that `log_blanket_delta` says nothing: sooner than it does."""
+    return int(np.count_nonzero(counts)) > MOST_GROUPS and table_too_large(shares, counts, SHALLOWEST)
 
 
 def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:

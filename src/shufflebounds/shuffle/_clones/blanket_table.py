@@ -22,10 +22,20 @@ from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.poisson_binomial import inner_law
 
-__all__ = ["log_blanket_table"]
+__all__ = ["SHALLOWEST", "log_blanket_table", "table_too_large"]
 
 MAX_CELLS = 2**19
 """Largest table of (m, s) that is summed: about ten thousand users of budget 1, 0.1 s."""
+
+
+SHALLOWEST = -40.0
+"""Log of the mass that may stay outside, at most."""
+
+
+def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float) -> bool:
+    """Tell whether the windows that leave e^log_tail outside span too many cells."""
+    mean = float(shares @ counts)
+    return math.sqrt(max(0.0, mean - float((shares * shares) @ counts)) * mean) * -log_tail > MAX_CELLS
 
 
 def log_blanket_table(
@@ -37,7 +47,7 @@ def log_blanket_table(
     if local_eps < 1e-290:
         # weights would be subnormal
         return None
-    log_tail = min(-40.0, max(log_scale, -1e5) - 35.0)
+    log_tail = min(SHALLOWEST, max(log_scale, -1e5) - 35.0)
     while True:
         sides = _summed(budgets, counts, categories, local_eps, eps, log_tail)
         # a sum far below log_scale needs wider windows than were taken
@@ -55,8 +65,7 @@ def _summed(
     present = counts > 0
     if present.any():
         shares = np.minimum(k * x / (1 + (k - 1) * x), 1.0)[present]
-        spread = math.sqrt(float(shares * (1 - shares) @ counts[present]))
-        if spread * math.sqrt(float(shares @ counts[present])) * -log_tail > MAX_CELLS:
+        if table_too_large(shares, counts[present], log_tail):
             return None
         first, log_weights, weight_error = window_of(inner_law(shares, counts[present]), log_tail)
     else:

@@ -6,7 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import Between, FloatArray
 from shufflebounds.profile._budget import Budget
-from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_delta
+from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_delta, too_large
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimates
 
@@ -229,14 +229,24 @@ class Crowd:
     def _blanket(self, eps: float, i: int, j: int, best: float) -> Between | None:
         if not isinstance(self.family, RandomizedResponse) or self.family.categories == 2:
             return None
-        counts = self.counts.copy()
-        counts[i] -= 1
-        log_none = float(counts @ np.log1p(-np.minimum(blanket_shares(self.budgets, self.family.categories), 1 - 1e-16)))
+        shares, log_others = self._shares
+        log_none = float(log_others.sum() - log_others[i] / self.counts[i])
         if log_none > -NOBODY:
             # hardly anybody sends a message that hides the target: it is as if alone, or in that share of all cases at least
             local = self.family.log_local(float(self.budgets[j]), eps)
             return Between(local + log_none - 1e-12 * (1 - local), local)
+        counts = self.counts.copy()
+        counts[i] -= 1
+        if eps < self.budgets[j] and too_large(shares, counts):
+            return None
         return log_blanket_delta(self.budgets, counts, self.family.categories, float(self.budgets[j]), eps, best)
+
+    @cached_property
+    def _shares(self) -> tuple[FloatArray, FloatArray]:
+        """The chance of every group's users to send a message whatever they hold, and the log of that of none in the group."""
+        assert isinstance(self.family, RandomizedResponse)
+        shares = blanket_shares(self.budgets, self.family.categories)
+        return shares, self.counts * np.log1p(-np.minimum(shares, 1 - 1e-16))
 
     def _bound(self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float) -> tuple[float, Held]:
         """Return an upper bound of the smallest proven log delta of every target in i..j, and where it comes from.
