@@ -22,7 +22,7 @@ Cost      law_stick, split, merge 140 ns an outcome each (merge 11 ns where many
 Source    the split is the connect-the-dots of Doroshenko et al. 2022, section 4; the merge is that of this library
 """
 
-from libc.math cimport INFINITY, ceil, exp, expm1, fabs, floor, log, log1p
+from libc.math cimport INFINITY, ceil, exp, expm1, fabs, floor, fmin, log, log1p
 
 import numpy as np
 
@@ -83,7 +83,7 @@ cdef void c_merge(
     Checked by the caller: loss rises, no NaN.
     """
     cdef Py_ssize_t i = 0, j, t, k = first, last, lowest
-    cdef double rest = 1, g, balance, mass, c, f, ref, left, below
+    cdef double rest = 1, g, balance, mass, c, f, ref, own, left, below
     while i < n and log_p[i] == -INFINITY:
         i += 1
     lowest = i
@@ -121,15 +121,23 @@ cdef void c_merge(
                 continue
         j = i
         balance = mass = 0
+        # against the heaviest of them
+        own = ref
+        for t in range(i + 1, n):
+            if not loss[t] < g + 0.5 * step:
+                break
+            ref = log_p[t] if log_p[t] > ref else ref
+        own = exp(own - ref)
         while j < n and loss[j] < g + 0.5 * step:
-            c = exp(log_p[j] - ref) if j > i else 1
+            c = exp(log_p[j] - ref) if j > i else own
             balance -= c * expm1(g - loss[j])
             mass += c
             j += 1
         left = 1
         if balance < 0:
             while j < n and balance < 0:
-                f = exp(log_p[j] - ref)
+                # of one that is so much heavier only a share is taken
+                f = exp(fmin(log_p[j] - ref, 700))
                 c = -f * expm1(g - loss[j])
                 if balance + c <= 0:
                     balance += c
@@ -151,7 +159,7 @@ cdef void c_merge(
                 return
         elif balance > 0:
             while j > i:
-                f = exp(log_p[j - 1] - ref) if j - 1 > i else 1
+                f = exp(log_p[j - 1] - ref) if j - 1 > i else own
                 c = -f * expm1(g - loss[j - 1])
                 if not (c > 0 and balance > 0):
                     break
@@ -164,7 +172,7 @@ cdef void c_merge(
                     balance = 0
             mass = 0
             for t in range(i, j):
-                mass += exp(log_p[t] - ref) if t > i else 1
+                mass += exp(log_p[t] - ref) if t > i else own
             if left < 1:
                 mass += exp(log_p[j] - ref) * (1 - left)
         pour(out, slot(k - first, size), ref + log(mass))

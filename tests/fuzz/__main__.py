@@ -12,7 +12,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--cases", type=int, default=None, help="how many cases at most")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default=None, help="hostile: names that contain this")
+    parser.add_argument("--only", default=None, help="names (hostile) or kinds (enumeration) that contain this")
     parser.add_argument("--memory", type=float, default=3.0, help="hostile: GB of address space (default 3)")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
@@ -21,7 +21,7 @@ def main():
         return time.monotonic() > end
 
     if options.which == "enumeration":
-        counts, found = enumeration.attack(options.seed, options.cases, late)
+        counts, found = enumeration.attack(options.seed, options.cases, late, options.only)
     else:
         import resource
 

@@ -171,7 +171,8 @@ def any_of(chances: list[tuple[float, int]]) -> float:
     """Log of the chance that something happens at least once, from the logs of the chances of each and how often."""
     if max(log for log, _ in chances) < -600:
         return float(np.logaddexp.reduce([log + math.log(times) for log, times in chances]))
-    none = sum(times * math.log1p(-math.exp(log)) if log < 0 else -math.inf for log, times in chances)
+    none = sum(times * (math.log1p(-math.exp(log)) if log < -1 else math.log(-math.expm1(log))) if log < 0 else -math.inf
+               for log, times in chances)
     return math.log(-math.expm1(none)) if none < 0 else -math.inf
 
 

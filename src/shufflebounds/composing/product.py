@@ -187,6 +187,8 @@ class Product:
         if x <= 0:
             # the rounding of the quotient
             place, x = place + 1, x + self.step
+        # beyond the last point, far from it against the step, the difference is rounding
+        x = min(max(x, 0.0), self.step) if place >= size else x
         # beyond the window only its bound is left
         tail, stick = (float(block.tail[place]), float(block.stick[place])) if place < size else (0.0, 0.0)
         fade, part = math.exp(-theta * x), -math.expm1(-x)

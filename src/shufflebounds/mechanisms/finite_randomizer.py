@@ -18,7 +18,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile._balls import Outputs, flint
+from shufflebounds.profile._balls import Outputs, flint, larger, stick
 from shufflebounds.shuffle._accuracy import Of
 from shufflebounds.shuffle.laws import PairLaws
 
@@ -126,6 +126,10 @@ class FiniteRandomizer(LocalRandomizer):
             ]
 
         return len(kinds), max(columns.shape[1] for columns, _ in kinds), outputs
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        pairs, kinds, outputs = self._exact_outputs()
+        return 100.0 * pairs * kinds, lambda factor: larger(*(stick([(a, b) for a, b, _ in pair], factor) for pair in outputs()))
 
     @property
     def message_bits(self) -> float:

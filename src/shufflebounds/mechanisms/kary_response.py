@@ -14,7 +14,7 @@ from shufflebounds import _validate
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
-from shufflebounds.profile._balls import Outputs, flint
+from shufflebounds.profile._balls import Outcomes, Outputs, flint
 
 __all__ = ["KaryResponse"]
 
@@ -91,6 +91,10 @@ class KaryResponse(FrequencyOracle):
             return [[(odds * small, small, small), (small, odds * small, small), *third]]
 
         return 1, 2 + (self.bins > 2), outputs
+
+    def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
+        _, kinds, outputs = self._exact_outputs()
+        return kinds, lambda: [(a, b) for a, b, _ in outputs()[0]]
 
     @property
     def message_bits(self) -> float:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from shufflebounds import _validate
 
-__all__ = ["blanket", "blanket_operations", "certified", "clones", "flint", "larger", "polynomial", "stick"]
+__all__ = [
+    "Answer", "Outcomes", "blanket", "blanket_operations", "certified", "clones", "flint", "larger", "largest_answer", "polynomial",
+    "repeated", "stick", "ways",
+]
 
 Ball = Any
 
 Outputs = list[tuple[Ball, Ball, Ball]]
 """(a, b, m) of every kind of output: its chance under the target's two inputs, and the least under any."""
+
+Outcomes = list[tuple[Ball, Ball]]
+"""The chances of every outcome under both laws of a pair."""
+
+Answer = tuple[float, Callable[[Ball], Ball]]
+"""How many ball operations delta takes, and delta from e^eps."""
 
 MOST_OPERATIONS = 2e7
 """About 10 s at two words a number."""
@@ -53,10 +62,27 @@ def certified(value: Callable[[], Ball], operations: float, digits: int) -> Ball
         library.ctx.prec = before
 
 
-def stick(first: Sequence[Ball], second: Sequence[Ball], factor: Ball) -> Ball:
-    """Return sum max(0, first - factor second)."""
+def stick(outcomes: Iterable[tuple[Ball, Ball]], factor: Ball) -> Ball:
+    """Return sum max(0, p - factor q)."""
     zero = flint().arb(0)
-    return sum(((p - factor * q).max(zero) for p, q in zip(first, second, strict=True)), zero)
+    return sum(((p - factor * q).max(zero) for p, q in outcomes), zero)
+
+
+def ways(kinds: int, times: int) -> float:
+    """Return in how many ways so many draws fall on so many kinds, inf where they are too many to count."""
+    return float(math.comb(times + kinds - 1, times)) if min(kinds, times) < 64 else math.inf
+
+
+def repeated(outcomes: Outcomes, times: int) -> Outcomes:
+    """Return the chances of how often each outcome occurs in so many independent draws."""
+    one = flint().arb(1)
+    rows = [(one, one, times)]
+    for p, q in outcomes[:-1]:
+        rows = [
+            (a * p**c * math.comb(left, c), b * q**c * math.comb(left, c), left - c) for a, b, left in rows for c in range(left + 1)
+        ]
+    p, q = outcomes[-1]
+    return [(a * p**left, b * q**left) for a, b, left in rows]
 
 
 def polynomial(factors: Sequence[tuple[Ball, Ball, int]]) -> list[Ball]:
@@ -88,8 +114,8 @@ def blanket_operations(kinds: int, users: int) -> float:
     return 2.0 * math.comb(users + kinds, kinds) if min(kinds, users) < 64 else math.inf
 
 
-def blanket(outputs: Outputs, users: int, factor: Ball) -> Ball:
-    """Return (1/n) E(X_1 + ... + X_n)_+ for X = (a - factor b)/m of mass m, outputs (a, b, m), and 0 with the rest.
+def blanket(outputs: Outputs, users: int, factor: Ball, *, rest: bool = True) -> Ball:
+    """Return (1/n) E(X_1 + ... + X_n)_+ for X = (a - factor b)/m of mass m, outputs (a, b, m), and 0 with the rest, if any.
 
     An output with m = 0 gives the target away: it counts as it does without the others.
     """
@@ -98,9 +124,10 @@ def blanket(outputs: Outputs, users: int, factor: Ball) -> Ball:
     alone = sum(((a - factor * b).max(zero) for a, b, m in outputs if m == 0), zero)
     shared = [((a - factor * b) / m, m) for a, b, m in outputs if m != 0]
     masses = [m for _, m in shared]
+    still = 1 - sum(masses, zero) if rest else zero
     # the chances of c equal draws over c!, for each kind and for X = 0
     tables = [[library.arb(1)] for _ in range(len(masses) + 1)]
-    for table, mass in zip(tables, [*masses, 1 - sum(masses, zero)], strict=True):
+    for table, mass in zip(tables, [*masses, still], strict=True):
         for c in range(1, users + 1):
             table.append(table[-1] * mass / c)
 
@@ -111,6 +138,12 @@ def blanket(outputs: Outputs, users: int, factor: Ball) -> Ball:
         return sum((over(kind + 1, left - c, total + c * value, weight * table[c]) for c in range(left + 1)), zero)
 
     return alone + over(0, users, zero, library.arb(math.factorial(users))) / users
+
+
+def largest_answer(answers: Iterable[Answer]) -> Answer:
+    """Return the larger of several answers, as one."""
+    parts = list(answers)
+    return sum(operations for operations, _ in parts), lambda factor: larger(*(value(factor) for _, value in parts))
 
 
 def larger(*values: Ball) -> Ball:

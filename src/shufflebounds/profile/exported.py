@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds.composing.chords import connect
 from shufflebounds.profile import _pictures, _saving
-from shufflebounds.profile._balls import certified, flint
+from shufflebounds.profile._balls import Outcomes, certified, flint, stick
 from shufflebounds.profile.enclosed import Enclosed
 
 __all__ = ["Exported"]
@@ -181,6 +181,11 @@ class Exported(Enclosed):
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
         """Return how many ball operations delta takes, and delta as a ball from e^eps as one."""
+        size, outcomes = self._ball_pair()
+        return 100 * size, lambda factor: stick(outcomes(), factor)
+
+    def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
+        """Return how many outcomes the one pair of laws has, and their chances as balls when they are asked for."""
         raise TypeError(f"{type(self).__name__} has no certified digits")
 
     def certify(self, eps: float, *, digits: int = 15) -> Any:
@@ -206,8 +211,9 @@ class Exported(Enclosed):
         InfeasibleError
             If it would take more than about 10 s; the message says how long (a ValueError).
         TypeError
-            If the guarantee has no certified digits: those of clones, shuffled bits, binomial noise, listed pairs,
-            shuffled k-ary response and matrices, and three ratios have.
+            If the guarantee has no certified digits. They are there for clones, shuffled bits, binomial noise, listed pairs,
+            Gaussian, Laplace and geometric noise, k-ary response and matrices, their samples, batches and random allocation, small
+            compositions of what has listed outcomes, what is shuffled of k-ary response, matrices and three ratios.
         ImportError
             If python-flint is not installed (extra ``certify``).
 

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._types import UNIT, Bound, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.profile._balls import flint, stick
+from shufflebounds.profile._balls import Outcomes, flint
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
@@ -145,13 +145,13 @@ class _ListedPair(DominatingPair):
         log_lost = math.log(max(missing)) if max(missing) else -math.inf
         return Atoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=log_lost)
 
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        def value(factor: Any) -> Any:
+    def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
+        def outcomes() -> Outcomes:
             ball = flint().arb
             first, second = ([ball(x).exp() if x > -math.inf else ball(0) for x in law] for law in (self.log_p, self.log_q))
-            return stick(first, second, factor)
+            return list(zip(first, second, strict=True))
 
-        return 100.0 * len(self.log_p), value
+        return float(len(self.log_p)), outcomes
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         if upper and self._atoms.log_lost > -math.inf:

@@ -86,8 +86,6 @@ class Allocation:
     @cached_property
     def _range(self) -> tuple[float, float]:
         """Losses between which the ratios are resolved."""
-        if self.law.tail_q is None or self.law.tail_p is None:
-            return float(self.law.loss[0]), float(self.law.loss[-1])
         if math.isfinite(self.law.high):
             return self.law.low, self.law.high
         at = np.linspace(-600.0, 600.0, 120_001)
@@ -112,7 +110,6 @@ class Allocation:
         deviation = np.sqrt(np.maximum(second - first * first / np.maximum(mass, 1e-300), 0.0))
         fine = FINE * max(1.0, math.sqrt(self.steps) / COARSER_FROM)
         fits = value - math.exp(self._range[0]) <= POINTS * fine * deviation
-        fits[-1] |= bool(self.law.loss.size and self.law.tail_q is None)
         top = value[int(np.flatnonzero(fits)[-1])] if fits.any() else value[-1]
         return self._laid(top, fine * float(deviation[np.searchsorted(value, top)]))
 
@@ -132,8 +129,6 @@ class Allocation:
         """Grids for sums far below their mean, each from some eps on: what such a sum is made of, and no more."""
         value, q, ratio = self._rough
         out = [(-math.inf, self._grid)]
-        if self.law.tail_q is None:
-            return tuple(out)
         theta = FIRST_TILT / (self._grid.step / FINE)
         while theta * value[0] < 1 and len(out) < MOST_REGIMES:
             weight = q * np.exp(-theta * ratio)
@@ -152,7 +147,7 @@ class Allocation:
     def _lower_anchor(self, grid: _Grid) -> float:
         """Where the lower grid starts: at the mean of all that lies below its second point, which then lies on it."""
         anchor, step, _ = grid
-        if self.law.tail_q is None or self.law.loss.size:
+        if self.law.loss.size:
             return anchor
         low, high = -700.0, math.log(anchor + 1000 * step)
         for _ in range(100):
@@ -228,7 +223,7 @@ class Allocation:
         high = self._range[1]
         first = math.log(start)
         none = np.empty(0), np.empty(0)
-        if not high > first * (1 + 1e-12) or (self.law.tail_q is None and not (self.law.loss > first).any()):
+        if not high > first * (1 + 1e-12):
             return none
         edges = np.linspace(first, high, BIG_CELLS + 1)
         q, p, blur = self.law.cells(edges)
@@ -301,8 +296,7 @@ class Allocation:
             out = np.logaddexp(out, ways + np.logaddexp.reduce(terms, axis=0))
         out = out - math.log(t) + sign * 64 * UNIT
         if upper:
-            cut = self.law.log_p_above(self._range[1]) if self.law.tail_p is not None else (
-                math.log(self.law.endless) if self.law.endless > 0 else -math.inf)
+            cut = self.law.log_p_above(self._range[1])
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         return np.minimum(out, 0.0)
 
@@ -323,7 +317,7 @@ class Allocation:
         below, above = self._low_sums(regime)
         upper = above.stop_loss(levels * (1 + 8 * UNIT), upper=True, floor=floor)
         lower = below.stop_loss(levels * (1 - 8 * UNIT) + shift, upper=False, floor=floor)
-        lost = LOWER_CUT + 1 + math.log(t) if self.law.tail_q is not None and not math.isfinite(self.law.low) else -math.inf
+        lost = LOWER_CUT + 1 + math.log(t) if not math.isfinite(self.law.low) else -math.inf
         error = UNIT * (64 + 4 * np.abs(weight))
         # where all ratios must be small for the average to be: no level is then too low
         capped = t * self.law.log_q_below(math.log(t) - eps + 64 * UNIT * (1 + eps))

@@ -28,31 +28,25 @@ class Ratios:
     ----------
     loss, q, p : ndarray
         The atoms.
-    tail_q, tail_p : callable or None
-        The density's tails, if there is one.
+    tail_q, tail_p : callable
+        The density's tails.
     low, high : float
         Where the density lies; inf where it has no end.
-    endless : float
-        Mass under P of what is impossible under Q.
     """
 
     loss: FloatArray
     q: FloatArray
     p: FloatArray
-    tail_q: Tail | None
-    tail_p: Tail | None
+    tail_q: Tail
+    tail_p: Tail
     low: float
     high: float
-    endless: float = 0.0
 
     def cells(self, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return masses under Q and P of (edges[i], edges[i + 1]] in the loss, and a bound of the relative error of each."""
-        q, p = np.zeros(edges.size - 1), np.zeros(edges.size - 1)
-        blur = np.zeros(edges.size - 1)
-        if self.tail_q is not None and self.tail_p is not None:
-            q, blur = _between(self.tail_q, edges)
-            p, other = _between(self.tail_p, edges)
-            blur = np.maximum(blur, other)
+        q, blur = _between(self.tail_q, edges)
+        p, other = _between(self.tail_p, edges)
+        blur = np.maximum(blur, other)
         if self.loss.size:
             place = np.searchsorted(edges, self.loss, side="left") - 1
             kept = (place >= 0) & (place < q.size)
@@ -63,11 +57,8 @@ class Ratios:
     def log_p_above(self, loss: float) -> float:
         """Return the log mass under P of larger losses."""
         atoms = self.p[self.loss > loss]
-        parts = [math.log(self.endless)] if self.endless > 0 else []
-        parts += np.log(atoms[atoms > 0]).tolist()
-        if self.tail_p is not None:
-            parts.append(float(self.tail_p(np.array([loss]))[1][0]))
-        return float(np.logaddexp.reduce(parts)) + 64 * UNIT if parts else -math.inf
+        parts = [*np.log(atoms[atoms > 0]), float(self.tail_p(np.array([loss]))[1][0])]
+        return float(np.logaddexp.reduce(parts)) + 64 * UNIT
 
     def log_q_below(self, loss: FloatArray) -> FloatArray:
         """Return the log mass under Q of losses at most so large."""
@@ -75,9 +66,7 @@ class Ratios:
         with np.errstate(divide="ignore"):
             held = np.log(np.append(0.0, np.cumsum(self.q[order])))
         out = held[np.searchsorted(self.loss[order], loss, side="right")]
-        if self.tail_q is not None:
-            out = np.logaddexp(out, self.tail_q(loss)[0])
-        return np.asarray(np.minimum(out + 64 * UNIT, 0.0))
+        return np.asarray(np.minimum(np.logaddexp(out, self.tail_q(loss)[0]) + 64 * UNIT, 0.0))
 
 
 def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -94,7 +83,7 @@ def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def ratios(mechanism: PrivacyProfile) -> Ratios:
-    """Return the ratios of a mechanism with one pair of laws, or raise TypeError."""
+    """Return the ratios of Gaussian or Laplace noise, or raise TypeError."""
     none = np.empty(0)
     if isinstance(mechanism, GaussianMechanism):
         mu = mechanism.mu
@@ -124,12 +113,4 @@ def ratios(mechanism: PrivacyProfile) -> Ratios:
         atoms = np.array([-pure, pure])
         q = np.array([0.5, 0.5 * math.exp(-pure)])
         return Ratios(atoms, q, q[::-1].copy(), inner(False), inner(True), -pure, pure)
-    known = mechanism._knowledge()
-    listed = known.atoms if known.single else None
-    if listed is None:
-        raise TypeError(f"{mechanism!r} does not list its outcomes: random allocation needs Gaussian or Laplace noise, or a "
-                        "mechanism of one pair with listed outcomes")
-    with np.errstate(over="ignore"):
-        p, q = np.exp(listed.log_p), np.exp(listed.log_p - listed.loss)
-    lost = math.exp(listed.log_rest) + math.exp(listed.log_lost)
-    return Ratios(listed.loss, q, p, None, None, 0.0, 0.0, lost)
+    raise TypeError(f"{mechanism!r} has no ratios with a density")

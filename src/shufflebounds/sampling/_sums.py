@@ -317,7 +317,9 @@ class SumLaw:
 
     def _read(self, block: _Block, levels: FloatArray, upper: bool) -> FloatArray:
         theta, size = block.theta, block.tail.size
-        # below the window all of it lies above
+        # below the window all of it lies above; the points are rounded
+        off = 8 * UNIT * (abs(block.origin) + self.step * size + self.times * abs(self._base))
+        levels = levels - off if upper else levels + off
         place = np.maximum(np.ceil((levels - block.origin) / self.step), 0.0)
         inside = np.minimum(place, size - 1).astype(np.intp)
         x = np.maximum(block.origin + self.step * place - levels, 0.0)

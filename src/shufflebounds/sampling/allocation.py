@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._types import FloatArray, Sides
-from shufflebounds.composing import Knowledge
+from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds.mechanisms.gaussian import GaussianMechanism
+from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from shufflebounds.profile._balls import blanket, blanket_operations, largest_answer
 from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling._balls import Allocation
+from shufflebounds.sampling._listed import ListedAllocation
 from shufflebounds.sampling._ratios import ratios
 
 __all__ = ["AllocationPair", "RandomAllocation"]
@@ -67,7 +72,7 @@ class AllocationPair(DominatingPair):
     def __post_init__(self) -> None:
         checked_profile("mechanism", self.mechanism)
         object.__setattr__(self, "steps", _validate.integer("steps", self.steps, 1, MOST_STEPS))
-        ratios(self.mechanism)
+        self._listed()
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # transforms stay behind
@@ -79,9 +84,23 @@ class AllocationPair(DominatingPair):
         other.__dict__["_engine"] = self._engine
         return other
 
+    def _listed(self) -> tuple[Atoms, Atoms] | None:
+        """Return the outcomes of (P, Q) and of (Q, P), None where a density has a method of its own; or raise TypeError."""
+        if isinstance(self.mechanism, GaussianMechanism | LaplaceMechanism):
+            return None
+        known = self.mechanism._knowledge()
+        both = known.atoms, self.mechanism._opposite()._knowledge().atoms
+        if not known.single or both[0] is None or both[1] is None:
+            raise TypeError(f"{self.mechanism!r} does not list its outcomes: random allocation needs Gaussian or Laplace noise, or "
+                            "a mechanism of one pair with listed outcomes")
+        return both[0], both[1]
+
     @cached_property
-    def _engine(self) -> Allocation:
-        return Allocation(ratios(self.mechanism), self.steps)
+    def _engine(self) -> Allocation | ListedAllocation:
+        both = self._listed()
+        if both is None:
+            return Allocation(ratios(self.mechanism), self.steps)
+        return ListedAllocation(both[0], both[1].log_lost, self.steps)
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
@@ -92,6 +111,16 @@ class AllocationPair(DominatingPair):
             # one of t steps is a sample at rate 1/t of each: the hockey stick of no single step lies above
             lower[within], upper[within] = np.minimum(sides[0], sides[1]), sides[1]
         return Sides(lower, upper)
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        size, outcomes = self.mechanism._ball_pair()
+
+        def value(factor: Any) -> Any:
+            # the sum over steps of L - E, or of 1 - E L, under Q; what is impossible under Q shows the step by itself
+            laws = [(p, q, q) if self.removed else (q, p, q) for p, q in outcomes()]
+            return blanket(laws, self.steps, factor, rest=False)
+
+        return blanket_operations(int(size), self.steps), value
 
     def _pure_epsilon(self) -> float:
         return self.mechanism._pure_epsilon()
@@ -183,6 +212,9 @@ class RandomAllocation(PrivacyProfile):
     def _log_delta(self, eps: FloatArray) -> Sides:
         first, second = (way._log_delta(eps) for way in self._directions())
         return Sides(np.maximum(first[0], second[0]), np.maximum(first[1], second[1]))
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        return largest_answer(pair._ball() for pair in self.pairs())
 
     def _pure_epsilon(self) -> float:
         return max(way._pure_epsilon() for way in self._directions())

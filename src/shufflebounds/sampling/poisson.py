@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from shufflebounds import _validate
 from shufflebounds._types import UNIT, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile._balls import Outcomes, flint, largest_answer
 from shufflebounds.profile.profile import checked_profile
 
 __all__ = ["SampledPair", "Subsampled", "mixed_losses", "sampled_eps"]
@@ -111,6 +112,31 @@ class SampledPair(DominatingPair):
         at = np.log1p(np.expm1(np.where(inside, eps, 0.0)) / gap)
         value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * UNIT), upper=upper)
         return np.where(inside, outward(value, np.log(gap), upper=upper), -np.inf)
+
+    def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
+        size, outcomes = self.mechanism._ball_pair()
+
+        def mixed() -> Outcomes:
+            rate = flint().arb(self.rate)
+            both = [(rate * p + (1 - rate) * q, q) for p, q in outcomes()]
+            return both if self.removed else [(q, p) for p, q in both]
+
+        return size, mixed
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        try:
+            return super()._ball()
+        except TypeError:
+            operations, value = (self.mechanism if self.removed else self.mechanism._opposite())._ball()
+
+        def sampled(factor: Any) -> Any:
+            rate = flint().arb(self.rate)
+            if self.removed:
+                return rate * value(1 + (factor - 1) / rate)
+            left = 1 - factor * (1 - rate)
+            return left * value(factor * rate / left) if left > 0 else left.max(flint().arb(0))
+
+        return operations, sampled
 
     def _pure_epsilon(self) -> float:
         own = self.mechanism if self.removed else self.mechanism._opposite()
@@ -257,6 +283,9 @@ class Subsampled(PrivacyProfile):
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         return largest(pair._log_delta(eps) for pair in self.pairs())
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        return largest_answer(pair._ball() for pair in self.pairs())
 
     def _pure_epsilon(self) -> float:
         return max(pair._pure_epsilon() for pair in self.pairs())

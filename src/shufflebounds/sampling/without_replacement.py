@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.composing.knowledge import FIRST_TAIL
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile._balls import flint
 from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling.poisson import SampledPair, mixed_losses, sampled_sides
 
@@ -99,6 +101,15 @@ class WithoutReplacement(PrivacyProfile):
     def _log_delta(self, eps: FloatArray) -> Sides:
         # the quotient is rounded too
         return sampled_sides(self.mechanism, eps, self.rate, 16 * UNIT)
+
+    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
+        operations, value = self.mechanism._ball()
+
+        def sampled(factor: Any) -> Any:
+            rate = flint().arb(self.batch) / self.records
+            return rate * value(1 + (factor - 1) / rate)
+
+        return operations, sampled
 
     def _pure_epsilon(self) -> float:
         pure = self.mechanism._pure_epsilon()

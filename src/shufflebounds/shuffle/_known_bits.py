@@ -99,7 +99,8 @@ class BitPair(DominatingPair):
         one, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
         held = counts > 0
         # all of them: at any depth nothing is missing
-        return atoms_of_sum(one[held], one[::-1][held], counts[held], self.flip, 1 - self.flip, -1e6)
+        bit = math.log1p(-self.flip), math.log(self.flip)
+        return atoms_of_sum(one[held], one[::-1][held], counts[held], bit, bit[::-1], -1e6)
 
 
 def middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:

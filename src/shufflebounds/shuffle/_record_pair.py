@@ -52,7 +52,10 @@ def projected_pair(others: int, fakes: int, bins: int, flip: float) -> Knowledge
     chances = np.array([q * q, (p * p + q * q) / bins + (1 - 2 / bins) * p * q])
     counts = np.array([others, fakes], dtype=np.float64)
     held = counts > 0
-    atoms = atoms_of_sum(chances[held], 1 - chances[held], counts[held], q * q, p * p, LOG_TAIL) if held.any() else None
+    if not held.any() or not q > 0:
+        return None
+    bits = (math.log1p(-q * q), 2 * math.log(q)), (math.log(q) + math.log1p(p), 2 * math.log1p(-q))
+    atoms = atoms_of_sum(chances[held], 1 - chances[held], counts[held], *bits, LOG_TAIL)
     return Knowledge(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
 
 

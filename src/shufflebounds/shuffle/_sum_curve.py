@@ -14,6 +14,9 @@ from shufflebounds.profile.curves import rounded
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
 
+Bit = tuple[float, float]
+"""Log chances of 0 and of 1: neither is formed from the other, which may be next to 1."""
+
 MOST_ATOMS = 2**17
 """Wider windows are not listed."""
 
@@ -24,16 +27,15 @@ _ROUNDING = 16 * np.finfo(float).eps
 
 
 def atoms_of_sum(
-    one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: float, second: float, log_tail: float
+    one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: Bit, second: Bit, log_tail: float
 ) -> Atoms | None:
-    """Return the outcomes of S + Ber(first) against S + Ber(second), S the sum of the grouped bits; None if they are too many."""
+    """Return the outcomes of S + one bit against S + another, S the sum of the grouped bits; None if they are too many."""
     try:
         _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=MOST_LISTED)
     except WideWindowError:
         return None
     stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
-    with np.errstate(divide="ignore"):
-        laws = [log_add_exp(np.log1p(-chance) + stay, np.log(chance) + step) for chance in (first, second)]
+    laws = [log_add_exp(at_zero + stay, at_one + step) for at_zero, at_one in (first, second)]
     size = float(np.abs(window).max())
     trials = one.size if counts is None else counts.sum()
     lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail

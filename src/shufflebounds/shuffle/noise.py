@@ -49,7 +49,7 @@ class _ShiftedBinomial(DominatingPair):
 
     def _atoms(self, log_tail: float) -> Atoms | None:
         # all of them: at any depth nothing is missing
-        return atoms_of_sum(*self._noise, 0.0, 1.0, -1e6)
+        return atoms_of_sum(*self._noise, (0.0, -math.inf), (-math.inf, 0.0), -1e6)
 
     def _knowledge(self) -> Knowledge:
         anchor, spacing = _middle_losses(self.trials, self.prob)
@@ -134,7 +134,7 @@ class BinomialNoise(ShuffleProtocol):
             prob = _balls.flint().arb(self.prob)
             law = _balls.polynomial([(1 - prob, prob, self.trials)])
             plain, moved = [*law, 0 * prob], [0 * prob, *law]
-            return _balls.larger(_balls.stick(plain, moved, factor), _balls.stick(moved, plain, factor))
+            return _balls.larger(_balls.stick(zip(plain, moved), factor), _balls.stick(zip(moved, plain), factor))
 
         return 30.0 * (self.trials + 1), value
 

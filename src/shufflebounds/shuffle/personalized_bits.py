@@ -62,9 +62,10 @@ class _PersonalPair(DominatingPair):
         return replace(super()._knowledge(), seconds=1e-5, listed=self._atoms if few else None)
 
     def _atoms(self, log_tail: float) -> Atoms | None:
-        flip = math.exp(-self.budget) / (1 + math.exp(-self.budget))
+        log_keep = -math.log1p(math.exp(-self.budget))
         # all of them: at any depth nothing is missing
-        return atoms_of_sum(*self.law.arrays, flip, 1 - flip, -1e6) if 0 < flip < 0.5 else None
+        bit = log_keep, log_keep - self.budget
+        return atoms_of_sum(*self.law.arrays, bit, bit[::-1], -1e6) if self.budget > 0 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +210,7 @@ class PersonalizedBits(PrivacyProfile):
             for target in targets:
                 others = [(*(side[::-1] if bit else side), 1) for i, (side, bit) in enumerate(zip(sides, bits)) if i != target]
                 zero, one = (_balls.polynomial([*others, (*side, 1)]) for side in (sides[target], sides[target][::-1]))
-                found += [_balls.stick(zero, one, factor), _balls.stick(one, zero, factor)]
+                found += [_balls.stick(zip(zero, one), factor), _balls.stick(zip(one, zero), factor)]
             return _balls.larger(*found)
 
         return 4.0 * size**2 * len(targets), value

@@ -1,0 +1,68 @@
+"""Random allocation of a mechanism with listed outcomes: its two hockey sticks are the functional of what is shuffled.
+
+With m = Q the excess X = L - E, or 1 - E L, of one step is that of a randomizer shuffled where all others hold the input of Q:
+H_E(average || Q^t) = (1/t) E (X_1 + ... + X_t)_+, and what is impossible under Q is added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds.composing import Atoms
+from shufflebounds.shuffle.laws import ExcessLaw
+
+__all__ = ["ListedAllocation"]
+
+
+@dataclass(frozen=True, eq=False)
+class ListedAllocation:
+    """Both hockey sticks of (average over the steps of P in that step, Q in all).
+
+    Parameters
+    ----------
+    outcomes : Atoms
+        Those of the pair (P, Q).
+    log_lost : float
+        Log mass under Q of those that are not listed.
+    steps : int
+        Number of steps t.
+    """
+
+    outcomes: Atoms
+    log_lost: float
+    steps: int
+
+    def remove(self, eps: FloatArray) -> Sides:
+        """Return log H_E(average || Q) at eps >= 0."""
+        # a step that only the record explains, or that is not listed, gives it away
+        return self._sides(eps, 1, np.array([self.outcomes.log_rest, self.outcomes.log_lost]))
+
+    def add(self, eps: FloatArray) -> Sides:
+        """Return log H_E(Q || average) at eps >= 0."""
+        return self._sides(eps, -1, np.array([-np.inf, self.log_lost]))
+
+    def _sides(self, eps: FloatArray, direction: int, log_cut: FloatArray) -> Sides:
+        base, t = self.outcomes, self.steps
+        loss = np.append(base.loss, -np.inf)
+        log_mass = np.append(base.log_p - base.loss, base.log_other)
+        kept = log_mass > -np.inf
+        loss, log_mass = loss[kept], np.minimum(log_mass[kept], 0.0)
+        none = np.zeros_like(loss)
+        sides = []
+        for side in (-1, 1):
+            moved = loss + side * direction * base.blur
+            log_a, log_b = (moved, none) if direction > 0 else (none, moved)
+            cuts = log_cut if side > 0 else log_cut[:1]
+            lost = math.exp(self.log_lost) if side < 0 else 0.0
+            # from below: given that all are listed
+            law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
+            # the chances of t outcomes are as far off as those of one, t times
+            error = t * (base.slack + base.blur + UNIT * (8 + float(np.abs(log_mass).max())))
+            value = law.log_phi(eps, t)[(1 + side) // 2] + t * math.log1p(-lost)
+            sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
+        upper = np.minimum(sides[1], 0.0)
+        return Sides(np.minimum(sides[0], upper), upper)

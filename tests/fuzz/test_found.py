@@ -1,0 +1,48 @@
+"""What enumeration found, each question by itself: lower <= exact <= upper without tolerance."""
+
+import numpy as np
+import pytest
+
+from shufflebounds import mechanisms, sampling, shuffle
+from shufflebounds.composing.atoms import Atoms, any_of
+from shufflebounds.profile import DominatingPair
+from tests.fuzz import enumeration
+
+pytest.importorskip("flint")
+
+FAR = DominatingPair.from_pmfs((-6.157692927672637, -0.002119376310644381, -247.454973359538, -451.0114918302396),
+                               (-586.934421454477, -0.5668596565053426, -691.0794525808885, -0.8377202788757226))
+
+
+@pytest.mark.parametrize(
+    ("profile", "eps"),
+    [
+        # levels of random allocation that the points of its grid, next to e^500, cannot tell from 0
+        (sampling.AllocationPair(mechanisms.KaryResponse(2, 501.0848069702524), 5, removed=False), 133.21142576520703),
+        (sampling.AllocationPair(mechanisms.KaryResponse(2, 23.659364925675288), 2, removed=False), 1.5451501423972979e-114),
+        (sampling.AllocationPair(mechanisms.KaryResponse(189930, 29.999999999999993), 1), 29.999999999999982),
+        (sampling.AllocationPair(mechanisms.KaryResponse(2, 1.137223045643702e-20), 3, removed=False), 9.787368366057651e-21),
+        (sampling.AllocationPair(FAR, 5, removed=False), 205.3863278261279),
+        # bits whose chances next to 1 were formed from the others
+        (shuffle.ShuffledBits(3, 4.840207906979042e-147, ones=0).self_compose(2), 673.8061019886633),
+        (shuffle.ShuffledBits(1, 3.2452979417282314e-51).self_compose(2), 116.25463258112242),
+        (shuffle.PersonalizedBits([2.6e-35, 2.4e-183, 210.4, 307.5], bits=[0, 1, 0, 1]).self_compose(3), 700.0),
+        # heavy outcomes behind one of mass e^-869, all of them at loss 0 on the grid
+        (shuffle.PersonalizedBits([350.0, 517.7, 2.73, 9.8e-44, 1.4e-37], bits=[0, 0, 1, 1, 1], target=3).self_compose(2), 6.2e-44),
+        # losses of 1e-240 and an eps of 1e-11 more
+        (mechanisms.KaryResponse(881043, 5.825212670709336e-240).self_compose(3), 1.7475638012128022e-239),
+    ],
+)
+def test_found_by_enumeration(profile, eps):
+    assert enumeration.wrong(profile, eps) is None
+
+
+def test_endless_losses_that_are_nearly_certain():
+    assert any_of([(-1e-20, 2)]) == pytest.approx(0.0, abs=1e-30)
+    assert any_of([(-40.0, 3)]) == pytest.approx(np.log(3) - 40, rel=1e-15)
+
+
+def test_a_light_outcome_before_heavy_ones_on_one_point():
+    atoms = Atoms.of(np.array([-869.0, -351.0, -0.0]), np.array([-869.0, -351.0, -0.0]))
+    law = atoms.law(0.0, 1e-47, upper=False)
+    assert law.log_p.tolist() == pytest.approx([0.0], abs=1e-12)
