@@ -46,6 +46,7 @@ def test_the_number_of_printed_bounds_that_the_first_pages_tell():
     assert f"{told.capitalize()} printed bounds" in (DOCS / "index.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.skipif(not (DOCS.parent / "src/_core").is_dir(), reason="needs the source tree")
 def test_every_table_of_the_kernels_is_in_the_page_once(tmp_path):
     spec = importlib.util.spec_from_file_location("measured_errors", DOCS / "measured_errors.py")
     measured = importlib.util.module_from_spec(spec)
