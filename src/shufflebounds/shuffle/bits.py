@@ -205,7 +205,7 @@ class ShuffledBits(ShuffleProtocol):
             for ones in several:
                 others = [(flip, 1 - flip, ones), (1 - flip, flip, self._bits - 1 - ones)]
                 zero, one = (_balls.polynomial([*others, target]) for target in ((1 - flip, flip, 1), (flip, 1 - flip, 1)))
-                found += [_balls.stick(zero, one, factor), _balls.stick(one, zero, factor)]
+                found += [_balls.stick(zip(zero, one), factor), _balls.stick(zip(one, zero), factor)]
             return _balls.larger(*found)
 
         return 60.0 * self._bits * len(several), value
