@@ -602,7 +602,7 @@ cdef bint c_gains(const Group *groups, Py_ssize_t number) noexcept nogil:
 cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol, double work,
                              double *lower, double *upper) noexcept nogil:
     cdef Py_ssize_t size = number, i, j, kept = 0
-    cdef double top, simple = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim
+    cdef double top, simple = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, calm
     cdef int power
     cdef Group *groups
     cdef double *room
@@ -625,7 +625,14 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
         for j in range(groups[i].atoms):
             simple += groups[i].count * groups[i].w[j] * fmax(groups[i].x[j], 0)
             aim += groups[i].w[j] if groups[i].x[j] < 0 else 0
-        least += groups[i].count * log1p(-aim) if aim < 1 else -INFINITY
+        if aim > 0.5:
+            # what is left is not known from what is not
+            calm = groups[i].rest
+            for j in range(groups[i].atoms):
+                calm += groups[i].w[j] if groups[i].x[j] >= 0 else 0
+            least += groups[i].count * log(calm) if calm > 0 else -INFINITY
+        else:
+            least += groups[i].count * log1p(-aim)
     if simple <= 0:
         # no gain at all, or one of a chance below the smallest double
         upper[0] = -INFINITY if top <= 0 else scale - 700

@@ -22,6 +22,7 @@ __all__ = ["Comparison", "ComparisonRow", "compare_at"]
 _BETA = 0.05
 _PLATEAU = 5e-4      # a size whose error is smaller by less, relatively, is no better
 _MOST_BUDGET = 690.0
+_PURE_MARGIN = 1e-12      # more than the rounding of the budget of any oracle
 _SYMMETRIC_MOST = 72.0
 """Largest budget of symmetric unary encoding in doubles."""
 
@@ -147,7 +148,11 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
 
     def sized(build: Callable[[int], Callable[[float], FrequencyOracle]], start: int, least: int, most: int
               ) -> Callable[[], ComparisonRow]:
-        return lambda: _oracle_row(target.largest(build(_best_size(build, target, start, least, most))), users)
+        def row() -> ComparisonRow:
+            size, budget = _best_size(build, target, start, least, most)
+            return _oracle_row(target.largest(build(size), budget), users)
+
+        return row
 
     # where to begin: the local optimum at a budget that amplification allows about so many users
     guess = math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta)))
@@ -184,7 +189,7 @@ class _Target:
     users: int
 
     def budget(self, build: Callable[[float], FrequencyOracle], rtol: float, near: float = 0.0) -> float:
-        """Return the largest local budget whose upper bound meets the target, to rtol; it may be near a known one."""
+        """Return the largest local budget whose upper bound meets the target, to rtol; near a known one, it may be."""
 
         def excess(budget: float) -> float:
             if budget <= self.eps:
@@ -192,41 +197,56 @@ class _Target:
             laws = build(budget).excess_laws()
             return max(float(pair.upper.log_phi([self.eps], self.users)[1][0]) for pair in laws) - math.log(self.delta)
 
-        low = min(self.eps * (1 + rtol), _MOST_BUDGET)
-        if (at_low := excess(low)) > 0:
-            return self.eps
-        high = min(2 * self.eps + 1, _MOST_BUDGET)
-        if low < 0.98 * near and (at_near := excess(0.98 * near)) <= 0:
-            low, at_low, high = 0.98 * near, at_near, min(1.01 * near, _MOST_BUDGET)
-        while (at_high := excess(high)) <= 0:
-            if high >= _MOST_BUDGET:
-                return high
-            low, at_low, high = high, at_high, min(high + 2, _MOST_BUDGET)
+        least = min(self.eps * (1 + rtol), _MOST_BUDGET)
+        at = min(max(near or 1.0, 1.5 * least), _MOST_BUDGET)
+        value, step = excess(at), 0.02 * at if near else 1.0
+        if value <= 0:
+            low, at_low = at, value
+            while True:
+                if low >= _MOST_BUDGET:
+                    return low
+                high = min(low + step, _MOST_BUDGET)
+                if (at_high := excess(high)) > 0:
+                    break
+                low, at_low, step = high, at_high, 3 * step
+        else:
+            high, at_high = at, value
+            while True:
+                low = max(high - step, least)
+                if (at_low := excess(low)) <= 0:
+                    break
+                if low <= least:
+                    # whatever its budget is rounded to, it is private by itself
+                    return self.eps * (1 - _PURE_MARGIN)
+                high, at_high, step = low, at_low, 3 * step
         found = root(excess, low, high, at_low, at_high, rtol=rtol)
         step = rtol * found
         while excess(found) > 0:
-            found, step = max(found - step, self.eps), 2 * step
+            found, step = max(found - step, self.eps * (1 - _PURE_MARGIN)), 2 * step
         return found
 
-    def largest(self, build: Callable[[float], FrequencyOracle]) -> Shuffled:
+    def largest(self, build: Callable[[float], FrequencyOracle], near: float = 0.0) -> Shuffled:
         """Return the protocol with the largest local budget, its target checked."""
-        shuffled = Shuffled(build(self.budget(build, 1e-9)), self.users)
-        assert shuffled.delta(self.eps) <= self.delta * (1 + 1e-9)
+        shuffled = Shuffled(build(self.budget(build, 1e-9, near)), self.users)
+        if not shuffled.delta(self.eps) <= self.delta * (1 + 1e-9):
+            raise _validate.InfeasibleError(f"delta={self.delta:g} cannot be met at eps={self.eps:g}: {shuffled.randomizer!r} has "
+                                            f"{shuffled.delta(self.eps):.3g}")
         return shuffled
 
 
 def _best_size(
     build: Callable[[int], Callable[[float], FrequencyOracle]], target: _Target, start: int, least: int, most: int
-) -> int:
-    """Return the size of least error over all sizes, by factors that shrink until they move a size by one, or by a 32nd."""
-    known: dict[int, float] = {}
-    budgets = [0.0]
+) -> tuple[int, float]:
+    """Return the size of least error, with its budget to 1e-4, by factors that shrink until they move it by one, or by a 32nd."""
+    known: dict[int, tuple[float, float]] = {}
+    last = 0.0
 
     def error(size: int) -> float:
+        nonlocal last
         if size not in known:
-            budgets.append(target.budget(build(size), 1e-4, budgets[-1]))
-            known[size] = build(size)(budgets[-1]).rmse(target.users)
-        return known[size]
+            last = target.budget(build(size), 1e-4, last)
+            known[size] = build(size)(last).rmse(target.users), last
+        return known[size][0]
 
     best, factor = min(max(start, least), most), 4.0
     while True:
@@ -235,7 +255,7 @@ def _best_size(
         if error(tried) < error(best) * (1 - _PLATEAU):
             best = tried
         elif best * (factor - 1) <= max(1, best // 32):
-            return best
+            return best, known[best][1]
         else:
             factor = math.sqrt(factor)
 

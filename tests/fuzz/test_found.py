@@ -13,6 +13,9 @@ pytest.importorskip("flint")
 FAR = DominatingPair.from_pmfs((-6.157692927672637, -0.002119376310644381, -247.454973359538, -451.0114918302396),
                                (-586.934421454477, -0.5668596565053426, -691.0794525808885, -0.8377202788757226))
 
+SPREAD = DominatingPair.from_pmfs((-1.30466946977605, -204.47330707062076, -0.880766157908992, -1.1574945956174358),
+                                  (-0.178702691810334, -92.61753691467946, -3.4703608744451437, -2.020873212956144))
+
 
 @pytest.mark.parametrize(
     ("profile", "eps"),
@@ -23,6 +26,13 @@ FAR = DominatingPair.from_pmfs((-6.157692927672637, -0.002119376310644381, -247.
         (sampling.AllocationPair(mechanisms.KaryResponse(189930, 29.999999999999993), 1), 29.999999999999982),
         (sampling.AllocationPair(mechanisms.KaryResponse(2, 1.137223045643702e-20), 3, removed=False), 9.787368366057651e-21),
         (sampling.AllocationPair(FAR, 5, removed=False), 205.3863278261279),
+        # budgets that differ from order to order; masses of 1 formed by differences of logarithms of 30; gains while nobody loses
+        (sampling.AllocationPair(DominatingPair.from_pmfs(np.log([0.5, 0.5]), np.log([0.001, 0.999])), 2, removed=False), 5.0),
+        (sampling.AllocationPair(DominatingPair.from_pmfs(np.log([0.001, 0.999]), np.log([0.5, 0.5])), 2, removed=False), 5.0),
+        (sampling.AllocationPair(mechanisms.KaryResponse(940905, 29.99999999999999), 4), 29.99999999999998),
+        (sampling.AllocationPair(SPREAD, 3, removed=False), 99.74693065462151),
+        # losses that no double holds
+        (sampling.SampledPair(mechanisms.KaryResponse(2, 2.010123554004125e-263), 1e-100, removed=False).self_compose(2), 0.0),
         # bits whose chances next to 1 were formed from the others
         (shuffle.ShuffledBits(3, 4.840207906979042e-147, ones=0).self_compose(2), 673.8061019886633),
         (shuffle.ShuffledBits(1, 3.2452979417282314e-51).self_compose(2), 116.25463258112242),

@@ -3,10 +3,16 @@
 As tests/shuffle/test_obvious.py, for all that is not a protocol: an event, its two chances, at the ends of the parameters.
 """
 
+import inspect
+import re
+from pathlib import Path
+
 import mpmath as mp
 import pytest
 
-from shufflebounds import mechanisms, sampling, shuffle
+from shufflebounds import interop, mechanisms, sampling, shuffle
+from shufflebounds import profile as profiles
+from tests.shuffle import test_obvious as of_shuffling
 from tests.shuffle.test_obvious import LOGS, below, digits, holds  # noqa: F401
 from tests.strategies import thinned
 
@@ -96,3 +102,97 @@ def test_the_same_event_every_time(times):
     together = cases[0][0].compose(cases[3][0], cases[4][0])
     p, r = (cases[0][1][i] * cases[3][1][i] * cases[4][1][i] for i in (0, 1))
     holds(together, [0.0, 0.5, 1.0, 2.0], (p, r))
+
+
+@pytest.mark.parametrize("budget", [1e-12, *LOGS[2:]])
+def test_more_pure_mechanisms(budget):
+    e, parts = mp.exp(mp.mpf(budget)), below(budget)
+    binary = e / (e + 1), 1 / (e + 1)
+    for mechanism in (mechanisms.PureLocal(budget), mechanisms.RandomizedResponse(budget)):
+        holds(mechanism, parts, binary)
+    # half of all outputs are the value's own, and half of these not the other's
+    for bins in (2, 100, 2**20):
+        holds(mechanisms.HadamardResponse(bins, budget), parts, (binary[0] / 2, binary[1] / 2))
+    # a function that tells the two values apart, and the first one's bucket
+    for bins, g in ((2, 2), (100, 2), (1000, 1000)):
+        apart, total = 1 - mp.mpf(1) / g, e + g - 1
+        holds(mechanisms.LocalHashing(bins, budget, g), parts, (apart * e / total, apart / total))
+    # caps about opposite vectors have nothing in common
+    for dimension in (2, 30, 2**20):
+        unit = mechanisms.PrivUnit(dimension, budget)
+        cap, one = mp.mpf(unit.cap), 1 - mp.mpf(2) ** -40
+        holds(unit, parts, (one * cap * e / (1 + cap * (e - 1)), cap / (1 + cap * (e - 1))))
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 0.05, 0.3, 1.0, 5.0])
+def test_discrete_gaussian_noise(sigma):
+    s, reach = mp.mpf(sigma), int(40 * sigma) + 40
+    weights = {k: mp.exp(-mp.mpf(k) ** 2 / (2 * s * s)) for k in range(-reach, reach + 1)}
+    total = mp.fsum(weights.values())
+    for sensitivity in (1, 3):
+        if sensitivity > 1e4 * sigma:
+            continue
+        for top in (-1, 0, 2):
+            # what the sums leave out is next to nothing beside what they hold
+            p, q = (mp.fsum(w for k, w in weights.items() if k <= t) / total for t in (top, top - sensitivity))
+            holds(mechanisms.DiscreteGaussianMechanism(sigma, sensitivity), FAR[:5], (p, q))
+
+
+def test_rest_of_the_mechanisms():
+    for sigma in SIGMAS[1:]:
+        for domain in ("cube", "sphere"):
+            # two vectors whose first entries are 1 apart
+            event = mp.ncdf(mp.mpf(1) / (2 * sigma)), mp.ncdf(-mp.mpf(1) / (2 * sigma))
+            holds(mechanisms.GaussianVector(sigma, 5, domain), FAR[:4], event)
+    for f in (1e-12, 1e-3, 0.5, 0.99):
+        half = mp.mpf(f) / 2
+        holds(mechanisms.Rappor(f), below(2 * float(mp.log((1 - half) / half))), ((1 - half) ** 2, half**2))
+    for p, beta, q in ((1.0001, 1e-9, 2.0), (3.0, 0.5, 3.0), (1e10, 0.9, 1e10)):
+        alpha = mp.mpf(beta) / (mp.mpf(p) - 1)
+        for profile in (mechanisms.VariationRatio(p, beta, q), shuffle.VariationRatio(1, p, beta, q)):
+            holds(profile, below(float(mp.log(p))), (p * alpha, alpha))
+    # dyadic chances, one output that the second input never sends
+    rows = [[0.5, 0.25, 0.25], [0.0, 2.0**-40, 1 - 2.0**-40]]
+    holds(mechanisms.FiniteRandomizer(rows), FAR[:5], (mp.mpf(0.75), mp.mpf(2) ** -40))
+
+
+@pytest.mark.parametrize("budget", [1e-3, 1.0, 12.0, 60.0])
+@pytest.mark.parametrize("rate", [1e-9, 0.25, 1.0])
+def test_samples_and_batches(budget, rate):
+    e, r = mp.exp(mp.mpf(budget)), mp.mpf(rate)
+    total = e + 2
+    response = mechanisms.KaryResponse(3, budget)
+    with_it = r * e / total + (1 - r) / total
+    # a third value stands for the record where it is not drawn
+    for profile in (response.subsampled(rate), sampling.Subsampled(response, rate), sampling.SampledPair(response, rate)):
+        holds(profile, below(budget), (with_it, 1 / total))
+    holds(sampling.ReplaceOne(response.subsampled(rate)), below(budget), (with_it, 1 / total))
+    records = max(1, round(1 / rate))
+    part = mp.mpf(1) / records
+    event = part * e / total + (1 - part) / total, 1 / total
+    holds(sampling.WithoutReplacement(response, records, 1), below(budget), event)
+    for removed in (True, False):
+        # one of two steps shows the first value, or neither does
+        p, q = e / total, 1 / total
+        event = (1 - (1 - p) * (1 - q), 1 - (1 - q) ** 2) if removed else ((1 - q) ** 2, (1 - p) * (1 - q))
+        holds(sampling.AllocationPair(response, 2, removed), below(budget), event)
+
+
+def test_no_noise_in_a_bin_of_a_histogram():
+    for users in (1, 5, 1000):
+        for gamma in (1e-300, 0.01, 0.5):
+            holds(shuffle.ShuffledHistogram(users, 3, gamma), FAR[:4], (mp.mpf(gamma) ** users, 0))
+
+
+NOT_HERE = {
+    "DominatingPair": "listed pairs are what the events above are", "PrivacyProfile": "abstract",
+    "Composition": "made by self_compose and compose", "AccountingProfile": "what another library says",
+}
+
+
+def test_every_profile_has_an_obvious_test():
+    rooms = (mechanisms, shuffle, sampling, profiles, interop)
+    names = {name for room in rooms for name in room.__all__
+             if inspect.isclass(getattr(room, name)) and issubclass(getattr(room, name), profiles.PrivacyProfile)}
+    told = "".join(path.read_text(encoding="utf-8") for path in (Path(__file__), Path(of_shuffling.__file__)))
+    assert not {name for name in names - NOT_HERE.keys() if not re.search(rf"\.{name}[(.,)]", told)}

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds import _validate
+from shufflebounds._types import UNIT
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.kary_response import KaryResponse
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -73,6 +74,10 @@ class VariationRatio(TwoLevel):
     def local_eps(self) -> float:  # type: ignore[override]
         """Budget in nats, ln p."""
         return math.log(self.p)
+
+    def _blur(self) -> float:
+        # the rounding of the logarithm, which shows next to it
+        return 4 * UNIT * self.local_eps
 
     def _shares(self) -> Shares:
         # of the two laws: masses p a, a and the rest, over their base law

@@ -51,17 +51,25 @@ class ListedAllocation:
         log_mass = np.append(base.log_p - base.loss, base.log_other)
         kept = log_mass > -np.inf
         loss, log_mass = loss[kept], np.minimum(log_mass[kept], 0.0)
+        moved = 0.0
+        if self.log_lost == -math.inf:
+            # no mass may be left over at X = 0, which next to rare outcomes would count
+            heaviest = int(np.argmax(log_mass))
+            others = math.fsum(np.exp(np.delete(log_mass, heaviest)))
+            whole = math.log1p(-others) if others < 1 else float(log_mass[heaviest])
+            moved = abs(whole - float(log_mass[heaviest]))
+            log_mass[heaviest] = whole
         none = np.zeros_like(loss)
         sides = []
         for side in (-1, 1):
-            moved = loss + side * direction * base.blur
-            log_a, log_b = (moved, none) if direction > 0 else (none, moved)
+            ratio = loss + side * direction * base.blur
+            log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
             cuts = log_cut if side > 0 else log_cut[:1]
             lost = math.exp(self.log_lost) if side < 0 else 0.0
             # from below: given that all are listed
             law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
             # the chances of t outcomes are as far off as those of one, t times
-            error = t * (base.slack + base.blur + UNIT * (8 + float(np.abs(log_mass).max())))
+            error = t * (moved + base.slack + base.blur + UNIT * (8 + float(np.abs(log_mass).max())))
             value = law.log_phi(eps, t)[(1 + side) // 2] + t * math.log1p(-lost)
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
         upper = np.minimum(sides[1], 0.0)

@@ -123,7 +123,7 @@ class AllocationPair(DominatingPair):
         return blanket_operations(int(size), self.steps), value
 
     def _pure_epsilon(self) -> float:
-        return self.mechanism._pure_epsilon()
+        return (self.mechanism if self.removed else self.mechanism._opposite())._pure_epsilon()
 
     def _knowledge(self) -> Knowledge:
         # a value is a look into a transform, a new level may be a new one

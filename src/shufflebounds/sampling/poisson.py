@@ -145,7 +145,8 @@ class SampledPair(DominatingPair):
             value = float(mixed_losses(np.array([pure]), q)[0]) if pure < math.inf else math.inf
         else:
             value = -math.log1p(-q * -math.expm1(-pure)) if q < 1 else pure
-        return value * (1 + 16 * UNIT)
+        # of a loss that no double holds the least one is left
+        return max(value * (1 + 16 * UNIT), 5e-324) if pure > 0 else 0.0
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         return tuple(SampledPair(pair, self.rate, self.removed) for pair in self.mechanism._realised_pairs())
