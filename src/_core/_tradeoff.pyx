@@ -242,7 +242,8 @@ cdef int c_ratio_argsort(const double *log_p, const double *log_q, Py_ssize_t n,
     return radix(n, 0, keys, place, 0)
 
 
-cdef bint settle(const double *log_p, const double *log_q, Py_ssize_t n, int bits, const uint64_t *mixed, Py_ssize_t *place) noexcept nogil:
+cdef bint settle(const double *log_p, const double *log_q, Py_ssize_t n, int bits, const uint64_t *mixed,
+                 Py_ssize_t *place) noexcept nogil:
     """Read the order from sorted keys whose last bits are places, and sort by the whole key those that agree in the others.
 
     False where that takes more than four steps an atom.
