@@ -103,7 +103,7 @@ class Composer:
         return self._lattice is not None
 
     def _fitted(self, step: float) -> float:
-        """At most the step, so that the losses of every mechanism whose atoms are known lie on a grid, or nearly."""
+        """Return a step, at most the given one, with which all known atoms lie on the grid, or nearly."""
         hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
         if not hints:
             return step
@@ -207,7 +207,7 @@ class Composer:
         return log_tail
 
     def _depth(self, eps: float, log_tail: float) -> float:
-        """About log delta: a Gaussian's, from mean and variance; a look ahead only, corrected by the result."""
+        """Return about log delta, that of a Gaussian of the same mean and variance: a look ahead, which the result corrects."""
         mean = var = 0.0
         for release, r in self._upper:
             scale = release.scale(log_tail)

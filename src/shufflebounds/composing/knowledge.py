@@ -67,7 +67,7 @@ class Scale:
 
 
 class _Remembered:
-    """A stick that keeps its answers: dear ones all, cheap ones those of the last question."""
+    """A stick that keeps its answers: all of them where they are dear, those of the last question where they are cheap."""
 
     def __init__(self, stick: Stick, seconds: float) -> None:
         self._stick, self._dear, self._piece = stick, seconds > FRUGAL, max(1, int(PIECE / seconds))

@@ -147,7 +147,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
                              f"likelihood ratios of e^{height:.0f}, at most e^{_HIGHEST:g} can be listed")
 
     def _cube_law(self, log_cut: float) -> ExcessLaw:
-        """Of K coordinates below 1/2 a is the product, of the others b."""
+        """Return the upper law on the cube: a is the product of the ratios of the coordinates below 1/2, b that of the others."""
         s, d = self.sigma, self.dimension
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0) - math.log(d)))
         step = end / (s * s * _FINE)

@@ -232,7 +232,7 @@ class Composition(PrivacyProfile):
         return Sides(np.minimum(lower, upper), upper)
 
     def _larger(self, eps: FloatArray) -> Sides:
-        """Return both sides of the larger direction; the other is not asked finely where a coarse grid shows it to be smaller."""
+        """Return both sides of the larger direction. Where a coarse grid shows which it is, the other is left at that."""
         rough = [way._rough._log_side(eps, upper=True) for way in self._ways]
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         for smaller in (False, True):
@@ -245,7 +245,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _enumerated(self) -> Atoms | None:
-        """The outcomes of all releases together, where they are few and lie on no lattice, whose grid would be as good."""
+        """The outcomes of all releases together, where they are few and lie on no lattice; on a lattice the grid is as good."""
         if not all(known.single and known.listed and not known.parts for known, _ in self._released) or self._composer.on_lattice:
             return None
         product = Atoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
@@ -308,12 +308,12 @@ class Composition(PrivacyProfile):
 
     @property
     def _is_one(self) -> bool:
-        """Whether the product is a single release's, which has values of its own."""
+        """Whether there is a single release, whose own values are better than those of a grid."""
         return len(self.factors) == 1 and (self.factors[0][1] == 1 or self._above[0][1] == 1 == len(self._above))
 
     @cached_property
     def _rough(self) -> Composition:
-        """The same on a coarse grid, where that is cheaper: for searches, and for what is far from mattering."""
+        """The same on a coarse grid, where that is cheaper: for the first steps of a search, and to rule out a direction."""
         if self.rtol >= _ROUGH or self._is_one:
             return self
         rough = Composition(self.factors, _ROUGH)
@@ -337,7 +337,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _gaussian_rule(self) -> float:
-        """The mu of the composition by the root of the sum of squares, whatever the mechanisms: from above."""
+        """An upper bound of the mu of the composition, for all mechanisms: the root of the sum of the squares."""
         parts = ((profile._gdp_mu(True), times) for profile, times in self.factors)
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
@@ -386,5 +386,5 @@ class Composition(PrivacyProfile):
 
 
 def _matched(counts: list[int]) -> range:
-    """Return the places at which lists of so many pairs are read together: a single pair goes with every entry of the others."""
+    """Return the places at which lists of so many pairs are read together; a list of one pair is repeated for the others."""
     return range(0 if 0 in counts else min((count for count in counts if count > 1), default=1))

@@ -37,7 +37,7 @@ class Exported(Enclosed):
         """Return what one value of delta costs."""
 
     def _opposite(self) -> Exported:
-        """Return the guarantee with the two data sets exchanged; a mechanism's own holds both ways."""
+        """Return the guarantee with the two data sets exchanged: the same one, where neighbours are symmetric."""
         return self
 
     def to_dp_accounting(self, interval: float = 1e-4, *, log_tail: float = -50.0) -> Any:
@@ -244,7 +244,7 @@ class Exported(Enclosed):
 
 
 def _top(profile: Enclosed, interval: float, log_tail: float) -> int:
-    """Return the grid point from which on delta is not resolved: 0, below the tail, or as good as constant."""
+    """Return the grid point beyond which delta need not be resolved: it is 0, below the tail, or as good as constant."""
     cap = MAX_POINTS * interval
     tail = max(math.exp(log_tail), 5e-324)
     eps = profile.epsilon(tail)

@@ -20,6 +20,7 @@ import numpy as np
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
 from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.tails._poisson_tables import window_of
+from shufflebounds.tails.closed import binomial_range
 from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["SHALLOWEST", "log_blanket_table", "table_too_large"]
@@ -71,7 +72,7 @@ def _summed(
     else:
         first, log_weights, weight_error = 0, np.zeros(1), 0.0
     m = first + 1 + np.arange(log_weights.size, dtype=np.float64)
-    few, many = _middle(m[0], 2 / k, log_tail)[0], _middle(m[-1], 2 / k, log_tail)[1]
+    few, many = binomial_range(m[0], 2 / k, log_tail)[0], binomial_range(m[-1], 2 / k, log_tail)[1]
     s = np.arange(few, many + 1, dtype=np.float64)
     if m.size * s.size > MAX_CELLS:
         return None
@@ -96,13 +97,6 @@ def _summed(
     lower = factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
     upper = float(np.logaddexp(factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
     return Between(lower, upper)
-
-
-def _middle(trials: float, prob: float, log_tail: float) -> tuple[float, float]:
-    """Return a range that leaves at most e^log_tail of Bin(trials, prob) outside (Bernstein)."""
-    depth = -log_tail + math.log(2)
-    width = depth / 3 + math.sqrt(depth * depth / 9 + 2 * depth * trials * prob * (1 - prob)) if prob < 1 else 0.0
-    return max(0.0, math.floor(trials * prob - width)), min(trials, math.ceil(trials * prob + width))
 
 
 def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> tuple[FloatArray, FloatArray]:

@@ -53,7 +53,7 @@ class Held(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """The budgets in groups of neighbours; a group counts as its less useful end, so that every rate is rounded down."""
+    """The budgets in groups of neighbours. A group counts as its less useful end, which rounds every rate down."""
 
     starts: Any
     low: FloatArray
@@ -131,7 +131,7 @@ class Crowd:
         return Between(lower, min(upper, 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
-        """Return `value`, roughly: to choose among bounds, never as one."""
+        """Return about what `value` says: good for a choice among bounds, no bound itself."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
         if kind == "window":
             return self._of_windows(eps, i, j, [log_mass])[0]
@@ -157,7 +157,7 @@ class Crowd:
         return self.family.windowed and not (pure and i == self.budgets.size - 1)
 
     def _log_mass(self, eps: float, i: int, j: int, start: float | None = None) -> float:
-        """Return a good mass to leave outside the window of targets i..j: any mass gives a bound, this one nearly the smallest."""
+        """Return the mass to leave outside the window of targets i..j: any gives a bound, this one nearly the smallest."""
         values: dict[float, float] = {}
 
         def look(masses: Sequence[float]) -> None:
