@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds.composing.chords import connect
-from shufflebounds.profile import _pictures, _saving
+from shufflebounds.profile import _saving
 from shufflebounds.profile._balls import Outcomes, certified, flint, stick
 from shufflebounds.profile.enclosed import Enclosed
 
@@ -177,6 +177,8 @@ class Exported(Enclosed):
         >>> ax.get_xlabel()
         'privacy loss $\\varepsilon$ (nats)'
         """
+        from shufflebounds.profile import _pictures
+
         return _pictures.plot_profile(self, ax, eps, label)
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
@@ -240,6 +242,8 @@ class Exported(Enclosed):
 
     def _repr_html_(self) -> str:
         # a table only: a picture would cost more than the reader asked for
+        from shufflebounds.profile import _pictures
+
         return _pictures.table(self)
 
 
