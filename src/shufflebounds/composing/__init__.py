@@ -16,11 +16,15 @@ from shufflebounds.composing.progress import Cost, announced
 from shufflebounds.composing.samples import Samples
 
 if TYPE_CHECKING:
-    from shufflebounds.composing.composer import Composer
+    from shufflebounds.composing.composer import Composer, Free
     from shufflebounds.composing.product import Product
 
-__all__ = ["FRUGAL", "Atoms", "Composer", "Cost", "Knowledge", "Law", "Product", "Samples", "TooLongError", "announced"]
+__all__ = ["FRUGAL", "Atoms", "Composer", "Cost", "Free", "Knowledge", "Law", "Product", "Samples", "TooLongError", "announced"]
 
 # a single release needs neither
-_HOMES = {"Composer": "shufflebounds.composing.composer", "Product": "shufflebounds.composing.product"}
+_HOMES = {
+    "Composer": "shufflebounds.composing.composer",
+    "Free": "shufflebounds.composing.composer",
+    "Product": "shufflebounds.composing.product",
+}
 __getattr__, __dir__ = lazily(__name__, _HOMES)

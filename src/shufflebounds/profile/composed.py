@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._types import EXP_SLACK, Bound, FloatArray, Sides
-from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Knowledge, Samples, announced
+from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Free, Knowledge, Samples, announced
 from shufflebounds.profile._balls import Outcomes, flint, largest_answer, repeated, ways
 from shufflebounds.profile.curves import least, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
@@ -51,9 +51,10 @@ class Composition(PrivacyProfile):
     -----
     Directions. A :class:`DominatingPair` stands for itself: pairs compose in the order given, one-sided. Sampled mechanisms, whose
     neighbours have one record more or less, compose in each of the two directions, and the worse counts. Any other profile is a
-    maximum over both orders of its neighbours. From above every release takes, at each eps of the whole line, the larger
-    one, so the bound holds for adaptive choice of mechanisms and data; nothing is lost where the two orders agree. From below
-    all releases take the same entry of their ``pairs()``, the best one. Where no pairs are listed, one test of a single release
+    maximum over several pairs, at least both orders of its neighbours. What is enclosed is the best choice of a pair for every
+    release, knowing the results before it: exactly, where the pairs are listed and the releases are some hundred at most. Else
+    every release takes, from above, the larger at each eps of the whole line, more than any choice; from below all take the
+    same entry of their ``pairs()``, the best one. Where no pairs are listed, one test of a single release
     is asked of every release: the slope of delta at eps tells how likely it is under both laws.
 
     Method. See :doc:`/composition`: losses on a grid, by connecting the dots above and merging outcomes below, tilted to eps
@@ -82,6 +83,7 @@ class Composition(PrivacyProfile):
     rtol: float = 1e-5
 
     _upper_only: ClassVar[bool] = False
+    _plain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rtol", _validate.real("rtol", self.rtol, 1e-12, 0.1))
@@ -167,16 +169,28 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _composer(self) -> Composer:
-        singles = [known.below for known, _ in self._released]
-        below = []
-        for i in _matched([len(pairs) for pairs in singles]):
-            side: list[tuple[Knowledge, int]] = []
-            for (_, times), (known, releases), pairs in zip(self.factors, self._released, singles):
-                pair = pairs[i] if len(pairs) > 1 else pairs[0]
-                # the same objects, so that both sides ask for their values once
-                side += releases if pair is known else pair.times(times)
-            below.append(side)
-        return Composer(self._above, below, self.rtol)
+        below = [self._below(i) for i in _matched([len(known.below) for known, _ in self._released])]
+        return Composer(self._above, below, self.rtol, None if self._plain else self._free(bool(below)))
+
+    def _below(self, entry: int, left_out: int | None = None) -> list[tuple[Knowledge, int]]:
+        """Return what bounds from below, all factors with that entry of their pairs; one of the factors may be left out."""
+        side: list[tuple[Knowledge, int]] = []
+        for i, ((_, times), (known, releases)) in enumerate(zip(self.factors, self._released)):
+            pairs = known.below
+            pair = pairs[entry] if len(pairs) > 1 else pairs[0]
+            # the same objects, so that both sides ask for their values once
+            side += [] if i == left_out else releases if pair is known else pair.times(times)
+        return side
+
+    def _free(self, has_below: bool) -> Free | None:
+        """Return the release whose pair is chosen anew each time: the one of most releases, where several leave a choice."""
+        places = [i for i, (known, _) in enumerate(self._above) if known.choices]
+        if not places or sum(times for _, times in self._above) == 1:
+            return None
+        place = max(places, key=lambda i: self._above[i][1])
+        # parts of a release do not choose for themselves, as far as is known
+        factor = next((i for i, (known, _) in enumerate(self._released) if known is self._above[place][0]), None)
+        return Free(place, None if factor is None or not has_below else self._below(0, factor))
 
     def cost(self) -> Cost:
         """Predict what an answer costs; on a terminal, one of more than some seconds says so before it starts, and how far it is.
@@ -289,7 +303,9 @@ class Composition(PrivacyProfile):
     @cached_property
     def _coarse(self) -> Composition:
         """The same on a grid that is fine enough for the corners of a curve."""
-        return Composition(self.factors, min(0.1, 10 * self.rtol))
+        coarse = Composition(self.factors, min(0.1, 10 * self.rtol))
+        coarse.__dict__["_plain"] = True
+        return coarse
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
         # deeper than that, another law would be needed at every step

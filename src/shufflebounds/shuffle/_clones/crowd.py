@@ -168,17 +168,20 @@ class Crowd:
                 values.update(zip(allowed, self._of_windows(eps, i, j, allowed)))
 
         if start is not None:
-            look([start, 1.25 * start, 0.8 * start])
+            look([2 * start, 1.25 * start, start, 0.8 * start, 0.5 * start])
+        # a mass that was good nearby, and lies between worse ones, needs no search far and wide
+        near = start is not None and min(values, key=values.__getitem__) not in (2 * start, 0.5 * start)
         trials = [-1.25]
-        while True:
+        while not near:
             trials = [trials[-1] * 1.6 ** (k + 1) for k in range(8)]
             look(trials)
-            # of masses that say the same the largest: blocks with users of larger budgets start from it
             least = min(values.values())
-            best = max(mass for mass, value in values.items() if value <= least + 1e-9)
             # beyond, what stays outside is nothing beside the rest
             if values[trials[-1]] > least + 1e-9 or trials[-1] < max(2 * least - 20, -1e6):
                 break
+        # of masses that say the same the largest: blocks with users of larger budgets start from it
+        least = min(values.values())
+        best = max(mass for mass, value in values.items() if value <= least + 1e-9)
         best = 0.5 * round(2 * best)
         step = max(1.0, 2.0 ** math.floor(math.log2(abs(best) / 4 + 1)))
         while True:
