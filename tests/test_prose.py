@@ -174,3 +174,26 @@ def test_the_rows_of_the_survey():
     rows = told("end_to_end.md", r"real data: (\d+) (\d+) rows of the RAND")
     data = pytest.importorskip("statsmodels.datasets").randhie.load_pandas().data
     assert int(f"{rows[0]:.0f}{rows[1]:03.0f}") == len(data)
+
+
+@pytest.mark.slow
+def test_the_table_of_the_paper_beside_sound_bounds():
+    """Rows of docs/personalized.md, at the budgets of its first block."""
+    eps = np.append(0.5 + 1.5 * (np.arange(9999) + 0.5) / 9999, 2.0)
+    clones = shuffle.PersonalizedClones
+    rows = {
+        r"stronger clones at eps = 2 \(reproduces it; no bound here\)": shuffle.StrongerClones(10**4, 2.0),
+        r"\*\*sound:\*\* Gaussian, sigma = 6\.82/eps": clones.gaussian(6.82 / eps, target=9999),
+        r"\*\*sound:\*\* Gaussian, sigma = 2/eps": clones.gaussian(2.0 / eps, target=9999),
+        r"\*\*sound:\*\* Laplace": clones.laplace(eps, target=9999),
+        r"\*\*sound:\*\* bits": clones.randomized_response(eps, 2, target=9999),
+    }
+    for name, profile in rows.items():
+        printed = told("personalized.md", rf"\| {name}" + r" \| ([\d.e-]+)" * 5 + r" \|")
+        assert [float(f"{profile.delta(e):.2e}") for e in (0.01, 0.03, 0.05, 0.08, 0.1)] == printed
+    for sigma in (6.82, 2.03):
+        printed = told("personalized.md", rf"\| printed p_i, sigma = {sigma}/eps, Theorem 2 from i = 0" + r" \| ([\d.e-]+)" * 5 + r" \|")
+        rates = [published.liu2024_gaussian_rate(sigma / e, sigma / 2.0) for e in eps[:-1]]
+        weight = published.liu2024_weight_gaussian(sigma / 2.0)
+        found = [published.liu2024_delta(e, weight, rates, first=0) for e in (0.01, 0.03, 0.05, 0.08, 0.1)]
+        assert found == pytest.approx(printed, rel=0.01)
