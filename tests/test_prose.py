@@ -192,7 +192,8 @@ def test_the_table_of_the_paper_beside_sound_bounds():
         printed = told("personalized.md", rf"\| {name}" + r" \| ([\d.e-]+)" * 5 + r" \|")
         assert [float(f"{profile.delta(e):.2e}") for e in (0.01, 0.03, 0.05, 0.08, 0.1)] == printed
     for sigma in (6.82, 2.03):
-        printed = told("personalized.md", rf"\| printed p_i, sigma = {sigma}/eps, Theorem 2 from i = 0" + r" \| ([\d.e-]+)" * 5 + r" \|")
+        name = rf"\| printed p_i, sigma = {sigma}/eps, Theorem 2 from i = 0"
+        printed = told("personalized.md", name + r" \| ([\d.e-]+)" * 5 + r" \|")
         rates = [published.liu2024_gaussian_rate(sigma / e, sigma / 2.0) for e in eps[:-1]]
         weight = published.liu2024_weight_gaussian(sigma / 2.0)
         found = [published.liu2024_delta(e, weight, rates, first=0) for e in (0.01, 0.03, 0.05, 0.08, 0.1)]
