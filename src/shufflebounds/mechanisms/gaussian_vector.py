@@ -51,9 +51,9 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     -----
     Neighbours: the vector is replaced. Alone it is :class:`GaussianMechanism` at the distance of two opposite vectors,
     :math:`\sqrt d` or 2. After a shuffle (:meth:`shuffled`) two opposite corners, or two opposite unit vectors, are the worst
-    pair: proven (docs/theorems/interval-inputs). Vectors x of the unit ball are vectors (x, sqrt(1 - |x|^2)) of the
-    sphere of one more dimension: for the ball itself, where lengths differ, no worst pair is known. The blanket is what all vectors have in common, :math:`(2\Phi(-1/2\sigma))^d` on the cube: take sigma near the root of the
-    dimension or more.
+    pair: proven (docs/theorems/interval-inputs). Vectors x of the unit ball are vectors :math:`(x, \sqrt{1 - |x|^2})` of the
+    sphere of one more dimension: for the ball itself, where lengths differ, no worst pair is known. The blanket is what all
+    vectors have in common, :math:`(2\Phi(-1/2\sigma))^d` on the cube: take sigma near the root of the dimension or more.
 
     **Floating point.** As for all real noise, whoever sees the last bits of the messages may tell more (Mironov 2012).
 
