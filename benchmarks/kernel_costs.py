@@ -14,7 +14,7 @@ from keeping import keep
 from scipy import special
 
 from shufflebounds import composition, selection, shuffle, tails, tradeoff
-from shufflebounds._core import _losses
+from shufflebounds._core import _losses, _tradeoff
 from shufflebounds.mechanisms import KaryResponse
 
 ELEMENTS = 10**5
@@ -60,6 +60,35 @@ def binomial():
         rows.append([f"{n:.0e}".replace("e+0", "e").replace("e+", "e") if 30 < n < 2**53 else "2^53" if n > 30 else "30",
                      *(array(f, k, float(n), 0.3) for f in (tails.binom_logpmf, tails.binom_logsf) for k in (near, far))])
     return ["n", "pmf near", "pmf far", "tail near", "tail far"], rows
+
+
+def limits():
+    """Return what the machine takes for an element of memory, a division, a logarithm and a sort, and kernels beside it."""
+    size = 10**7
+    a, b, out = RNG.random(size), RNG.random(size), np.empty(size)
+    n = np.floor(10 ** RNG.uniform(1, 6, ELEMENTS))
+    mixed = np.clip(np.floor(0.3 * n + np.sqrt(0.21 * n) * RNG.uniform(-6, 6, ELEMENTS)), 0, n - 1)
+    near = np.floor(3e5 + 458 * RNG.uniform(-6, 6, ELEMENTS))
+    x, y = a[:ELEMENTS], b[:ELEMENTS]
+
+    def long(job):
+        return shown(seconds(job) / size)
+
+    rows = [
+        ["a double of 80 MB read (`sum`)", long(a.sum)],
+        ["two read, one written (`add`)", long(lambda: np.add(a, b, out=out))],
+        *([f"`numpy.{f.__name__}` within the cache", array(f, *(x, y)[: f.nin])]
+          for f in (np.divide, np.sqrt, np.exp, np.log, np.log1p, np.sin)),
+        ["`numpy.logaddexp`: `exp` and `log1p` of the C library", array(np.logaddexp, x, y)],
+        ["`binom_logpmf` near the mode, n = 1e6", array(tails.binom_logpmf, near, 1e6, 0.3)],
+        ["`binom_logsf` near the mode, n = 1e6", array(tails.binom_logsf, near, 1e6, 0.3)],
+        ["`binom_logsf` within 6 standard deviations, n from 10 to 1e6", array(tails.binom_logsf, mixed, n, 0.3)],
+        ["`numpy.sort` of doubles", array(np.sort, x)],
+        ["the order of likelihood ratios", array(_tradeoff.ratio_argsort, x, y)],
+        ["a Poisson-binomial tail within 10 standard deviations, a chance of 1e6",
+         shown(seconds(lambda: tails.poisson_binom_logsf(5.01e5, a[: 10**6])) / 10**6)],
+    ]
+    return ["an element", "CPU time"], rows
 
 
 def closed():
@@ -246,7 +275,7 @@ def calibrations():
 
 
 SECTIONS = {function.__name__: function for function in (
-    binomial, closed, shift, clones, bits_sum, shuffled_bits, curves, profiles, grid, optimal, arg_max, calibrations)}
+    limits, binomial, closed, shift, clones, bits_sum, shuffled_bits, curves, profiles, grid, optimal, arg_max, calibrations)}
 
 
 def main():
