@@ -426,5 +426,5 @@ class Randomizer(Protocol):
     """What one user runs: it knows its laws of X."""
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X of the ordered pairs of inputs, as :meth:`.LocalRandomizer.excess_laws` describes them."""
+        """Return the laws of X of the ordered pairs of inputs, up to symmetry, as ``excess_laws`` of the mechanisms does."""
         ...
