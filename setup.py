@@ -29,12 +29,14 @@ KERNELS = (
     "_hypergeom",
 )
 PUBLIC = "cython_tails"      # the stable face of the kernels
-HEADERS = ("arithmetic.h", "dd.h", "excess.h", "lattice.h", "loops.h", "sweep.h", "tables.h")
+HEADERS = ("arithmetic.h", "constants.h", "dd.h", "excess.h", "lattice.h", "loops.h", "sweep.h", "tables.h", "tails.h")
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 if CHECKED and not WINDOWS:
     # every index into a table and every cast of a double to an integer is asserted; a trap needs no library
     FLAGS += ["-fsanitize=bounds,float-cast-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"]
 FLAGS += os.environ.get("SHUFFLEBOUNDS_CFLAGS", "").split()
+# passes over blocks are vectorised only where no operation counts as a trap; results are the same
+VECTORS = {} if WINDOWS else {"_binomial": ["-fno-trapping-math"]}
 
 
 class ReproducibleSdist(sdist):
@@ -77,11 +79,11 @@ def kernel(name):
         f"shufflebounds.{name}" if name == PUBLIC else f"shufflebounds._core.{name}",
         [f"src/_core/{name}.pyx"],
         include_dirs=[numpy.get_include(), "src/_core"],
-        depends=[f"src/_core/{header}" for header in sorted({"dd.h", "arithmetic.h"} | headers(f"{name}.pyx"))],
+        depends=[f"src/_core/{header}" for header in sorted({"constants.h", "dd.h", "arithmetic.h"} | headers(f"{name}.pyx"))],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")]
         + [("CYTHON_TRACE_NOGIL", "1")] * TRACED
         + [("SHUFFLEBOUNDS_CHECKED", "1")] * CHECKED,
-        extra_compile_args=FLAGS,
+        extra_compile_args=FLAGS + VECTORS.get(name, []),
     )
 
 

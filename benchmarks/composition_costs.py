@@ -1,11 +1,14 @@
-"""What thirty releases of every protocol cost: python benchmarks/composition_costs.py prints the table of docs/composition.md.
+"""What compositions cost: ``python benchmarks/composition_costs.py`` prints docs/composition.md's tables, ``--record`` keeps them.
 
-Both sides of eps at delta = 1e-6, CPU seconds of one thread, imports left out. The distance of the sides is relative.
+Both sides of eps at delta = 1e-6, CPU seconds of one thread, imports left out. The distance of the sides is relative. The page
+draws its tables from the newest results/compositions-*.json (docs/measured_costs.py).
 """
 
+import sys
 import time
 
 import numpy as np
+from keeping import keep
 
 from shufflebounds import mechanisms, shuffle
 
@@ -43,17 +46,74 @@ ROWS = {
 }
 
 
-def main():
-    """Print the table."""
-    shuffle.BinomialNoise(100, 0.5).self_compose(2).epsilon(1e-6)
-    print("| 30 releases of | eps at 1e-6, upper | distance of the sides | of one release | seconds |\n|---|---|---|---|---|")
+HUNDRED = {
+    "`LaplaceMechanism(10)`": [(mechanisms.LaplaceMechanism(10), 100)],
+    "1000 of `LaplaceMechanism(1000)`": [(mechanisms.LaplaceMechanism(1000), 1000)],
+    "50 of `LaplaceMechanism(10)`, 50 of `RandomizedResponse(0.13)`": [
+        (mechanisms.LaplaceMechanism(10), 50), (mechanisms.RandomizedResponse(0.13), 50)],
+    "50 of `LaplaceMechanism(10)`, 50 of `GaussianMechanism(10)`": [
+        (mechanisms.LaplaceMechanism(10), 50), (mechanisms.GaussianMechanism(10), 50)],
+    "`GeometricMechanism(0.1)`": [(mechanisms.GeometricMechanism(0.1), 100)],
+    "`GeometricMechanism(0.1, bound=200)`": [(mechanisms.GeometricMechanism(0.1, bound=200), 100)],
+    "`DiscreteGaussianMechanism(10)`": [(mechanisms.DiscreteGaussianMechanism(10), 100)],
+    "`DiscreteGaussianMechanism(5000)`": [(mechanisms.DiscreteGaussianMechanism(5000), 100)],
+    "`Rappor(0.25)`": [(mechanisms.Rappor(0.25), 100)],
+    "`GaussianMechanism(10)`": [(mechanisms.GaussianMechanism(10), 100)],
+}
+
+
+def answered(factors):
+    """Return eps from above, the distance of the sides and the CPU seconds of both."""
+    start = time.process_time()
+    first, *others = (profile.self_compose(times) for profile, times in factors)
+    many = first.compose(*others) if others else first
+    upper, lower = many.epsilon(1e-6), many.epsilon(1e-6, bound="lower")
+    return upper, upper / lower - 1, time.process_time() - start
+
+
+def small(x):
+    """Return a small number in one digit."""
+    return f"{max(x, 0):.0e}".replace("e-0", "e-").replace("e+00", "")
+
+
+def releases():
+    """Return more and more releases of one mechanism."""
+    rows = []
+    for times in (10, 100, 1000):
+        upper, gap, taken = answered([(shuffle.BinomialNoise(10**4, 0.5), times)])
+        rows.append([str(times), f"{upper:.9g}", small(gap), f"{taken:.2g} s"])
+    return ["releases of `BinomialNoise(10**4, 0.5)`", "eps at 1e-6, upper", "distance of the sides", "time"], rows
+
+
+def noise():
+    """Return a hundred releases of mechanisms."""
+    rows = []
+    for name, factors in HUNDRED.items():
+        upper, gap, taken = answered(factors)
+        rows.append([name, f"{upper:.9g}", small(gap), f"{taken:.2g} s"])
+    return ["releases", "eps at 1e-6, upper", "distance of the sides", "time"], rows
+
+
+def protocols():
+    """Return thirty releases of every protocol."""
+    rows = []
     for name, profile in ROWS.items():
         single = profile.epsilon(1e-6) / profile.epsilon(1e-6, bound="lower") - 1
-        start = time.process_time()
-        many = profile.self_compose(RELEASES)
-        upper, lower = many.epsilon(1e-6), many.epsilon(1e-6, bound="lower")
-        seconds = time.process_time() - start
-        print(f"| `{name}` | {upper:.6g} | {upper / lower - 1:.0e} | {max(single, 0):.0e} | {seconds:.2g} |", flush=True)
+        upper, gap, taken = answered([(profile, RELEASES)])
+        rows.append([f"`{name}`", f"{upper:.6g}", small(gap), small(single), f"{taken:.2g} s"])
+    return ["30 releases of", "eps at 1e-6, upper", "distance of the sides", "of one release", "time"], rows
+
+
+def main():
+    """Print the tables, and keep them."""
+    shuffle.BinomialNoise(100, 0.5).self_compose(2).epsilon(1e-6)
+    tables = {}
+    for section in (releases, noise, protocols):
+        header, rows = section()
+        tables[section.__name__] = {"header": header, "rows": rows}
+        print(*(" | ".join(row) for row in [header, *rows]), "", sep="\n", flush=True)
+    if "--record" in sys.argv:
+        keep("compositions", {"tables": tables})
 
 
 if __name__ == "__main__":

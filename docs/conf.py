@@ -11,6 +11,7 @@ from shufflebounds.cli.published import rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 import coverage_of_papers
+import measured_costs
 import measured_errors
 
 project = "shufflebounds"
@@ -123,11 +124,12 @@ def errata_tables(app):
 
 
 def generated_blocks(app):
-    """Write the table of the papers' items, where a name or a test that does not exist ends the build, and those of the kernels."""
+    """Write the tables of the papers' items (a name or a test that does not exist ends the build), of errors and of times."""
     folder = Path(app.srcdir) / "_generated"
     folder.mkdir(exist_ok=True)
     (folder / "coverage.md").write_text(coverage_of_papers.page(), encoding="utf-8")
     measured_errors.write(folder)
+    measured_costs.write(folder)
 
 
 def setup(app):

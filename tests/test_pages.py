@@ -1,8 +1,10 @@
 """The tables that lead to a name lead to every public one."""
 
+import importlib
 import inspect
 import itertools
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,17 @@ def test_the_two_sides_on_the_first_screen_are_rounded_outward():
     assert bound.epsilon(1e-8, bound="lower") - 2e-12 <= float(shown["lower"]) <= bound.epsilon(1e-8, bound="lower")
     digits = re.search(r"\*\*([\d. ]+)\*\* \(both sides agree", (DOCS / "index.md").read_text("utf-8"))[1].replace(" ", "")
     assert {f"{bound.epsilon(1e-8, bound=side):.15f}"[: len(digits)] for side in ("lower", "upper")} == {digits}
+
+
+def test_an_address_makes_every_link_of_the_readme_absolute(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    links = importlib.import_module("absolute_links")
+    url = "https://example.org/owner/shufflebounds"
+    text = links.absolute((ROOT / "README.md").read_text(encoding="utf-8"), url)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert len(targets) > 20
+    assert all(target.startswith(("https://", "#")) for target in targets)
+    assert f"]({url}/raw/main/docs/_static/figures/headline.svg)" in text
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    urls = tomllib.loads(links.with_urls(links.with_urls(settings, url), url))["project"]["urls"]
+    assert urls["Repository"] == url

@@ -1,5 +1,6 @@
 """Numbers that stand in the pages' sentences, outside the blocks that are run: each is found there, computed and compared."""
 
+import importlib
 import math
 import re
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 
 from shufflebounds import composition, mechanisms, published, shuffle
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
 def told(page, pattern):
@@ -87,3 +89,112 @@ def test_what_the_rules_of_composition_cost():
 def test_the_noise_that_the_printed_row_has():
     printed, ratio = told("personalized.md", r"sigma_i = ([\d.]+)/eps_i, about ([\d.]+) times less noise")
     assert round(published.das2022_gaussian_sigma(1.0, 1e-10) / printed, 1) == ratio
+
+
+def test_the_tables_of_the_readme_are_those_kept(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    tables = importlib.import_module("readme_tables").newest()
+    assert len(tables) == 3
+    for table in tables:
+        assert table in text, "benchmarks/readme_tables.py writes it"
+
+
+MADE = {"_build", "_generated", "generated"}
+# what is designed, not measured: limits, warnings, waits
+DESIGNED = (
+    r"more than (five|two|10) seconds|beyond some 10 s|more than 10 s|10 s or|1 GB or 10 s|given two seconds|lasts 0\.2 s"
+    r"|within a second|--seconds \d+|longer than 10 s|some 10 s at"
+)
+
+
+PAGES = [ROOT / "README.md", *(page for page in sorted(DOCS.rglob("*.md")) if not MADE & set(page.parts))]
+TIME = r"[^.|]{0,60}(?<![\w.^])\d[\d.]*\s*(?:ms|µs|us|ns|s|seconds|minutes|milliseconds?|microseconds?)\b[^.|]{0,30}"
+
+
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
+def test_no_time_is_typed(page):
+    """Times come from benchmarks/results: included when the site is built, or, in the README, compared above."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", "", text, flags=re.S | re.M)
+    if page == "README.md":
+        text = re.sub(r"^\|.*$", "", text, flags=re.M)
+    text = re.sub(DESIGNED, "", " ".join(text.split()))
+    assert re.findall(TIME, text) == []
+
+
+def test_fake_zeros_do_not_help():
+    users, without, among, fakes = told("errata.md", r"(\d+) users, \(1, 1e-6\), ([\d.]+) without and ([\d.]+) with (\d+) fakes")
+    for number, deviation in ((0, without), (int(fakes), among)):
+        bits = shuffle.ShuffledBits.calibrate(int(users), 1.0, 1e-6, fakes=number)
+        assert round(math.sqrt(bits.variance), 2) == deviation
+
+
+def test_the_ternary_response_that_refutes_the_variation_ratio():
+    over, under, printed, again = told("errata.md", r"true (\d+)/(\d+), printed (\d+)/(\d+)")
+    eps = math.log(1.3)
+    # one other user, at the second value: a histogram of two messages, enumerated
+    p, q = (3 / 7, 2 / 7, 2 / 7), (2 / 7, 3 / 7, 2 / 7)
+    laws = []
+    for target in (p, q):
+        law = {}
+        for i, x in enumerate(target):
+            for j, y in enumerate(q):
+                cell = tuple(sorted((i, j)))
+                law[cell] = law.get(cell, 0.0) + x * y
+        laws.append(law)
+    exact = sum(max(laws[1][cell] - math.exp(eps) * laws[0][cell], 0.0) for cell in laws[0])
+    assert exact == pytest.approx(over / under)
+    assert printed / again < over / under
+
+
+def test_where_the_printed_claim_speaks():
+    low, last = told("figures.md", r"Claim C\.1 speaks of \$([\d.]+) \\le \\varepsilon < \\ln (\d)\$")
+    assert round(published.cheu2019_fixed_set(50, 1 - 1e-12), 3) == low
+    # 50 > 8 ln(4/delta) is where it ends
+    assert 1 + math.sqrt(32 / 8) == last
+
+
+def test_the_closed_form_on_the_index_and_the_number_of_bounds():
+    (closed,) = told("index.md", r"by the closed form in use today \| ([\d.]+) \|")
+    assert round(published.stronger_clones_closed_form(10**6, 4.0, 1e-8), 4) == closed
+    bounds = [name for name in published.__all__ if hasattr(getattr(published, name), "verdict")]
+    assert len(bounds) >= 60
+    for page in ("docs/index.md", "README.md"):
+        assert "ixty printed bounds" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_disjoint_outputs_are_not_hidden():
+    delta, clones = told("personalized.md", r"delta\(ln 2\) = 1/(\d), while the clone bound .*? says ([\d.]+)")
+    assert mechanisms.RandomizedResponse(math.log(3.0)).delta(math.log(2.0)) == pytest.approx(1 / delta)
+    assert round(shuffle.StrongerClones(5, math.log(3.0)).delta(math.log(2.0)), 4) == clones
+
+
+def test_the_rows_of_the_survey():
+    rows = told("end_to_end.md", r"real data: (\d+) (\d+) rows of the RAND")
+    data = pytest.importorskip("statsmodels.datasets").randhie.load_pandas().data
+    assert int(f"{rows[0]:.0f}{rows[1]:03.0f}") == len(data)
+
+
+@pytest.mark.slow
+def test_the_table_of_the_paper_beside_sound_bounds():
+    """Rows of docs/personalized.md, at the budgets of its first block."""
+    eps = np.append(0.5 + 1.5 * (np.arange(9999) + 0.5) / 9999, 2.0)
+    clones = shuffle.PersonalizedClones
+    rows = {
+        r"stronger clones at eps = 2 \(reproduces it; no bound here\)": shuffle.StrongerClones(10**4, 2.0),
+        r"\*\*sound:\*\* Gaussian, sigma = 6\.82/eps": clones.gaussian(6.82 / eps, target=9999),
+        r"\*\*sound:\*\* Gaussian, sigma = 2/eps": clones.gaussian(2.0 / eps, target=9999),
+        r"\*\*sound:\*\* Laplace": clones.laplace(eps, target=9999),
+        r"\*\*sound:\*\* bits": clones.randomized_response(eps, 2, target=9999),
+    }
+    for name, profile in rows.items():
+        printed = told("personalized.md", rf"\| {name}" + r" \| ([\d.e-]+)" * 5 + r" \|")
+        assert [float(f"{profile.delta(e):.2e}") for e in (0.01, 0.03, 0.05, 0.08, 0.1)] == printed
+    for sigma in (6.82, 2.03):
+        name = rf"\| printed p_i, sigma = {sigma}/eps, Theorem 2 from i = 0"
+        printed = told("personalized.md", name + r" \| ([\d.e-]+)" * 5 + r" \|")
+        rates = [published.liu2024_gaussian_rate(sigma / e, sigma / 2.0) for e in eps[:-1]]
+        weight = published.liu2024_weight_gaussian(sigma / 2.0)
+        found = [published.liu2024_delta(e, weight, rates, first=0) for e in (0.01, 0.03, 0.05, 0.08, 0.1)]
+        assert found == pytest.approx(printed, rel=0.01)

@@ -27,6 +27,7 @@ Source    Loader 2000 for the deviances; DLMF 8.17; Didonato, Morris 1992 for th
 
 from libc.math cimport INFINITY, M_PI, NAN, exp, expm1, fabs, floor, log, log1p, sqrt
 
+from shufflebounds._core._constants cimport LOG_SQRT_2PI, NEAR_SLOPE, SERIES_VARIANCE, TINY_P, TWO_53
 from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_mul, dd_mul_d, dd_neg, dd_sum
 from shufflebounds._core._gamma cimport c_lgamma1p, c_stirling_real
 from shufflebounds._core._special cimport (
@@ -38,18 +39,8 @@ cdef extern from "tables.h" nogil:
 
 cdef extern from *:
     """
-    #define LOG_SQRT_2PI 0.91893853320467274178
-    #define NEAR_SLOPE 0.0745                       /* as in _binomial.pyx */
-    #define SERIES_VARIANCE 84.0
-    #define TINY 0x1p-830                           /* x below it: P goes with x^a */
-    #define TWO_53 9007199254740992.0
     #define MOST 1e100
     """
-    const double LOG_SQRT_2PI
-    const double NEAR_SLOPE
-    const double SERIES_VARIANCE
-    const double TINY
-    const double TWO_53
     const double MOST
 
 
@@ -129,9 +120,9 @@ cdef inline dd balance(double a, double b, dd x, dd y) noexcept nogil:
 
 cdef void both_large(double a, double b, dd x, dd y, double *lower, double *upper) noexcept nogil:
     cdef dd d
-    if x.hi < TINY:
-        d = balance(a, b, dd_make(TINY, 0), dd_make(1, -TINY))
-        lower[0] = log_side(a, b, dd_make(TINY, 0), dd_make(1, -TINY), d) + a * log(x.hi / TINY)
+    if x.hi < TINY_P:
+        d = balance(a, b, dd_make(TINY_P, 0), dd_make(1, -TINY_P))
+        lower[0] = log_side(a, b, dd_make(TINY_P, 0), dd_make(1, -TINY_P), d) + a * log(x.hi / TINY_P)
         upper[0] = c_log1mexp(lower[0])
         return
     d = balance(a, b, x, y)
@@ -219,12 +210,12 @@ cdef double c_nbinom_logpmf(double k, double r, double p) noexcept nogil:
         return 0 if k == 0 else -INFINITY
     if k == 0:
         return r * (log(p) if p < 0.5 else log1p(-q.hi))
-    if r < 1 or p < TINY:
+    if r < 1 or p < TINY_P:
         # Gamma(k + r)/(k! Gamma(r)) by whichever of the two is small, or by Stirling's formula
         if r < 1:
             dev = log(r) - c_lgamma1p(r) + c_lgamma_step(r, k) - log(k)
         else:
-            dev = c_nbinom_logpmf(k, r, TINY) - r * log(TINY)
+            dev = c_nbinom_logpmf(k, r, TINY_P) - r * log(TINY_P)
         return dev + r * (log(p) if p < 0.5 else log1p(-q.hi)) + (k * log1p(-p) if r < 1 else 0)
     dev = deviances(r, k, x, q, balance(r, k, x, q), &lo)
     return -dev + (0.5 * log(r / size / (2 * M_PI * k)) - lo

@@ -22,6 +22,7 @@ Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; 
 from libc.math cimport INFINITY, M_PI, NAN, cos, exp, expm1, fabs, floor, log, sin, sinh, sqrt
 from libc.stdlib cimport free
 
+from shufflebounds._core._constants cimport TWO_53, UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
     Law, Phi, Tilt, c_exponent, c_half_period, c_lattice_law, c_left_out, c_phi_at, c_phi_make,
@@ -37,14 +38,9 @@ cdef extern from "lattice.h" nogil:
 
 cdef extern from *:
     """
-    #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BAND 43.0                       /* as in _lattice.pyx */
-    #define TWO_53 9007199254740992.0
     """
-    const double UNIT
     const double BAND
-    const double TWO_53
-
 
 cdef struct Local:
     double below        # W(k-1), W(k), W(k+1) and Pr[S < k], tilted to k and without the common factor

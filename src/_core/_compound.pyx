@@ -42,6 +42,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, NAN, atanh, ceil, cosh, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sqrt
 
 from shufflebounds._core._binomial cimport c_binom_logcdf, c_binom_logpmf, c_binom_logsf, c_binom_tail_ratio
+from shufflebounds._core._constants cimport TWO_53, UNIT
 from shufflebounds._core._contour cimport c_log_sign_contour
 from shufflebounds._core._special cimport c_deviance, c_log_add_exp
 from shufflebounds._core._ufunc cimport ufunc_of_pairs
@@ -64,14 +65,12 @@ cdef extern from "sweep.h" nogil:
 
 cdef extern from *:
     """
-    #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BLOCK 512
     #define LONGEST_RUN 340                 /* steps, as exact as a block of 512 */
     #define FEW_STEPS 600                   /* for which eight seeds cost more than they save */
     #define RANGE 300.0                     /* e^RANGE: how far b and the weights may move within a block */
     #define WIDTH 9.0                       /* standard deviations of the number of clones on either side */
     #define NEGLIGIBLE 1e-13                /* of the sum: what the window may leave out */
-    #define TWO_53 9007199254740992.0
     #define PATIENCE 65536                  /* binomial terms between two looks for signals */
     #define CLOSE 1e-10                     /* a gap of the contour, over 1 - log of the tilted mass, no sweep need mend */
     #define FEW 4e3                         /* steps: a sweep as cheap as the contour */
@@ -80,14 +79,12 @@ cdef extern from *:
     #define MANY 1e6                        /* steps: any gap will do; a step with u >= 1/2 counts for 15 */
     #define TOO_MANY 1e8                    /* steps that nobody waits for */
     """
-    const double UNIT
     const int BLOCK
     const int LONGEST_RUN
     const double FEW_STEPS
     const double RANGE
     const double WIDTH
     const double NEGLIGIBLE
-    const double TWO_53
     const Py_ssize_t PATIENCE
     const double CLOSE
     const double FEW
@@ -95,7 +92,6 @@ cdef extern from *:
     const int PEAKS
     const double MANY
     const double TOO_MANY
-
 
 cdef struct Line:
     double u        # slope of the threshold, D > u m
@@ -252,7 +248,6 @@ cdef inline Line make_line(double u, double v) noexcept nogil:
     line.v = v
     line.rate = 0.5 * (c_deviance(1 + u, 1, u) + c_deviance(v, 1, -u)) if u > 0 else 0
     return line
-
 
 cdef struct Window:
     double mean         # of the number of clones under the tilt

@@ -46,6 +46,7 @@ Source    the integral is that of E max(0, S) in any text on saddle points; the 
 from libc.math cimport (INFINITY, M_PI, NAN, asin, atan, atan2, atanh, ceil, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p,
                         remainder, sin, sinh, sqrt, tanh)
 
+from shufflebounds._core._constants cimport TWO_53, UNIT
 from shufflebounds._core._ufunc cimport ufunc_of_pairs
 
 cdef extern from "arithmetic.h" nogil:
@@ -53,18 +54,13 @@ cdef extern from "arithmetic.h" nogil:
 
 cdef extern from *:
     """
-    #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
-    #define TWO_53 9007199254740992.0
     #define DEPTH 36.0                      /* -log of what aliasing and truncation may add, in relation to the sum */
     #define LEAST_SPREAD 1000.0             /* of a: below it the tails of a peak reach the next */
     #define EXPLICIT 64                     /* peaks bounded one by one where u is no small number */
     """
-    const double UNIT
-    const double TWO_53
     const double DEPTH
     const double LEAST_SPREAD
     const int EXPLICIT
-
 
 cdef struct Tilt:
     double n

@@ -28,6 +28,7 @@ Source    Loader 2000 for the deviance; Temme 1979 for the idea of the uniform e
 
 from libc.math cimport INFINITY, M_PI, NAN, exp, expm1, fabs, floor, lgamma, log, log1p, sqrt
 
+from shufflebounds._core._constants cimport LOG_SQRT_2PI, NEAR_SLOPE, TWO_53
 from shufflebounds._core._dd cimport dd, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp, c_mills_ratio, c_stirling_error
 from shufflebounds._core._ufunc cimport document, ufunc
@@ -39,15 +40,9 @@ cdef extern from "tables.h" nogil:
 
 cdef extern from *:
     """
-    #define LOG_SQRT_2PI 0.91893853320467274178
-    #define NEAR_SLOPE 0.0745                       /* as in _binomial.pyx: max(s, 2.5) < 0.27 sqrt(a) */
-    #define TWO_53 9007199254740992.0
     #define MOST 1e270                              /* squares and double-doubles stay in range */
     #define STEEP 0x1p-900                          /* x/a below which a/x is not formed */
     """
-    const double LOG_SQRT_2PI
-    const double NEAR_SLOPE
-    const double TWO_53
     const double MOST
     const double STEEP
 

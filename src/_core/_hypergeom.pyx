@@ -27,6 +27,7 @@ Source    Loader 2000 for the pmf by binomials; the summation is that of this li
 from libc.math cimport INFINITY, NAN, exp, floor, fmax, fmin, log, log1p, sqrt
 
 from shufflebounds._core._binomial cimport c_binom_logpmf
+from shufflebounds._core._constants cimport TWO_53
 from shufflebounds._core._dd cimport dd, dd_add, dd_neg, dd_prod
 from shufflebounds._core._special cimport c_deviance, c_log1mexp, c_log_add_exp
 from shufflebounds._core._ufunc cimport document, ufunc
@@ -41,13 +42,10 @@ cdef extern from *:
     #define STEEP 0.02                      /* decay a step from which 2000 terms do */
     #define WIDE 200.0                      /* standard deviations up to which 9 of them are few terms */
     #define DEEP 42.0
-    #define TWO_53 9007199254740992.0
     """
     const double STEEP
     const double WIDE
     const double DEEP
-    const double TWO_53
-
 
 cdef struct Cells:
     # the four counts at j; the first and the last grow with X

@@ -24,15 +24,14 @@ from libc.stdlib cimport free, realloc
 import numpy as np
 
 from shufflebounds._core._bits cimport c_bits_log_delta, known_bits
+from shufflebounds._core._constants cimport UNIT
 from shufflebounds._core._lattice cimport Law, c_lattice_law, c_lattice_point, c_log_edge
 
 cdef extern from *:
     """
-    #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BATCH 8
     #define SMALL 1024                      /* up to so many candidates the sides meet closely */
     """
-    const double UNIT
     const int BATCH
     const double SMALL
 
@@ -179,7 +178,6 @@ cdef void bit_sides(double ones, double zeros, double flip, double eps, double g
         value = c_bits_log_delta(p, q, counts, groups, flip, earlier, gap + (eps - earlier), &error)
         bound = value + error if isfinite(value + error) else 0
         upper[0] = fmin(bound, log(-expm1(-gap)) * (1 - 4 * UNIT) + 4 * UNIT)
-
 
 cdef struct Question:
     double others

@@ -8,24 +8,19 @@ Measured   no error of its own: what a kernel's header states holds here to the 
 from libc.math cimport INFINITY, NAN, exp, floor
 
 from shufflebounds._core cimport _beta, _binomial, _clones, _compound, _excess, _gamma, _hypergeom, _lattice
+from shufflebounds._core._constants cimport TWO_53
 
 version = "1.0"
 
 cdef extern from *:
     """
-    #define MOST_COUNT 9007199254740992.0
-    #define MOST_GAMMA 1e270
-    #define MOST_BETA 1e100
     #define WORK 6e7                        /* as log_excess of _excess.pyx: some seconds */
     """
-    const double MOST_COUNT
-    const double MOST_GAMMA
-    const double MOST_BETA
     const double WORK
 
 
 cdef inline bint counts(double n) noexcept nogil:
-    return 0 <= n <= MOST_COUNT and n == floor(n)
+    return 0 <= n <= TWO_53 and n == floor(n)
 
 
 cdef inline bint chance(double p) noexcept nogil:
@@ -109,7 +104,7 @@ cdef double poisson_binom_log_tail(const double *p, const double *counts_, Py_ss
         if not (0 < p[j] < 1) or (counts_ != NULL and not (counts(counts_[j]) and counts_[j] > 0)):
             return NAN
         total += counts_[j] if counts_ != NULL else 1
-    if total > MOST_COUNT:
+    if total > TWO_53:
         return NAN
     value = _lattice.c_lattice_log_tail(p, NULL, counts_, groups, k, upper != 0, NULL, rel_error)
     return value

@@ -49,7 +49,7 @@ def root(
 
 
 def outward(start: float, enough: Callable[[float], bool], step: float, end: float, growth: float = 2.0) -> float:
-    """Return start, or the first number at growing steps from it that is enough, `end` if none is before.
+    """Return the first number that is enough, at growing steps from start, or `end` if none is found before it.
 
     The first step is `step`, of the sign of end - start; each is `growth` times the one before.
     """
@@ -63,9 +63,9 @@ def outward(start: float, enough: Callable[[float], bool], step: float, end: flo
 
 
 def bracket(enough: Callable[[float], bool], low: float, high: float, *, rtol: float) -> tuple[float, float]:
-    """Return numbers next to each other, the first not enough, the second enough; low is not, and what exceeds enough is, too.
+    """Return two numbers next to each other: the first is not enough, the second is. What exceeds an enough is enough; low is not.
 
-    `high`, at least, is where doubling starts; then the interval is halved until it is relatively as short as rtol.
+    Doubling starts at `high`. The interval that it finds is halved until it is within a relative rtol.
     """
     while not enough(high):
         low, high = high, 2 * high
@@ -78,7 +78,7 @@ def bracket(enough: Callable[[float], bool], low: float, high: float, *, rtol: f
 
 
 def least_int(enough: Callable[[int], bool], low: int, high: int = MAX_COUNT, guess: int | None = None) -> int | None:
-    """Return the least whole number in low..high that is enough, None where high is not; what exceeds enough is, too.
+    """Return the least whole number in low..high that is enough, or None. Whatever exceeds an enough is enough.
 
     Steps that double lead away from the guess, upward or downward; then the last of them is halved.
     """
@@ -123,7 +123,7 @@ Interval = tuple[int, int]
 
 
 def halves(interval: Interval) -> list[Interval]:
-    """Return the two halves of first..last, none of a single number."""
+    """Return the two halves of first..last; a single number has none."""
     first, last = interval
     middle = (first + last) // 2
     return [(first, middle), (middle + 1, last)] if first < last else []

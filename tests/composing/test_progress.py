@@ -34,7 +34,8 @@ def test_dear_values_are_asked_in_pieces():
         return value, value
 
     own, _ = Knowledge(stick, seconds=0.02).samples(-60.0)
-    assert max(asked) <= 10
+    # 32 of .02 s: Ctrl-C is heard within a second
+    assert max(asked) <= 32
     assert own.eps.size > 10
 
 

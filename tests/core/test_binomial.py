@@ -170,3 +170,17 @@ def test_shift_by_one_reference():
         # the parameters are decimal: log delta moves by n * (rounding of the inputs) at most
         assert 0 < error < 1e-10
         assert distance(value, log_of(v["value"])) < error + 1e-11, v["id"]
+
+
+def test_tails_in_blocks_have_the_bits_of_one_alone():
+    rng = np.random.default_rng(11)
+    n = np.floor(10 ** rng.uniform(0, 7, 700))
+    p = np.concatenate([rng.random(500), 10 ** rng.uniform(-300, 0, 200)])
+    k = np.round(n * p + rng.normal(size=n.size) * 4 * np.sqrt(n * p * (1 - p)))
+    # what a block leaves to the scalar kernel, in between
+    k[::7], n[::11], p[::13] = np.nan, -1, 2
+    for tail in (binom_logcdf, binom_logsf):
+        alone = np.array([tail(*x) for x in zip(k, n, p, strict=True)])
+        for order in (np.arange(n.size), rng.permutation(n.size)):
+            assert np.array_equal(tail(k[order], n[order], p[order]), alone[order], equal_nan=True)
+        assert np.array_equal(tail(k[::-3], n[::-3], p[::-3]), alone[::-3], equal_nan=True)

@@ -27,7 +27,7 @@ def modules():
     """Return the names of the installed modules that ship a .pxd and a compiled module."""
     folder = Path(shufflebounds._core.__file__).parent
     names = sorted(p.stem for p in folder.glob("*.pxd"))
-    return [n for n in names if n != "_dd"]
+    return [n for n in names if n not in ("_constants", "_dd")]
 
 
 @pytest.mark.parametrize("name", FROZEN)
@@ -39,7 +39,8 @@ def test_nothing_frozen_has_changed(name):
 
 @pytest.mark.parametrize("name", modules())
 def test_every_module_is_frozen(name):
-    assert FROZEN.get(name), f"{name} exports C functions: list them in {FILE.name}"
+    present = signatures(importlib.import_module(f"shufflebounds._core.{name}"))
+    assert FROZEN.get(name) or not present, f"{name} exports C functions: list them in {FILE.name}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shufflebounds.mechanisms import GeometricMechanism
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GeometricMechanism
+from shufflebounds.mechanisms._interval import ends_are_worst
 
 NOISES = {
     "laplace": lambda t: -np.abs(t),
@@ -47,6 +48,29 @@ def test_any_pair_is_below_the_two_ends_in_the_convex_order(name, scale, a, b, l
 def test_the_comparison_can_fail():
     first, last, x, y = rows(NOISES["gaussian"], 0.7, [0.0, 1.0, 0.2, 0.9])
     assert not larger(x, y, np.minimum(first, last), first, last, 1.5, 0.5)
+
+
+@pytest.mark.parametrize(("sigma", "sensitivity"), [(0.3, 3), (1.0, 2), (1.0, 5), (2.0, 8), (6.5, 4)])
+def test_ends_of_the_discrete_gaussian_are_compared_with_all_pairs(sigma, sensitivity):
+    noise = DiscreteGaussianMechanism(sigma, sensitivity)
+    (pair,) = noise.excess_laws()
+    assert pair.inputs == "the two ends of the interval"
+    # another way: E (X - c)_+ of every pair, at corners of all of them
+    y = np.arange(-math.ceil(9 * sigma), sensitivity + math.ceil(9 * sigma) + 1)
+    law = np.exp([-0.5 * ((y - x) / sigma) ** 2 for x in range(sensitivity + 1)])
+    base = np.minimum(law[0], law[-1])
+    for factor in (1.0, 1.7):
+        for a, b in itertools.permutations(range(sensitivity + 1), 2):
+            for c in np.quantile((law[a] - factor * law[b]) / base, np.linspace(0, 1, 12)):
+                inner, ends = (np.maximum(x - factor * y - c * base, 0).sum() for x, y in ((law[a], law[b]), (law[0], law[-1])))
+                assert inner <= ends * (1 + 1e-12) + 1e-12 * abs(c) * base.sum()
+
+
+def test_a_comparison_of_the_ends_can_fail():
+    # two bumps: inner inputs gather what the ends do not
+    base = np.log([[0.6, 0.1, 0.1, 0.2], [0.05, 0.45, 0.45, 0.05], [0.2, 0.1, 0.1, 0.6]])
+    assert not ends_are_worst(base)
+    assert ends_are_worst(np.log([[0.7, 0.2, 0.1], [0.25, 0.5, 0.25], [0.1, 0.2, 0.7]]))
 
 
 def test_inner_inputs_of_truncated_noise_can_be_worse():

@@ -148,7 +148,11 @@ def test_blanket_alone_is_never_below_the_truth():
         assert upper - lower < 1e-9
 
 
-@pytest.mark.parametrize(("n", "k", "eps0", "eps"), [(10**4, 10, 1.0, 0.02), (10**4, 10, 4.0, 0.38), (10**6, 3, 4.0, 0.0446)])
+@pytest.mark.parametrize(("n", "k", "eps0", "eps"), [
+    (10**4, 10, 1.0, 0.02), (10**4, 10, 4.0, 0.38), (10**6, 3, 4.0, 0.0446),
+    # few users of budgets from 20 on, by the table
+    (1000, 10**6, 30.0, 5.0), (20, 3, 22.0, 10.0), (100, 2, 400.0, 399.0), (3, 1000, 690.0, 6.9),
+])
 def test_blanket_is_the_shuffled_functional_where_budgets_are_equal(n, k, eps0, eps):
     lower, upper = log_blanket_delta(np.array([eps0]), np.array([n - 1.0]), k, eps0, eps, -10.0)
     shuffled = Shuffled(KaryResponse(k, eps0), n).log_delta(eps)

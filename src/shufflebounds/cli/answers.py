@@ -11,9 +11,8 @@ from typing import Any
 
 from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
 from shufflebounds.cli.printing import both, parameters_of, print_report, report
-from shufflebounds.cli.registry import MECHANISMS, Mechanism
-from shufflebounds.cli.releases import released, releases_in
-from shufflebounds.profile import Composition, PrivacyProfile
+from shufflebounds.cli.registry import MECHANISMS, Mechanism, released
+from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["Calibrate", "Delta", "Epsilon", "add_questions", "add_releases", "asked_of"]
 
@@ -48,7 +47,13 @@ def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict
 def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, Any]]:
     """Return the profile that the arguments describe, and its parameters as they are told."""
     file = arguments.compose
-    others = releases_in("--compose", file) if file is not None else []
+    others: list[tuple[PrivacyProfile, int]] = []
+    if file is not None:
+        # a single release costs no import of what reads many
+        from shufflebounds.cli.releases import releases_in
+        from shufflebounds.profile import Composition
+
+        others = releases_in("--compose", file)
     if arguments.mechanism is None:
         return Composition(tuple(others)), {"compose": file}
     mechanism = MECHANISMS[arguments.mechanism]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Callable, Collection
 from functools import partial
@@ -12,6 +11,13 @@ from typing import Any, NoReturn
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, summary
 
 __all__ = ["Parser", "add_choices", "add_forms", "add_mechanisms", "number"]
+
+
+def _near(word: str, known: Collection[str], count: int, cutoff: float = 0.6) -> list[str]:
+    """Return the known words nearest to one that was misspelt."""
+    import difflib
+
+    return difflib.get_close_matches(word, known, count, cutoff)
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         found, rest = self.parse_known_args(args, namespace)
         if rest:
             known = getattr(found, "_options", ())
-            near = difflib.get_close_matches(rest[0].partition("=")[0], known, 1)
+            near = _near(rest[0].partition("=")[0], known, 1)
             self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near[0]}?" if near else ""))
         return found
 
@@ -52,10 +58,11 @@ def add_choices(
     # a mapping that imports what it is asked for is not asked for all
     every = [first] if first in names else list(names)
     if first and not first.startswith("-") and first not in every:
-        near = difflib.get_close_matches(first, every, 3, 0.5)
+        near = _near(first, every, 3, 0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(every)}"
         parser.error(f"argument {what}: invalid choice: {first!r}: {hint}")
-    subs = parser.add_subparsers(dest=what.lower(), required=True, metavar=what, parser_class=Parser)
+    # with its name given, argparse need not format one, which imports much
+    subs = parser.add_subparsers(dest=what.lower(), required=True, metavar=what, parser_class=Parser, prog=parser.prog)
     built: dict[str, argparse.ArgumentParser] = {}
     for name in every:
         # % is argparse's own

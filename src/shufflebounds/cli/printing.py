@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import decimal
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -60,6 +58,8 @@ def as_json(value: Any) -> str:
             return [plain(entry) for entry in item]
         return str(item) if isinstance(item, float) and not math.isfinite(item) else item
 
+    import json
+
     return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
@@ -73,6 +73,8 @@ def outward(value: float, side: Bound) -> str:
     """Return twelve digits of value, rounded to its own side of the truth."""
     if not math.isfinite(value):
         return str(value)
+    import decimal
+
     rounding = decimal.ROUND_CEILING if side == "upper" else decimal.ROUND_FLOOR
     return f"{float(decimal.Context(prec=12, rounding=rounding).create_decimal_from_float(value)):.12g}"
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from shufflebounds import mechanisms, shuffle
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["MECHANISMS", "Mechanism", "plain", "summary"]
+__all__ = ["MECHANISMS", "Mechanism", "plain", "released", "summary"]
 
 SHORT = {"ShuffledHistogram": "histogram"}
 """Names that are not the class's own."""
@@ -179,3 +179,11 @@ class _Registry(Mapping[str, Mechanism]):
 
 
 MECHANISMS = _Registry()
+
+
+def released(mechanism: Mechanism, given: dict[str, Any], users: Any = None, times: Any = None) -> PrivacyProfile:
+    """Return the mechanism with the given options, shuffled and composed as asked."""
+    profile = mechanism.make(given)
+    if users is not None:
+        profile = profile.shuffled(users)  # type: ignore[attr-defined]
+    return profile if times is None else profile.self_compose(times)

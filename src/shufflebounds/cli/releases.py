@@ -12,18 +12,10 @@ from shufflebounds import composition
 from shufflebounds.cli.files import text_of
 from shufflebounds.cli.parsers import number
 from shufflebounds.cli.printing import parameters_of
-from shufflebounds.cli.registry import MECHANISMS, Mechanism
+from shufflebounds.cli.registry import MECHANISMS, released
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["of_row", "released", "releases_in", "rows_of"]
-
-
-def released(mechanism: Mechanism, given: dict[str, Any], users: Any = None, times: Any = None) -> PrivacyProfile:
-    """Return the mechanism with the given options, shuffled and composed as asked."""
-    profile = mechanism.make(given)
-    if users is not None:
-        profile = profile.shuffled(users)  # type: ignore[attr-defined]
-    return profile if times is None else profile.self_compose(times)
+__all__ = ["of_row", "releases_in", "rows_of"]
 
 
 def rows_of(argument: str, file: str, text: str, needed: set[str]) -> list[tuple[dict[str, str], str]]:

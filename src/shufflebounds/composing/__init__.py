@@ -7,11 +7,24 @@ laws are tilted so that the composed mean lies at eps, folded on a window and ra
 window and the unlisted tails may do is added above and taken off below.
 """
 
+from typing import TYPE_CHECKING
+
+from shufflebounds._lazy import lazily
 from shufflebounds.composing.atoms import Atoms, Law, TooLongError
-from shufflebounds.composing.composer import Composer
 from shufflebounds.composing.knowledge import FRUGAL, Knowledge
-from shufflebounds.composing.product import Product
 from shufflebounds.composing.progress import Cost, announced
 from shufflebounds.composing.samples import Samples
 
-__all__ = ["FRUGAL", "Atoms", "Composer", "Cost", "Knowledge", "Law", "Product", "Samples", "TooLongError", "announced"]
+if TYPE_CHECKING:
+    from shufflebounds.composing.composer import Composer, Free
+    from shufflebounds.composing.product import Product
+
+__all__ = ["FRUGAL", "Atoms", "Composer", "Cost", "Free", "Knowledge", "Law", "Product", "Samples", "TooLongError", "announced"]
+
+# a single release needs neither
+_HOMES = {
+    "Composer": "shufflebounds.composing.composer",
+    "Free": "shufflebounds.composing.composer",
+    "Product": "shufflebounds.composing.product",
+}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -6,18 +6,20 @@ import math
 import threading
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from shufflebounds._types import Between, FloatArray
-from shufflebounds.composing.atoms import Atoms, TooLongError
-from shufflebounds.composing.knowledge import FIRST_TAIL, Knowledge
+from shufflebounds.composing.adaptive import Adaptive, points
+from shufflebounds.composing.atoms import Atoms, Law, TooLongError
+from shufflebounds.composing.knowledge import FIRST_TAIL, FRUGAL, Knowledge
 from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
 from shufflebounds.composing.progress import Cost, tick
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.samples import Samples
 
-__all__ = ["Composer", "common_step"]
+__all__ = ["Composer", "Free", "common_step"]
 
 DEEPER = 2.5
 """By how much the logarithm of the mass above the listed losses deepens where that matters."""
@@ -28,8 +30,8 @@ LEAST_GOAL = 1e-10
 LOOSE = 1e-3
 """How near, as a share of it, the upper side is brought to its limit where no law bounds from below."""
 
-SPARE = 45.0
-"""How far, in logarithms, the unlisted mass must stay below delta."""
+SPARE, LEAST_SPARE = 45.0, 30.0
+"""How far, in logarithms, the unlisted mass must stay below delta; and the same where values are dear."""
 
 REFINEMENTS, COARSER = 8, 6
 """How often the grid may be halved, and doubled where its transform would be too long."""
@@ -52,7 +54,17 @@ TRANSFORMS = 0.5
 TIED = 1e-9
 """An atom so far from the grid, in steps, counts as on it."""
 
+CHOSEN = 4e7
+"""Points of all transforms where pairs are chosen anew for every release, at most: some two seconds."""
+
 Releases = Sequence[tuple[Knowledge, int]]
+
+
+class Free(NamedTuple):
+    """The place, among the releases from above, of the one whose pair is chosen anew; what the others are from below."""
+
+    place: int
+    others: Releases | None
 
 
 class Composer:
@@ -69,10 +81,13 @@ class Composer:
         Compositions each of which bounds from below.
     rtol : float
         The grid is refined until the sides are so close, relative to eps.
+    free : Free, optional
+        A release whose pair may be chosen anew each time: both sides are then those of the best adaptive choice.
     """
 
-    def __init__(self, upper: Releases, lower: Sequence[Releases], rtol: float) -> None:
-        self._upper, self._lower, self._rtol = upper, lower, rtol
+    def __init__(self, upper: Releases, lower: Sequence[Releases], rtol: float, free: Free | None = None) -> None:
+        self._upper, self._lower, self._rtol, self._free = upper, lower, rtol, free
+        self._games: dict[tuple[float, float, float, bool], Adaptive] = {}
         self._products: dict[tuple[float, float, float, int], Product] = {}
         self._known: dict[float, Between] = {}
         self._lock = threading.RLock()
@@ -103,7 +118,7 @@ class Composer:
         return self._lattice is not None
 
     def _fitted(self, step: float) -> float:
-        """At most the step, so that the losses of every mechanism whose atoms are known lie on a grid, or nearly."""
+        """Return a step, at most the given one, with which all known atoms lie on the grid, or nearly."""
         hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
         if not hints:
             return step
@@ -180,10 +195,9 @@ class Composer:
         sparing = any(release.sparing(step, log_tail) for release, _ in releases)
         key = (step, log_tail, middle if sparing else math.inf, side)
         if key not in self._products:
-            laws = []
-            for release, _ in releases:
-                placed = self._placed(release, log_tail, middle) if release.sparing(step, log_tail) else None
-                laws.append(release.law(self._anchor(release, step), step, log_tail, placed, upper=side < 0))
+            laws = [
+                self._law(release, self._anchor(release, step), step, log_tail, middle, upper=side < 0) for release, _ in releases
+            ]
             while len(self._products) >= REMEMBERED:
                 del self._products[next(iter(self._products))]
             tick()
@@ -199,15 +213,16 @@ class Composer:
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self._upper):
             return log_tail
+        spare = LEAST_SPARE if any(release.seconds > FRUGAL for release, _ in self._upper) else SPARE
         while log_tail > -1e6:
-            depth = self._depth(eps, log_tail) - SPARE - math.log(self._count)
+            depth = self._depth(eps, log_tail) - spare - math.log(self._count)
             if depth >= log_tail:
                 break
             log_tail *= DEEPER
         return log_tail
 
     def _depth(self, eps: float, log_tail: float) -> float:
-        """About log delta: a Gaussian's, from mean and variance; a look ahead only, corrected by the result."""
+        """Return about log delta, that of a Gaussian of the same mean and variance: a look ahead, which the result corrects."""
         mean = var = 0.0
         for release, r in self._upper:
             scale = release.scale(log_tail)
@@ -240,6 +255,46 @@ class Composer:
         return max(self._mean + place * width, 0.0)
 
     def _bounds(self, eps: float) -> Between:
+        low, high = self._refined(eps)
+        if self._free is None or not low < high or not self._spread > 0:
+            return Between(low, high)
+        better = self._chosen(self._free, eps)
+        return Between(max(low, better.lower), min(high, better.upper))
+
+    def _chosen(self, free: Free, eps: float) -> Between:
+        """Return both sides where the pair of one mechanism is chosen anew for each release."""
+        log_tail, middle = self._tail(eps), self._middle(eps)
+        guide = self._product(self.first_step, log_tail, middle, -1)
+        times, theta = self._upper[free.place][1], guide.tilt(eps)
+        step = math.sqrt(0.6 * self._rtol / self._count) * self._spread
+        work = CHOSEN / ((1 + len(self._upper[free.place][0].choices)) * self._count)
+        step = max(step, points(self._spread, 1.0, theta, eps) / work)
+        if step > 0.5 * self._spread / math.sqrt(self._count):
+            return Between(-math.inf, 0.0)
+        # powers of two: an answer depends on eps alone, and neighbouring eps share a grid
+        step = 2.0 ** math.floor(math.log2(step))
+        sides = []
+        for upper in (False, True):
+            others = [pair for i, pair in enumerate(self._upper) if i != free.place] if upper else free.others
+            if others is None:
+                sides.append(-math.inf)
+                continue
+            key = (step, log_tail, middle, upper)
+            if key not in self._games:
+                while len(self._games) >= REMEMBERED:
+                    del self._games[next(iter(self._games))]
+                tick()
+                laws = [self._law(one, 0.0, step, log_tail, middle, upper=upper) for one in self._upper[free.place][0].choices]
+                fixed = [(self._law(one, 0.0, step, log_tail, middle, upper=upper), r) for one, r in others]
+                self._games[key] = Adaptive(laws, times, fixed, guide, upper=upper)
+            sides.append(self._games[key].log_delta(eps))
+        return Between(*sides)
+
+    def _law(self, release: Knowledge, anchor: float, step: float, log_tail: float, middle: float, *, upper: bool) -> Law:
+        placed = self._placed(release, log_tail, middle) if release.sparing(step, log_tail) else None
+        return release.law(anchor, step, log_tail, placed, upper=upper)
+
+    def _refined(self, eps: float) -> Between:
         finer, final = 0, False
         found: Between | None = None
         while True:

@@ -40,9 +40,15 @@ MOST_VALUES = 2**12
 FEWEST_VALUES, FIRST_VALUES = 64, 100
 """Values placed one by one, at least, and those that tell the scale of the losses."""
 
-PIECE = 0.2
-"""Seconds of dear values that are asked for at a time: Ctrl-C is heard between."""
+PIECE, LEAST_PIECE = 0.2, 32
+"""Seconds of dear values that are asked for at a time, and how many at least: neighbours cost less together than alone."""
 
+
+BESIDE = 1.25
+"""Values are placed until what lies between them is a quarter of what their own sides leave, or less."""
+
+MOST_CHOICES = 8
+"""Pairs of which one is chosen anew for every release, at most."""
 
 Hint = tuple[float, float] | None
 
@@ -67,16 +73,16 @@ class Scale:
 
 
 class _Remembered:
-    """A stick that keeps its answers: dear ones all, cheap ones those of the last question."""
+    """A stick that keeps its answers: all of them where they are dear, those of the last question where they are cheap."""
 
     def __init__(self, stick: Stick, seconds: float) -> None:
-        self._stick, self._dear, self._piece = stick, seconds > FRUGAL, max(1, int(PIECE / seconds))
+        self._stick, self._dear, self._piece = stick, seconds > FRUGAL, max(LEAST_PIECE, int(PIECE / seconds))
         self._last: tuple[FloatArray, Sides] | None = None
         self._known: dict[float, tuple[float, float]] = {}
 
     def __call__(self, eps: FloatArray) -> Sides:
         if self._dear:
-            fresh = np.array([e for e in eps.tolist() if e not in self._known])
+            fresh = np.array(sorted({e for e in eps.tolist() if e not in self._known}))
             for i in range(0, fresh.size, self._piece):
                 piece = fresh[i : i + self._piece]
                 low, high = self._stick(piece)
@@ -110,6 +116,8 @@ class Knowledge:
         Whether neighbours realise this very pair: then it composes from below as well.
     realised : tuple of Knowledge
         Single pairs that neighbours realise, where this is none.
+    covered : bool
+        Whether every pair of neighbours is dominated by one of the realised pairs.
     convex : bool
         Whether the hockey stick is convex, rather than a minimum of several bounds.
     curve_stick : callable, optional
@@ -140,6 +148,7 @@ class Knowledge:
     spacing: float = 0.01
     single: bool = False
     realised: tuple[Knowledge, ...] = ()
+    covered: bool = False
     convex: bool = True
     curve_stick: Stick | None = None
     endless: bool = False
@@ -159,6 +168,12 @@ class Knowledge:
     def below(self) -> tuple[Knowledge, ...]:
         """Single pairs that neighbours realise."""
         return (self,) if self.single else self.realised
+
+    @property
+    def choices(self) -> tuple[Knowledge, ...]:
+        """Single pairs, several, one of which dominates that of any neighbours."""
+        several = 1 < len(self.realised) <= MOST_CHOICES
+        return self.realised if several and self.covered and not self.single and not self.parts else ()
 
     def times(self, number: int) -> tuple[tuple[Knowledge, int], ...]:
         """Return what composes like that many releases: fewer where their product is known, the parts of each where it has any."""
@@ -223,6 +238,9 @@ class Knowledge:
             own, reverse = self.samples(log_tail)
             held = [side.eps[side.high > -np.inf] for side in (own, reverse)]
             return Scale.of(_enclosed(own, reverse, upper=True), -float(held[1][-1]), float(held[0][-1]))
+        if self.pure <= 0:
+            # nothing leaks
+            return Scale(0.0, 0.0, 0.0, 0.0)
         high = reach(self.stick, log_tail, min(self.pure, 1e5))
         low = high if self.reverse is None else reach(self.back, FIRST_TAIL, 1e5)
         near = np.geomspace(1e-6, 1, 120)
@@ -244,6 +262,12 @@ class Knowledge:
         return self._started[log_tail]
 
     def refined(self, log_tail: float, theta: float, goal: float) -> tuple[Samples, Samples]:
+        """Return `_refined`, its lower sides by monotonicity alone where the hockey stick is not convex."""
+        own, back = self._refined(log_tail, theta, goal)
+        own.convex = back.convex = self.convex
+        return own, back
+
+    def _refined(self, log_tail: float, theta: float, goal: float) -> tuple[Samples, Samples]:
         r"""Return values so close that the two sides of :math:`K(\theta)`, the log moments of the loss, are near each other.
 
         A composition moves by about :math:`\Delta K/\theta` in eps, its laws tilted by theta. The values are halved where their
@@ -260,17 +284,20 @@ class Knowledge:
             # E e^(theta loss) = 1 + theta (theta + 1) times the integrals
             log_weight = math.log(theta * (theta + 1)) if theta > 0 else -math.inf
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part[1] for part in parts)]))
-            gaps = [gap for _, _, gap in parts]
-            gaps = [np.logaddexp(*gaps)] if own is back else gaps
-            allowed = math.log(goal) + log_moment - math.log1p(theta)
+            gaps, held = [part[2] for part in parts], [part[3] for part in parts]
+            gaps, held = ([np.logaddexp(*gaps)], [np.logaddexp(*held)]) if own is back else (gaps, held)
+            # what the sides of the values leave between them is no reason for more values
+            allowed = max(
+                math.log(goal) + log_moment - math.log1p(theta), float(np.logaddexp.reduce(np.concatenate(held))) + math.log(BESIDE)
+            )
             total = float(np.logaddexp.reduce(np.concatenate(gaps)))
             room = most - own.evaluations - (0 if own is back else back.evaluations)
             if total <= allowed or room <= 0:
                 return own, back
             each = allowed - math.log(2 * sum(gap.size for gap in gaps))
             grown = 0
-            for gap, side in zip(gaps, (own, back)):
-                wide = np.diff(side.eps) > 1e-9 * side.eps[1:]
+            for gap, least, side in zip(gaps, held, (own, back)):
+                wide = (np.diff(side.eps) > 1e-9 * side.eps[1:]) & (gap > least + math.log(BESIDE))
                 worst = np.argsort(np.where(wide, -gap, np.inf))[:room]
                 worst = worst[(gap[worst] > each) & wide[worst]]
                 before = side.evaluations

@@ -144,14 +144,14 @@ class Product:
             return self._rest, 0.0
         outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
         at = eps + outward
-        value, slope, blurred = self._read(self._transformed(self._center(at)), at)
+        value, slope, blurred = self._read(self._transformed(self.center(at)), at)
         if blurred > BLURRED:
             # the law ends near, and falls far faster than within the stretch: a tilt of its own, or nearly
-            finer = self._read(self._transformed(self._center(at, SHORT)), at)
+            finer = self._read(self._transformed(self.center(at, SHORT)), at)
             value, slope = (min if self.upper else max)((value, slope), finer[:2])
         return value, slope
 
-    def _center(self, eps: float, share: float = 1.0) -> float:
+    def center(self, eps: float, share: float = 1.0) -> float:
         """Return the middle of the stretch of the line that eps lies in, which only eps decides: a tilt to it serves eps."""
         _, mean, var = self._untilted
         width = share * 0.6 * NEAR * math.sqrt(var)

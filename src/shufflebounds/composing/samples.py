@@ -130,8 +130,11 @@ class Samples:
         value += 4 * UNIT * (2 + abs(value))
         return below(np.append(before, self.eps), np.append(-np.inf, self.low), np.append(value, self.high))
 
-    def integrals(self, other: Samples, power: float) -> tuple[float, float, FloatArray]:
-        """Return logs of both sides of the integral of e^(power t) delta(t), and of the gap that each interval leaves."""
+    def integrals(self, other: Samples, power: float) -> tuple[float, float, FloatArray, FloatArray]:
+        """Return logs of both sides of the integral of e^(power t) delta(t), and of the gap that each interval leaves.
+
+        The last are logs of the gap that the values themselves leave: more of them would not close it.
+        """
         high, _ = _pieces(self.eps, self.high, power)
         eps, log_low = self.below(other)
         low, coarse = _pieces(eps, log_low, power)
@@ -139,9 +142,13 @@ class Samples:
         # two pieces an interval, cut by a vertex; none where the lower side knows nothing
         folded = np.full(high.size + 1, -np.inf)
         np.logaddexp.at(folded, np.minimum(np.arange(low.size) // 2, high.size), low)
+        held, _ = _pieces(self.eps, self.low, power)
         with np.errstate(invalid="ignore"):
-            gap = high + np.log1p(-np.minimum(np.exp(np.minimum(folded[: high.size] - high, 0.0)), 1 - 1e-16))
-        return _total(low), _total(high), np.where(high > -np.inf, gap, -np.inf)
+            gap, own = (
+                np.where(high > -np.inf, high + np.log1p(-np.minimum(np.exp(np.minimum(part - high, 0.0)), 1 - 1e-16)), -np.inf)
+                for part in (folded[: high.size], held)
+            )
+        return _total(low), _total(high), gap, own
 
     def _stairs(self, count: int) -> tuple[FloatArray, FloatArray]:
         """Return the same by monotonicity alone: the value to the right of an interval serves all of it."""

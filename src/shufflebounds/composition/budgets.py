@@ -77,7 +77,7 @@ class BudgetSum:
 
     @cached_property
     def _coarse(self) -> BudgetSum | None:
-        """The sum of budgets rounded down to two, where all of them would take long; None where they do not."""
+        """The sum with all budgets rounded down to two of them, where the exact sum would take long; None where it would not."""
         large = int((self.counts > WHOLE).sum())
         if LARGE_SECONDS * large + SMALL_SECONDS * (self.eps.size - large) < MOST_SECONDS:
             return None
@@ -130,7 +130,7 @@ class BudgetSum:
         return Between(lower, min(0.0, upper))
 
     def _releases(self) -> list[tuple[Knowledge, int]]:
-        """Multiplied out as far as they can be listed, since every law is rounded to the grid: then powers of that."""
+        """The releases, multiplied out as far as their outcomes can be listed: fewer laws are rounded to the grid then."""
         large = self.counts > WHOLE
         most = MULTIPLIED if common_step(2 * self.eps) is None else COMMENSURATE
         out = []

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from shufflebounds._types import FloatArray, Sides, largest
-from shufflebounds.composing import Atoms
+from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import _ListedPair
 
@@ -81,6 +81,10 @@ class AccountingProfile(PrivacyProfile):
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         return largest(pair._log_delta(eps) for pair in self.directions)
+
+    def _knowledge(self) -> Knowledge:
+        # which of two neighbours has the record stays the same from release to release
+        return replace(super()._knowledge(), covered=False)
 
     def _pure_epsilon(self) -> float:
         return max(pair._pure_epsilon() for pair in self.directions)

@@ -56,7 +56,7 @@ def outward(value: FloatArray, error: float, upper: bool) -> FloatArray:
 
 
 def beside(value: float, upper: bool) -> float:
-    """Return the parameter of a closed curve that lies above or below: the larger, the lower the curve."""
+    """Return the next parameter of a closed curve to the named side; a larger parameter makes the curve lower."""
     return math.nextafter(value, 0.0 if upper else math.inf)
 
 
@@ -75,7 +75,7 @@ def phi(x: FloatArray) -> FloatArray:
 
 
 class LocalRandomizer(PrivacyProfile):
-    """A mechanism that every user may run on the own value before a shuffle."""
+    """A mechanism that every user may run on their own value before a shuffle."""
 
     def _knowledge(self) -> Knowledge:
         # delta is the hockey stick of one pair of laws, the same in both orders

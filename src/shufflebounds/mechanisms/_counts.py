@@ -16,6 +16,7 @@ from shufflebounds._types import UNIT, Between, Bound, FloatArray
 from shufflebounds.mechanisms._two_level import TwoLevel
 from shufflebounds.shuffle._accuracy import ErrorLaw, Of, log_exceeded
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+from shufflebounds.tails.closed import bernstein
 
 __all__ = ["Chances", "CountErrors", "CountEstimate", "FrequencyOracle", "bernoulli"]
 
@@ -36,7 +37,7 @@ def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], chance: float) -
 
 
 class Chances(NamedTuple):
-    """Chances that a message supports the value behind it, or another value, with what is missing to one, and their gap."""
+    """Chances that a message supports the value behind it, and another value; their complements, and the gap between them."""
 
     own: float
     not_own: float
@@ -117,7 +118,7 @@ class CountErrors(ErrorLaw):
         # of a block as many users as it is wide are summed apart: off by more than `apart` with Bernstein's probability
         depth = max(1.0, 6 - lower) if lower > -math.inf else 745.0
         spread = size * max(own * not_own, other * not_other)
-        apart = depth / 3 + math.sqrt(depth * depth / 9 + 2 * spread * depth)
+        apart = bernstein(spread, depth)
         rest, left = math.log(2) - depth, reach - Fraction(apart)
         out = []
         for first in range(0, self.users + 1, size):
@@ -128,7 +129,7 @@ class CountErrors(ErrorLaw):
 
 
 def _envelope(points: list[tuple[int, float]], mean: float) -> float:
-    """Return the logarithm of the least concave function above all e^y, not falling, at the given x."""
+    """Return, at the mean, the logarithm of the least concave and not falling function above all points (x, e^y)."""
     top = max(y for _, y in points)
     if top == -math.inf:
         return top

@@ -3,7 +3,8 @@ r"""Laws of the excess for symmetric noise on an interval, inputs at its two end
 The noise has a density (or masses) falling in the distance, so the least over all inputs is that of the farther end, and the log
 likelihood ratio of the ends is monotone: only the half where the first input is the likelier need be listed, the other mirrors it.
 
-The two ends are the worst pair of the interval for Laplace, Gaussian and geometric noise: docs/theorems/interval-inputs.
+The two ends are the worst pair of the interval for Laplace, Gaussian and geometric noise: docs/theorems/interval-inputs. For the
+discrete Gaussian that is established for the parameters at hand.
 """
 
 from __future__ import annotations
@@ -13,10 +14,47 @@ import numpy as np
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
-__all__ = ["BLUR", "grouped", "interval_laws", "matrix_laws"]
+__all__ = ["BLUR", "ends_are_worst", "grouped", "interval_laws", "matrix_laws"]
 
 BLUR = 2.0**-42
 """Shift of the heights a and b that makes up for the rounding of masses, 1e-14: m may be taken so much smaller."""
+
+
+_TIE = 2.0**-46
+"""Relative difference, 1e-14, up to which two sums of masses count as equal: what adding them rounds."""
+
+
+def ends_are_worst(logs: FloatArray) -> bool:
+    r"""Tell whether :math:`X_{ab}` is smaller in the convex order than that of the two ends for all inputs a, b and every eps.
+
+    By steps 1 and 2 of docs/theorems/interval-inputs without the crossing argument: for every mass c of m the largest
+    :math:`R_a(S)` over sets with :math:`m(S) = c` is at most that of :math:`R_0`, the least at least that of :math:`R_0`. Both are
+    concave or convex in c with their corners at the outputs in the order of :math:`R_a/m`, so that these corners are enough.
+
+    Parameters
+    ----------
+    logs : ndarray, shape (inputs, outputs)
+        Log masses of log-concave symmetric noise around whole numbers, on a window that is symmetric about the middle.
+    """
+    base = np.minimum(logs[0], logs[-1])
+    first = _corners(logs[0], base)
+    # the other inputs mirror these
+    for row in logs[1 : (len(logs) + 1) // 2]:
+        up, left, gain, rest = _corners(row, base)
+        # the mass or what is left of it, whichever is known the better
+        few = up < left
+        most, least = (np.where(few, np.interp(up, first[0], side), np.interp(-left, -first[1], side)) for side in first[2:])
+        if (gain > most * (1 + _TIE)).any() or (rest < least * (1 - _TIE)).any():
+            return False
+    return True
+
+
+def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
+    """Return the masses under m and under a row of the sets of highest ratio, each with that of the complement."""
+    order = np.argsort(base - log_row, kind="stable")
+    masses = [np.exp(log[order]) for log in (base, log_row)]
+    sums = [(np.append(0.0, np.cumsum(mass)), np.append(np.cumsum(mass[::-1])[::-1], 0.0)) for mass in masses]
+    return *sums[0], *sums[1]
 
 
 def grouped(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, cells: int) -> tuple[FloatArray, ...]:
@@ -37,6 +75,7 @@ def interval_laws(
     *,
     endless: bool = False,
     blur: float = 0.0,
+    inputs: str = "the two ends of the interval",
 ) -> tuple[PairLaws, ...]:
     """Return the laws of X of the two ends of the interval.
 
@@ -52,6 +91,8 @@ def interval_laws(
         Whether the last cell has no bound on its loss: the upper law cuts it.
     blur : float
         Relative error of the masses, with room to spare.
+    inputs : str
+        The pair in words.
     """
     point = low == high
     mean = np.where(point, low, log_near - log_far)
@@ -87,7 +128,7 @@ def interval_laws(
         lower.append(("all others hold the middle", np.tile(log_middle, 2), np.concatenate([mean, zero]) + rest,
                       np.concatenate([zero, mean]) + rest))
     listed = tuple((text, ExcessLaw(m, a - blur, b + blur)) for text, m, a, b in lower)
-    return (PairLaws("the two ends of the interval", upper, listed, symmetric=True),)
+    return (PairLaws(inputs, upper, listed, symmetric=True),)
 
 
 def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False) -> tuple[PairLaws, ...]:

@@ -28,7 +28,7 @@ _SLACK = 64 * UNIT
 
 
 class Shares(NamedTuple):
-    """Shares of the base law: in one of two lifted sets only (the same for either), in both, in neither."""
+    """Shares of the base law, for two lifted sets: in one of them only (the same for either), in both, in neither."""
 
     one: float
     both: float
@@ -44,7 +44,7 @@ class Others(NamedTuple):
 
 
 class TwoLevel(LocalRandomizer):
-    """A base law, lifted by e^local_eps on a set of the value's own."""
+    """A base law that is lifted by e^local_eps on a set of outputs, which the value chooses."""
 
     local_eps: float
 

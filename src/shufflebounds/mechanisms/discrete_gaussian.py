@@ -14,7 +14,7 @@ from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, outward, product
-from shufflebounds.mechanisms._interval import BLUR, grouped, interval_laws
+from shufflebounds.mechanisms._interval import BLUR, ends_are_worst, grouped, interval_laws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
@@ -24,6 +24,7 @@ __all__ = ["DiscreteGaussianMechanism"]
 _BELOW = 45.0       # nats below the largest term at which a sum is cut off; the rest is bounded by a geometric series
 _LISTED_DEPTH = 760.0     # composition lists the law down to e^-760 of its largest mass,
 _MOST_LISTED = 2**21      # but no further than so many outcomes on either side
+_MOST_COMPARED = 2**20    # inputs times outputs, a fraction of a second
 _LARGEST = 2.0**31  # thresholds up to here, times twice the sensitivity, are whole doubles
 
 
@@ -175,7 +176,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         return super()._tradeoff(upper) if knots is None else Tradeoff(Piecewise(knots, None))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # inputs at the ends of 0..sensitivity: above 1 that they are the worst pair is checked numerically, not proven
+        # inputs at the ends of 0..sensitivity
         s, d = self.sigma, self.sensitivity
         cut = max(1, math.ceil(s * math.sqrt(-2 * min(log_cut, -1.0))))
         # outcomes from the middle downwards; the sum of those beyond the cut is complete where it underflows
@@ -192,7 +193,17 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         beyond = [np.logaddexp.reduce(log[kept:]) for log in (far, near)]
         ends = (*beyond, loss[kept], math.inf)
         log_far, log_near, low, high = (np.append(part, end) for part, end in zip(parts, ends))
-        return interval_laws(log_far, log_near, low, high, endless=True, blur=BLUR)
+        inputs = "the two ends of the interval" if self._ends_are_worst(cut) else "the two ends, not shown to be the worst pair"
+        return interval_laws(log_far, log_near, low, high, endless=True, blur=BLUR, inputs=inputs)
+
+    def _ends_are_worst(self, cut: int) -> bool:
+        """Tell whether no pair of inputs is worse after a shuffle, compared in full where that is quick."""
+        d = self.sensitivity
+        outputs = d + 2 * cut + 1
+        if d == 1 or d * outputs > _MOST_COMPARED:
+            return d == 1
+        y, x = np.arange(outputs) - float(cut), np.arange(d + 1.0)
+        return ends_are_worst(-0.5 * ((y - x[:, None]) / self.sigma) ** 2 - self._log_total())
 
     @property
     def variance(self) -> float:

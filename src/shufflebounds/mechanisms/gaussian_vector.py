@@ -51,9 +51,9 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     -----
     Neighbours: the vector is replaced. Alone it is :class:`GaussianMechanism` at the distance of two opposite vectors,
     :math:`\sqrt d` or 2. After a shuffle (:meth:`shuffled`) two opposite corners, or two opposite unit vectors, are the worst
-    pair: proven (docs/theorems/interval-inputs). Of vectors of the unit ball with lengths of their own nothing is claimed. The
-    blanket is what all vectors have in common, :math:`(2\Phi(-1/2\sigma))^d` on the cube: take sigma near the root of the
-    dimension or more.
+    pair: proven (docs/theorems/interval-inputs). Vectors x of the unit ball are vectors :math:`(x, \sqrt{1 - |x|^2})` of the
+    sphere of one more dimension: for the ball itself, where lengths differ, no worst pair is known. The blanket is what all
+    vectors have in common, :math:`(2\Phi(-1/2\sigma))^d` on the cube: take sigma near the root of the dimension or more.
 
     **Floating point.** As for all real noise, whoever sees the last bits of the messages may tell more (Mironov 2012).
 
@@ -147,7 +147,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
                              f"likelihood ratios of e^{height:.0f}, at most e^{_HIGHEST:g} can be listed")
 
     def _cube_law(self, log_cut: float) -> ExcessLaw:
-        """Of K coordinates below 1/2 a is the product, of the others b."""
+        """Return the upper law on the cube: a is the product of the ratios of the coordinates below 1/2, b that of the others."""
         s, d = self.sigma, self.dimension
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0) - math.log(d)))
         step = end / (s * s * _FINE)

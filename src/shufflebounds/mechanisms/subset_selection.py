@@ -131,7 +131,7 @@ class SubsetSelection(FrequencyOracle):
         return np.flatnonzero(table).reshape(held.size, self._d) - row[:, None]
 
     def _distinct(self, held: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
-        """The same for few bins of many: drawn one by one, sets with a bin twice once more."""
+        """The same for few bins of many: drawn one by one; sets that hold a bin twice are drawn again."""
         word = np.int16 if self.bins < 2**15 else np.int32
         own = held.astype(word)
         sets = np.empty((held.size, self._d), dtype=word)

@@ -1,9 +1,18 @@
 """What every mechanism answers: delta(eps), eps(delta) and their logarithms, each with a named side of the truth."""
 
+from typing import TYPE_CHECKING
+
+from shufflebounds._lazy import lazily
 from shufflebounds._types import Bound, FloatArray
-from shufflebounds.profile._pictures import compare
-from shufflebounds.profile.composed import Composition
 from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
+if TYPE_CHECKING:
+    from shufflebounds.profile._pictures import compare
+    from shufflebounds.profile.composed import Composition
+
 __all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "compare"]
+
+# one answer of one mechanism needs neither
+_HOMES = {"Composition": "shufflebounds.profile.composed", "compare": "shufflebounds.profile._pictures"}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._types import EXP_SLACK, Bound, FloatArray, Sides
-from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Knowledge, Samples, announced
+from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Free, Knowledge, Samples, announced
 from shufflebounds.profile._balls import Outcomes, flint, largest_answer, repeated, ways
 from shufflebounds.profile.curves import least, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
@@ -51,9 +51,10 @@ class Composition(PrivacyProfile):
     -----
     Directions. A :class:`DominatingPair` stands for itself: pairs compose in the order given, one-sided. Sampled mechanisms, whose
     neighbours have one record more or less, compose in each of the two directions, and the worse counts. Any other profile is a
-    maximum over both orders of its neighbours. From above every release takes, at each eps of the whole line, the larger
-    one, so the bound holds for adaptive choice of mechanisms and data; nothing is lost where the two orders agree. From below
-    all releases take the same entry of their ``pairs()``, the best one. Where no pairs are listed, one test of a single release
+    maximum over several pairs, at least both orders of its neighbours. What is enclosed is the best choice of a pair for every
+    release, knowing the results before it: exactly, where the pairs are listed and the releases are some hundred at most. Else
+    every release takes, from above, the larger at each eps of the whole line, more than any choice; from below all take the
+    same entry of their ``pairs()``, the best one. Where no pairs are listed, one test of a single release
     is asked of every release: the slope of delta at eps tells how likely it is under both laws.
 
     Method. See :doc:`/composition`: losses on a grid, by connecting the dots above and merging outcomes below, tilted to eps
@@ -82,6 +83,7 @@ class Composition(PrivacyProfile):
     rtol: float = 1e-5
 
     _upper_only: ClassVar[bool] = False
+    _plain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rtol", _validate.real("rtol", self.rtol, 1e-12, 0.1))
@@ -167,16 +169,28 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _composer(self) -> Composer:
-        singles = [known.below for known, _ in self._released]
-        below = []
-        for i in _matched([len(pairs) for pairs in singles]):
-            side: list[tuple[Knowledge, int]] = []
-            for (_, times), (known, releases), pairs in zip(self.factors, self._released, singles):
-                pair = pairs[i] if len(pairs) > 1 else pairs[0]
-                # the same objects, so that both sides ask for their values once
-                side += releases if pair is known else pair.times(times)
-            below.append(side)
-        return Composer(self._above, below, self.rtol)
+        below = [self._below(i) for i in _matched([len(known.below) for known, _ in self._released])]
+        return Composer(self._above, below, self.rtol, None if self._plain else self._free(bool(below)))
+
+    def _below(self, entry: int, left_out: int | None = None) -> list[tuple[Knowledge, int]]:
+        """Return what bounds from below, all factors with that entry of their pairs; one of the factors may be left out."""
+        side: list[tuple[Knowledge, int]] = []
+        for i, ((_, times), (known, releases)) in enumerate(zip(self.factors, self._released)):
+            pairs = known.below
+            pair = pairs[entry] if len(pairs) > 1 else pairs[0]
+            # the same objects, so that both sides ask for their values once
+            side += [] if i == left_out else releases if pair is known else pair.times(times)
+        return side
+
+    def _free(self, has_below: bool) -> Free | None:
+        """Return the release whose pair is chosen anew each time: the one of most releases, where several leave a choice."""
+        places = [i for i, (known, _) in enumerate(self._above) if known.choices]
+        if not places or sum(times for _, times in self._above) == 1:
+            return None
+        place = max(places, key=lambda i: self._above[i][1])
+        # parts of a release do not choose for themselves, as far as is known
+        factor = next((i for i, (known, _) in enumerate(self._released) if known is self._above[place][0]), None)
+        return Free(place, None if factor is None or not has_below else self._below(0, factor))
 
     def cost(self) -> Cost:
         """Predict what an answer costs; on a terminal, one of more than some seconds says so before it starts, and how far it is.
@@ -232,7 +246,7 @@ class Composition(PrivacyProfile):
         return Sides(np.minimum(lower, upper), upper)
 
     def _larger(self, eps: FloatArray) -> Sides:
-        """Return both sides of the larger direction; the other is not asked finely where a coarse grid shows it to be smaller."""
+        """Return both sides of the larger direction. Where a coarse grid shows which it is, the other is left at that."""
         rough = [way._rough._log_side(eps, upper=True) for way in self._ways]
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         for smaller in (False, True):
@@ -245,7 +259,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _enumerated(self) -> Atoms | None:
-        """The outcomes of all releases together, where they are few and lie on no lattice, whose grid would be as good."""
+        """The outcomes of all releases together, where they are few and lie on no lattice; on a lattice the grid is as good."""
         if not all(known.single and known.listed and not known.parts for known, _ in self._released) or self._composer.on_lattice:
             return None
         product = Atoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
@@ -289,7 +303,9 @@ class Composition(PrivacyProfile):
     @cached_property
     def _coarse(self) -> Composition:
         """The same on a grid that is fine enough for the corners of a curve."""
-        return Composition(self.factors, min(0.1, 10 * self.rtol))
+        coarse = Composition(self.factors, min(0.1, 10 * self.rtol))
+        coarse.__dict__["_plain"] = True
+        return coarse
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
         # deeper than that, another law would be needed at every step
@@ -308,12 +324,12 @@ class Composition(PrivacyProfile):
 
     @property
     def _is_one(self) -> bool:
-        """Whether the product is a single release's, which has values of its own."""
+        """Whether there is a single release, whose own values are better than those of a grid."""
         return len(self.factors) == 1 and (self.factors[0][1] == 1 or self._above[0][1] == 1 == len(self._above))
 
     @cached_property
     def _rough(self) -> Composition:
-        """The same on a coarse grid, where that is cheaper: for searches, and for what is far from mattering."""
+        """The same on a coarse grid, where that is cheaper: for the first steps of a search, and to rule out a direction."""
         if self.rtol >= _ROUGH or self._is_one:
             return self
         rough = Composition(self.factors, _ROUGH)
@@ -337,7 +353,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _gaussian_rule(self) -> float:
-        """The mu of the composition by the root of the sum of squares, whatever the mechanisms: from above."""
+        """An upper bound of the mu of the composition, for all mechanisms: the root of the sum of the squares."""
         parts = ((profile._gdp_mu(True), times) for profile, times in self.factors)
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
@@ -386,5 +402,5 @@ class Composition(PrivacyProfile):
 
 
 def _matched(counts: list[int]) -> range:
-    """Return the places at which lists of so many pairs are read together: a single pair goes with every entry of the others."""
+    """Return the places at which lists of so many pairs are read together; a list of one pair is repeated for the others."""
     return range(0 if 0 in counts else min((count for count in counts if count > 1), default=1))

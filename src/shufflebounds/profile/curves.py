@@ -88,7 +88,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
 
 
 def _halve(samples: Samples, left: FloatArray, right: FloatArray, most: int) -> int:
-    """Ask for delta amid these intervals, where they are wide and not beyond the end that the samples chose; return how many."""
+    """Ask for delta in the middle of these intervals, where they are wide and the samples reach; return how many were asked."""
     wide = (right - left > 1e-12 * right) & ~samples.too_deep(left)
     before = samples.evaluations
     if before < most:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds.composing.chords import connect
-from shufflebounds.profile import _pictures, _saving
+from shufflebounds.profile import _saving
 from shufflebounds.profile._balls import Outcomes, certified, flint, stick
 from shufflebounds.profile.enclosed import Enclosed
 
@@ -37,7 +37,7 @@ class Exported(Enclosed):
         """Return what one value of delta costs."""
 
     def _opposite(self) -> Exported:
-        """Return the guarantee with the two data sets exchanged; a mechanism's own holds both ways."""
+        """Return the guarantee with the two data sets exchanged: the same one, where neighbours are symmetric."""
         return self
 
     def to_dp_accounting(self, interval: float = 1e-4, *, log_tail: float = -50.0) -> Any:
@@ -177,6 +177,8 @@ class Exported(Enclosed):
         >>> ax.get_xlabel()
         'privacy loss $\\varepsilon$ (nats)'
         """
+        from shufflebounds.profile import _pictures
+
         return _pictures.plot_profile(self, ax, eps, label)
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
@@ -240,11 +242,13 @@ class Exported(Enclosed):
 
     def _repr_html_(self) -> str:
         # a table only: a picture would cost more than the reader asked for
+        from shufflebounds.profile import _pictures
+
         return _pictures.table(self)
 
 
 def _top(profile: Enclosed, interval: float, log_tail: float) -> int:
-    """Return the grid point from which on delta is not resolved: 0, below the tail, or as good as constant."""
+    """Return the grid point beyond which delta need not be resolved: it is 0, below the tail, or as good as constant."""
     cap = MAX_POINTS * interval
     tail = max(math.exp(log_tail), 5e-324)
     eps = profile.epsilon(tail)

@@ -172,6 +172,6 @@ class _ListedPair(DominatingPair):
 
 
 def _missing(law: tuple[float, ...]) -> float:
-    """Return the mass that a law lacks, 0 where the rounding of its entries explains it."""
+    """Return the mass that a law lacks; what the rounding of its entries explains counts as 0."""
     missing = abs(1 - math.fsum(np.exp(law)))
     return missing if missing > 1e-15 * len(law) else 0.0

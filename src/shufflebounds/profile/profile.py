@@ -73,7 +73,9 @@ class PrivacyProfile(Exported):
     def _knowledge(self) -> Knowledge:
         """Return what is known of the pair that this profile stands for; a class that knows more overrides this."""
         realised = tuple(one for pair in self._realised_pairs() for one in pair._knowledge().below)
-        return Knowledge(self._log_delta, pure=self._pure_epsilon(), realised=realised)
+        # all pairs of neighbours are listed, and which of two comes first may change from release to release
+        covered = len(realised) == len(self._listed_pairs()) > 0 and not self._directions()
+        return Knowledge(self._log_delta, pure=self._pure_epsilon(), realised=realised, covered=covered)
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         """Return ordered pairs that neighbours realise: what composes from below where the guarantee is no single pair."""
@@ -101,7 +103,8 @@ class PrivacyProfile(Exported):
         def log_delta(at: FloatArray) -> Sides:
             return Sides(np.asarray(self.log_delta(at, bound="lower")), np.asarray(self.log_delta(at)))
 
-        return loss_tail(log_delta, eps, self._knowledge().single)
+        known = self._knowledge()
+        return loss_tail(log_delta, eps, known.single and known.convex)
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
         """Return samples of H(Q||P) and of H(P||Q), for the pair (P, Q) that the guarantee stands for."""

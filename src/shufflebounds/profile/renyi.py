@@ -45,8 +45,8 @@ def renyi(own: Samples, reverse: Samples, order: float, upper: bool, rtol: float
         if high == -math.inf or high - low <= rtol:
             break
         wanted = 0
-        share = max(sum(gap.size for _, _, gap in parts), 1)
-        gaps = [gap for _, _, gap in parts]
+        share = max(sum(part[2].size for part in parts), 1)
+        gaps = [part[2] for part in parts]
         if own is reverse:
             gaps = [np.logaddexp(*gaps)]
         for (samples, power), gap in zip(sides, gaps):

@@ -49,7 +49,7 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
 
 
 def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[float, float, float, float]:
-    """Return low, high and the excess there, of opposite signs and about the guess, or all 0 where it is far from the crossing."""
+    """Return low and high about the guess and the excess there, of opposite signs; all 0 where the guess is far off."""
     at, at_near, width = near, excess(near), NEAR_RTOL
     if at_near == 0:
         return math.nextafter(near, 0.0), near, -1e-300, 0.0

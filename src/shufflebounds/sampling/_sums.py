@@ -298,7 +298,7 @@ class SumLaw:
         return out
 
     def _far_below(self, levels: FloatArray, low: float, upper: bool) -> FloatArray:
-        """Below nearly all of the law: the mean less the level, and what is lacking at `low` at most."""
+        """Return the transform below nearly all of the law: the mean less the level, and at most what is lacking at `low`."""
         whole = self.times * math.log(self.total)
         slack = UNIT * self.times * 64 + 64 * UNIT
         if upper:
@@ -340,7 +340,7 @@ class SumLaw:
 
 
 def _groups(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
-    """Where groups of points start: single ones about the heaviest, wider ones far from it, in proportion."""
+    """Return where groups of points start: single points about the heaviest, wider groups in proportion to the distance from it."""
     size = index.size
     if size <= 4096:
         return np.arange(size)

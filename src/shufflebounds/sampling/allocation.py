@@ -228,7 +228,7 @@ class RandomAllocation(PrivacyProfile):
 
 @dataclass(frozen=True)
 class _UpperPair(AllocationPair):
-    """A block of what bounds more chosen steps: from below it says nothing."""
+    """One of the blocks whose composition bounds several chosen steps from above; it bounds nothing from below."""
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         return Sides(np.full(eps.size, -np.inf), super()._log_delta(eps)[1])

@@ -153,7 +153,8 @@ class SampledPair(DominatingPair):
 
     def _knowledge(self) -> Knowledge:
         mechanism = self.mechanism._knowledge()
-        known = replace(super()._knowledge(), single=mechanism.single, seconds=mechanism.seconds, spacing=mechanism.spacing)
+        known = replace(super()._knowledge(), single=mechanism.single, seconds=mechanism.seconds, spacing=mechanism.spacing,
+                        convex=mechanism.convex)
         if not mechanism.single:
             known = replace(known, realised=tuple(pair._knowledge() for pair in self._realised_pairs()))
         pure = self.mechanism._pure_epsilon()

@@ -114,7 +114,7 @@ def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _told_apart(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
-    """Which edges to keep, so that every interval is a fair share of the tail on its smaller side, under both laws."""
+    """Return which edges to keep: under both laws every interval shall hold a fair share of the smaller tail beside it."""
     kept: list[int] = []
     least = -math.log1p(-LEAST_SHARE)
     for i in range(laws[0][0].size):

@@ -14,6 +14,7 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._core._blocks import Lattice
 from shufflebounds._search import bracket
 from shufflebounds._types import SIDES, UNIT, Between, Bound, FloatArray, probability
+from shufflebounds.tails.closed import bernstein
 
 SCANNED = 512
 """Up to so many users every number of ones is tried."""
@@ -228,7 +229,7 @@ def bits_exceeded(
     # of a block of data, as many users as it is wide are summed apart: off by more than `apart` with Bernstein's probability
     size = -(-users // BLOCKS)
     depth = max(1.0, 6 - lower) if lower > -math.inf else 745.0
-    apart = depth / 3 + math.sqrt(depth * depth / 9 + 2 * size * flip * (1 - flip) * depth)
+    apart = bernstein(size * flip * (1 - flip), depth)
     rest = math.log(2) - depth
     reach = width - Fraction(apart)
     # without further bits the error of the mirrored data is the mirrored error

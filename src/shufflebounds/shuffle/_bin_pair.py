@@ -1,4 +1,4 @@
-"""Hockey sticks of a record that moves from one bin to another, both flipped bits seen among those of others."""
+"""Hockey sticks of a record that moves from one bin to another; both its bits are flipped and seen among those of others."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.shuffle._known_bits import bit_sides
 from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
+from shufflebounds.tails.closed import binomial_range
 
 MOST_CELLS = 2**21
 """Largest table of two sums that is filled, about."""
@@ -73,7 +74,7 @@ def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, e
 
 
 class Bins:
-    """log_delta from tables of one bin's law each, made once: quicker, and accurate to some 1e-9, for searches."""
+    """`log_delta` for searches: from tables of the law of each bin, made once. Quicker, and accurate to some 1e-9."""
 
     def __init__(self, flip: float, eps: float, log_tail: float) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -600.0)
@@ -127,7 +128,7 @@ class FakeTable:
         single = (p * p + q * q) / d + (1 - 2 / d) * p * q
         both = 2 * p * q / d + (1 - 2 / d) * q * q
         one = single + both
-        rows = _range(fakes, one, log_tail)
+        rows = binomial_range(fakes, one, log_tail)
         cells = (rows[1] - rows[0] + 1) ** 2
         self.cells, self.start, self.table, self.lost = cells, (rows[0], rows[0]), np.zeros((0, 0)), 4 * math.exp(log_tail)
         if cells > MOST_CELLS:
@@ -137,7 +138,7 @@ class FakeTable:
         table = np.zeros((f.size, f.size))
         for i, shown in enumerate(f):
             # of the records that show a one in the first bin, and of those that do not
-            a, b = _range(shown, both / one, log_tail), _range(fakes - shown, single / (1 - one), log_tail)
+            a, b = binomial_range(shown, both / one, log_tail), binomial_range(fakes - shown, single / (1 - one), log_tail)
             law = np.convolve(
                 np.exp(binom_logpmf(np.arange(a[0], a[1] + 1), shown, both / one)),
                 np.exp(binom_logpmf(np.arange(b[0], b[1] + 1), fakes - shown, single / (1 - one))),
@@ -180,7 +181,7 @@ class FakeTable:
         return Between(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
 
     def _tested(self, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...], eps: float, lost: float) -> float:
-        """Return a lower bound of log H by one test, a threshold of the second sum for each first one; laws under P and Q."""
+        """Return a lower bound of log H from one test: for each first sum a threshold of the second. Laws under P, then under Q."""
         here, there = (self._spread(law) @ self.table for law in first)
         fakes, more = self.table.sum(axis=0), math.exp(eps)
         # good thresholds are those of two sums with fakes of their own
@@ -198,11 +199,3 @@ class FakeTable:
         rows = self.table.shape[0]
         spread: FloatArray = toeplitz(np.append(law, np.zeros(rows - 1)), np.append(law[0], np.zeros(rows - 1)))
         return spread
-
-
-def _range(trials: float, prob: float, log_tail: float) -> tuple[int, int]:
-    """Return a range that leaves at most e^log_tail of Bin(trials, prob) outside (Bernstein)."""
-    prob = min(prob, 1.0)
-    depth = -log_tail + math.log(2)
-    width = depth / 3 + math.sqrt(depth * depth / 9 + 2 * depth * trials * prob * (1 - prob)) if 0 < prob < 1 else 0.0
-    return max(0, math.floor(trials * prob - width)), int(min(trials, math.ceil(trials * prob + width)))

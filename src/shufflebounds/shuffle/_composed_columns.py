@@ -63,7 +63,7 @@ class ComposedColumns:
         return Sides(high, high)
 
     def _reach(self, goal: float) -> int:
-        """Return k where a grid up to 0.8**k local suffices: what a column loses beyond is less than e^goal."""
+        """Return k for which a grid up to 0.8**k local is enough: losses beyond it have a mass below e^goal."""
         k = 0
         while k < 200 and self._value(self.local * 0.8 ** (k + 1)) < goal:
             k += 1

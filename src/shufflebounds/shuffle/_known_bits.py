@@ -38,7 +38,7 @@ def near_budget(
 ) -> Sides:
     """Return both sides of what the kernel answers (value, error) at eps, gap below the budget.
 
-    Where it has nothing to say, delta is at most its value a little before, and at most 1 - e^-gap.
+    Where the kernel gives no number, delta is at most its value at a slightly smaller eps, and at most 1 - e^-gap.
     """
     # flips that hardly ever happen put weights beyond the range of a double, which count as infinite
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -23,8 +23,8 @@ def _target(eps: float, delta: float) -> tuple[float, float]:
 def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> _Profile:
     """Return the profile of the fewest users with an upper delta of at most `delta` at `eps`; delta falls with users.
 
-    Bisection on the logarithm, then on the numbers: some 60 values of delta. Users next to a limit that the sides do not tell apart
-    count as too few.
+    Bisection on the logarithm, then on the numbers: some 60 values of delta. Where the sides do not tell whether the target is met,
+    users count as too few.
     """
     eps, delta = _target(eps, delta)
 

@@ -74,7 +74,7 @@ def grouped(local_eps: FloatArray, data: FloatArray) -> Groups:
 
 
 def _rounded(exact: Groups) -> Groups:
-    """Round budgets up to the largest of their cell: flips only shrink, so there are fewer groups and more privacy loss."""
+    """Round budgets up to the largest of their cell. There are fewer groups then; flips only shrink, so the loss only grows."""
     budgets, bits, counts = exact
     if budgets.size <= MOST_GROUPS:
         return exact
@@ -107,7 +107,7 @@ class Everyone:
         return {rounded: Law.of(*groups) for rounded, groups in ((False, self.exact), (True, self.coarse))}
 
     def _one(self, rounded: bool, budget: float, eps: float) -> Between:
-        """Return the larger sides, over bits and both directions, of the targets of this very budget among their own kind."""
+        """Return the larger sides, over bits and both directions, of targets of exactly this budget."""
         budgets = (self.coarse if rounded else self.exact).budgets
         law, sides = self._laws[rounded], []
         for place in np.flatnonzero(budgets == budget):
@@ -123,7 +123,7 @@ class Everyone:
         return self._one(False, float(kinds[kinds <= budget].max()), eps)[0]
 
     def _above(self, first: int, last: int, eps: float) -> float:
-        """Bound every target whose budget is targets[first..last]: none of them hides another."""
+        """Return a bound for every target whose budget is in targets[first..last], as if none of them hid another."""
         if first == last:
             return self._one(True, float(self.targets[first]), eps)[1]
         budgets, law, largest = self.coarse.budgets, self._laws[True], float(self.targets[last])
@@ -163,7 +163,7 @@ class Everyone:
         return Between(*self._search(eps, self._below(float(self.targets[-1]), eps), True)[:2])
 
     def epsilon(self, delta: float, upper: bool) -> float:
-        """Return a side of epsilon: near by the rounded groups, then from the sides of all users."""
+        """Return a side of epsilon. The rounded groups tell about where it is, the sides of all users exactly."""
         goal = math.log(delta) * (1 + 4e-16) - 4e-15 if upper else float(np.nextafter(math.log(delta), np.inf))
         worst, tried, eps, pure = float(self.targets[-1]), set[float](), 0.0, float(self.targets[-1])
         while worst not in tried:

@@ -1,4 +1,4 @@
-"""E(X_1 + ... + X_n)_+ of a law in atoms: the kernel, after atoms that add next to nothing are out and very many are gathered."""
+"""E(X_1 + ... + X_n)_+ of a law in atoms: negligible atoms are left out, very many are gathered, and the kernel does the rest."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> floa
 
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,
          effort: tuple[float, float]) -> Between:
-    """Return bounds of log E S_+ for so many users, one only where one is asked for and that is less work."""
+    """Return bounds of log E S_+ for so many users; only one of them where one is asked for and that is less work."""
     count = np.array([float(users)])
     if log_mass.size <= MANY or float(np.abs(values).max()) > HEAVY:
         return Between(*_excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort))

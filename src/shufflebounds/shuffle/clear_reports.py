@@ -75,7 +75,7 @@ class ClearReports(ShuffleProtocol):
         object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 1))
 
     def _clones(self) -> tuple[float, float]:
-        """Return users and rate of the clone pair with an endless local budget, which this is: a hit is a clone.
+        """Return users and rate of the clone pair that this is, one with an endless local budget: a hit is a clone.
 
         Of 2**53 fake reports one is left out, as n + 1 is no double: log delta moves by half an ulp, less than its slack.
         """

@@ -205,7 +205,7 @@ class ExcessLaw:
 
     @cached_property
     def _slack(self) -> float:
-        """Relative error by which the kernel may be off where masses or values are far from 1 and known as logarithms only."""
+        """Return the relative error of the kernel that comes from masses and values known by their logarithms, far from 1."""
         return rounding(self.log_mass, self.log_a, self.log_b)
 
     @cached_property
@@ -290,7 +290,7 @@ class ExcessLaw:
         return self._log_phi(eps, users, rough=True)
 
     def _log_phi(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Between:
-        """Return both bounds, of which one only need be right where one is asked for."""
+        """Return both bounds; where one is asked for, the other may be anything."""
         effort = (1e-5, 2e6) if rough else (2e-7, 6e7)
         log_mass, log_a, log_b = self._distinct
         lower = upper = -math.inf
@@ -426,5 +426,5 @@ class Randomizer(Protocol):
     """What one user runs: it knows its laws of X."""
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X of the ordered pairs of inputs, as :meth:`.LocalRandomizer.excess_laws` describes them."""
+        """Return the laws of X of the ordered pairs of inputs, up to symmetry, as ``excess_laws`` of the mechanisms does."""
         ...

@@ -124,7 +124,7 @@ def _expand(law: Lattice, k: FloatArray) -> None:
 
 
 def _walk(law: Lattice, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArray]:
-    """Values of one kind at increasing integers k in 0..n: runs of them by blocks, stragglers and the ends singly."""
+    """Return values of one kind at rising integers k in 0..n: runs of them by blocks, the others and the ends one by one."""
     values, errors = np.empty(k.size), np.empty(k.size)
     sigma = math.sqrt(law.var)
     groups = law.groups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -161,3 +162,15 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
         # the exponent is finite: an overflow must not promise more than it
         out = np.maximum(out, -np.finfo(float).max)
     return out if out.ndim else float(out)
+
+
+def bernstein(variance: float, depth: float) -> float:
+    """Return w with Pr[S - E S >= w] <= e^-depth, and Pr[S - E S <= -w] too, for a sum S of independent bits of that variance."""
+    return depth / 3 + math.sqrt(depth * depth / 9 + 2 * variance * depth)
+
+
+def binomial_range(trials: float, prob: float, log_tail: float) -> tuple[int, int]:
+    """Return a range that leaves at most e^log_tail of Bin(trials, prob) outside."""
+    prob = min(prob, 1.0)
+    width = bernstein(trials * prob * (1 - prob), -log_tail + math.log(2)) if 0 < prob < 1 else 0.0
+    return max(0, math.floor(trials * prob - width)), int(min(trials, math.ceil(trials * prob + width)))

@@ -168,7 +168,7 @@ class FrozenLaw(ABC):
         return self._search(lower, upper, np.where(levels > 0.5, rounding, 0.0))
 
     def _search(self, log_lower: FloatArray, log_upper: FloatArray, rounding: FloatArray | None = None) -> FloatArray | float:
-        """Least k that meets the level, told by its smaller side."""
+        """Return the least k that meets the level; the smaller of its two tails says which."""
         shape = np.shape(log_lower)
         target = np.atleast_1d(np.minimum(log_lower, log_upper)).ravel()
         above = np.atleast_1d(log_upper <= log_lower).ravel()

@@ -133,7 +133,7 @@ class Piecewise(Representation):
         return np.array([self._solve(d, loss, height, steep) for d in log_delta.tolist()])
 
     def _solve(self, log_delta: float, loss: FloatArray, height: FloatArray, steep: FloatArray) -> float:
-        """Return eps(delta) on the piece where the height, at falling losses, first exceeds delta; outward."""
+        """Return eps(delta), rounded outward, on the first piece, from large losses down, whose height exceeds delta."""
         if log_delta == 0 or height[-1] <= log_delta:
             return 0.0
         target = log_delta * (1 + 4 * UNIT) - 32 * UNIT

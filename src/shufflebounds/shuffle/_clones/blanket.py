@@ -19,15 +19,15 @@ import numpy as np
 
 from shufflebounds._core import _excess
 from shufflebounds._types import Between, FloatArray
-from shufflebounds.shuffle._clones.blanket_table import SHALLOWEST, log_blanket_table, table_too_large
+from shufflebounds.shuffle._clones.blanket_table import MAX_CELLS, SHALLOWEST, log_blanket_table, table_too_large
 
 __all__ = ["blanket_shares", "log_blanket_delta", "too_large"]
 
 MOST_GROUPS = 8
 """Up to so many distinct budgets: a node takes as long as it has groups."""
 
-LARGEST_BUDGET = 20.0
-"""Up to it, few users are summed over a table, which is faster for them."""
+FASTER_CELLS = 2**17
+"""Up to so many cells, some two thousand users of budget 1, the table is the faster and the tighter one."""
 
 _ORDER = 6
 _RTOL = 2e-6
@@ -73,14 +73,12 @@ def log_blanket_delta(
     """Return bounds of log delta, or None for many users of many budgets; log_scale: about the answer, from above."""
     if eps >= local_eps:
         return Between(-math.inf, -math.inf)
-    if local_eps <= LARGEST_BUDGET:
-        table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale)
-        if table is not None:
-            return table
     present = counts > 0
     number = counts[present]
-    if number.size > MOST_GROUPS:
-        return None
+    few = number.size <= MOST_GROUPS
+    table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale, FASTER_CELLS if few else MAX_CELLS)
+    if table is not None or not few:
+        return table
     return _integral(integrand_of(budgets[present], number, categories, local_eps, eps))
 
 

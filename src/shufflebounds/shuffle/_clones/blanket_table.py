@@ -20,6 +20,7 @@ import numpy as np
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
 from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.tails._poisson_tables import window_of
+from shufflebounds.tails.closed import binomial_range
 from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["SHALLOWEST", "log_blanket_table", "table_too_large"]
@@ -32,16 +33,16 @@ SHALLOWEST = -40.0
 """Log of the mass that may stay outside, at most."""
 
 
-def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float) -> bool:
+def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = MAX_CELLS) -> bool:
     """Tell whether the windows that leave e^log_tail outside span too many cells."""
     mean = float(shares @ counts)
-    return math.sqrt(max(0.0, mean - float((shares * shares) @ counts)) * mean) * -log_tail > MAX_CELLS
+    return math.sqrt(max(0.0, mean - float((shares * shares) @ counts)) * mean) * -log_tail > most
 
 
 def log_blanket_table(
-    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float
+    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float, most: int = MAX_CELLS
 ) -> Between | None:
-    """Return bounds of log delta, or None where the table would be too large; log_scale: about the answer, from above."""
+    """Return bounds of log delta, or None where the table had more cells than that; log_scale: about the answer, from above."""
     if eps >= local_eps:
         return Between(-math.inf, -math.inf)
     if local_eps < 1e-290:
@@ -49,7 +50,7 @@ def log_blanket_table(
         return None
     log_tail = min(SHALLOWEST, max(log_scale, -1e5) - 35.0)
     while True:
-        sides = _summed(budgets, counts, categories, local_eps, eps, log_tail)
+        sides = _summed(budgets, counts, categories, local_eps, eps, log_tail, most)
         # a sum far below log_scale needs wider windows than were taken
         if sides is None or sides[1] - sides[0] < 1e-6 or log_tail < -1e4:
             return sides
@@ -57,7 +58,7 @@ def log_blanket_table(
 
 
 def _summed(
-    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_tail: float
+    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_tail: float, most: int
 ) -> Between | None:
     """Return bounds of log delta from windows that leave e^log_tail outside."""
     k = float(categories)
@@ -65,15 +66,15 @@ def _summed(
     present = counts > 0
     if present.any():
         shares = np.minimum(k * x / (1 + (k - 1) * x), 1.0)[present]
-        if table_too_large(shares, counts[present], log_tail):
+        if table_too_large(shares, counts[present], log_tail, most):
             return None
         first, log_weights, weight_error = window_of(inner_law(shares, counts[present]), log_tail)
     else:
         first, log_weights, weight_error = 0, np.zeros(1), 0.0
     m = first + 1 + np.arange(log_weights.size, dtype=np.float64)
-    few, many = _middle(m[0], 2 / k, log_tail)[0], _middle(m[-1], 2 / k, log_tail)[1]
+    few, many = binomial_range(m[0], 2 / k, log_tail)[0], binomial_range(m[-1], 2 / k, log_tail)[1]
     s = np.arange(few, many + 1, dtype=np.float64)
-    if m.size * s.size > MAX_CELLS:
+    if m.size * s.size > most:
         return None
     y = math.exp(-local_eps)
     share = k / (1 + (k - 1) * y)       # k a E_1
@@ -96,13 +97,6 @@ def _summed(
     lower = factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
     upper = float(np.logaddexp(factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
     return Between(lower, upper)
-
-
-def _middle(trials: float, prob: float, log_tail: float) -> tuple[float, float]:
-    """Return a range that leaves at most e^log_tail of Bin(trials, prob) outside (Bernstein)."""
-    depth = -log_tail + math.log(2)
-    width = depth / 3 + math.sqrt(depth * depth / 9 + 2 * depth * trials * prob * (1 - prob)) if prob < 1 else 0.0
-    return max(0.0, math.floor(trials * prob - width)), min(trials, math.ceil(trials * prob + width))
 
 
 def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> tuple[FloatArray, FloatArray]:

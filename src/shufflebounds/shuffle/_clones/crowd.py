@@ -53,7 +53,7 @@ class Held(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """The budgets in groups of neighbours; a group counts as its less useful end, so that every rate is rounded down."""
+    """The budgets in groups of neighbours. A group counts as its less useful end, which rounds every rate down."""
 
     starts: Any
     low: FloatArray
@@ -131,7 +131,7 @@ class Crowd:
         return Between(lower, min(upper, 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
-        """Return `value`, roughly: to choose among bounds, never as one."""
+        """Return about what `value` says: good for a choice among bounds, no bound itself."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
         if kind == "window":
             return self._of_windows(eps, i, j, [log_mass])[0]
@@ -157,7 +157,7 @@ class Crowd:
         return self.family.windowed and not (pure and i == self.budgets.size - 1)
 
     def _log_mass(self, eps: float, i: int, j: int, start: float | None = None) -> float:
-        """Return a good mass to leave outside the window of targets i..j: any mass gives a bound, this one nearly the smallest."""
+        """Return the mass to leave outside the window of targets i..j: any gives a bound, this one nearly the smallest."""
         values: dict[float, float] = {}
 
         def look(masses: Sequence[float]) -> None:
@@ -168,17 +168,20 @@ class Crowd:
                 values.update(zip(allowed, self._of_windows(eps, i, j, allowed)))
 
         if start is not None:
-            look([start, 1.25 * start, 0.8 * start])
+            look([2 * start, 1.25 * start, start, 0.8 * start, 0.5 * start])
+        # a mass that was good nearby, and lies between worse ones, needs no search far and wide
+        near = start is not None and min(values, key=values.__getitem__) not in (2 * start, 0.5 * start)
         trials = [-1.25]
-        while True:
+        while not near:
             trials = [trials[-1] * 1.6 ** (k + 1) for k in range(8)]
             look(trials)
-            # of masses that say the same the largest: blocks with users of larger budgets start from it
             least = min(values.values())
-            best = max(mass for mass, value in values.items() if value <= least + 1e-9)
             # beyond, what stays outside is nothing beside the rest
             if values[trials[-1]] > least + 1e-9 or trials[-1] < max(2 * least - 20, -1e6):
                 break
+        # of masses that say the same the largest: blocks with users of larger budgets start from it
+        least = min(values.values())
+        best = max(mass for mass, value in values.items() if value <= least + 1e-9)
         best = 0.5 * round(2 * best)
         step = max(1.0, 2.0 ** math.floor(math.log2(abs(best) / 4 + 1)))
         while True:

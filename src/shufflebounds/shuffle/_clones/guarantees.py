@@ -36,8 +36,8 @@ class _Guarantee(PrivacyProfile):
     )
 
     def _knowledge(self) -> Knowledge:
-        # a minimum of convex bounds is not convex
-        return replace(super()._knowledge(), convex=False, spacing=0.1, seconds=5e-3)
+        # a minimum of convex bounds is not convex; what composes is the pair of its convex hull, the same in both orders
+        return replace(super()._knowledge(), single=True, convex=False, spacing=0.1, seconds=5e-3)
 
     @property
     def users(self) -> int:
@@ -127,7 +127,7 @@ class OfEveryUser(_Guarantee):
     _seen: list[int] = field(default_factory=list, init=False)
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), spacing=0.3, seconds=0.3)
+        return replace(super()._knowledge(), spacing=0.3, seconds=0.1)
 
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))

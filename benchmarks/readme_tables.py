@@ -1,0 +1,143 @@
+"""The README's tables of accuracy and speed: ``python benchmarks/readme_tables.py --record`` measures, keeps and writes them.
+
+Without ``--record`` the tables are drawn anew from the newest results/readme-*.json; tests/test_prose.py compares the two. What
+another program answered (results/peer-wang2024.json) was measured once, elsewhere.
+
+Times are CPU medians, the programs taking turns (compare.py); errors are those of both tails at three counts, against Gauss
+quadrature in python-flint (tests/reference/make_binomial.py).
+"""
+
+import json
+import math
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import scipy.stats
+from compare import medians
+from keeping import RESULTS, keep
+
+from shufflebounds import published, tails
+from shufflebounds.shuffle import StrongerClones
+
+ROOT = Path(__file__).parents[1]
+ELEMENTS = 10**5
+CASES = (
+    (1e3, 1.0, 1e-6), (1e4, 1.0, 1e-6), (1e4, 4.0, 1e-6), (1e5, 2.0, 1e-8), (1e6, 4.0, 1e-8), (1e7, 4.0, 1e-10),
+    (1e8, 6.0, 1e-10), (1e9, 8.0, 1e-12),
+)
+
+
+def clones():
+    """Return users, budget, delta, eps, the gap, the printed bound over eps, seconds."""
+    rows = []
+    for users, local, delta in CASES:
+        bound = StrongerClones(users, local)
+        ((upper, taken),) = medians(lambda b=bound, d=delta: b.epsilon(d))
+        lower = bound.epsilon(delta, bound="lower")
+        printed = published.stronger_clones_closed_form(users, local, delta)
+        rows.append([users, local, delta, upper, upper / lower - 1, printed / upper, taken])
+    return rows
+
+
+def largest_error(function, n):
+    """Return the largest relative error of both tails at three counts."""
+    sys.path.insert(0, str(ROOT))
+    from tests.reference.make_binomial import exact_logs
+
+    worst = 0.0
+    for sigmas in (-6, 1, 6):
+        k = round(0.3 * n + sigmas * math.sqrt(0.21 * n))
+        _, below, above = exact_logs(k, n, 0.3)
+        for exact, got in ((below, function("logcdf", k, n)), (above, function("logsf", k, n))):
+            worst = max(worst, abs(math.expm1(float((exact - got).mid()))))
+    return worst
+
+
+def binomial():
+    """Return n, seconds an element here and in SciPy, and the largest errors of six tails."""
+    rows = []
+    for n in (10**3, 10**6, 10**9):
+        k = np.clip(np.floor(0.3 * n + math.sqrt(0.21 * n) * np.random.default_rng(3).uniform(-8, 8, ELEMENTS)), 0, n)
+        (_, ours), (_, theirs) = medians(lambda k=k, n=n: tails.binom_logsf(k, float(n), 0.3),
+                                         lambda k=k, n=n: scipy.stats.binom.logsf(k, n, 0.3))
+        errors = [largest_error(f, n) for f in (lambda name, k, n: float(getattr(tails, f"binom_{name}")(k, n, 0.3)),
+                                                lambda name, k, n: float(getattr(scipy.stats.binom, name)(k, n, 0.3)))]
+        rows.append([n, ours / ELEMENTS, theirs / ELEMENTS, *errors])
+    return rows
+
+
+def poisson_binomial():
+    """Return n, seconds here and of fast-poibin."""
+    from fast_poibin import PoiBin
+
+    rows = []
+    for n in (10**4, 10**5, 10**6):
+        p = np.random.default_rng(12345).random(n)
+        (_, ours), (_, theirs) = medians(lambda p=p: tails.poisson_binom_window(p), lambda p=p: PoiBin(p))
+        rows.append([n, ours, theirs])
+    return rows
+
+
+def power(x):
+    """Return a power of ten as the README writes it."""
+    return f"1e{round(math.log10(x))}"
+
+
+def short(x, unit, scale):
+    """Return two digits and a unit."""
+    return f"{float(f'{x / scale:.2g}'):g} {unit}"
+
+
+def excess(eps, exact):
+    """Return by how many per cent a bound is too large, in one digit."""
+    return f"{float(f'{100 * (eps / exact - 1):.1g}'):.10f}".rstrip("0").rstrip(".") + " %"
+
+
+def tables(found, peer):
+    """Return the README's three tables."""
+    theirs = {tuple(row[:3]): row[3:] for row in peer["rows"]}
+    lines = []
+    for users, local, delta, eps, gap, closed, taken in found["clones"]:
+        other, seconds = theirs[users, local, delta]
+        said = f"{excess(other, eps)}, {seconds:g} s" if other < local else f"answers eps0 = {local:g}, which says nothing"
+        digit = f"{gap:.0e}".replace("e-0", "e-")
+        case = f"{power(users)}, {local:g}, {power(delta)}"
+        lines.append(f"| {case} | {eps:.10f} | {digit} | {closed:.1f} | {short(taken, 'ms', 1e-3)} | {said} |")
+    header = "| users, eps0, delta | eps | gap | closed form / eps | time | tightest other program: its excess, its time |"
+    first = "\n".join([header, "|---|---|---|---|---|---|", *lines])
+    lines = [
+        f"| {power(n)} | {ours * 1e9:.0f} ns | {other * 1e9:.0f} ns | {float(f'{other / ours:.2g}'):g} "
+        f"| {mine:.0e}, {error:.0e} |".replace("e-0", "e-")
+        for n, ours, other, mine, error in found["binomial"]
+    ]
+    second = "\n".join(["| n | shufflebounds | SciPy | ratio | largest relative error of six tails: shufflebounds, SciPy |",
+                        "|---|---|---|---|---|", *lines])
+    lines = [f"| {power(n)} | {short(ours, 'ms', 1e-3)} | {short(other, 'ms', 1e-3)} | {float(f'{other / ours:.2g}'):g} |"
+             for n, ours, other in found["poisson_binomial"]]
+    third = "\n".join(["| n | shufflebounds | fast-poibin | ratio |", "|---|---|---|---|", *lines])
+    return [first, second, third]
+
+
+def newest():
+    """Return the tables of the newest measurement that is kept."""
+    found = json.loads(max(RESULTS.glob("readme-*.json")).read_text(encoding="utf-8"))
+    return tables(found["tables"], json.loads((RESULTS / "peer-wang2024.json").read_text(encoding="utf-8")))
+
+
+def main():
+    """Measure if asked to, print the tables and write them into the README."""
+    if "--record" in sys.argv:
+        keep("readme", {"tables": {f.__name__: f() for f in (clones, binomial, poisson_binomial)}})
+    page = ROOT / "README.md"
+    text = page.read_text(encoding="utf-8")
+    for table in newest():
+        print(table, "\n")
+        header = table.splitlines()[0]
+        text = re.sub(re.escape(header) + r"\n(\|.*\n)+", lambda _, new=table: new + "\n", text)
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

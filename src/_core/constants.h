@@ -1,0 +1,14 @@
+/* Numbers that several kernels share. */
+#ifndef SHUFFLEBOUNDS_CONSTANTS_H
+#define SHUFFLEBOUNDS_CONSTANTS_H
+#define LOG_SQRT_2PI 0.91893853320467274178
+#define INV_SQRT_2PI 0.39894228040143267794
+#define TWO_53 9007199254740992.0
+#define UNIT 1.1102230246251565e-16             /* the unit roundoff */
+/* The uniform expansion of _binomial.pyx, sigma^2 the variance and s the distance from the mode:
+ * max(s, 2.5)^2 < NEAR_SLOPE sigma^2 asks for its order 15, LOW_ORDER_SLOPE for order 9; below SERIES_VARIANCE, a series. */
+#define NEAR_SLOPE 0.0745                       /* (0.077 * 2 sqrt(pi))^2 */
+#define LOW_ORDER_SLOPE 2.4e-3                  /* (0.0138 * 2 sqrt(pi))^2 */
+#define SERIES_VARIANCE 84.0
+#define TINY_P 0x1p-830                         /* below it, probabilities go with a power of p */
+#endif

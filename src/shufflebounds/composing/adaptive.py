@@ -1,0 +1,250 @@
+r"""Releases whose pair of laws is chosen anew each time, knowing the losses so far: the best of all such strategies.
+
+Of pairs o = 1..m each release takes one. With h_s(E) the largest hockey stick when s releases are left, E = e^eps,
+
+    h_0(E) = max(0, 1 - E),     h_s(E) = max_o E_(P_o) h_(s-1)(E e^-L),     h(0) = 1 for infinite losses,
+
+since P(S) - E Q(S) splits by the first outcome y into P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and what follows is best chosen
+for E e^-L(y). On a grid of x = ln E with all losses on it these are convolutions and pointwise maxima. They are made of
+f_s(x) = e^(theta x) h_s(x): the laws are tilted by theta, nothing grows, and the errors are relative near the eps that theta
+belongs to. Every h_s is convex in E and a mixture of hockey sticks, so laws that dominate the pairs bound it from above, and laws
+that they dominate from below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._scipy import fft
+from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing.atoms import Law, any_of
+from shufflebounds.composing.product import Product
+
+__all__ = ["Adaptive", "points"]
+
+EDGE = 45.0
+"""Tilted mass below e^-EDGE is left out of a law, and counted."""
+
+SLOW = 1.5
+"""The least tilt, in units of 1 over the spread: f must fall to the left as well."""
+
+AHEAD, BEYOND = np.geomspace(1.0, 16.0, 9), 60.0
+"""The grid ends where Chernoff's bound of f is e^-BEYOND of its size, at the best of these larger tilts, in 1 over the spread."""
+
+KEPT = 3
+"""Stretches of the line of which the answers are kept."""
+
+
+class _Block(NamedTuple):
+    """f on the grid first..first + size - 1, e^scale taken out, and the error of each value."""
+
+    theta: float
+    first: int
+    f: FloatArray
+    scale: float
+    error: float
+    log_rest: float
+
+
+class _Tilted(NamedTuple):
+    """The tilted masses of a law at their places, their sum, what was left out of it, and the relative error of all.
+
+    ahead holds the log moments of the law at larger tilts.
+    """
+
+    place: FloatArray
+    weight: FloatArray
+    total: float
+    lost: float
+    rough: float
+    ahead: FloatArray
+    log_rest: float
+
+
+def points(spread: float, step: float, theta: float, eps: float) -> float:
+    """Return about how many points the grid of such a recursion has."""
+    theta = max(theta, SLOW / spread)
+    return (eps + 20 * spread + EDGE / theta) / step
+
+
+class Adaptive:
+    """So many releases of one of several laws on one step, the choice free each time; besides, laws that leave no choice.
+
+    Parameters
+    ----------
+    choices : sequence of Law
+        On anchors that are multiples of the step.
+    times : int
+        Releases.
+    fixed : sequence of (Law, int)
+        What is released besides: before the others from above, after them from below, so that the bounds hold for any order.
+    guide : Product
+        Nearly the same composition: it tells the tilts.
+    upper : bool
+        The side.
+    """
+
+    def __init__(
+        self, choices: Sequence[Law], times: int, fixed: Sequence[tuple[Law, int]], guide: Product, *, upper: bool
+    ) -> None:
+        self.upper, self.step, self._times, self._guide = upper, choices[0].step, times, guide
+        self._choices, self._fixed = choices, fixed
+        self._releases = times + sum(r for _, r in fixed)
+        self.slack = self.blur = 0.0
+        for several, r in ((choices, times), *(((law,), r) for law, r in fixed)):
+            totals = [abs(float(np.logaddexp.reduce(np.append(law.log_p, law.log_rest)))) for law in several]
+            self.slack += r * max(law.slack + total + 16 * UNIT for law, total in zip(several, totals))
+            self.blur += r * max(law.blur for law in several)
+        self._blocks: dict[float, _Block] = {}
+
+    def log_delta(self, eps: float) -> float:
+        """Return the bound of the log hockey stick at eps."""
+        outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
+        at = eps + outward
+        block = self._recursion(self._guide.center(at))
+        place = math.floor(at / self.step) - block.first
+        if not 1 <= place < block.f.size - 2:
+            return 0.0 if self.upper else -math.inf
+        x = self.step * (block.first + place + np.arange(-1, 3))
+        # values of h e^(theta at - scale): convex in E, so chords lie above it and the lines through neighbours below
+        rise = np.exp(block.theta * (at - x))
+        value, error = block.f[place - 1 : place + 3] * rise, block.error * float(rise.max())
+        part = math.expm1(at - x[1]) / math.expm1(x[2] - x[1])
+        if self.upper:
+            total = (1 - part) * value[1] + part * value[2] + 2 * error
+        else:
+            left = value[1] - (value[0] - value[1]) * math.expm1(at - x[1]) / -math.expm1(x[0] - x[1])
+            ahead = math.expm1(x[3] - at) / math.expm1(x[3] - x[2])
+            total = max(left, value[3] + (value[2] - value[3]) * ahead, value[2]) - 8 * error
+        if not total > 0:
+            return block.log_rest + (self.slack if self.upper else -self.slack)
+        raw = block.scale - block.theta * at
+        slack = self.slack + UNIT * (64 + (16 + self._releases) * abs(block.scale) + 16 * (abs(block.theta * at) + abs(raw)))
+        side = 1 if self.upper else -1
+        return float(np.logaddexp(raw + math.log(total), block.log_rest)) + side * slack
+
+    def _recursion(self, center: float) -> _Block:
+        if center not in self._blocks:
+            while len(self._blocks) >= KEPT:
+                del self._blocks[next(iter(self._blocks))]
+            self._blocks[center] = self._solved(center)
+        return self._blocks[center]
+
+    def _tilted(self, law: Law, theta: float, more: FloatArray, enough: float) -> _Tilted:
+        held = np.flatnonzero(law.log_p > -np.inf)
+        loss, logs, log_rest = law.losses[held], law.log_p[held], law.log_rest
+        # rare losses far beyond what matters would fill the tilted law: from above they count as infinite, from below as smaller
+        tails = np.logaddexp.accumulate(logs[::-1])[::-1]
+        far = int(np.searchsorted(loss, enough, side="right"))
+        if far < loss.size:
+            ends = np.append(enough, loss[far:-1])
+            cut = int(np.argmin(tails[far:] + theta * ends))
+            log_rest = float(np.logaddexp(log_rest, tails[far + cut])) if self.upper else log_rest
+            last = ([], []) if self.upper else ([ends[cut]], [tails[far + cut]])
+            loss, logs = np.append(loss[: far + cut], last[0]), np.append(logs[: far + cut], last[1])
+        power = logs + theta * loss
+        top = float(power.max())
+        kept = power > top - EDGE - math.log(held.size)
+        weight = np.exp(power[kept])
+        size = float(np.abs(logs[kept]).max() + np.abs(theta * loss[kept]).max())
+        place = np.round(loss[kept] / self.step)
+        moments = np.array([_log_sum(power + step * loss) for step in more])
+        return _Tilted(place, weight, float(weight.sum()), math.exp(top - EDGE), UNIT * (8 + size), moments, log_rest)
+
+    def _solved(self, center: float) -> _Block:
+        _, _, var = self._guide.moments(0.0)
+        theta = max(self._guide.tilt(center), SLOW / math.sqrt(var))
+        var = self._guide.moments(theta)[2]
+        spread, step = math.sqrt(var), self.step
+        more = AHEAD / spread
+        enough = step * math.floor((center + 3 / theta) / step)
+        choices = [self._tilted(law, theta, more, enough) for law in self._choices]
+        fixed = [(self._tilted(law, theta, more, enough), r) for law, r in self._fixed]
+        first = math.floor(-(EDGE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
+        # where all releases end, and the larger tilt that shows it
+        several = [(choices, self._times), *(([law], r) for law, r in fixed)]
+        tops = [(np.max([law.ahead for law in laws], axis=0), max(math.log(law.total) for law in laws)) for laws, _ in several]
+        grown = np.sum([r * (moments - own) for (moments, own), (_, r) in zip(tops, several)], axis=0)
+        best = int(np.argmin((grown + BEYOND) / more))
+        last = max(float((grown + BEYOND)[best] / more[best]), center + 6 * spread)
+        size = math.ceil(last / step) + 2 - first
+        reach = max(float(np.abs(one.place).max()) for one in (*choices, *(law for law, _ in fixed)))
+        length = fft.next_fast_len(size + int(min(reach, size)) + 1, real=True)
+        x = step * (first + np.arange(size))
+        with np.errstate(over="ignore"):
+            f = np.exp(theta * np.minimum(x, 0.0)) * np.maximum(-np.expm1(x), 0.0)
+        error = UNIT * (2 * abs(theta * x[0]) + 8) * float(f.max())
+        run = _Run(size, length, theta * x[0], -float(more[best] * x[-1]), best, error)
+        if not self.upper:
+            f = self._alone(run, fixed, f)
+        for _ in range(self._times):
+            f = run.release(f, choices)
+        if self.upper:
+            f = self._alone(run, fixed, f)
+        # whatever is chosen, at most or at least so much is surely of infinite loss
+        log_rest = any_of([((max if self.upper else min)(law.log_rest for law in laws), r) for laws, r in several])
+        return _Block(theta, first, f, run.scale, run.error + 8 * UNIT * self._releases, log_rest)
+
+    def _alone(self, run: _Run, fixed: Sequence[tuple[_Tilted, int]], f: FloatArray) -> FloatArray:
+        for law, r in fixed:
+            for _ in range(r):
+                f = run.release(f, [law])
+        return f
+
+
+def _log_sum(logs: FloatArray) -> float:
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
+
+
+class _Run:
+    """One release after the other, with the errors that they leave: those of the values, in units of e^scale."""
+
+    def __init__(self, size: int, length: int, left: float, right: float, tilt: int, error: float) -> None:
+        self._size, self._length = size, length
+        # logs of how large f may be left of the grid, since h <= 1, and right of it, by Chernoff's bound
+        self._left, self._right, self._tilt = left, right, tilt
+        self.scale, self.error = 0.0, error
+        self._spectra: dict[int, tuple[NDArray[np.complex128], float]] = {}
+
+    def _spectrum(self, law: _Tilted) -> tuple[NDArray[np.complex128], float]:
+        if id(law) not in self._spectra:
+            near = np.abs(law.place) < self._size
+            folded = np.bincount(
+                np.mod(law.place[near], self._length).astype(np.intp), weights=law.weight[near], minlength=self._length
+            )
+            self._spectra[id(law)] = fft.rfft(folded), math.sqrt(float((folded**2).sum()))
+        return self._spectra[id(law)]
+
+    def release(self, f: FloatArray, laws: Sequence[_Tilted]) -> FloatArray:
+        """Return the best of E[f(x - L)] over the laws, f replaced by 0 outside the grid."""
+        stage = 4 * UNIT * (math.log2(self._length) + 2)
+        values = fft.rfft(f, self._length)
+        size = math.sqrt(float((f**2).sum()))
+        out, error = None, 0.0
+        top = float(f.max())
+        outside = math.exp(min(self._left - self.scale, 700.0)) + math.exp(min(self._right - self.scale, 700.0))
+        for law in laws:
+            spectrum, norm = self._spectrum(law)
+            one = fft.irfft(values * spectrum, self._length)[: self._size]
+            out = one if out is None else np.maximum(out, one)
+            # the transforms, in the mean square and so at every point; the masses; what f was off by
+            own = 4 * stage * norm * size + law.rough * law.total * top + self.error * law.total
+            # what was left out: losses too rare, and values of f beyond the grid
+            own += law.lost * top + (law.total + law.lost) * outside
+            error = max(error, own)
+        assert out is not None
+        self._right += max(float(law.ahead[self._tilt]) for law in laws)
+        np.maximum(out, 0.0, out=out)
+        highest = float(out.max())
+        if highest > 0:
+            self.scale += math.log(highest)
+            out /= highest
+            error /= highest
+        self.error = error
+        return out

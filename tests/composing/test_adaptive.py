@@ -1,0 +1,85 @@
+"""Pairs chosen anew for every release: the recursion against all strategies, compositions against the recursion in fractions."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds import mechanisms, shuffle
+from shufflebounds.profile import Composition
+
+
+def best(pairs, releases, factor):
+    """The largest hockey stick of all strategies: pairs hold lists of (P, Q) masses, all in fractions."""
+    if releases == 0:
+        return max(Fraction(0), 1 - factor)
+    return max(
+        sum((p * best(pairs, releases - 1, factor * q / p) for p, q in pair if p > 0), Fraction(0)) for pair in pairs
+    )
+
+
+def strategies(pairs, releases):
+    """Laws (list of (P, Q)) of everything seen, one list for every way to choose each pair by what was seen before."""
+    if releases == 0:
+        yield [(Fraction(1), Fraction(1))]
+        return
+    for pair in pairs:
+        for rest in itertools.product(list(strategies(pairs, releases - 1)), repeat=len(pair)):
+            yield [(p * a, q * b) for (p, q), one in zip(pair, rest) for a, b in one]
+
+
+def both_orders(weights, others):
+    first, second = [Fraction(w, sum(weights)) for w in weights], [Fraction(w, sum(others)) for w in others]
+    pair = list(zip(first, second))
+    return [pair, [(q, p) for p, q in pair]]
+
+
+@pytest.mark.parametrize("factor", [Fraction(1), Fraction(3, 2), Fraction(7, 2)])
+def test_recursion_is_the_best_of_all_strategies(factor):
+    games = (both_orders([5, 3, 1], [1, 4, 6]), 2), (both_orders([9, 1], [4, 6]), 3), (both_orders([0, 3], [2, 1]), 2)
+    for pairs, releases in games:
+        sticks = (sum(max(Fraction(0), p - factor * q) for p, q in law) for law in strategies(pairs, releases))
+        assert max(sticks) == best(pairs, releases, factor)
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=2, max_size=3), st.integers(2, 4), st.integers(1, 30))
+def test_composition_of_two_orders_is_enclosed(masses, releases, tenth):
+    weights, others = zip(*masses)
+    pairs = both_orders(weights, others)
+    matrix = np.array([[float(p) for p, _ in pair] for pair in pairs])
+    # the rounded rows are what is composed
+    rows = [[Fraction(float(x)) for x in row] for row in mechanisms.FiniteRandomizer(matrix).matrix]
+    pairs = [list(zip(*rows)), list(zip(*rows[::-1]))]
+    eps = tenth / 10
+    exact = best(pairs, releases, Fraction(math.exp(eps)))
+    many = mechanisms.FiniteRandomizer(matrix).self_compose(releases)
+    lower, upper = (Fraction(float(many.delta(eps, bound=side))) for side in ("lower", "upper"))
+    assert lower <= exact * (1 + Fraction(1, 10**12)) + Fraction(1, 10**15)
+    assert exact <= upper * (1 + Fraction(1, 10**12)) + Fraction(1, 10**15)
+
+
+@pytest.mark.parametrize("profile", [shuffle.ShuffledBits(100, 0.25, ones=0), shuffle.BinomialNoise(400, 0.3)])
+def test_sides_meet_where_the_worse_order_changes(profile):
+    many = profile.self_compose(12)
+    upper, lower = many.epsilon(1e-6), many.epsilon(1e-6, bound="lower")
+    assert lower <= upper <= lower * (1 + 2e-4)
+    # one order throughout is a strategy, and the larger order at every eps is more than any
+    orders = [Composition(((pair, 12),)).epsilon(1e-6, bound="lower") for pair in profile.pairs()]
+    assert max(orders) <= upper
+
+
+def test_other_mechanisms_beside_a_choice():
+    pairs = both_orders([4, 3, 1], [1, 3, 4])
+    other = [(Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4))]
+    matrix = np.array([[float(p) for p, _ in pair] for pair in pairs])
+    many = mechanisms.FiniteRandomizer(matrix).self_compose(3).compose(mechanisms.RandomizedResponse(math.log(3.0)))
+    factor = Fraction(math.exp(0.7))
+    # the choice before and after the other mechanism's outcome
+    after = sum(p * best(pairs, 3, factor * q / p) for p, q in other)
+    assert float(after) <= many.delta(0.7) * (1 + 1e-12)
+    assert many.delta(0.7, bound="lower") <= float(after) * (1 + 1e-12)
