@@ -66,6 +66,10 @@ class _Tilted(NamedTuple):
     log_rest: float
 
 
+MOST_STEPS = 2.0**24
+"""No grid has more points."""
+
+
 def points(spread: float, step: float, theta: float, eps: float) -> float:
     """Return about how many points the grid of such a recursion has."""
     theta = max(theta, SLOW / spread)
@@ -106,6 +110,9 @@ class Adaptive:
         """Return the bound of the log hockey stick at eps."""
         outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
         at = eps + outward
+        if abs(at) > MOST_STEPS * self.step:
+            # rounding is far wider than the losses, and no grid reaches it
+            return 0.0 if self.upper else -math.inf
         block = self._recursion(self._guide.center(at))
         place = math.floor(at / self.step) - block.first
         if not 1 <= place < block.f.size - 2:
