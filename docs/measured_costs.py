@@ -30,5 +30,5 @@ def write(folder: Path) -> None:
     last = kept()[-1]
     machine = last["machine"]
     (folder / "cost-machine.md").write_text(
-        f"measured on {last['date'][:10]}, {machine['processor']}, {machine['cores']} cores with a load of {machine['load']:.1f}, "
+        f"Measured on {last['date'][:10]}, {machine['processor']}, {machine['cores']} cores with a load of {machine['load']:.1f}, "
         f"NumPy {last['versions']['numpy']}, SciPy {last['versions']['scipy']}.\n", encoding="utf-8")
