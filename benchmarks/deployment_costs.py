@@ -1,6 +1,6 @@
-"""The tables of docs/benchmarks.md and docs/sweeps.md: calibration at a billion users, and arrays of deployments on two threads.
+"""The table of docs/sweeps.md: answers a second of the array functions, on one thread and on two.
 
-``python benchmarks/deployment_costs.py`` prints them; ``--record`` keeps them in results/, from where the pages draw them.
+``python benchmarks/deployment_costs.py`` prints it; ``--record`` keeps it in results/, from where the page draws it.
 """
 
 import contextlib
@@ -10,29 +10,10 @@ import threading
 import time
 
 import numpy as np
-from bench_calibrate import CASES
 from keeping import keep
-from measuring import duration
 
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import clones_epsilon, noise_epsilon, shuffled_epsilon
-
-
-def calibration():
-    """CPU time of every protocol's calibration at (1, 1e-9), the least of three."""
-    rows = []
-    for name, build in CASES.items():
-        kind, _, view = name.partition(", ")
-        cells = [f"`{kind}`" + (f", {view}" if view else "")]
-        for users in (10**9, 10**12):
-            taken = []
-            for _ in range(3):
-                start = time.process_time()
-                build(users)
-                taken.append(time.process_time() - start)
-            cells.append(duration(min(taken)))
-        rows.append(cells)
-    return {"header": ["calibrate", "1e9 users", "1e12 users"], "rows": rows}
 
 
 def at_once(job, threads):
@@ -70,19 +51,15 @@ def arrays():
 
 
 def main(words):
-    """Print both tables."""
+    """Print the table."""
     # other programs on the machine would be measured too
     with contextlib.suppress(AttributeError, PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    tables = {"deployments": arrays()}
-    with contextlib.suppress(AttributeError, PermissionError):
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    tables["calibration"] = calibration()
-    for table in tables.values():
-        for cells in (table["header"], *table["rows"]):
-            print(" | ".join(cells))
+    table = arrays()
+    for cells in (table["header"], *table["rows"]):
+        print(" | ".join(cells))
     if "--record" in words:
-        keep("deployments", {"tables": tables})
+        keep("deployments", {"tables": {"deployments": table}})
 
 
 if __name__ == "__main__":
