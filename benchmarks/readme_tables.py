@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import scipy.stats
-from compare import medians
 from keeping import RESULTS, keep
+from measuring import medians
 
 from shufflebounds import published, tails
 from shufflebounds.shuffle import StrongerClones

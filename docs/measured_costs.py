@@ -1,7 +1,7 @@
 """The tables of CPU times in the pages, drawn from benchmarks/results: no time is typed.
 
-Those of kernels-*.json (benchmarks/kernel_costs.py --record) and compositions-*.json (composition_costs.py --record); of a table
-that stands in several files the newest counts.
+Those of kernels-*.json (benchmarks/kernel_costs.py --record), compositions-*.json (composition_costs.py) and deployments-*.json
+(deployment_costs.py); of a table that stands in several files the newest counts.
 """
 
 import json
@@ -10,9 +10,12 @@ from pathlib import Path
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
 
-def kept() -> list[dict]:
+KINDS = ("kernels", "compositions", "deployments")
+
+
+def kept(kinds: tuple[str, ...] = KINDS) -> list[dict]:
     """Return the files that hold tables, the newest last."""
-    paths = [path for kind in ("kernels", "compositions") for path in RESULTS.glob(f"{kind}-*.json")]
+    paths = [path for kind in kinds for path in RESULTS.glob(f"{kind}-*.json")]
     return sorted((json.loads(path.read_text(encoding="utf-8")) for path in paths), key=lambda found: found["date"])
 
 
@@ -27,8 +30,8 @@ def write(folder: Path) -> None:
     """Write every table for a page to include, and a line on when and on what they were measured."""
     for name, table in tables().items():
         (folder / f"cost-{name}.md").write_text(table, encoding="utf-8")
-    last = kept()[-1]
+    last = kept(("kernels",))[-1]
     machine = last["machine"]
     (folder / "cost-machine.md").write_text(
-        f"measured on {last['date'][:10]}, {machine['processor']}, {machine['cores']} cores with a load of {machine['load']:.1f}, "
+        f"Measured on {last['date'][:10]}, {machine['processor']}, {machine['cores']} cores with a load of {machine['load']:.1f}, "
         f"NumPy {last['versions']['numpy']}, SciPy {last['versions']['scipy']}.\n", encoding="utf-8")

@@ -22,6 +22,8 @@ from shufflebounds.shuffle._phi import HEAVY, MANY, NORMAL, excesses, rounding, 
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer", "largest_epsilon", "largest_log_delta", "variation_ratio_law"]
 
+_HEAVIEST = math.log(1e8)
+
 
 @dataclass(frozen=True, eq=False)
 class ExcessLaw:
@@ -317,6 +319,11 @@ class ExcessLaw:
     def dear(self) -> bool:
         """Whether the kernel is not given the law as it is: it has very many atoms, or masses that are no doubles."""
         return self._distinct[0].size > MANY or self._has_light
+
+    @cached_property
+    def heavy(self) -> bool:
+        """Whether values are so large that sides may be far apart at some eps and close at others: no search may stride there."""
+        return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > _HEAVIEST)
 
     @cached_property
     def _has_light(self) -> bool:

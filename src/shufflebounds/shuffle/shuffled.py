@@ -192,7 +192,7 @@ class Shuffled(PrivacyProfile):
             return None
         else:
             laws = [law for _, _, law in self._below]
-        return None if any(law.dear for law in laws) else laws
+        return None if any(law.dear or law.heavy for law in laws) else laws
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
         laws = self._searched(bound)

@@ -1,0 +1,34 @@
+"""Any doubles at all, in any combination: the ufuncs answer without a warning, and alike in arrays and alone."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from shufflebounds import tails
+from shufflebounds._core import _binomial, _special
+
+EDGES = [
+    np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 0.25, 5e-324, 1e-308, 1e308, 2.0**53, 2.0**53 + 2, 2.0**52 + 0.5,
+    1 - 2.0**-53, 10.0, 1e-300, 700.0, -700.0,
+]
+UFUNCS = [f for f in (*vars(tails).values(), *vars(_special).values()) if isinstance(f, np.ufunc)]
+
+
+def hostile(rng, size):
+    kinds = [
+        rng.choice(EDGES, size), 10 ** rng.uniform(-307, 308, size) * rng.choice([-1, 1], size),
+        np.floor(10 ** rng.uniform(0, 16, size)), rng.random(size),
+    ]
+    return np.choose(rng.integers(0, 4, size), kinds)
+
+
+@pytest.mark.parametrize("ufunc", [*UFUNCS, _binomial.shift_log_delta], ids=lambda f: f.__name__)
+def test_no_argument_is_answered_with_a_warning(ufunc):
+    rng = np.random.default_rng(3)
+    points = [hostile(rng, 300) for _ in range(ufunc.nin)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        together = np.array(ufunc(*points))
+        alone = np.array([ufunc(*point) for point in zip(*points, strict=True)]).T
+    assert np.array_equal(together, alone, equal_nan=True)
