@@ -63,9 +63,6 @@ ROWS = {
     "Subsampled(GaussianMechanism(1), 0.01)": sampling.Subsampled(mechanisms.GaussianMechanism(1), 0.01),
     "WithoutReplacement(GaussianMechanism(1), 1000, 10)": sampling.WithoutReplacement(mechanisms.GaussianMechanism(1), 1000, 10),
     "RandomAllocation(GaussianMechanism(1), 10)": sampling.RandomAllocation(mechanisms.GaussianMechanism(1), 10),
-    "ReplaceOne(Subsampled(GaussianMechanism(1), 0.01))": sampling.ReplaceOne(
-        sampling.Subsampled(mechanisms.GaussianMechanism(1), 0.01)
-    ),
 }
 
 
