@@ -10,7 +10,7 @@ import time
 import numpy as np
 from keeping import keep
 
-from shufflebounds import mechanisms, shuffle
+from shufflebounds import mechanisms, sampling, shuffle
 
 RELEASES = 30
 
@@ -43,6 +43,26 @@ ROWS = {
     "PersonalizedClones.laplace(10**4 budgets)": shuffle.PersonalizedClones.laplace(BUDGETS),
     "PersonalizedClones.laplace(10**4 budgets, target=9999)": shuffle.PersonalizedClones.laplace(BUDGETS, target=9999),
     "PersonalizedClones.gaussian(10**4 deviations, target=0)": shuffle.PersonalizedClones.gaussian(1 / BUDGETS, target=0),
+    "PersonalizedClones.gaussian(10**4 deviations)": shuffle.PersonalizedClones.gaussian(1 / BUDGETS),
+    "VariationRatio(10**4, e, 0.2, e)": shuffle.VariationRatio(10**4, np.e, 0.2, np.e),
+    "DiscreteGaussianMechanism(10)": mechanisms.DiscreteGaussianMechanism(10),
+    "FiniteRandomizer(2 inputs, 3 outputs)": mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
+    "GaussianMechanism(10)": mechanisms.GaussianMechanism(10),
+    "GaussianVector(4.0, 2)": mechanisms.GaussianVector(4.0, 2),
+    "GeometricMechanism(0.1)": mechanisms.GeometricMechanism(0.1),
+    "HadamardResponse(10, 1.0)": mechanisms.HadamardResponse(10, 1.0),
+    "KaryResponse(10, 1.0)": mechanisms.KaryResponse(10, 1.0),
+    "LaplaceMechanism(10)": mechanisms.LaplaceMechanism(10),
+    "LocalHashing(10, 1.0)": mechanisms.LocalHashing(10, 1.0),
+    "PrivUnit(10, 1.0)": mechanisms.PrivUnit(10, 1.0),
+    "PureLocal(1.0)": mechanisms.PureLocal(1.0),
+    "RandomizedResponse(0.13)": mechanisms.RandomizedResponse(0.13),
+    "Rappor(0.25)": mechanisms.Rappor(0.25),
+    "SubsetSelection(10, 1.0)": mechanisms.SubsetSelection(10, 1.0),
+    "UnaryEncoding.symmetric(10, 1.0)": mechanisms.UnaryEncoding.symmetric(10, 1.0),
+    "Subsampled(GaussianMechanism(1), 0.01)": sampling.Subsampled(mechanisms.GaussianMechanism(1), 0.01),
+    "WithoutReplacement(GaussianMechanism(1), 1000, 10)": sampling.WithoutReplacement(mechanisms.GaussianMechanism(1), 1000, 10),
+    "RandomAllocation(GaussianMechanism(1), 10)": sampling.RandomAllocation(mechanisms.GaussianMechanism(1), 10),
 }
 
 
@@ -99,9 +119,10 @@ def protocols():
     rows = []
     for name, profile in ROWS.items():
         single = profile.epsilon(1e-6) / profile.epsilon(1e-6, bound="lower") - 1
+        predicted = profile.self_compose(RELEASES).cost().seconds
         upper, gap, taken = answered([(profile, RELEASES)])
-        rows.append([f"`{name}`", f"{upper:.6g}", small(gap), small(single), f"{taken:.2g} s"])
-    return ["30 releases of", "eps at 1e-6, upper", "distance of the sides", "of one release", "time"], rows
+        rows.append([f"`{name}`", f"{upper:.6g}", small(gap), small(single), f"{taken:.2g} s", f"{predicted:.2g} s"])
+    return ["30 releases of", "eps at 1e-6, upper", "distance of the sides", "of one release", "time", "predicted"], rows
 
 
 def main():

@@ -26,8 +26,10 @@ Measured   (tests/reference/measure_excess.py: powers of polynomials at 400 bits
     contour, atom at S = 0                   87       0                   2e-5                10 (a)
     k-ary response, n = 1e4..1e9, any depth  24       0                   1.9e-7              3.2e-7     (against the clone sweep)
     Gaussian noise on [0,1], sigma >= 1      6        -                   2e-7                5e-6
-    the same, sigma = 1/2, 3/10              6        -                   9e-6                0.12
+    the same, sigma = 1/2, n = 1e3..1e6      15       -                   3e-6                6e-5
+    the same, sigma = 3/10 (b)               15       -                   0.05                1.0
     (a) n Pr[X > 0] << 1 and a next value far above 0: smoothing sees the atom at 0. The gap of an atom is first order in tau.
+    (b) both tails heavy, no value decides alone: 5e-5 .. 1e-3 at n = 1e6, 0.01 .. 0.1 at 1e4, up to 1 at 1e3.
 Cost     two atoms of full mass: 0.1 to 1 ms up to 3e4 users; four atoms: 0.02 to 0.1 ms at n = 1e9, 0.1 to 1 ms at 1e6,
          0.4 to 3 ms at 1e3 to 1e4; 5 ms at log delta = -15000; 800 atoms: 1 ms at n = 1e6, 4 ms at 1e4, 12 ms at 1e3.
          It does not grow with n. Heavy tails up to 0.5 s.

@@ -1,9 +1,16 @@
 """Long compositions: announced on a terminal, asked in pieces."""
 
+import inspect
 import io
+import json
+from pathlib import Path
 
+import pytest
+
+from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds.composing import Composer, Knowledge
 from shufflebounds.composing.progress import Cost, announced, elsewhere, tick
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import BinomialNoise
 
 
@@ -48,3 +55,30 @@ def test_costs():
     dear.bounds(3.0)
     # what was asked for is kept
     assert dear.cost.seconds < 5
+
+
+def test_predicted_values_are_those_asked_for():
+    asked = []
+
+    def stick(eps):
+        asked.append(eps.size)
+        value = -1 - 5 * eps
+        return value, value
+
+    known = Knowledge(stick, pure=5.0, seconds=2e-3, single=True)
+    predicted = known.expected / known.seconds
+    Composer([(known, 10)], [[(known, 10)]], 1e-5).bounds(8.0)
+    assert sum(asked) / 3 <= predicted <= 6 * sum(asked)
+
+
+def test_table_of_costs_has_every_class():
+    kept = sorted((Path(__file__).parents[2] / "benchmarks" / "results").glob("compositions-*.json"))
+    if not kept:
+        pytest.skip("the measurements are not installed")
+    rows = " ".join(row[0] for row in json.loads(kept[-1].read_text(encoding="utf-8"))["tables"]["protocols"]["rows"])
+    kinds = {name: getattr(room, name) for room in (shuffle, mechanisms, sampling) for name in room.__all__}
+    classes = {name for name, kind in kinds.items() if inspect.isclass(kind) and issubclass(kind, PrivacyProfile)}
+    # a shuffled randomizer is written as it is made, and pairs are what their mechanisms compose of;
+    # ReplaceOne stands for the composition inside it
+    classes = classes - {"Shuffled", "AllocationPair", "SampledPair", "ReplaceOne"} | {".shuffled("}
+    assert {name for name in classes if name not in rows} == set()

@@ -48,8 +48,8 @@ SHORT_POINTS, QUICK = 2**16, 0.25
 MOST_TRIED = 2**14
 """Steps tried, where several mechanisms have atoms that should lie on one grid."""
 
-TRANSFORMS = 0.5
-"""Seconds that the transforms of one answer take, about."""
+TRANSFORMS, CHOSEN_POINT, CHOSEN_POINTS = 0.05, 1.5e-8, 2e5
+"""Seconds that the transforms of one answer take; where pairs are chosen anew, those of a point, and the points of a release."""
 
 TIED = 1e-9
 """An atom so far from the grid, in steps, counts as on it."""
@@ -100,6 +100,9 @@ class Composer:
         """Predicted seconds of one more answer, and the most memory."""
         releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
         seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
+        if self._free is not None:
+            points_of_all = self._count * (1 + len(self._upper[self._free.place][0].choices)) * CHOSEN_POINTS
+            seconds += CHOSEN_POINT * min(points_of_all, 2 * CHOSEN)
         return Cost(seconds + TRANSFORMS, (1 + len(self._lower)) * REFINED_POINTS * BYTES_A_POINT)
 
     @cached_property

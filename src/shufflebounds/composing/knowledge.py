@@ -37,15 +37,20 @@ FRUGAL = 1e-4
 MOST_VALUES = 2**12
 """Values placed one by one, at most."""
 
-FEWEST_VALUES, FIRST_VALUES = 64, 100
+CHEAP = 0.05
+"""Seconds that the values of a law take, about, where none is dear."""
+
+FEWEST_VALUES, FIRST_VALUES = 64, 40
 """Values placed one by one, at least, and those that tell the scale of the losses."""
 
 PIECE, LEAST_PIECE = 0.2, 32
 """Seconds of dear values that are asked for at a time, and how many at least: neighbours cost less together than alone."""
 
 
-BESIDE = 1.25
-"""Values are placed until what lies between them is a quarter of what their own sides leave, or less."""
+BESIDE = 1.5
+"""Values are placed until what lies between them is half of what their own sides leave, or less."""
+LITTLE = 0.01
+"""The same, as a share of what is integrated: where the sides are further apart, the upper one is all that counts."""
 
 MOST_CHOICES = 8
 """Pairs of which one is chosen anew for every release, at most."""
@@ -213,7 +218,7 @@ class Knowledge:
     def expected(self) -> float:
         """About how many seconds a composition spends on values of this."""
         if self.atoms is not None or not self._dear:
-            return PATIENCE
+            return CHEAP
         return (FIRST_VALUES + self._most_values) * self.seconds * (1 if self.reverse is None else 2)
 
     @cached_property
@@ -286,7 +291,10 @@ class Knowledge:
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part[1] for part in parts)]))
             gaps, held = [part[2] for part in parts], [part[3] for part in parts]
             gaps, held = ([np.logaddexp(*gaps)], [np.logaddexp(*held)]) if own is back else (gaps, held)
-            # what the sides of the values leave between them is no reason for more values
+            # what the sides of the values leave between them is no reason for more values, where it is little
+            whole = float(np.logaddexp.reduce([part[1] for part in parts]))
+            if float(np.logaddexp.reduce(np.concatenate(held))) > whole + math.log(LITTLE):
+                held = [np.full(part.size, -np.inf) for part in held]
             allowed = max(
                 math.log(goal) + log_moment - math.log1p(theta), float(np.logaddexp.reduce(np.concatenate(held))) + math.log(BESIDE)
             )

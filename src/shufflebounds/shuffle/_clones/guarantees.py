@@ -127,7 +127,7 @@ class OfEveryUser(_Guarantee):
     _seen: list[int] = field(default_factory=list, init=False)
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), spacing=0.3, seconds=0.1)
+        return replace(super()._knowledge(), spacing=0.3, seconds=0.1 if self.crowd.family.windowed else 5e-3)
 
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))
