@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
 from shufflebounds.profile import Composition
+from tests.strategies import slow
 
 
 def best(pairs, releases, factor):
@@ -63,7 +64,7 @@ def test_composition_of_two_orders_is_enclosed(masses, releases, tenth):
     assert exact <= upper * (1 + Fraction(1, 10**12)) + Fraction(1, 10**15)
 
 
-@pytest.mark.parametrize("profile", [shuffle.ShuffledBits(100, 0.25, ones=0), shuffle.BinomialNoise(400, 0.3)])
+@pytest.mark.parametrize("profile", [slow(shuffle.ShuffledBits(100, 0.25, ones=0)), shuffle.BinomialNoise(400, 0.3)])
 def test_sides_meet_where_the_worse_order_changes(profile):
     many = profile.self_compose(12)
     upper, lower = many.epsilon(1e-6), many.epsilon(1e-6, bound="lower")

@@ -13,7 +13,10 @@ from tests.core.extending import build
 
 compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
 
-pytestmark = pytest.mark.skipif(sys.platform != "win32" and shutil.which(compiler) is None, reason="no C compiler")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "win32" and shutil.which(compiler) is None, reason="no C compiler"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,6 @@ BINOMIAL = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["binom_logpmf", "binom_logcdf", "binom_logsf"])
 def test_binomial(outside, name):
     for point in BINOMIAL:

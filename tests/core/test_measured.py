@@ -39,7 +39,7 @@ def test_a_quick_run_stays_within_the_header(kernel):
         assert max(errors) <= told(kernel, row, column), row
 
 
-@pytest.mark.parametrize("kernel", KERNELS.keys() - {"outside"})
+@pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel != "outside"])
 def test_every_row_stands_in_its_header(kernel):
     # the texts of the rows, without a measurement
     code = (Path(__file__).parents[1] / "reference" / "measure_errors.py").read_text() + (

@@ -59,7 +59,7 @@ def test_different_jobs_at_once():
 
 
 def test_a_short_call_of_a_slow_kernel_leaves_the_lock():
-    # NumPy keeps it below 500 elements; each of these takes milliseconds
+    # NumPy keeps it below 500 elements; each of these takes milliseconds, and a call that kept it would let no tick through
     ticks, done = [], Event()
 
     def tick():
@@ -68,9 +68,13 @@ def test_a_short_call_of_a_slow_kernel_leaves_the_lock():
 
     thread = Thread(target=tick)
     thread.start()
-    before = len(ticks)
-    _compound.log_sign_sweep(np.full(40, 1e8), 0.5, 0.25, 0.75)
-    during = len(ticks) - before
+    def during():
+        before = len(ticks)
+        _compound.log_sign_sweep(np.full(40, 1e8), 0.5, 0.25, 0.75)
+        return len(ticks) - before
+
+    # on a busy machine the other thread may not get its turn in the first
+    left = any(during() >= 3 for _ in range(20))
     done.set()
     thread.join()
-    assert during >= 5
+    assert left

@@ -14,7 +14,7 @@ from shufflebounds import interop, mechanisms, sampling, shuffle
 from shufflebounds import profile as profiles
 from tests.shuffle import test_obvious as of_shuffling
 from tests.shuffle.test_obvious import LOGS, below, digits, holds  # noqa: F401
-from tests.strategies import thinned
+from tests.strategies import slow, thinned
 
 SIGMAS = [0.03, 0.3, 1.0, 30.0, 1e6]
 FAR = [0.0, 1e-12, 0.1, 1.0, 30.0, 700.0]
@@ -35,7 +35,7 @@ def test_gaussian_noise(sigma, point):
         holds(sampled, FAR[:5], (1 - event[1], 1 - mixed))
 
 
-@pytest.mark.parametrize("sigma", [1.0, 30.0])
+@pytest.mark.parametrize("sigma", [slow(1.0), 30.0])
 @pytest.mark.parametrize("steps", [2])
 def test_random_allocation(sigma, steps):
     # no step shows more than t

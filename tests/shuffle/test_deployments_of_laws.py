@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle, sweep
+from shufflebounds.shuffle import shuffled_deployments
 
 DELTA = st.floats(-300, 0).map(math.exp) | st.sampled_from([0.0, 5e-324, 1e-300, 0.5, 1.0])
 SIDES = ("upper", "lower")
@@ -118,6 +119,22 @@ def test_few_users_are_left_to_the_class_below():
         for side in SIDES:
             assert shuffle.shuffled_epsilon(matrix, users, 1e-3, bound=side) == protocol.epsilon(1e-3, bound=side)
             assert shuffle.shuffled_log_delta(matrix, users, 0.3, bound=side) == protocol.log_delta(0.3, bound=side)
+
+
+def test_heavy_tails_are_left_to_the_class():
+    # the compiled search trusts one value, and ended at eps 19.57 where 10.45 serves
+    kinds = [mechanisms.GaussianMechanism(0.35), mechanisms.KaryResponse(4, 1.0)]
+    crowd = shuffled_deployments._Crowd(kinds, 10**4, 1.0, delta=np.array(1e-8))
+    for side in SIDES:
+        assert crowd.left(side, crowd.laws(side)).tolist() == [True, False]
+
+
+@pytest.mark.slow
+def test_eps_of_heavy_tails_in_an_array():
+    kind = mechanisms.GaussianMechanism(0.35)
+    eps = shuffle.shuffled_epsilon([kind], 10**4, 1e-8)[0]
+    assert eps < 10.5
+    assert kind.shuffled(10**4).delta(eps) <= 1e-8
 
 
 @settings(max_examples=8)

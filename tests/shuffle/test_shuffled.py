@@ -219,6 +219,14 @@ def test_eps_of_heavy_tails_is_not_strided_over():
     assert shuffled.delta(9.9) < 1e-8 < shuffled.delta(9.87)
 
 
+def test_eps_of_the_variation_ratio_is_not_strided_over_either():
+    bound = shuffle.VariationRatio(1000, 1e12, 1e-6, 1e12)
+    eps = bound.epsilon(1e-6)
+    # far below 10.4, which serves too
+    assert eps < 0.24 < math.log(1e12)
+    assert bound.delta(eps) <= 1e-6
+
+
 def test_participation_is_an_output_like_any_other():
     rng = random.Random(3)
     rows = random_rows(rng, 3, 2)

@@ -389,8 +389,10 @@ class VariationRatio(PrivacyProfile):
         return Sides(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
-        laws = [self._laws[SIDES.index(bound)]]
-        return min(float(largest_epsilon([laws], [0], [self.users], [delta], bound)[0]), self._pure_epsilon())
+        law = self._laws[SIDES.index(bound)]
+        if law.heavy:
+            return super()._epsilon(delta, bound)
+        return min(float(largest_epsilon([[law]], [0], [self.users], [delta], bound)[0]), self._pure_epsilon())
 
     def _pure_epsilon(self) -> float:
         return math.log(self.p) * (1 + 2 * UNIT)
