@@ -219,3 +219,19 @@ def test_one_bit_a_user_is_shuffled_bits():
     assert one.gdp_mu() == bits_.gdp_mu()
     assert one.rdp([1, 3]).tolist() == bits_.rdp([1, 3]).tolist()
     assert one.tradeoff(bound="upper").beta(0.3) == bits_.tradeoff(bound="upper").beta(0.3)
+
+
+@pytest.mark.parametrize(("users", "r", "lam"), [(1, 5, 1e-70), (2, 3, 1e-150), (3, 2, 1e-200), (2, 6, 1e-55)])
+def test_lower_side_beyond_the_powers_that_are_doubles(users, r, lam):
+    mechanism = RealSum(users, lam, r)
+    others, pure, flip = (users - 1) * r, mechanism._pure_epsilon(), mechanism.flip
+    assert pure > 701
+    for eps in (701.0, (700 + pure) / 2, pure - 1e-3, pure - 1e-9):
+        factor = rational(eps)
+        best = logarithm(max(stick(bits(ones, others - ones + r, flip), bits(ones + r, others - ones, flip), factor)
+                             for ones in range(others + 1)))
+        low = mechanism.log_delta(eps, bound="lower")
+        assert low <= best
+        if eps < pure - 1:
+            assert low >= best - 1e-6
+    assert pure - 2 <= mechanism.epsilon(0.5, bound="lower") <= mechanism.epsilon(0.5)

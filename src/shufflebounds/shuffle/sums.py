@@ -135,7 +135,11 @@ class RealSum(ShuffleProtocol):
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
         # among so many bits all data are nearly alike
         loose = 2e-4 if others > LARGE else 0.0
-        return self._within(eps, lambda at: _worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, loose))
+        low, high = self._within(eps, lambda at: _worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, loose))
+        far = (eps > MAX_LOCAL_EPS) & (eps < pure)
+        if self.flip > 0 and far.any():
+            low[far] = np.maximum(*(self._known_data(ones, eps[far])[0] for ones in (0, others)))
+        return Sides(low, np.maximum(low, high))
 
     def _one_case(self, eps: float) -> Between | None:
         if self.bits == 1 or self.view == "columns" or self.flip == 0:
@@ -184,8 +188,17 @@ class RealSum(ShuffleProtocol):
 
     def _known_data(self, ones: int, eps: FloatArray) -> Sides:
         """Return both sides where so many bits of the others are 1, the target's all 0 against all 1."""
-        others = (self.users - 1) * self.bits
-        return self._within(eps, lambda at: _worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
+        others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
+
+        def sides(at: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return _worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at)
+
+        low, high = self._within(eps, sides)
+        far = (eps > MAX_LOCAL_EPS) & (eps < pure)
+        if self.flip > 0 and far.any():
+            # whatever the threshold, two tails bound delta from below, in logarithms throughout
+            low[far] = np.minimum(sides(eps[far])[0], high[far])
+        return Sides(low, high)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return self.column._tradeoff(upper) if self.bits == 1 else super()._tradeoff(upper)
