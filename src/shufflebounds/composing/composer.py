@@ -259,7 +259,8 @@ class Composer:
 
     def _bounds(self, eps: float) -> Between:
         low, high = self._refined(eps)
-        if self._free is None or not low < high or not self._spread > 0:
+        # where the plain sides meet, no choice is left to gain
+        if self._free is None or not high - low > self._rtol or not self._spread > 0:
             return Between(low, high)
         better = self._chosen(self._free, eps)
         return Between(max(low, better.lower), min(high, better.upper))
