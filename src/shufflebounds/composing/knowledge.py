@@ -115,6 +115,8 @@ class Knowledge:
         No loss of that order lies above; inf if that is not known.
     seconds : float
         What one value of the hockey stick costs: a declared number, so that answers do not depend on the machine.
+    setup : float
+        Seconds of work before the first values, a declared number too: it only enters predictions.
     spacing : float
         How far apart delta is sampled for a curve, in normal quantiles: further where a value costs more.
     single : bool
@@ -150,6 +152,7 @@ class Knowledge:
     pure: float = math.inf
     reverse_pure: float = math.inf
     seconds: float = 1e-6
+    setup: float = 0.0
     spacing: float = 0.01
     single: bool = False
     realised: tuple[Knowledge, ...] = ()
@@ -222,8 +225,8 @@ class Knowledge:
     def expected(self) -> float:
         """About how many seconds a composition spends on values of this."""
         if self.atoms is not None or not self._dear:
-            return CHEAP
-        return (FIRST_VALUES + self._most_values) * self.seconds * (1 if self.reverse is None else 2)
+            return CHEAP + self.setup
+        return self.setup + (FIRST_VALUES + self._most_values) * self.seconds * (1 if self.reverse is None else 2)
 
     @cached_property
     def _scales(self) -> dict[float, Scale]:
