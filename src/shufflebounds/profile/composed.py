@@ -198,8 +198,9 @@ class Composition(PrivacyProfile):
         Returns
         -------
         tuple of float and int
-            ``seconds`` of CPU time, about: what one value of delta of each factor costs, times the number of values that are asked
-            for, and the transforms of a grid as long as the losses ask. Within a factor of some three. Later answers take less, as values are kept. ``memory`` in bytes, at the most.
+            ``seconds`` of CPU time, roughly: what one value of delta of each factor costs, times the number of values that are
+            asked for, and the transforms of a grid as long as the losses ask. Later answers take less, as values are kept.
+            ``memory`` in bytes, at the most.
 
         Examples
         --------
