@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from shufflebounds import _validate
@@ -154,8 +155,8 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
 
         return row
 
-    # where to begin: the local optimum at a budget that amplification allows about so many users
-    guess = math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta)))
+    # where to begin: the local optimum at a budget that amplification allows about so many users, which is no less than eps
+    guess = max(eps, math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta))))
     ways: dict[str, Callable[[], ComparisonRow]] = {
         "k-ary response": oracle(lambda budget: KaryResponse(bins, budget)),
         "subset selection": sized(lambda size: lambda budget: SubsetSelection(bins, budget, size),
@@ -191,6 +192,7 @@ class _Target:
     def budget(self, build: Callable[[float], FrequencyOracle], rtol: float, near: float = 0.0) -> float:
         """Return the largest local budget whose upper bound meets the target, to rtol; near a known one, it may be."""
 
+        @cache
         def excess(budget: float) -> float:
             if budget <= self.eps:
                 return -math.inf
@@ -198,8 +200,9 @@ class _Target:
             return max(float(pair.upper.log_phi([self.eps], self.users)[1][0]) for pair in laws) - math.log(self.delta)
 
         least = min(self.eps * (1 + rtol), _MOST_BUDGET)
-        at = min(max(near or 1.0, 1.5 * least), _MOST_BUDGET)
-        value, step = excess(at), 0.02 * at if near else 1.0
+        at = min(max(near or 1.0, min(1.5 * least, least + 1)), _MOST_BUDGET)
+        # sizes differ in what is gained over eps, and no more than that is searched
+        value, step = excess(at), max(0.02 * (at - least), rtol * at) if near else 1.0
         if value <= 0:
             low, at_low = at, value
             while True:

@@ -132,7 +132,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
         # outward: the difference is charged with the roundoff of its terms, eps t among them
         return kept - lost - (kept * (1 + eps * t) + lost) * _SLACK
 
-    return _most_error(chance, cells, error, 2 + math.ceil(math.log(cells) / (2 * eps)))
+    return _most_error(chance, cells, error, math.log(cells) / (2 * eps))
 
 
 def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
@@ -186,15 +186,15 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
         power = (math.sqrt(math.log(4)) + 2 * t * math.sqrt(rho)) ** 2
         return math.exp(-power * (1 + _SLACK)) * (1 - _SLACK)
 
-    return _most_error(chance, cells, error, 2 + math.ceil(math.sqrt(math.log(cells) / rho) / 2))
+    return _most_error(chance, cells, error, math.sqrt(math.log(cells) / rho) / 2)
 
 
-def _most_error(chance: Callable[[int], float], cells: int, error: float, high: int) -> float:
-    """Return the largest bound over t, of the least chance of an event that has 1/4 where t records are moved twice."""
+def _most_error(chance: Callable[[int], float], cells: int, error: float, high: float) -> float:
+    """Return the largest bound over t up to high, of the least chance of an event that has 1/4 where t records are moved twice."""
     def bound(t: int) -> float:
         gain = (cells - 1) * chance(t)
         return (t * (gain - 1) - 2 * error - _SLACK * (t * (gain + 1) + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
 
     # it rises, then falls
-    best = bisect_left(range(min(MAX_STEPS, high)), True, lo=1, key=lambda t: bound(t) >= bound(t + 1))
+    best = bisect_left(range(2 + math.ceil(min(MAX_STEPS, high))), True, lo=1, key=lambda t: bound(t) >= bound(t + 1))
     return max(0.0, bound(best))

@@ -11,6 +11,8 @@ pytest.importorskip("flint")
 from tests.reference.measure_errors import KERNELS
 
 CORE = Path(__file__).parents[2] / "src" / "_core"
+if not CORE.exists():
+    pytest.skip("the headers of the kernels are in the sources, which an installed library has not", allow_module_level=True)
 
 
 def header(kernel):

@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 
 import numpy as np
+from scipy import special, stats
 
 import shufflebounds
 from shufflebounds import profile as room_of_profiles
@@ -187,7 +188,10 @@ class Campaign:
             name, thing = f"{name}.{maker}", getattr(thing, maker)
         elif name.rpartition(".")[2] in LEFT_OUT:
             return
-        built = self.call(name, thing, *self.arguments(thing))
+        given, named = self.arguments(thing)
+        built = self.call(name, thing, given, named)
+        if isinstance(thing, np.ufunc) and outside(thing.__name__, given):
+            return
         if built is None or not inspect.isclass(type(built)):
             return
         if isinstance(built, room_of_profiles.PrivacyProfile):
@@ -217,6 +221,18 @@ class Campaign:
     def number(self, label, answer):
         if isinstance(answer, float | np.floating) and math.isnan(answer):
             self.harm(label, "NaN", label)
+
+
+def outside(name, given):
+    """Tell whether SciPy's function of this name answers NaN too: ufuncs do so outside their domain."""
+    law, _, side = name.rpartition("_")
+    try:
+        function = getattr(special, side) if law == "log" else getattr(getattr(stats, law), side)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return bool(np.isnan(function(*given)).any())
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _short(value):

@@ -1,8 +1,10 @@
 """A short, seeded stretch of both campaigns in every run; ``python -m tests.fuzz`` goes on for hours."""
 
+import math
+
 import pytest
 
-from shufflebounds import mechanisms, profile, shuffle
+from shufflebounds import mechanisms, profile, shuffle, tails
 from tests.fuzz import enumeration, hostile
 
 pytest.importorskip("flint")
@@ -43,6 +45,15 @@ def test_hostile_values_in_a_second(seed):
     counts, harm = hostile.campaign(seed, cases=40, seconds=0, most=100)
     assert counts["calls"] > 40
     assert not harm
+
+
+def test_nan_is_harm_but_outside_the_domain_of_a_ufunc():
+    for name, given in (("nbinom_logcdf", (1, -1.0, 0.5)), ("binom_logsf", (1, 5, 1.5)), ("log_betainc", (1.0, 2.0, -0.5)),
+                        ("poisson_logpmf", (1, math.nan)), ("hypergeom_logpmf", (1, 5, 9, 2))):
+        assert hostile.outside(name, given)
+        assert math.isnan(getattr(tails, name)(*given))
+    for name, given in (("nbinom_logcdf", (1, 2.0, 0.5)), ("binom_logsf", (1, 5, 0.5)), ("log_gammaincc", (1.0, 2.0))):
+        assert not hostile.outside(name, given)
 
 
 def test_certified_digits_know_what_they_cost():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import DominatingPair, composition, mechanisms, profile, published, selection, shuffle, tails, tradeoff
+from shufflebounds.histograms import point_error_lower_bound, point_error_lower_bound_zcdp
 from shufflebounds.shuffle import samples
 
 ITSELF: list = []
@@ -37,6 +38,13 @@ REFUSED = [
     (lambda: shuffle.ShuffledBits(np.ma.masked_array([5], [True]), 0.1), "masked"),
     (lambda: shuffle.PersonalizedBits(np.broadcast_to(np.float64(0.5), 10**12)), "views of the same"),
     (lambda: shuffle.clones_epsilon(100, 1.0, 1e-6, stronger=2), "stronger=2"),
+    (lambda: composition.Ledger.from_dict(np.array(["a"])), "no ledger"),
+    (lambda: mechanisms.GaussianMechanism(1.0).excess_laws(2**64), "cells="),
+    (lambda: mechanisms.LaplaceMechanism(1.0).excess_laws(2**53), "cells="),
+    (lambda: mechanisms.GeometricMechanism(1.0).excess_laws(math.nan), "cells="),
+    (lambda: mechanisms.DiscreteGaussianMechanism(1.0).excess_laws(800, math.nan), "log_cut="),
+    (lambda: mechanisms.GaussianVector(3, 1.0).excess_laws(0), "cells="),
+    (lambda: published.balcer_cheu_table(1000, 10, 1e-300, 0.1), "eps="),
 ]
 
 
@@ -46,6 +54,8 @@ def test_refused_by_name(call, words):
     with pytest.raises(ValueError, match=words):
         call()
 
+
+LAWS = np.log([0.75, 0.25]), np.log([0.25, 0.75])
 
 ANSWERED = [
     (lambda: mechanisms.GeometricMechanism.from_dp(0.1, 1e-300, 1).bound, 6908, 6908),
@@ -61,6 +71,15 @@ ANSWERED = [
     (lambda: tradeoff.log_hockey_stick([math.log(0.75), math.log(0.25)], [math.log(0.25), math.log(0.75)], math.log(3) - 1e-15),
      -36.5, -33),
     (lambda: composition.compose_dp(0.1, 0.0, 1e-6, k=100).eps, 4.7745, 4.7746),
+    (lambda: point_error_lower_bound(2, 5e-324, 0.1, 1e-12), 0, 0),
+    (lambda: point_error_lower_bound_zcdp(2, 5e-324, 1e-12), 0, 0),
+    (lambda: published.balcer_cheu_table(1000, 10, 1e-150, 0.1)[2].messages, 1e300, 1e302),
+    (lambda: tradeoff.renyi_divergence(*LAWS, 1.7e308), math.log(3) - 1e-15, math.log(3) + 1e-15),
+    (lambda: tradeoff.renyi_divergence(LAWS[0], LAWS[0], 1.7e308), 0, 0),
+    (lambda: mechanisms.PrivUnit(2, 300.0).error_quantile(1e-9, 10**6), 0, 1e-4),
+    (lambda: mechanisms.PrivUnit(2, 300.0).variance, 0, 1e-15),
+    # almost all of the mass in a cap that is a point to doubles
+    (lambda: mechanisms.PrivUnit(2, 700.0, 1e-300).scale, 0.9, 1),
 ]
 
 
@@ -131,3 +150,44 @@ def test_eps_beside_one_case():
     # where the case says nothing of the others they are asked themselves
     assert beside(lambda eps: -500.0 - eps, every, -2.5, 10.0, upper=True) == pytest.approx(1.0003, abs=1e-3)
     assert profile.roots.solve(every, -2.5, 10.0, upper=True) == pytest.approx(upper, abs=1e-4)
+
+
+def test_tables_of_mixed_data_are_bounded():
+    from shufflebounds.shuffle import _mixed_data
+
+    tables = _mixed_data._Tables(1000)
+    for key in range(100):
+        assert tables.keep(key, np.full(10, float(key)))[0] == key
+    assert len(tables) == 12
+    assert tables.get(0) is None
+    assert tables.get(99)[0] == 99
+    # a table that is too large by itself serves the call at hand
+    assert tables.keep(100, np.zeros(1000)).size == 1000
+    assert len(tables) == 1
+    data = _mixed_data.MixedData(np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]), 10)
+    first = data.best(0.1)
+    for eps in np.linspace(0, 1, _mixed_data._KEPT_BEST + 10).tolist():
+        data._found[eps] = first
+    assert data.best(0.1234567) == data._found[0.1234567]
+    assert len(data._found) <= _mixed_data._KEPT_BEST
+    assert data.best(0.1) == first
+
+
+@pytest.mark.slow
+def test_comparison_where_almost_nothing_is_amplified():
+    asked = 0
+    law = shuffle.laws.ExcessLaw
+    before = law.log_phi
+
+    def counted(self, *given):
+        nonlocal asked
+        asked += 1
+        return before(self, *given)
+
+    law.log_phi = counted
+    try:
+        table = shuffle.compare_at(300.0, 0.1, 20, 10)
+    finally:
+        law.log_phi = before
+    assert all(row.profile.delta(300.0) <= 0.1 * (1 + 1e-9) for row in table)
+    assert asked < 250

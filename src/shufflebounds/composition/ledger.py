@@ -185,6 +185,8 @@ class Ledger:
         LedgerError
             If a field is missing, the form is another one, or the content does not match its hash.
         """
+        if not isinstance(data, Mapping):
+            raise LedgerError(f"{_validate._said(data)} is no ledger: it must be a mapping")
         try:
             body = {key: data[key] for key in ("form", "eps", "delta", "entries")}
             digest = data["sha256"]

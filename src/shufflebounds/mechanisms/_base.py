@@ -87,9 +87,9 @@ class LocalRandomizer(PrivacyProfile):
         Parameters
         ----------
         cells : int
-            Into about so many cells a density is cut; finite randomizers ignore it.
+            Into about so many cells a density is cut, 1 to 2**20; finite randomizers ignore it.
         log_cut : float
-            Logarithm of the mass that may be cut off where losses are unbounded.
+            Logarithm of the mass that may be cut off where losses are unbounded, in [-700, 0].
 
         Returns
         -------
@@ -101,7 +101,8 @@ class LocalRandomizer(PrivacyProfile):
         TypeError
             If they are not known.
         ValueError
-            If the parameters leave no law within the range of doubles, or too many outcomes to list.
+            If an argument lies outside its range, or the parameters leave no law within the range of doubles, or too many outcomes
+            to list.
         """
         raise TypeError(f"{type(self).__name__} does not know its laws of X")
 

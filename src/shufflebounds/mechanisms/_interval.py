@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from shufflebounds import _validate
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
-__all__ = ["BLUR", "ends_are_worst", "grouped", "interval_laws", "matrix_laws"]
+__all__ = ["BLUR", "checked", "ends_are_worst", "grouped", "interval_laws", "matrix_laws"]
 
 BLUR = 2.0**-42
 """Shift of the heights a and b that makes up for the rounding of masses, 1e-14: m may be taken so much smaller."""
@@ -22,6 +23,13 @@ BLUR = 2.0**-42
 
 _TIE = 2.0**-46
 """Relative difference, 1e-14, up to which two sums of masses count as equal: what adding them rounds."""
+
+_MOST_CELLS = 2**20
+
+
+def checked(cells: int, log_cut: float) -> tuple[int, float]:
+    """Return both arguments of `excess_laws` in their ranges, or raise ValueError."""
+    return _validate.integer("cells", cells, 1, _MOST_CELLS), _validate.real("log_cut", log_cut, -700, 0)
 
 
 def ends_are_worst(logs: FloatArray) -> bool:

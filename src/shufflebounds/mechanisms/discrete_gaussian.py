@@ -14,7 +14,7 @@ from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, outward, product
-from shufflebounds.mechanisms._interval import BLUR, ends_are_worst, grouped, interval_laws
+from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, grouped, interval_laws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
@@ -176,6 +176,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         return super()._tradeoff(upper) if knots is None else Tradeoff(Piecewise(knots, None))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        cells, log_cut = checked(cells, log_cut)
         # inputs at the ends of 0..sensitivity
         s, d = self.sigma, self.sensitivity
         cut = max(1, math.ceil(s * math.sqrt(-2 * min(log_cut, -1.0))))

@@ -17,7 +17,7 @@ from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
-from shufflebounds.mechanisms._interval import BLUR, interval_laws
+from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.profile._balls import flint
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle.laws import PairLaws
@@ -233,6 +233,7 @@ class GaussianMechanism(AdditiveNoise):
         return math.nextafter(self.mu, math.inf if upper else 0.0)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        cells, log_cut = checked(cells, log_cut)
         # two ends of an interval of length `sensitivity` are the worst pair
         s = self.sigma / self.sensitivity
         # t: distance of the output from the middle of the interval, in its lengths

@@ -16,7 +16,7 @@ from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer, outward
 from shufflebounds.mechanisms._heights import chosen, product_law, shares, split
-from shufflebounds.mechanisms._interval import BLUR
+from shufflebounds.mechanisms._interval import BLUR, checked
 from shufflebounds.mechanisms._vectors import VectorRandomizer
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
@@ -132,7 +132,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # two opposite corners, or unit vectors, are the worst pair; below, all others hold vectors of the line through them
         # every coordinate shares the cut: a large one would leave nothing of some
-        log_cut = min(log_cut, -60.0)
+        cells, log_cut = checked(cells, min(log_cut, -60.0))
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"
         upper = self._cube_law(log_cut) if cube else self._sphere_law(log_cut)

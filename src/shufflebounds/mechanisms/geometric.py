@@ -16,7 +16,7 @@ from shufflebounds._search import least_int
 from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, product
-from shufflebounds.mechanisms._interval import BLUR, grouped, interval_laws, matrix_laws
+from shufflebounds.mechanisms._interval import BLUR, checked, grouped, interval_laws, matrix_laws
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._balls import Outcomes, flint
 from shufflebounds.profile.calibration import least_count
@@ -303,6 +303,7 @@ class GeometricMechanism(AdditiveNoise):
         return (DominatingPair.from_pmfs(log_p - UNIT * (16 + 4 * size), np.minimum(log_q + UNIT * (16 + 4 * size[::-1]), 0.0)),)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        cells, log_cut = checked(cells, log_cut)
         # inputs at the two ends are the worst pair, which is proven; with a bound, outputs that only inner inputs reach may give
         # more away: all pairs are listed
         s = self.sensitivity

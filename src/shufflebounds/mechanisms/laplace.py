@@ -15,7 +15,7 @@ from shufflebounds import _search, _validate
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
-from shufflebounds.mechanisms._interval import BLUR, interval_laws
+from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.profile._balls import flint
 from shufflebounds.profile.calibration import meets
 from shufflebounds.shuffle.laws import PairLaws
@@ -206,6 +206,7 @@ class LaplaceMechanism(AdditiveNoise):
         return -log_prob * self.scale
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        cells, log_cut = checked(cells, log_cut)
         # two ends of an interval of length `sensitivity` are the worst pair; beyond them the ratio is constant: two atoms
         eps0 = self._local_budget()
         # half of the cells as narrow as exp(-eps0 u) is high, the third root of mass times squared slope, the others of one width

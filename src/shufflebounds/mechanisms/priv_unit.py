@@ -21,6 +21,9 @@ __all__ = ["PrivUnit"]
 _WIDE = 0.1
 """Caps of a larger measure are hit by uniform draws, smaller ones need draws of their own."""
 
+_LOST = 1e-12
+"""More than the rounding of a variance that is a difference from 1."""
+
 
 @dataclass(frozen=True)
 class PrivUnit(VectorRandomizer, TwoLevel):
@@ -86,6 +89,9 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     def _moment(self, height: float) -> float:
         """Return the integral of the height over the cap."""
         d = self.dimension
+        if height >= 1:
+            # the whole cap is a point to doubles
+            return self._measure(height)
         return math.exp((d - 1) / 2 * math.log1p(-height * height) - float(betaln((d - 1) / 2, 0.5))) / (d - 1)
 
     def _best_cap(self) -> float:
@@ -123,7 +129,9 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     @property
     def scale(self) -> float:
         lifted = math.exp(self._log_base() + self.local_eps) * -math.expm1(-self.local_eps)
-        return lifted * self._moment(self.height)
+        # a mean height is at least the least and at most 1, which is sharper where 1 - height is mostly rounding
+        mean = min(max(self._moment(self.height) / self._c, self.height), 1.0)
+        return lifted * self._c * mean
 
     @property
     def variance(self) -> float:
@@ -131,7 +139,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         if self.scale < 1e-150:
             raise _validate.InfeasibleError(f"local_eps={self.local_eps:g}: the messages say next to nothing, and the error of an "
                                             "estimate leaves the numbers there are")
-        return 1 / self.scale**2 - 1
+        return max(1 / self.scale**2 - 1, 0.0)
 
     @property
     def _along(self) -> float:
@@ -140,7 +148,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         lifted = math.exp(self._log_base() + self.local_eps) * -math.expm1(-self.local_eps)
         # mean square of the height: of all vectors 1/d, and what the cap adds
         square = math.exp(self._log_base()) / d + lifted * 0.5 * float(betaincc(1.5, (d - 1) / 2, tau * tau)) / d
-        return max(square / self.scale**2 - 1, (1 - square) / ((d - 1) * self.scale**2))
+        return max(square / self.scale**2 - 1, (1 - square) / ((d - 1) * self.scale**2), 0.0)
 
     def error_quantile(self, beta: float, users: int) -> float:
         r"""Bound of the distance of :meth:`estimate` from the mean of the users' vectors, exceeded with chance at most `beta`.
@@ -181,10 +189,11 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         """
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         users = _validate.integer("users", users, 1)
-        variance, largest = self.variance / users, (1 / self.scale + 1) / users
+        # differences from 1, charged with what they lost of it
+        variance, largest = (self.variance + _LOST) / users, (1 / self.scale + 1) / users
         both, one = math.log(2 / beta), math.log(1 / beta)
         pinelis = math.sqrt(2 * variance * both + (largest * both / 3) ** 2) + largest * both / 3
-        weak = self._along / users + 2 * largest * math.sqrt(variance)
+        weak = (self._along + _LOST) / users + 2 * largest * math.sqrt(variance)
         far = 1.5 * largest * one
         around = math.sqrt(variance) + math.sqrt(2 * one * weak + far * far) + far
         return min(pinelis, around, 1 / self.scale + 1) * (1 + 1e-12)

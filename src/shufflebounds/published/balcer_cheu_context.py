@@ -62,7 +62,7 @@ def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[
     bins : int
         Number d of bins, 3 to 2**53.
     eps : float
-        Privacy loss in nats, in (0, 1].
+        Privacy loss in nats, in [1e-150, 1].
     delta : float
         Failure probability, in (0, 1).
 
@@ -95,7 +95,7 @@ def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[
     """
     n = _validate.integer("users", users, 1)
     kinds = _validate.integer("bins", bins, 3)
-    eps = _validate.real("eps", eps, 0, 1, open_low=True)
+    eps = _validate.real("eps", eps, 1e-150, 1)
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
     d, level = math.log(kinds), -math.log(delta)
     unit, squared = 1 / (eps * n), eps * eps

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from itertools import combinations, permutations
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -37,6 +38,36 @@ _MOST_MOVES = 64
 Shares = tuple[int, ...]
 """How many of the others hold each input."""
 
+_KEPT_BYTES = 2**25
+"""Of each of the two kinds of tables so much is kept; the oldest go first."""
+
+_KEPT_BEST = 2**12
+"""So many eps are remembered with their best data."""
+
+Key = TypeVar("Key")
+
+
+class _Tables(Generic[Key]):
+    """Arrays by key, the oldest dropped where all of them hold too many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._bytes = most, 0
+        self._kept: dict[Key, FloatArray] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Key) -> FloatArray | None:
+        return self._kept.get(key)
+
+    def keep(self, key: Key, table: FloatArray) -> FloatArray:
+        """Return the table, kept for the next call."""
+        self._kept[key] = table
+        self._bytes += table.nbytes
+        while self._bytes > self._most and len(self._kept) > 1:
+            self._bytes -= self._kept.pop(next(iter(self._kept))).nbytes
+        return table
+
 
 class MixedData:
     """All data of few users of a small randomizer, or the best that a short search finds.
@@ -54,8 +85,8 @@ class MixedData:
         self.users = users
         inputs, outputs = self.rows.shape
         self.listed = users >= 3 and inputs <= _MOST_INPUTS and (outputs - 1) * math.log(users + 1) <= math.log(_MOST_CELLS)
-        self._powers: dict[tuple[int, int], FloatArray] = {}
-        self._laws: dict[Shares, FloatArray] = {}
+        self._powers: _Tables[tuple[int, int]] = _Tables(_KEPT_BYTES)
+        self._laws: _Tables[Shares] = _Tables(_KEPT_BYTES)
         self._found: dict[float, tuple[float, Shares, tuple[int, int]]] = {}
 
     @cached_property
@@ -81,7 +112,7 @@ class MixedData:
                     known[0] = 1
             else:
                 known = np.convolve(self._power(x, count // 2), self._power(x, count - count // 2))
-            self._powers[x, count] = known
+            self._powers.keep((x, count), known)
         return known
 
     def _law(self, shares: Shares) -> FloatArray:
@@ -92,8 +123,8 @@ class MixedData:
             for x, count in enumerate(shares):
                 if count:
                     others = np.convolve(others, self._power(x, count))
-            known = self._laws[shares] = np.array([np.convolve(others, self._power(x, 1)) for x in range(len(shares))])
-            known = self._laws[shares] = known[:, known.any(axis=0)]
+            known = np.array([np.convolve(others, self._power(x, 1)) for x in range(len(shares))])
+            known = self._laws.keep(shares, known[:, known.any(axis=0)])
         return known
 
     def _value(self, shares: Shares, eps: float) -> tuple[float, tuple[int, int]]:
@@ -115,6 +146,8 @@ class MixedData:
         found = self._found.get(eps)
         if found is None:
             value, shares, pair = self._searched(eps)
+            while len(self._found) >= _KEPT_BEST:
+                self._found.pop(next(iter(self._found)))
             found = self._found[eps] = (math.log(value) if value > 0 else -math.inf, shares, pair)
         return found
 

@@ -222,7 +222,12 @@ def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float
     if order == math.inf:
         return max(0.0, float(loss.max()))
     b = order - 1
-    far = float(logsumexp(p + b * loss))
+    with np.errstate(over="ignore"):
+        powers = p + b * loss
+    if powers.max() == math.inf:
+        # an order so large that all but the largest is nothing
+        return float((p / b + loss).max())
+    far = float(logsumexp(powers))
     if abs(far) > 0.5:
         return max(0.0, far / b)
     excess = float(_excess(p, loss, b).sum()) + lost_q
@@ -234,11 +239,11 @@ def _excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
     out = np.empty_like(p)
     small = np.abs(loss) * max(1.0, abs(b)) < 0.25
     x = loss[small]
-    # sum of x^k/k! (b^(k-1) + (-1)^k), k >= 2
-    term, total = x, np.zeros_like(x)
+    # sum of x^k/k! (b^(k-1) + (-1)^k), k >= 2; b x is small where b is not
+    term, lifted, total = x, x, np.zeros_like(x)
     for k in range(2, 18):
-        term = term * x / k
-        total += term * (b ** (k - 1) + (-1) ** k)
+        term, lifted = term * x / k, lifted * (b * x) / k
+        total += lifted + (-1) ** k * term
     out[small] = np.exp(p[small]) * total
     p, loss = p[~small], loss[~small]
     rise = (np.exp(p + b * loss) - np.exp(p)) / b if b else np.exp(p) * loss
