@@ -48,8 +48,11 @@ SHORT_POINTS, QUICK = 2**16, 0.25
 MOST_TRIED = 2**14
 """Steps tried, where several mechanisms have atoms that should lie on one grid."""
 
-TRANSFORMS, CHOSEN_POINT, CHOSEN_POINTS = 0.05, 1.5e-8, 2e5
-"""Seconds that the transforms of one answer take; where pairs are chosen anew, those of a point, and the points of a release."""
+TRANSFORMS, GRID_POINT = 0.05, 4e-6
+"""Seconds that the transforms of one answer take, and those of a grid point within the losses of one release."""
+
+CHOSEN_POINT, CHOSEN_POINTS = 1.5e-8, 2e5
+"""Where pairs are chosen anew, the seconds of a point, and the points of a release."""
 
 TIED = 1e-9
 """An atom so far from the grid, in steps, counts as on it."""
@@ -100,6 +103,10 @@ class Composer:
         """Predicted seconds of one more answer, and the most memory."""
         releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
         seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
+        if not self._known and self._count > 1 and all(max(known.seconds, known.setup) <= FRUGAL for known in releases.values()):
+            # where a look at the losses costs nothing: how many grid points they span
+            scales = (known.scale(FIRST_TAIL) for known, _ in self._upper)
+            seconds += GRID_POINT * min(sum(scale.high - scale.low for scale in scales) / self.first_step, REFINED_POINTS)
         if self._free is not None:
             points_of_all = self._count * (1 + len(self._upper[self._free.place][0].choices)) * CHOSEN_POINTS
             seconds += CHOSEN_POINT * min(points_of_all, 2 * CHOSEN)
@@ -259,7 +266,8 @@ class Composer:
 
     def _bounds(self, eps: float) -> Between:
         low, high = self._refined(eps)
-        if self._free is None or not low < high or not self._spread > 0:
+        # where the plain sides meet, no choice is left to gain
+        if self._free is None or not high - low > self._rtol or not self._spread > 0:
             return Between(low, high)
         better = self._chosen(self._free, eps)
         return Between(max(low, better.lower), min(high, better.upper))

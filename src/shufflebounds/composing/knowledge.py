@@ -46,9 +46,9 @@ FEWEST_VALUES, FIRST_VALUES = 64, 40
 PIECE, LEAST_PIECE = 0.2, 32
 """Seconds of dear values that are asked for at a time, and how many at least: neighbours cost less together than alone."""
 
+BESIDE, BESIDE_DEAR, DEAR = 1.1, 1.5, 0.01
+"""Values are placed until they leave at most so many times what their own sides leave; and where one costs over DEAR seconds."""
 
-BESIDE = 1.5
-"""Values are placed until what lies between them is half of what their own sides leave, or less."""
 LITTLE = 0.01
 """The same, as a share of what is integrated: where the sides are further apart, the upper one is all that counts."""
 
@@ -115,6 +115,8 @@ class Knowledge:
         No loss of that order lies above; inf if that is not known.
     seconds : float
         What one value of the hockey stick costs: a declared number, so that answers do not depend on the machine.
+    setup : float
+        Seconds of work before the first values, a declared number too: it only enters predictions.
     spacing : float
         How far apart delta is sampled for a curve, in normal quantiles: further where a value costs more.
     single : bool
@@ -150,6 +152,7 @@ class Knowledge:
     pure: float = math.inf
     reverse_pure: float = math.inf
     seconds: float = 1e-6
+    setup: float = 0.0
     spacing: float = 0.01
     single: bool = False
     realised: tuple[Knowledge, ...] = ()
@@ -211,6 +214,10 @@ class Knowledge:
         return self.seconds > FRUGAL
 
     @property
+    def _beside(self) -> float:
+        return math.log(BESIDE if self.seconds <= DEAR else BESIDE_DEAR)
+
+    @property
     def _most_values(self) -> int:
         return int(min(MOST_VALUES, max(FEWEST_VALUES, 2 * PATIENCE / self.seconds)))
 
@@ -218,8 +225,8 @@ class Knowledge:
     def expected(self) -> float:
         """About how many seconds a composition spends on values of this."""
         if self.atoms is not None or not self._dear:
-            return CHEAP
-        return (FIRST_VALUES + self._most_values) * self.seconds * (1 if self.reverse is None else 2)
+            return CHEAP + self.setup
+        return self.setup + (FIRST_VALUES + self._most_values) * self.seconds * (1 if self.reverse is None else 2)
 
     @cached_property
     def _scales(self) -> dict[float, Scale]:
@@ -295,9 +302,8 @@ class Knowledge:
             whole = float(np.logaddexp.reduce([part[1] for part in parts]))
             if float(np.logaddexp.reduce(np.concatenate(held))) > whole + math.log(LITTLE):
                 held = [np.full(part.size, -np.inf) for part in held]
-            allowed = max(
-                math.log(goal) + log_moment - math.log1p(theta), float(np.logaddexp.reduce(np.concatenate(held))) + math.log(BESIDE)
-            )
+            kept = float(np.logaddexp.reduce(np.concatenate(held))) + self._beside
+            allowed = max(math.log(goal) + log_moment - math.log1p(theta), kept)
             total = float(np.logaddexp.reduce(np.concatenate(gaps)))
             room = most - own.evaluations - (0 if own is back else back.evaluations)
             if total <= allowed or room <= 0:
@@ -305,7 +311,7 @@ class Knowledge:
             each = allowed - math.log(2 * sum(gap.size for gap in gaps))
             grown = 0
             for gap, least, side in zip(gaps, held, (own, back)):
-                wide = (np.diff(side.eps) > 1e-9 * side.eps[1:]) & (gap > least + math.log(BESIDE))
+                wide = (np.diff(side.eps) > 1e-9 * side.eps[1:]) & (gap > least + self._beside)
                 worst = np.argsort(np.where(wide, -gap, np.inf))[:room]
                 worst = worst[(gap[worst] > each) & wide[worst]]
                 before = side.evaluations
