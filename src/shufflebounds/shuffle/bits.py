@@ -186,8 +186,10 @@ class ShuffledBits(ShuffleProtocol):
             return replace(known, single=2 * self.ones == self._bits - 1, spacing=0.12, lattice=lattice)
         # some hundred eps for a curve, each a search over the data of up to 1/loose evaluations where all data are nearly alike
         loose, spacing, seconds = (2e-4, 0.12, 2e-3) if self._bits <= 10**7 else (2e-3, 0.3, 2e-2)
+        # each search grows with the number of users, as measured over 1e3 to 1e7
+        setup = 2.5 * max(0.0, math.log10(self._bits / 1e3)) if self._bits else 0.0
         return replace(
-            known, spacing=spacing, seconds=seconds, curve_stick=lambda eps: self._worst_sides(eps, loose)
+            known, spacing=spacing, seconds=seconds, setup=setup, curve_stick=lambda eps: self._worst_sides(eps, loose)
         )
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
