@@ -72,6 +72,8 @@ ANSWERED = [
      -36.5, -33),
     (lambda: composition.compose_dp(0.1, 0.0, 1e-6, k=100).eps, 4.7745, 4.7746),
     (lambda: point_error_lower_bound(2, 5e-324, 0.1, 1e-12), 0, 0),
+    (lambda: point_error_lower_bound(10, 1e-310, 0.1, 1e-12), 0, 0),
+    (lambda: shuffle.PersonalizedClones.gaussian([0.5, 2.0]).log_delta(699.0), -1e5, -5e4),
     (lambda: point_error_lower_bound_zcdp(2, 5e-324, 1e-12), 0, 0),
     (lambda: published.balcer_cheu_table(1000, 10, 1e-150, 0.1)[2].messages, 1e300, 1e302),
     (lambda: tradeoff.renyi_divergence(*LAWS, 1.7e308), math.log(3) - 1e-15, math.log(3) + 1e-15),
