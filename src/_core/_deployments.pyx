@@ -65,8 +65,9 @@ cdef double noise_rough(double eps, const void *law) noexcept nogil:
 
 
 cdef double noise_guess(double target, const Noise *noise) noexcept nogil:
-    """An eps near the crossing, 0 where none is at hand: delta of Gaussian noise is some e^(-x^2/2)/(2.5 sigma x^2), eps = x/sigma."""
-    cdef double sigma = sqrt(noise.trials * noise.prob * (1 - noise.prob)), rest = -target - log(sigma) - 0.92, x
+    """An eps near the crossing, 0 where none is at hand: Gaussian noise has a delta near e^(-x^2/2)/(2.5 sigma x^2), eps = x/sigma."""
+    cdef double sigma = sqrt(noise.trials * noise.prob * (1 - noise.prob))
+    cdef double rest = -target - log(sigma) - 0.92, x
     if not (sigma > 3 and rest > 1):
         return 0
     x = sqrt(2 * rest)
@@ -261,7 +262,7 @@ cdef class Laws:
 
     def run(self, const Py_ssize_t[::1] places, const double[::1] users, const double[::1] at, bint epsilon, bint upper,
             double[:, ::1] out):
-        """Fill out[0] with a side of eps at each delta, or out with both sides of the largest log phi at each eps, of a set each."""
+        """Fill out[0] with a side of eps at each delta, or out with both sides of the largest log phi at each eps."""
         cdef Py_ssize_t i, j, number
         cdef double low, high
         cdef Law *laws = <Law *> malloc(self.most * sizeof(Law))
