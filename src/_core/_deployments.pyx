@@ -65,7 +65,7 @@ cdef double noise_rough(double eps, const void *law) noexcept nogil:
 
 
 cdef double noise_guess(double target, const Noise *noise) noexcept nogil:
-    """An eps near the crossing, 0 where none is at hand: Gaussian noise has a delta near e^(-x^2/2)/(2.5 sigma x^2), eps = x/sigma."""
+    """An eps near the crossing, or 0: the delta of Gaussian noise at eps = x/sigma is about e^(-x^2/2)/(2.5 sigma x^2)."""
     cdef double sigma = sqrt(noise.trials * noise.prob * (1 - noise.prob))
     cdef double rest = -target - log(sigma) - 0.92, x
     if not (sigma > 3 and rest > 1):
