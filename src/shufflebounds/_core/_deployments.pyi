@@ -1,5 +1,6 @@
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 _Array = NDArray[np.float64]
 _Places = NDArray[np.intp]
@@ -7,6 +8,7 @@ _Places = NDArray[np.intp]
 def noise_epsilon(trials: _Array, prob: _Array, delta: _Array, upper: bool, out: _Array) -> None: ...
 def noise_log_delta(trials: _Array, prob: _Array, eps: _Array, upper: bool, out: _Array) -> None: ...
 
+@disjoint_base
 class Laws:
     def __init__(
         self,
