@@ -69,6 +69,14 @@ static inline double loops_now(void)
 #endif
 }
 
+/* Whether this thread has the lock. Up to Python 3.11 the current state is that of whichever thread has it, so it is compared with
+ * this thread's own; in a subinterpreter the two differ, and the lock is kept. */
+static inline int loops_locked(void)
+{
+    PyThreadState *state = LOOPS_STATE();
+    return state != NULL && state == PyGILState_GetThisThreadState();
+}
+
 /* Whether an error waits; signals are looked for first. */
 static int loops_stop(void)
 {
@@ -151,7 +159,7 @@ static void loops_run(char **args, const npy_intp *dims, const npy_intp *steps, 
     ptrdiff_t most = loop->slow ? 1 : loop->blocks ? LOOPS_BLOCK : LOOPS_STRIDE, left = dims[0], count;
     char *at[LOOPS_OPERANDS];
     PyThreadState *released = NULL;
-    int held = loop->slow && left > 1 && LOOPS_STATE() != NULL;
+    int held = loop->slow && left > 1 && loops_locked();
     double start = held ? loops_now() : 0;
     if (loops_failed && loops_stop()) return;
     for (j = 0; j < operands; j++) at[j] = args[j];

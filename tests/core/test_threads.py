@@ -1,5 +1,7 @@
 """Kernels called at once from several threads give the very same bits as serially."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event, Thread
 
@@ -56,6 +58,30 @@ def test_different_jobs_at_once():
         futures = [(name, pool.submit(JOBS[name])) for _ in range(2) for name in JOBS]
         for name, future in futures:
             assert np.asarray(future.result()).tobytes() == serial[name], name
+
+
+def test_a_long_call_of_a_slow_kernel_leaves_alone_the_lock_of_others():
+    # NumPy gives it up above 500 elements, and a busy thread takes it: to release it here would end the interpreter, a child's
+    code = """
+import threading
+import numpy as np
+from shufflebounds._core import _binomial
+n, p, done = np.full(600, 1e12), np.linspace(1e-9, 0.5, 600), threading.Event()
+def busy():
+    while not done.is_set():
+        pass
+def calls():
+    for _ in range(200):
+        _binomial.shift_log_delta(n, p, 0.1, 0.0)
+callers = [threading.Thread(target=calls) for _ in range(3)]
+other = threading.Thread(target=busy)
+for thread in (other, *callers):
+    thread.start()
+for thread in callers:
+    thread.join()
+done.set()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_a_short_call_of_a_slow_kernel_leaves_the_lock():
