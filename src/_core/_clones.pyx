@@ -22,23 +22,20 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, atanh, exp, expm1, fabs, fmax, fmin, log, log1p, sinh, sqrt, tanh
 
 from shufflebounds._core._compound cimport c_log_sign_excess
+from shufflebounds._core._constants cimport BEYOND, UNIT
 from shufflebounds._core._contour cimport c_log_sign_contour
 from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
 from shufflebounds._core._special cimport c_log_add_exp, c_mills_ratio
 
 cdef extern from *:
     """
-    #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BLOCK 64                        /* answers between two looks for signals, some 2 ms */
     #define CLOSE 3e-13                     /* of eps: so far an answer may lie beyond the crossing */
     #define DEAR 2e4                        /* variance of the number of clones: from here the sweep is dearer than the contour */
-    #define BEYOND 1500.0                   /* an eps where 2^53 e^-eps is nothing */
     """
-    const double UNIT
     const int BLOCK
     const double CLOSE
     const double DEAR
-    const double BEYOND
 
 
 cdef struct Pair:

@@ -13,12 +13,12 @@ Cost      one to four sides where the rough curve is good, at most 200
 
 from libc.math cimport INFINITY, fabs, fmax, fmin, log, nextafter, sqrt
 
+from shufflebounds._core._constants cimport UNIT
+
 cdef extern from *:
     """
-    #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define EXP_SLACK 8.881784197001252e-16 /* what delta() adds on the way back from the logarithm */
     """
-    const double UNIT
     const double EXP_SLACK
 
 

@@ -19,22 +19,19 @@ from libc.math cimport INFINITY, exp, expm1, fabs, fmax, fmin, log, nextafter, s
 from libc.stdlib cimport free, malloc
 
 from shufflebounds._core._binomial cimport c_shift_log_delta
+from shufflebounds._core._constants cimport BEYOND, UNIT
 from shufflebounds._core._crossing cimport Curve, c_crossing, c_level
 from shufflebounds._core._excess cimport Users, c_log_excess, c_rough_excess
 from shufflebounds._core._special cimport c_log_add_exp
 
 cdef extern from *:
     """
-    #define UNIT 1.1102230246251565e-16     /* the unit roundoff */
     #define BLOCK 256                       /* answers of noise between two looks for signals, some ms */
-    #define BEYOND 1500.0                   /* an eps where 2^53 e^-eps is nothing */
     #define FINE 2e-7                       /* relative distance of the sides of a law */
     #define COARSE 1e-4
     #define WORK 6e7                        /* evaluations of an atom that a side may cost */
     """
-    const double UNIT
     const int BLOCK
-    const double BEYOND
     const double FINE
     const double COARSE
     const double WORK

@@ -5,6 +5,7 @@
 #define INV_SQRT_2PI 0.39894228040143267794
 #define TWO_53 9007199254740992.0
 #define UNIT 1.1102230246251565e-16             /* the unit roundoff */
+#define BEYOND 1500.0                           /* an eps where 2^53 e^-eps is nothing */
 /* The uniform expansion of _binomial.pyx, sigma^2 the variance and s the distance from the mode:
  * max(s, 2.5)^2 < NEAR_SLOPE sigma^2 asks for its order 15, LOW_ORDER_SLOPE for order 9; below SERIES_VARIANCE, a series. */
 #define NEAR_SLOPE 0.0745                       /* (0.077 * 2 sqrt(pi))^2 */

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from shufflebounds._scipy import fft
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing.atoms import Law, any_of
+from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.product import Product
 
 __all__ = ["Adaptive", "points"]
@@ -104,7 +106,7 @@ class Adaptive:
             totals = [abs(float(np.logaddexp.reduce(np.append(law.log_p, law.log_rest)))) for law in several]
             self.slack += r * max(law.slack + total + 16 * UNIT for law, total in zip(several, totals))
             self.blur += r * max(law.blur for law in several)
-        self._blocks: dict[float, _Block] = {}
+        self._blocks: Kept[float, _Block] = Kept(KEPT)
 
     def log_delta(self, eps: float) -> float:
         """Return the bound of the log hockey stick at eps."""
@@ -136,11 +138,7 @@ class Adaptive:
         return float(np.logaddexp(raw + math.log(total), block.log_rest)) + side * slack
 
     def _recursion(self, center: float) -> _Block:
-        if center not in self._blocks:
-            while len(self._blocks) >= KEPT:
-                del self._blocks[next(iter(self._blocks))]
-            self._blocks[center] = self._solved(center)
-        return self._blocks[center]
+        return self._blocks.of(center, partial(self._solved, center))
 
     def _tilted(self, law: Law, theta: float, more: FloatArray, enough: float) -> _Tilted:
         held = np.flatnonzero(law.log_p > -np.inf)

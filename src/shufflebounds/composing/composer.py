@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from shufflebounds._types import Between, FloatArray
 from shufflebounds.composing.adaptive import Adaptive, points
 from shufflebounds.composing.atoms import Atoms, Law, TooLongError
+from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.knowledge import FIRST_TAIL, FRUGAL, Knowledge
 from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
 from shufflebounds.composing.progress import Cost, tick
@@ -90,8 +91,8 @@ class Composer:
 
     def __init__(self, upper: Releases, lower: Sequence[Releases], rtol: float, free: Free | None = None) -> None:
         self._upper, self._lower, self._rtol, self._free = upper, lower, rtol, free
-        self._games: dict[tuple[float, float, float, bool], Adaptive] = {}
-        self._products: dict[tuple[float, float, float, int], Product] = {}
+        self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(REMEMBERED)
+        self._products: Kept[tuple[float, float, float, int], Product] = Kept(REMEMBERED)
         self._known: dict[float, Between] = {}
         self._lock = threading.RLock()
         self._count = sum(r for _, r in upper)
@@ -204,15 +205,15 @@ class Composer:
         releases = self._upper if side < 0 else self._lower[side]
         sparing = any(release.sparing(step, log_tail) for release, _ in releases)
         key = (step, log_tail, middle if sparing else math.inf, side)
-        if key not in self._products:
+
+        def made() -> Product:
             laws = [
                 self._law(release, self._anchor(release, step), step, log_tail, middle, upper=side < 0) for release, _ in releases
             ]
-            while len(self._products) >= REMEMBERED:
-                del self._products[next(iter(self._products))]
             tick()
-            self._products[key] = Product(laws, [r for _, r in releases], upper=side < 0)
-        return self._products[key]
+            return Product(laws, [r for _, r in releases], upper=side < 0)
+
+        return self._products.of(key, made)
 
     def _theta(self, eps: float) -> float:
         """About the tilt that moves the mean of the composition to eps: that of a Gaussian."""
@@ -284,21 +285,21 @@ class Composer:
             return Between(-math.inf, 0.0)
         # powers of two: an answer depends on eps alone, and neighbouring eps share a grid
         step = 2.0 ** math.floor(math.log2(step))
+
+        def game(others: Releases, upper: bool) -> Adaptive:
+            tick()
+            laws = [self._law(one, 0.0, step, log_tail, middle, upper=upper) for one in self._upper[free.place][0].choices]
+            fixed = [(self._law(one, 0.0, step, log_tail, middle, upper=upper), r) for one, r in others]
+            return Adaptive(laws, times, fixed, guide, upper=upper)
+
         sides = []
         for upper in (False, True):
             others = [pair for i, pair in enumerate(self._upper) if i != free.place] if upper else free.others
             if others is None:
                 sides.append(-math.inf)
-                continue
-            key = (step, log_tail, middle, upper)
-            if key not in self._games:
-                while len(self._games) >= REMEMBERED:
-                    del self._games[next(iter(self._games))]
-                tick()
-                laws = [self._law(one, 0.0, step, log_tail, middle, upper=upper) for one in self._upper[free.place][0].choices]
-                fixed = [(self._law(one, 0.0, step, log_tail, middle, upper=upper), r) for one, r in others]
-                self._games[key] = Adaptive(laws, times, fixed, guide, upper=upper)
-            sides.append(self._games[key].log_delta(eps))
+            else:
+                key = (step, log_tail, middle, upper)
+                sides.append(self._games.of(key, partial(game, others, upper)).log_delta(eps))
         return Between(*sides)
 
     def _law(self, release: Knowledge, anchor: float, step: float, log_tail: float, middle: float, *, upper: bool) -> Law:

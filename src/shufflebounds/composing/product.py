@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from shufflebounds._core import _losses
 from shufflebounds._scipy import fft
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing.atoms import Law, TooLongError, any_of
+from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.window import Tails
 
 __all__ = ["BYTES_A_POINT", "NEAR", "Product"]
@@ -92,7 +93,7 @@ class Product:
             self.blur += r * law.blur + 4 * UNIT * abs(self.origin)
             rests.append((law.log_rest, r))
         self.log_rest = any_of(rests)
-        self._blocks: dict[float, _Block] = {}
+        self._blocks: Kept[float, _Block] = Kept(KEPT)
         self._tilts: dict[float, tuple[float, float]] = {}
 
     def moments(self, theta: float) -> tuple[float, float, float]:
@@ -173,11 +174,7 @@ class Product:
         return eps <= center + far and (theta == 0 or eps >= center - far)
 
     def _transformed(self, center: float) -> _Block:
-        if center not in self._blocks:
-            while len(self._blocks) >= KEPT:
-                del self._blocks[next(iter(self._blocks))]
-            self._blocks[center] = self._transform(center)
-        return self._blocks[center]
+        return self._blocks.of(center, partial(self._transform, center))
 
     def _read(self, block: _Block, eps: float) -> tuple[float, float, float]:
         """Return the bound at eps, how fast it falls there, and the share of it that is no mass but rounding."""

@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from shufflebounds._types import UNIT, FloatArray
+from shufflebounds.composing.kept import Kept
 
 __all__ = ["FEW", "MixedData", "Shares"]
 
@@ -87,7 +88,7 @@ class MixedData:
         self.listed = users >= 3 and inputs <= _MOST_INPUTS and (outputs - 1) * math.log(users + 1) <= math.log(_MOST_CELLS)
         self._powers: _Tables[tuple[int, int]] = _Tables(_KEPT_BYTES)
         self._laws: _Tables[Shares] = _Tables(_KEPT_BYTES)
-        self._found: dict[float, tuple[float, Shares, tuple[int, int]]] = {}
+        self._found: Kept[float, tuple[float, Shares, tuple[int, int]]] = Kept(_KEPT_BEST)
 
     @cached_property
     def _shifts(self) -> list[int]:
@@ -143,13 +144,11 @@ class MixedData:
         eps : float
             Privacy loss in nats, >= 0.
         """
-        found = self._found.get(eps)
-        if found is None:
+        def found() -> tuple[float, Shares, tuple[int, int]]:
             value, shares, pair = self._searched(eps)
-            while len(self._found) >= _KEPT_BEST:
-                self._found.pop(next(iter(self._found)))
-            found = self._found[eps] = (math.log(value) if value > 0 else -math.inf, shares, pair)
-        return found
+            return math.log(value) if value > 0 else -math.inf, shares, pair
+
+        return self._found.of(eps, found)
 
     def _searched(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
         inputs, others = len(self.rows), self.users - 1

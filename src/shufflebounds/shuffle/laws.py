@@ -65,6 +65,10 @@ class ExcessLaw:
             raise ValueError(f"log_mass, log_a and log_b have shapes {self.log_mass.shape}, {self.log_a.shape} and "
                              f"{self.log_b.shape}: they must be 1-D and agree")
 
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        # what is formed from them stays behind
+        return type(self), (self.log_mass, self.log_a, self.log_b, self.log_cut, self.log_cut_b)
+
     @classmethod
     def of(cls, r0: ArrayLike, r1: ArrayLike, base: ArrayLike) -> ExcessLaw:
         """Return the law of two columns of masses under a third; outputs where the base is 0 are cut.
@@ -206,6 +210,11 @@ class ExcessLaw:
         return log_mass, places[0], places[1]
 
     @cached_property
+    def _alone(self) -> _deployments.Laws:
+        """The law as the kernel takes it."""
+        return _packed([[self]])
+
+    @cached_property
     def _slack(self) -> float:
         """Return the relative error of the kernel that comes from masses and values known by their logarithms, far from 1."""
         return rounding(self.log_mass, self.log_a, self.log_b)
@@ -255,7 +264,7 @@ class ExcessLaw:
         if self.dear:
             sides = [self._log_phi(e, users) for e in points.tolist()]
             return Sides(np.array([low for low, _ in sides]), np.array([high for _, high in sides]))
-        return largest_log_delta([[self]], np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
+        return _log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
 
     def log_phi_side(self, eps: float, users: float, *, upper: bool) -> float:
         """Return one of the two bounds at one eps, without the work that the other takes alone.
@@ -371,9 +380,13 @@ def largest_log_delta(
     sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, eps: ArrayLike
 ) -> Sides:
     """Return both sides of the largest log phi of a set of laws, for arrays of deployments."""
+    return _log_deltas(_packed(sets), places, users, eps)
+
+
+def _log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps: ArrayLike) -> Sides:
     count, points = np.array([users, eps], dtype=np.float64)
     out = np.empty((2, count.size))
-    _packed(sets).run(np.asarray(places, dtype=np.intp), count, points, False, False, out)
+    laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out)
     return Sides(out[0], out[1])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ class _Crowd:
         self.kinds, places = _distinct(randomizer)
         self.shape, (self.places, self.users, self.third) = flat(randomizer=places, users=counts, **third)
         # raises where the share, or a randomizer, is none
-        self._protocols = [Shuffled(kind, _validate.MAX_COUNT, participation) for kind in self.kinds]
+        self.protocols = [Shuffled(kind, _validate.MAX_COUNT, participation) for kind in self.kinds]
 
     def protocol(self, place: int) -> Shuffled:
         """Return the class of one deployment."""
@@ -34,15 +36,27 @@ class _Crowd:
 
     def laws(self, bound: Bound) -> list[list[ExcessLaw]]:
         """Return the laws of each randomizer, none where the class does more than take the largest."""
-        return [protocol._searched(bound) or [] for protocol in self._protocols]
+        return [protocol._searched(bound) or [] for protocol in self.protocols]
 
     def left(self, bound: Bound, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
-        """Return which deployments are left to the class: those of which it knows more than the laws."""
+        """Return which deployments are left to the class: those of which it knows more than their laws."""
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
         if bound == "lower":
             for place in np.flatnonzero(~alone & (self.users <= FEW)).tolist():
                 alone[place] = self.protocol(place)._searched(bound) is None
         return alone
+
+    def answers(
+        self, bound: Bound, compiled: Callable[..., FloatArray], single: Callable[[Shuffled, float], float | FloatArray]
+    ) -> FloatArray:
+        """Return one answer each: in compiled code from the laws, and of the class where these are not all that is known."""
+        laws = self.laws(bound)
+        alone = self.left(bound, laws)
+        out = np.empty(alone.size)
+        out[~alone] = compiled(laws, self.places[~alone], self.users[~alone], self.third[~alone])
+        for place in np.flatnonzero(alone).tolist():
+            out[place] = single(self.protocol(place), self.third[place])
+        return out
 
 
 def _distinct(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
@@ -132,12 +146,7 @@ def shuffled_epsilon(
     """
     _validate.choice("bound", bound, SIDES)
     crowd = _Crowd(randomizer, users, participation, delta=_validate.real_array("delta", delta, 0, 1))
-    laws = crowd.laws(bound)
-    alone = crowd.left(bound, laws)
-    out = np.empty(alone.size)
-    out[~alone] = largest_epsilon(laws, crowd.places[~alone], crowd.users[~alone], crowd.third[~alone], bound)
-    for place in np.flatnonzero(alone).tolist():
-        out[place] = crowd.protocol(place).epsilon(crowd.third[place], bound=bound)
+    out = crowd.answers(bound, partial(largest_epsilon, bound=bound), lambda one, delta: one.epsilon(delta, bound=bound))
     return shaped(out, crowd.shape)
 
 
@@ -184,13 +193,8 @@ def shuffled_log_delta(
     """
     side = SIDES.index(_validate.choice("bound", bound, SIDES))
     crowd = _Crowd(randomizer, users, participation, eps=_validate.real_array("eps", eps, 0))
-    laws = crowd.laws(bound)
-    alone = crowd.left(bound, laws)
-    out = np.empty(alone.size)
-    out[~alone] = largest_log_delta(laws, crowd.places[~alone], crowd.users[~alone], crowd.third[~alone])[side]
+    out = crowd.answers(bound, lambda *law: largest_log_delta(*law)[side], lambda one, eps: one.log_delta(eps, bound=bound))
     # where the upper laws have nothing left
-    pure = np.array([protocol._pure_epsilon() for protocol in crowd._protocols])[crowd.places]
+    pure = np.array([protocol._pure_epsilon() for protocol in crowd.protocols])[crowd.places]
     out[crowd.third >= pure] = -np.inf
-    for place in np.flatnonzero(alone).tolist():
-        out[place] = crowd.protocol(place).log_delta(crowd.third[place], bound=bound)
     return shaped(np.minimum(out, 0.0), crowd.shape)
