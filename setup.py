@@ -23,6 +23,7 @@ KERNELS = (
     "_tradeoff",
     "_losses",
     "_excess",
+    "_jumps",
     "_deployments",
     "_gamma",
     "_beta",

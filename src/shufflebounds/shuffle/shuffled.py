@@ -192,7 +192,7 @@ class Shuffled(PrivacyProfile):
             return None
         else:
             laws = [law for _, _, law in self._below]
-        return None if any(law.dear or law.heavy for law in laws) else laws
+        return None if any(law.dear for law in laws) else laws
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
         laws = self._searched(bound)
@@ -390,7 +390,7 @@ class VariationRatio(PrivacyProfile):
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
         law = self._laws[SIDES.index(bound)]
-        if law.heavy:
+        if law.dear:
             return super()._epsilon(delta, bound)
         return min(float(largest_epsilon([[law]], [0], [self.users], [delta], bound)[0]), self._pure_epsilon())
 
