@@ -12,11 +12,11 @@ best data hold one input each, but for what is left of skewness among few users.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from itertools import combinations, permutations
 
 import numpy as np
 
+from shufflebounds._cached import cached_property
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing.kept import Kept
 

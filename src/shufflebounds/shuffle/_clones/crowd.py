@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from shufflebounds._cached import cached_property
 from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import Between, FloatArray
 from shufflebounds.composing.kept import Kept
