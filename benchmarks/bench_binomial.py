@@ -2,7 +2,7 @@
 
 import pytest
 import scipy.stats
-from compare import binomial_points
+from compared.tail_laws import binomial_points
 
 from shufflebounds import tails
 

@@ -1,7 +1,7 @@
 """Clone bounds: eps(delta) and log delta over the grid of the field, and beyond it."""
 
 import pytest
-from compare import CLONE_GRID, clone_deployments
+from compared.clone_bounds import CLONE_GRID, clone_deployments
 
 from shufflebounds.shuffle import ClearReports, Clones, StrongerClones, clones_epsilon
 

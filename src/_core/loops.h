@@ -8,6 +8,7 @@
  *   Lock     NumPy keeps it in calls of 500 elements or fewer. Kernels of a few microseconds at most are done in a millisecond then;
  *            slow ones, up to some 30 ms an element, give it up once they have had it for HELD seconds. To give it up at once would
  *            cost a call of microseconds the 5 ms that another thread may keep it.
+ *            A subinterpreter has no signals, and PyGILState knows none but the main one: there a loop only runs.
  *   Flags    kernels meet infinities by design, and answer NaN outside their domain: what they raised is cleared, or NumPy would
  *            warn.
  */
@@ -57,6 +58,7 @@ typedef struct {
 LOOPS_OWN ptrdiff_t loops_since;        /* elements since the clock was read */
 LOOPS_OWN double loops_looked;          /* when signals were last looked for */
 LOOPS_OWN int loops_failed;             /* an error was seen: is it still there? */
+static int loops_main;                  /* whether the main interpreter has imported this: no other can then, nor the other way round */
 
 static inline double loops_now(void)
 {
@@ -70,7 +72,7 @@ static inline double loops_now(void)
 }
 
 /* Whether this thread has the lock. Up to Python 3.11 the current state is that of whichever thread has it, so it is compared with
- * this thread's own; in a subinterpreter the two differ, and the lock is kept. */
+ * this thread's own. */
 static inline int loops_locked(void)
 {
     PyThreadState *state = LOOPS_STATE();
@@ -91,6 +93,7 @@ static inline int loops_patience(ptrdiff_t count, int slow)
 {
     double now;
     loops_since += count;
+    if (!loops_main) return 0;
     if (!slow && loops_since < LOOPS_STRIDE) return 0;
     loops_since = 0;
     now = loops_now();
@@ -159,7 +162,7 @@ static void loops_run(char **args, const npy_intp *dims, const npy_intp *steps, 
     ptrdiff_t most = loop->slow ? 1 : loop->blocks ? LOOPS_BLOCK : LOOPS_STRIDE, left = dims[0], count;
     char *at[LOOPS_OPERANDS];
     PyThreadState *released = NULL;
-    int held = loop->slow && left > 1 && loops_locked();
+    int held = loops_main && loop->slow && left > 1 && loops_locked();
     double start = held ? loops_now() : 0;
     if (loops_failed && loops_stop()) return;
     for (j = 0; j < operands; j++) at[j] = args[j];
@@ -194,6 +197,7 @@ static PyObject *loops_make(void *kernel, int inputs, int outputs, int blocks, i
         PyErr_SetString(PyExc_RuntimeError, "raise LOOPS_MOST in loops.h");
         return NULL;
     }
+    loops_main = PyInterpreterState_Get() == PyInterpreterState_Main();
     for (j = 0; j < LOOPS_OPERANDS; j++) loops_types[j] = NPY_DOUBLE;
     loop = loops_made + made++;
     loop->kernel = kernel;

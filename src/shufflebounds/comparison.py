@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 from shufflebounds import _validate
-from shufflebounds._search import root
+from shufflebounds._search import outward, root
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.profile import PrivacyProfile
@@ -191,42 +190,32 @@ class _Target:
 
     def budget(self, build: Callable[[float], FrequencyOracle], rtol: float, near: float = 0.0) -> float:
         """Return the largest local budget whose upper bound meets the target, to rtol; near a known one, it may be."""
+        tried: dict[float, float] = {}
 
-        @cache
         def excess(budget: float) -> float:
-            if budget <= self.eps:
-                return -math.inf
-            laws = build(budget).excess_laws()
-            return max(float(pair.upper.log_phi([self.eps], self.users)[1][0]) for pair in laws) - math.log(self.delta)
+            if budget not in tried:
+                tried[budget] = self._excess(build(budget)) if budget > self.eps else -math.inf
+            return tried[budget]
 
         least = min(self.eps * (1 + rtol), _MOST_BUDGET)
         at = min(max(near or 1.0, min(1.5 * least, least + 1)), _MOST_BUDGET)
         # sizes differ in what is gained over eps, and no more than that is searched
-        value, step = excess(at), max(0.02 * (at - least), rtol * at) if near else 1.0
-        if value <= 0:
-            low, at_low = at, value
-            while True:
-                if low >= _MOST_BUDGET:
-                    return low
-                high = min(low + step, _MOST_BUDGET)
-                if (at_high := excess(high)) > 0:
-                    break
-                low, at_low, step = high, at_high, 3 * step
-        else:
-            high, at_high = at, value
-            while True:
-                low = max(high - step, least)
-                if (at_low := excess(low)) <= 0:
-                    break
-                if low <= least:
-                    # whatever its budget is rounded to, it is private by itself
-                    return self.eps * (1 - _PURE_MARGIN)
-                high, at_high, step = low, at_low, 3 * step
-        found = root(excess, low, high, at_low, at_high, rtol=rtol)
-        step = rtol * found
-        while excess(found) > 0:
-            found, step = max(found - step, self.eps * (1 - _PURE_MARGIN)), 2 * step
-        return found
+        step = max(0.02 * (at - least), rtol * at) if near else 1.0
+        if excess(at) <= 0:
+            end = outward(at, lambda budget: excess(budget) > 0, step, _MOST_BUDGET, 3.0)
+            if excess(end) <= 0:
+                return end
+        elif excess(outward(at, lambda budget: excess(budget) <= 0, -step, least, 3.0)) > 0:
+            # whatever its budget is rounded to, it is private by itself
+            return self.eps * (1 - _PURE_MARGIN)
+        # the last step crossed the target
+        low, high = sorted([*tried][-2:])
+        found = root(excess, low, high, tried[low], tried[high], rtol=rtol)
+        return outward(found, lambda budget: excess(budget) <= 0, -rtol * found, self.eps * (1 - _PURE_MARGIN))
+
+    def _excess(self, oracle: FrequencyOracle) -> float:
+        """Return by how much log delta exceeds the target's."""
+        return max(float(pair.upper.log_phi([self.eps], self.users)[1][0]) for pair in oracle.excess_laws()) - math.log(self.delta)
 
     def largest(self, build: Callable[[float], FrequencyOracle], near: float = 0.0) -> Shuffled:
         """Return the protocol with the largest local budget, its target checked."""

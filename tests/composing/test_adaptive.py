@@ -84,3 +84,25 @@ def test_other_mechanisms_beside_a_choice():
     after = sum(p * best(pairs, 3, factor * q / p) for p, q in other)
     assert float(after) <= many.delta(0.7) * (1 + 1e-12)
     assert many.delta(0.7, bound="lower") <= float(after) * (1 + 1e-12)
+
+
+def sum_of_bits(budgets, bits):
+    """The law of the sum of flipped bits, in fractions, up to the rounding of the chances."""
+    law = [Fraction(1)]
+    for budget, bit in zip(budgets, bits):
+        flip = Fraction(math.exp(-budget) / (1 + math.exp(-budget)))
+        zero, one = (flip, 1 - flip) if bit else (1 - flip, flip)
+        law = [zero * a + one * b for a, b in zip([*law, 0], [0, *law])]
+    return law
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.1, 1.0, 200.0])
+def test_lower_side_between_the_points_of_a_coarse_grid(eps):
+    # the line through the next two points was drawn back as if e^eps did not change: up to 1 % too high
+    budgets, bits = [2.0, 350.0, 229.0, 1e-3, 1.0], [0, 1, 0, 1, 1]
+    laws = [sum_of_bits(budgets, [bits[0], mine, *bits[2:]]) for mine in (0, 1)]
+    exact = float(best([list(zip(*laws)), list(zip(*laws[::-1]))], 2, Fraction(math.exp(eps))))
+    composer = shuffle.PersonalizedBits(budgets, bits=bits, target=1).self_compose(2)._composer
+    lower, upper = (math.exp(side) for side in composer._chosen(composer._free, eps))
+    assert lower <= exact * (1 + 1e-10)
+    assert exact <= upper * (1 + 1e-10)

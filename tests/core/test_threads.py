@@ -1,5 +1,7 @@
 """Kernels called at once from several threads give the very same bits as serially."""
 
+import os
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +12,17 @@ import pytest
 
 from shufflebounds import tails
 from shufflebounds._core import _binomial, _compound, _special
-from shufflebounds.shuffle import BinomialNoise, Clones, StrongerClones
+from shufflebounds.mechanisms import FiniteRandomizer, KaryResponse
+from shufflebounds.sampling import RandomAllocation
+from shufflebounds.shuffle import (
+    BinomialNoise,
+    Clones,
+    FlippedReports,
+    PersonalizedBits,
+    PersonalizedClones,
+    RealSum,
+    StrongerClones,
+)
 
 THREADS = 4
 
@@ -104,3 +116,154 @@ def test_a_short_call_of_a_slow_kernel_leaves_the_lock():
     done.set()
     thread.join()
     assert left
+
+
+def child(code, seconds=60):
+    """Run code in a process of its own, which ends with a trace of every thread where it hangs."""
+    watched = f"import faulthandler\nfaulthandler.dump_traceback_later({seconds}, exit=True)\n{code}"
+    done = subprocess.run([sys.executable, "-c", watched], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_slow_kernel_in_a_subinterpreter():
+    # PyGILState knows the main interpreter only: to look for signals through it waited for ever
+    pytest.importorskip("_xxsubinterpreters")
+    assert child("""
+import _xxsubinterpreters as interpreters
+import sys
+here = interpreters.create()
+interpreters.run_string(here, f"import sys; sys.path[:0] = {sys.path!r}\\n" + '''
+import warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from shufflebounds._core import _compound
+print(np.isfinite(_compound.log_sign_sweep(np.full(40, 1e8), 0.5, 0.25, 0.75)[0]).all(), flush=True)
+''')
+""").split() == ["True"]
+
+
+def test_a_second_interpreter_is_refused():
+    pytest.importorskip("_xxsubinterpreters")
+    assert "ImportError" in child("""
+import _xxsubinterpreters as interpreters
+import sys
+from shufflebounds import tails
+tails.binom
+try:
+    code = f"import sys; sys.path[:0] = {sys.path!r}\\nfrom shufflebounds import tails\\ntails.binom"
+    interpreters.run_string(interpreters.create(), code)
+except Exception as refusal:
+    print(refusal)
+""")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_fork_while_a_composition_is_asked():
+    # the lock of the thread that was asking is not there in the child, and neither is the thread
+    assert child("""
+import os, threading
+from shufflebounds.shuffle import BinomialNoise
+year = BinomialNoise(10**4, 0.5).self_compose(10)
+year.log_delta(0.5)
+composer = year._composer
+inside, done = threading.Event(), threading.Event()
+def ask():
+    with composer._lock:
+        inside.set()
+        done.wait()
+thread = threading.Thread(target=ask)
+thread.start()
+inside.wait()
+pid = os.fork()
+if not pid:
+    os._exit(not year.log_delta(0.5) < 0)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+done.set()
+thread.join()
+""", 20) == ""
+
+
+def test_kept_attributes_that_ask_for_each_other():
+    # the lock of functools.cached_property is that of a class: two threads in opposite orders wait for each other
+    child("""
+import threading
+from shufflebounds._cached import cached_property
+class Here:
+    other = None
+    @cached_property
+    def value(self):
+        if self.other is not None:
+            both.wait()
+        return 1 if self.other is None else self.other.value + 1
+class There(Here):
+    @cached_property
+    def value(self):
+        if self.other is not None:
+            both.wait()
+        return 1 if self.other is None else self.other.value + 1
+both = threading.Barrier(2)
+here, there = Here(), There()
+here.other, there.other = There(), Here()
+threads = [threading.Thread(target=lambda one=one: one.value) for one in (here, there)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert here.value == there.value == 2
+""", 20)
+
+
+def test_names_imported_by_several_threads():
+    names = ["shuffle.StrongerClones", "sampling.RandomAllocation", "mechanisms.PrivUnit", "composition.Ledger",
+             "selection.SparseVector", "published", "sweep", "compare", "histograms", "interop", "tails.binom", "Tradeoff"]
+    child(f"""
+import operator, sys, threading
+import shufflebounds
+sys.setswitchinterval(1e-5)
+wrong, start = [], threading.Barrier(12)
+def ask(name):
+    start.wait()
+    try:
+        operator.attrgetter(name)(shufflebounds)
+    except BaseException as harm:
+        wrong.append(harm)
+threads = [threading.Thread(target=ask, args=(name,)) for name in {names}]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not wrong, wrong
+""")
+
+
+@pytest.mark.parametrize("make", [
+    lambda: FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
+    lambda: PersonalizedBits(np.linspace(0.1, 2, 20)),
+    lambda: PersonalizedClones.laplace(np.linspace(0.1, 2, 20)),
+    lambda: RealSum(100, 20.0, 3, view="columns"),
+    lambda: FlippedReports(50, 5, 5, 0.2, view="sums"),
+    lambda: RandomAllocation(KaryResponse(3, 1.0), 3),
+    lambda: FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]).shuffled(5),
+], ids=str)
+def test_what_is_computed_is_not_pickled(make):
+    # another thread may add to it meanwhile, and it may hold what no pickle takes
+    used, before = make(), make()
+    value = used.log_delta(0.1)
+    assert len(pickle.dumps(used)) == len(pickle.dumps(before))
+    again = pickle.loads(pickle.dumps(used))
+    assert again.log_delta(0.1) == value
+
+
+@pytest.mark.parametrize("make", [
+    lambda: PersonalizedBits(np.linspace(0.1, 2, 60) ** 2),
+    lambda: PersonalizedClones.laplace(np.linspace(0.1, 2, 5)),
+    lambda: PersonalizedClones.gaussian(np.linspace(0.5, 2, 5)),
+    lambda: PersonalizedClones.randomized_response(np.linspace(0.1, 2, 60), 5),
+], ids=str)
+def test_answers_do_not_depend_on_those_before(make):
+    first = make()
+    values = [first.log_delta(eps, bound=side) for eps in (0.0, 0.1, 0.3) for side in ("lower", "upper")]
+    second = make()
+    second.epsilon(1e-3)
+    assert values == [second.log_delta(eps, bound=side) for eps in (0.3, 0.1, 0.0) for side in ("upper", "lower")][::-1]

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -155,21 +156,25 @@ def test_eps_beside_one_case():
 
 
 def test_tables_of_mixed_data_are_bounded():
+    from shufflebounds.composing.kept import Kept
     from shufflebounds.shuffle import _mixed_data
 
-    tables = _mixed_data._Tables(1000)
+    tables = Kept(1000, lambda table: table.nbytes)
     for key in range(100):
-        assert tables.keep(key, np.full(10, float(key)))[0] == key
-    assert len(tables) == 12
-    assert tables.get(0) is None
-    assert tables.get(99)[0] == 99
+        assert tables.of(key, partial(np.full, 10, float(key)))[0] == key
+    assert sorted(tables)[-10:] == list(range(90, 100))
+    assert sum(table.nbytes for table in tables.values()) <= 1000
+    # what was asked for stays longer
+    tables.of(95, list)
+    tables.of(100, partial(np.zeros, 80))
+    assert list(tables) == [96, 97, 98, 99, 95, 100][-len(tables):]
     # a table that is too large by itself serves the call at hand
-    assert tables.keep(100, np.zeros(1000)).size == 1000
-    assert len(tables) == 1
+    assert tables.of(101, partial(np.zeros, 1000)).size == 1000
+    assert list(tables) == [101]
     data = _mixed_data.MixedData(np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]), 10)
     first = data.best(0.1)
     for eps in np.linspace(0, 1, _mixed_data._KEPT_BEST + 10).tolist():
-        data._found[eps] = first
+        data._found.of(eps, lambda: first)
     assert data.best(0.1234567) == data._found[0.1234567]
     assert len(data._found) <= _mixed_data._KEPT_BEST
     assert data.best(0.1) == first

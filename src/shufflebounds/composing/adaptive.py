@@ -128,7 +128,7 @@ class Adaptive:
             total = (1 - part) * value[1] + part * value[2] + 2 * error
         else:
             left = value[1] - (value[0] - value[1]) * math.expm1(at - x[1]) / -math.expm1(x[0] - x[1])
-            ahead = math.expm1(x[3] - at) / math.expm1(x[3] - x[2])
+            ahead = math.exp(at - x[2]) * math.expm1(x[3] - at) / math.expm1(x[3] - x[2])
             total = max(left, value[3] + (value[2] - value[3]) * ahead, value[2]) - 8 * error
         if not total > 0:
             return block.log_rest + (self.slack if self.upper else -self.slack)

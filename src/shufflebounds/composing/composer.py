@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from shufflebounds._cached import cached_property
 from shufflebounds._types import Between, FloatArray
 from shufflebounds.composing.adaptive import Adaptive, points
 from shufflebounds.composing.atoms import Atoms, Law, TooLongError
@@ -94,7 +96,7 @@ class Composer:
         self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(REMEMBERED)
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(REMEMBERED)
         self._known: dict[float, Between] = {}
-        self._lock = threading.RLock()
+        self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
         # where other laws bound from below, their distance is no matter of the grid
         self._tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
@@ -242,6 +244,9 @@ class Composer:
 
     def bounds(self, eps: float) -> Between:
         """Return a lower and an upper bound of the composed log hockey stick at eps."""
+        if self._process != os.getpid():
+            # after a fork the lock may be that of a thread that is not here
+            self._lock, self._process = threading.RLock(), os.getpid()
         with self._lock:
             if eps not in self._known:
                 if len(self._known) >= ANSWERS:

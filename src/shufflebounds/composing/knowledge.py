@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._cached import cached_property
 from shufflebounds._types import FloatArray, Sides
 from shufflebounds.composing.atoms import Atoms, Law, grid
 from shufflebounds.composing.chords import connect, dominated, dominating, envelope, reach

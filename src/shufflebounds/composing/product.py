@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from shufflebounds._cached import cached_property
 from shufflebounds._core import _losses
 from shufflebounds._scipy import fft
 from shufflebounds._types import UNIT, FloatArray

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import permutations
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._cached import cached_property
 from shufflebounds._types import FloatArray, Sides, largest
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._cached import cached_property
 from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._cached import uncached
 from shufflebounds._types import SIDES, Bound, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge, Samples
 from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots
@@ -47,6 +48,10 @@ class PrivacyProfile(Exported):
     theorem: ClassVar[str]
     neighbours: ClassVar[str]
     relation: ClassVar[str] = "replace-one"
+
+    def __getstate__(self) -> dict[str, object]:
+        # what is computed from the parameters stays behind
+        return uncached(self)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the ordered pairs (P, Q) whose hockey sticks have `delta` as their maximum.

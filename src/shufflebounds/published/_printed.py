@@ -7,11 +7,11 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec
 
 import numpy as np
 
+from shufflebounds._cached import cached_property
 from shufflebounds.published._glossary import GLOSSARY, Given
 
 __all__ = ["Comparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "printed"]

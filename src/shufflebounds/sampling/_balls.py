@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.sampling._ratios import Ratios

@@ -12,12 +12,11 @@ best data hold one input each, but for what is left of skewness among few users.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from itertools import combinations, permutations
-from typing import Generic, TypeVar
 
 import numpy as np
 
+from shufflebounds._cached import cached_property
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.composing.kept import Kept
 
@@ -45,29 +44,8 @@ _KEPT_BYTES = 2**25
 _KEPT_BEST = 2**12
 """So many eps are remembered with their best data."""
 
-Key = TypeVar("Key")
-
-
-class _Tables(Generic[Key]):
-    """Arrays by key, the oldest dropped where all of them hold too many bytes."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._bytes = most, 0
-        self._kept: dict[Key, FloatArray] = {}
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def get(self, key: Key) -> FloatArray | None:
-        return self._kept.get(key)
-
-    def keep(self, key: Key, table: FloatArray) -> FloatArray:
-        """Return the table, kept for the next call."""
-        self._kept[key] = table
-        self._bytes += table.nbytes
-        while self._bytes > self._most and len(self._kept) > 1:
-            self._bytes -= self._kept.pop(next(iter(self._kept))).nbytes
-        return table
+def _bytes(table: FloatArray) -> int:
+    return table.nbytes
 
 
 class MixedData:
@@ -86,8 +64,8 @@ class MixedData:
         self.users = users
         inputs, outputs = self.rows.shape
         self.listed = users >= 3 and inputs <= _MOST_INPUTS and (outputs - 1) * math.log(users + 1) <= math.log(_MOST_CELLS)
-        self._powers: _Tables[tuple[int, int]] = _Tables(_KEPT_BYTES)
-        self._laws: _Tables[Shares] = _Tables(_KEPT_BYTES)
+        self._powers: Kept[tuple[int, int], FloatArray] = Kept(_KEPT_BYTES, _bytes)
+        self._laws: Kept[Shares, FloatArray] = Kept(_KEPT_BYTES, _bytes)
         self._found: Kept[float, tuple[float, Shares, tuple[int, int]]] = Kept(_KEPT_BEST)
 
     @cached_property
@@ -103,30 +81,26 @@ class MixedData:
 
     def _power(self, x: int, count: int) -> FloatArray:
         """Return the coefficients of the messages of so many users who hold x."""
-        known = self._powers.get((x, count))
-        if known is None:
-            if count <= 1:
-                known = np.zeros(self._shifts[-1] + 1 if count else 1)
-                if count:
-                    known[self._shifts] = self.rows[x]
-                else:
-                    known[0] = 1
-            else:
-                known = np.convolve(self._power(x, count // 2), self._power(x, count - count // 2))
-            self._powers.keep((x, count), known)
-        return known
+        def made() -> FloatArray:
+            if count > 1:
+                return np.convolve(self._power(x, count // 2), self._power(x, count - count // 2))
+            one = np.zeros(self._shifts[-1] + 1 if count else 1)
+            one[self._shifts if count else 0] = self.rows[x] if count else 1.0
+            return one
+
+        return self._powers.of((x, count), made)
 
     def _law(self, shares: Shares) -> FloatArray:
         """Return the masses of the counts for every input of the target, one row each."""
-        known = self._laws.get(shares)
-        if known is None:
+        def made() -> FloatArray:
             others = np.ones(1)
             for x, count in enumerate(shares):
                 if count:
                     others = np.convolve(others, self._power(x, count))
-            known = np.array([np.convolve(others, self._power(x, 1)) for x in range(len(shares))])
-            known = self._laws.keep(shares, known[:, known.any(axis=0)])
-        return known
+            rows = np.array([np.convolve(others, self._power(x, 1)) for x in range(len(shares))])
+            return np.asarray(rows[:, rows.any(axis=0)])
+
+        return self._laws.of(shares, made)
 
     def _value(self, shares: Shares, eps: float) -> tuple[float, tuple[int, int]]:
         """Return a lower bound of the largest hockey stick over the target's pairs, and the pair."""

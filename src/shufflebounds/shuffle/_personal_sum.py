@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
 
+from shufflebounds._cached import cached_property
 from shufflebounds._core import _bits
 from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import Between, FloatArray

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shufflebounds._cached import cached_property
 from shufflebounds._core import _deployments
 from shufflebounds._types import UNIT, Between, Bound, FloatArray, Sides
 from shufflebounds.composing.kept import Kept

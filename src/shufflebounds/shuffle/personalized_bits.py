@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._cached import cached_property
 from shufflebounds._types import Bound, FloatArray, Sides, at_each
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
@@ -42,7 +43,8 @@ class _PersonalPair(DominatingPair):
         return pair
 
     def reverse(self) -> Self:
-        return self._reversed
+        pair: Self = self._reversed
+        return pair
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         return at_each(partial(self.law.sides, self.budget), eps)

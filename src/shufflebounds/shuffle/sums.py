@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._cached import cached_property
 from shufflebounds._core import _worst
 from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.composing import Knowledge

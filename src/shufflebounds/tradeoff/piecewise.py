@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._cached import cached_property, uncached
 from shufflebounds._core import _tradeoff
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile, upward
@@ -57,6 +57,10 @@ class Piecewise(Representation):
         if log_beta[-1] > -np.inf:
             log_alpha, log_beta = np.append(log_alpha, log_alpha[-1]), np.append(log_beta, -np.inf)
         return cls(np.array([log_alpha, log1mexp(log_alpha), log_beta, log1mexp(log_beta)]), None)
+
+    def __getstate__(self) -> dict[str, object]:
+        # the hull stays behind
+        return uncached(self)
 
     def knots(self) -> tuple[FloatArray, FloatArray]:
         return self.points[0], self.points[2]

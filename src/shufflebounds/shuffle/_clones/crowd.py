@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from shufflebounds._cached import cached_property
 from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import Between, FloatArray
+from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import Budget
 from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_delta, too_large
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
@@ -68,8 +69,7 @@ class Crowd:
     family: Family
     budgets: FloatArray
     counts: FloatArray
-    laws: OrderedDict[Any, CloneLaw] = field(default_factory=OrderedDict)
-    held: int = 0
+    laws: Kept[Any, CloneLaw] = field(default_factory=lambda: Kept(MEMORY, _size))
 
     def __post_init__(self) -> None:
         self.levels = [self._grouped(size) for size in LEVELS if self.budgets.size > size]
@@ -106,17 +106,7 @@ class Crowd:
 
     def _law(self, kind: str, terms: Terms, level: int, i: int, j: int) -> CloneLaw:
         """Return `_clones`, kept for another eps."""
-        key = (kind, terms.reach, level, i, j)
-        law = self.laws.get(key)
-        if law is not None:
-            self.laws.move_to_end(key)
-            return law
-        law = self._clones(kind, terms, self.levels[level], i, j)
-        self.laws[key] = law
-        self.held += law.rates.size + 1000
-        while self.held > MEMORY and len(self.laws) > 2:
-            self.held -= self.laws.popitem(last=False)[1].rates.size + 1000
-        return law
+        return self.laws.of((kind, terms.reach, level, i, j), lambda: self._clones(kind, terms, self.levels[level], i, j))
 
     def _terms(self, kind: str, eps: float, i: int, j: int, log_mass: float) -> Terms:
         low, high = float(self.budgets[i]), float(self.budgets[j])
@@ -358,6 +348,10 @@ class Crowd:
             middle = (i + j) // 2
             values[place] = self._bound(eps, level, middle, middle, notes[i, j].nearby, enough)[0]
         return list(zip(values, values, bounds))
+
+
+def _size(law: CloneLaw) -> int:
+    return law.rates.size + 1000
 
 
 def _noted(several: list[Held]) -> tuple[dict[Interval, Held], list[Interval]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -124,8 +124,6 @@ class OfEveryUser(_Guarantee):
         "of the smallest of the clone decompositions S1, S2 and window and, for k-ary randomized response, the privacy blanket"
     )
 
-    _seen: list[int] = field(default_factory=list, init=False)
-
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), spacing=0.3, seconds=0.1 if self.crowd.family.windowed else 5e-3)
 
@@ -133,16 +131,16 @@ class OfEveryUser(_Guarantee):
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))
 
     def _guess(self) -> int:
-        return self._seen[-1] if self._seen else self.crowd.budgets.size - 1
+        # always the same, so that an answer does not depend on what was asked before
+        return self.crowd.budgets.size - 1
 
     def _log_delta(self, eps: FloatArray) -> Sides:
-        out = np.empty((2, eps.size))
+        out, best = np.empty((2, eps.size)), self._guess()
         frontier: list[Held] = []
         # neighbours in eps have nearly the same frontier; few users are quickly searched anew, and the bounds come out tighter
         for i in np.argsort(eps):
             held = frontier if self.crowd.exact else None
-            out[0, i], out[1, i], best = self.crowd.every(float(eps[i]), self._guess(), frontier=held)
-            self._seen[:] = [best]
+            out[0, i], out[1, i], best = self.crowd.every(float(eps[i]), best, frontier=held)
         return Sides(out[0], out[1])
 
     def worst_user(self, eps: float) -> float:
@@ -172,7 +170,6 @@ class OfEveryUser(_Guarantee):
                     tolerance = TOLERANCE
                     continue
                 break
-        self._seen[:] = [best]
         if bound == "lower":
             return eps
         # the search over users is tight to its tolerance only: the slope is that of the worst user

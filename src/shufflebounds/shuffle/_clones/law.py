@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from shufflebounds._core import _compound
 from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import Budget
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.poisson_binomial import inner_law
@@ -19,6 +21,8 @@ __all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 LEAST_V = 1e-290        # smaller thresholds lose their digits
 NEGLIGIBLE = -30.0      # log of the part of the sum that may stay outside the window
 LOG_TAIL = -50.0
+STRETCH = 3.0           # of the tilt, in its standard deviations: so far a window serves
+KEPT = 3
 
 
 @dataclass
@@ -44,7 +48,7 @@ class CloneLaw:
 
     rates: FloatArray
     counts: FloatArray
-    windows: list[_Window] = field(default_factory=list)
+    windows: Kept[tuple[float, float], _Window] = field(default_factory=lambda: Kept(KEPT))
 
     def __post_init__(self) -> None:
         seen = (self.rates > 0) & (self.counts > 0)
@@ -55,6 +59,8 @@ class CloneLaw:
         self.trials = float(self.counts.sum())
         self.mean = float(self.chances @ self.counts)
         self.sure = int(self.counts[self.chances == 1].sum())
+        spread = math.sqrt(float((self.chances * (1 - self.chances)) @ self.counts))
+        self.stretch = STRETCH / (1 + spread)
 
     @property
     def log_alone(self) -> float:
@@ -81,19 +87,14 @@ class CloneLaw:
         if v <= 0:
             return Between(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
-        for window in self.windows:
+        # the middle of a stretch that the decay alone decides: an answer does not depend on what was asked before
+        middle, log_tail = self.stretch * round(decay / self.stretch), LOG_TAIL
+        while True:
+            window = self.windows.of((middle, log_tail), partial(self._window, middle, log_tail))
             inside, error, outside = self._sum(window, u, v, decay, beyond)
-            if outside <= inside + NEGLIGIBLE:
+            if outside <= inside + NEGLIGIBLE or log_tail < -1e4:
                 break
-        else:
-            log_tail = LOG_TAIL
-            while True:
-                window = self._window(decay, log_tail)
-                inside, error, outside = self._sum(window, u, v, decay, beyond)
-                if outside <= inside + NEGLIGIBLE or log_tail < -1e4:
-                    break
-                log_tail *= 1.6
-            self.windows = [window, *self.windows[:2]]
+            log_tail *= 1.6
         upper = np.logaddexp(inside, outside) if outside > -math.inf else inside
         return Between(inside - error, float(upper) + error)
 

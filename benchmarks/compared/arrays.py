@@ -1,4 +1,4 @@
-"""Sections of compare.py: arrays of deployments against the classes in a loop, and what no other program answers."""
+"""Arrays of deployments against the classes in a loop, and what no other program answers."""
 
 import numpy as np
 from measuring import row

@@ -1,0 +1,28 @@
+"""The programs that a user would install instead, None where they are not, and laws as they take them."""
+
+try:
+    from dp_accounting.pld import privacy_loss_distribution
+except ImportError:
+    privacy_loss_distribution = None
+try:
+    from fast_poibin import PoiBin
+except ImportError:
+    PoiBin = None
+try:
+    from PLD_accounting import gaussian_allocation_epsilon_range
+except ImportError:
+    gaussian_allocation_epsilon_range = None
+try:
+    from riskcal.analysis import get_beta_from_gdp, get_beta_from_pld
+except ImportError:
+    get_beta_from_gdp = get_beta_from_pld = None
+
+
+def two_laws(log_p, log_q, grid, symmetric=True):
+    """Return dp-accounting's privacy loss distribution of two listed laws, pessimistic; symmetric: of this order alone."""
+    return privacy_loss_distribution.from_two_probability_mass_functions(
+        dict(enumerate(log_p.tolist())),
+        dict(enumerate(log_q.tolist())),
+        value_discretization_interval=grid,
+        symmetric=symmetric,
+    )
