@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._cached import cached_property
 from shufflebounds._core import _excess, _jumps
 from shufflebounds._types import UNIT, Between, FloatArray
 
