@@ -342,8 +342,8 @@ class FrequencyOracle(CountEstimate, TwoLevel):
 
     def _check(self, most_bins: int = _validate.MAX_COUNT) -> None:
         """Check the number of bins and the local budget."""
-        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2, most_bins))
-        object.__setattr__(self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True))
+        _validate.integer_field(self, "bins", 2, most_bins)
+        _validate.real_field(self, "local_eps", 0, MAX_LOCAL_EPS, open_low=True)
 
     def _check_size(self, name: str, near: int, low: int, high: int) -> None:
         """Check the size of that name, or choose the one of least variance of a rare bin out of `near` and the next."""
@@ -352,7 +352,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
             family: Any = type(self)
             best = min(tried, key=lambda size: float(family(self.bins, self.local_eps, size).variance(0, 1)))
             object.__setattr__(self, name, best)
-        object.__setattr__(self, name, _validate.integer(name, getattr(self, name), low, high))
+        _validate.integer_field(self, name, low, high)
 
     @property
     @abstractmethod

@@ -100,7 +100,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         if min(self._chances()[:4]) < 1e-305:
             raise ValueError(f"f={f:g} with p={p:g}, q={q:g}: every chance of a bit must be at least 1e-305")
         if self.bits is not None:
-            object.__setattr__(self, "bits", _validate.integer("bits", self.bits, hashes + 1))
+            _validate.integer_field(self, "bits", hashes + 1)
 
     @property
     def _differ(self) -> int:

@@ -90,8 +90,8 @@ class WithoutReplacement(PrivacyProfile):
         if self.mechanism.relation == "add-remove":
             raise ValueError(f"mechanism={self.mechanism!r} is private under the removal of a record: a batch of fixed size needs "
                              "a guarantee under its replacement")
-        object.__setattr__(self, "records", _validate.integer("records", self.records, 1))
-        object.__setattr__(self, "batch", _validate.integer("batch", self.batch, 1, self.records))
+        _validate.integer_field(self, "records", 1)
+        _validate.integer_field(self, "batch", 1, self.records)
 
     @property
     def rate(self) -> float:

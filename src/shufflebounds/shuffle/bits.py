@@ -103,14 +103,14 @@ class ShuffledBits(ShuffleProtocol):
     neighbours: ClassVar[str] = "replace one user's bit; the analyst sees the shuffled bits"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        object.__setattr__(self, "flip", _validate.real("flip", self.flip, 0, 0.5))
+        _validate.integer_field(self, "users", 1)
+        _validate.real_field(self, "flip", 0, 0.5)
         if isinstance(self.ones, str):
             if self.ones != "worst":
                 raise ValueError(f"ones={self.ones!r} must be 'worst' or an integer in 0..{self.users - 1}")
         else:
-            object.__setattr__(self, "ones", _validate.integer("ones", self.ones, 0, self.users - 1))
-        object.__setattr__(self, "fakes", _validate.integer("fakes", self.fakes, 0, _validate.MAX_COUNT - self.users))
+            _validate.integer_field(self, "ones", 0, self.users - 1)
+        _validate.integer_field(self, "fakes", 0, _validate.MAX_COUNT - self.users)
 
     def __repr__(self) -> str:
         fakes = f", fakes={self.fakes}" if self.fakes else ""

@@ -117,10 +117,10 @@ class FlippedReports(ShuffleProtocol):
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the sums of the flipped bits, or the shuffled records"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        object.__setattr__(self, "fakes", _validate.integer("fakes", self.fakes))
-        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2))
-        object.__setattr__(self, "flip", _validate.real("flip", self.flip, 0, 0.5))
+        _validate.integer_field(self, "users", 1)
+        _validate.integer_field(self, "fakes")
+        _validate.integer_field(self, "bins", 2)
+        _validate.real_field(self, "flip", 0, 0.5)
         _validate.choice("view", self.view, ("sums", "records"))
         _validate.choice("fake", self.fake, ("uniform", "known"))
         if self.users + self.fakes > _validate.MAX_COUNT:

@@ -74,8 +74,8 @@ class ZeroSum(ShuffleProtocol):
     neighbours: ClassVar[str] = "replace one user's bit; the analyst sees the number of messages"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        object.__setattr__(self, "gamma", _validate.real("gamma", self.gamma, 0, 0.5, open_low=True))
+        _validate.integer_field(self, "users", 1)
+        _validate.real_field(self, "gamma", 0, 0.5, open_low=True)
 
     @property
     def noise(self) -> BinomialNoise:
