@@ -67,8 +67,10 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     --------
     >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
     >>> from shufflebounds.interop.dp_accountant import ShuffleAccountant
-    >>> accountant = ShuffleAccountant().compose(PoissonSampledDpEvent(0.01, GaussianDpEvent(1.0)), 100)
-    >>> print(f"{accountant.get_epsilon(1e-5, bound='lower'):.4f} {accountant.get_epsilon(1e-5):.4f}")
+    >>> step = PoissonSampledDpEvent(0.01, GaussianDpEvent(1.0))
+    >>> accountant = ShuffleAccountant().compose(step, 100)
+    >>> lower, upper = accountant.get_epsilon(1e-5, bound="lower"), accountant.get_epsilon(1e-5)
+    >>> print(f"{lower:.4f} {upper:.4f}")
     0.7180 0.7180
     """
 

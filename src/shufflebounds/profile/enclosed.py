@@ -192,7 +192,8 @@ class Enclosed(ABC):
         --------
         >>> from shufflebounds import shuffle
         >>> bits = shuffle.ShuffledBits(users=10**4, flip=0.05, ones=0)
-        >>> print(f"{bits.delta(0.2):.2e} {bits.loss_tail(0.2, bound='lower'):.2e} {bits.loss_tail(0.2):.2e}")
+        >>> lower, upper = bits.loss_tail(0.2, bound="lower"), bits.loss_tail(0.2)
+        >>> print(f"{bits.delta(0.2):.2e} {lower:.2e} {upper:.2e}")
         2.87e-08 3.11e-06 3.11e-06
         """
         side = SIDES.index(_validate.choice("bound", bound, SIDES))

@@ -60,7 +60,9 @@ def liu2024_tradeoff(
     with :math:`w_i` the chance of i clones and F_i the distribution function of Bin(i, 1/2). With 1 minus the sum in its place it
     is the curve of :math:`Q_0` against :math:`2wQ_0 + (1-2w)P_0`, below that of the pair for t <= 1 only.
 
-    >>> [round(published.liu2024_tradeoff(t, 0.2, [0.2], counts=[9]), 6) for t in (0.5, 1.0, float("inf"))]
+    >>> slopes = (0.5, 1.0, float("inf"))
+    >>> curve = [published.liu2024_tradeoff(t, 0.2, [0.2], counts=[9]) for t in slopes]
+    >>> [round(beta, 6) for beta in curve]
     [0.636739, 0.713925, 0.6]
     """
     w, fail = weight, delta_target
@@ -99,8 +101,10 @@ def liu2024_delta_literal(
     rounding, :math:`l(t) = -1/t`.
 
     >>> case = dict(rates=[0.25], counts=[39])
-    >>> print(f"{published.liu2024_delta_literal(0.8, 0.1, **case):.6f} {published.liu2024_delta(0.8, 0.1, **case):.6f}")
-    0.005064 0.006186
+    >>> print(f"{published.liu2024_delta_literal(0.8, 0.1, **case):.6f}")
+    0.005064
+    >>> print(f"{published.liu2024_delta(0.8, 0.1, **case):.6f}")
+    0.006186
     """
     w, fail = weight, delta_target
     slope, loss = (1 - fail) * (1 - 2 * w), math.exp(eps) - (1 - fail) * 2 * w - fail

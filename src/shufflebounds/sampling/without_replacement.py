@@ -72,7 +72,8 @@ class WithoutReplacement(PrivacyProfile):
     --------
     >>> from shufflebounds.mechanisms import GaussianMechanism
     >>> from shufflebounds.sampling import WithoutReplacement
-    >>> step = WithoutReplacement(GaussianMechanism(sigma=2.0, sensitivity=2.0), records=10**5, batch=1000)
+    >>> noise = GaussianMechanism(sigma=2.0, sensitivity=2.0)
+    >>> step = WithoutReplacement(noise, records=10**5, batch=1000)
     >>> print(f"{step.delta(0.5):.9f}")
     0.000000221
     """

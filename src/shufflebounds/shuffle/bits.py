@@ -87,7 +87,8 @@ class ShuffledBits(ShuffleProtocol):
     >>> bits = shuffle.ShuffledBits(users=10**6, flip=5e-5, ones=0)
     >>> print(f"{bits.delta(1.0):.9e}")
     8.717683114e-09
-    >>> print(f"{shuffle.ShuffledBits(users=10**6, flip=5.7017637389136647e-5).delta(1.0, bound='lower'):.4e}")
+    >>> worst = shuffle.ShuffledBits(users=10**6, flip=5.7017637389136647e-5)
+    >>> print(f"{worst.delta(1.0, bound='lower'):.4e}")
     1.0177e-09
     """
 
@@ -320,7 +321,8 @@ class ShuffledBits(ShuffleProtocol):
 
         Fakes let each bit be flipped less, but there are more bits to flip: the deviation of the count does not shrink.
 
-        >>> for bits in (shuffle.ShuffledBits.calibrate(20, 1.0, 1e-6, fakes=k) for k in (0, 100, 1000)):
+        >>> for k in (0, 100, 1000):
+        ...     bits = shuffle.ShuffledBits.calibrate(20, 1.0, 1e-6, fakes=k)
         ...     print(f"{bits.flip:.4f} {bits.variance ** 0.5:.2f}")
         0.2688 4.29
         0.1542 5.72

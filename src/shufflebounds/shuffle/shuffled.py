@@ -348,7 +348,8 @@ class VariationRatio(PrivacyProfile):
     Examples
     --------
     >>> from shufflebounds import shuffle
-    >>> bound = shuffle.VariationRatio(users=10**4, p=2.718281828459045, beta=0.2, q=2.718281828459045)
+    >>> e = 2.718281828459045
+    >>> bound = shuffle.VariationRatio(users=10**4, p=e, beta=0.2, q=e)
     >>> print(f"{bound.epsilon(1e-6):.5f}")
     0.02752
     """
