@@ -205,7 +205,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return 1.0
         whole = self.profile
         if whole is None or target_epsilon == math.inf:
-            # no profile of this library has mass of infinite loss that it does not bound away
+            # delta at infinity is the mass of infinite loss: nothing, or what delta is at a very large eps
             return 0.0 if whole is None else whole.delta(1e6, bound=bound or self._bound)
         return whole.delta(target_epsilon, bound=bound or self._bound)
 

@@ -94,7 +94,7 @@ class CountErrors(ErrorLaw):
     def _any_error(self, a: Fraction, truth: int | None) -> Between:
         if truth is not None:
             return super()._any_error(a, truth)
-        # of all values together as many users hold one as there are: the concave envelope of the tail, at their mean number
+        # every user holds one value: a value has users/values holders on average, where the concave envelope of the tail is read
         reach = a * Fraction(self.chances.gap)
         if self.users <= _SCANNED:
             tails = [self._known(held, self.users - held, reach) for held in range(self.users + 1)]
@@ -346,7 +346,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         _validate.real_field(self, "local_eps", 0, MAX_LOCAL_EPS, open_low=True)
 
     def _check_size(self, name: str, near: int, low: int, high: int) -> None:
-        """Check the size of that name, or choose the one of least variance of a rare bin out of `near` and the next."""
+        """Check the size of that name. By default it is `near` or the next, whichever gives a rare bin the smaller variance."""
         if getattr(self, name) is None:
             tried = sorted({min(max(size, low), high) for size in (near, near + 1)})
             family: Any = type(self)

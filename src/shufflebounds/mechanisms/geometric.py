@@ -210,7 +210,7 @@ class GeometricMechanism(AdditiveNoise):
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
         s = shifts[:, None]
-        # whether the two laws share the point at their ends, and no other
+        # whether the two laws have one point in common, an end of both
         touching = s == 2 * bound
         before = s - bound - 1
         first = np.maximum(1, s - bound + 1)

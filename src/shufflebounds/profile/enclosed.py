@@ -210,7 +210,7 @@ class Enclosed(ABC):
         pure, upper = self._pure_epsilon(), bound == "upper"
         if delta == 0:
             return pure if upper else self._last_positive(pure)
-        # past delta by what delta() adds on the way back from the logarithm, so that delta(epsilon(d)) <= d holds exactly
+        # delta() adds a rounding to the exponential: the target leaves room for it, so that delta(epsilon(d)) <= d holds exactly
         outward = -1 if upper else 1
         reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
         target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0

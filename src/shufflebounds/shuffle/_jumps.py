@@ -4,8 +4,8 @@ With K users above a threshold in size, K binomial, S is a sum of n - K light va
 
     E S_+ = sum_k Pr[K = k] E g_k(Y_k),    g_k(y) = E(y + light values of n - k users)_+,    Y_k a sum of k heavy values.
 
-g_k by the contour of the kernel ``_excess``, shifted to every y at once; Y_1 as it is, Y_2 and so on spread to points or merged between
-them, which is larger or smaller in the convex order (``_jumps``): g_k is convex. More than k heavy values add at most
+g_k by the contour of the kernel ``_excess``, shifted to every y at once; Y_1 as it is, Y_2 and so on spread to points or merged
+between them, which is larger or smaller in the convex order (``_jumps``): g_k is convex. More than k heavy values add at most
 n E X_+ Pr[Bin(n - 1, p) >= k], which is made next to nothing.
 
 The sides are some 1e-6 apart for Gaussian noise of sigma = 3/10 and 1/2 at n = 1e3 .. 1e6, 1e-4 at n = 100, in 0.05 to 0.3 s.

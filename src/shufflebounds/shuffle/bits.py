@@ -241,7 +241,7 @@ class ShuffledBits(ShuffleProtocol):
         return self._bits <= _all_data.MOST_USERS and not self.fakes
 
     def _tried(self) -> list[DominatingPair]:
-        """Return pairs of some data, among which the worst nearly is: few ones for eps > 0, half of them at eps = 0."""
+        """Return pairs of some data, one of them nearly the worst: that has few ones where eps > 0, and half ones at eps = 0."""
         others = self.users - 1
         return [self.pair(ones) for ones in sorted({int(others * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})]
 
