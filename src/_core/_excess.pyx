@@ -31,11 +31,11 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     contour, atom at S = 0                        84       0                   1.3e-5              11 (a)
     binary response, n = 1e4..1e9, eps0 to 8      600      0                   1.9e-7              1.2e-6
     Gaussian noise on [0, 1], sigma 1..2          60       2.2e-7              3.1e-4
-    the same, sigma = 1/2                         60       9.6e-6              3.7e-5
-    the same, sigma = 3/10                        60       5e-4                33 (b)
+    the same, sigma = 1/2                         60       1.2e-5              2.6e-5
+    the same, sigma = 3/10                        60       5.7e-7              18 (b)
     (a) n Pr[X > 0] << 1 and a next value far above 0: smoothing sees the atom at 0. The gap of an atom is first order in tau.
-    (b) both tails heavy, no value decides alone: at few users the sides say nothing; sums of several heavy values
-        over the contour of the others (tilted_nodes; shuffle/_jumps.py): 1e-6.
+    (b) both tails heavy, no value decides alone: sums of several heavy values are formed over the contour of the others
+        (tilted_nodes, shuffle/_jumps.py), without which the median is 5e-4; at few users, deep down, the sides say nothing.
 Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3; 1.5 at log delta = -15486;
          Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.
 Source   inversion: classical; the sandwich, the stride and the split are derived above
