@@ -6,8 +6,8 @@
 
 Layer: a function on memoryviews. Points must enclose all sums; masses >= 0, their products may underflow.
 
-Roundings   a sum is moved by more than its rounding, to the side asked for; masses and distances are sums of positive terms, good to
-            2 EPS for each of their terms
+Roundings   a sum is moved by more than its rounding, to the side asked for; masses and distances are sums of positive terms, of
+            2 EPS for each of their terms in error
 Cost        1 to 2 ns a pair: for each jump the places go through the points once
 Source      Shaked, Shanthikumar, Stochastic Orders, 3.A: splitting and merging
 """

@@ -1,6 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+def sandwich() -> tuple[list[float], list[float], list[float]]: ...
 def log_excess(
     values: NDArray[np.float64],
     log_mass: NDArray[np.float64],
