@@ -38,6 +38,9 @@ SLOW = 1.5
 AHEAD, BEYOND = np.geomspace(1.0, 16.0, 9), 60.0
 """The grid ends where Chernoff's bound of f is e^-BEYOND of its size, at the best of these larger tilts, in 1 over the spread."""
 
+LEAST = 1e-300
+"""What underflows is less."""
+
 KEPT = 3
 """Stretches of the line of which the answers are kept."""
 
@@ -54,13 +57,14 @@ class _Block(NamedTuple):
 
 
 class _Tilted(NamedTuple):
-    """The tilted masses of a law at their places, their sum, what was left out of it, and the relative error of all.
+    """The tilted masses of a law at their places, e^scale taken out, their sum, what was left out, and the relative error of all.
 
     ahead holds the log moments of the law at larger tilts.
     """
 
     place: FloatArray
     weight: FloatArray
+    scale: float
     total: float
     lost: float
     rough: float
@@ -155,11 +159,11 @@ class Adaptive:
         power = logs + theta * loss
         top = float(power.max())
         kept = power > top - EDGE - math.log(held.size)
-        weight = np.exp(power[kept])
+        weight = np.exp(power[kept] - top)
         size = float(np.abs(logs[kept]).max() + np.abs(theta * loss[kept]).max())
         place = np.round(loss[kept] / self.step)
         moments = np.array([_log_sum(power + step * loss) for step in more])
-        return _Tilted(place, weight, float(weight.sum()), math.exp(top - EDGE), UNIT * (8 + size), moments, log_rest)
+        return _Tilted(place, weight, top, float(weight.sum()), math.exp(-EDGE), UNIT * (8 + size), moments, log_rest)
 
     def _solved(self, center: float) -> _Block:
         _, _, var = self._guide.moments(0.0)
@@ -173,7 +177,7 @@ class Adaptive:
         first = math.floor(-(EDGE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
         # where all releases end, and the larger tilt that shows it
         several = [(choices, self._times), *(([law], r) for law, r in fixed)]
-        tops = [(np.max([law.ahead for law in laws], axis=0), max(math.log(law.total) for law in laws)) for laws, _ in several]
+        tops = [(np.max([law.ahead for law in laws], axis=0), max(law.scale + math.log(law.total) for law in laws)) for laws, _ in several]
         grown = np.sum([r * (moments - own) for (moments, own), (_, r) in zip(tops, several)], axis=0)
         best = int(np.argmin((grown + BEYOND) / more))
         last = max(float((grown + BEYOND)[best] / more[best]), center + 6 * spread)
@@ -232,20 +236,22 @@ class _Run:
         values = fft.rfft(f, self._length)
         size = math.sqrt(float((f**2).sum()))
         out, error = None, 0.0
-        top = float(f.max())
+        top, scale = float(f.max()), max(law.scale for law in laws)
         outside = math.exp(min(self._left - self.scale, 700.0)) + math.exp(min(self._right - self.scale, 700.0))
         for law in laws:
             spectrum, norm = self._spectrum(law)
-            one = fft.irfft(values * spectrum, self._length)[: self._size]
+            share = math.exp(law.scale - scale)
+            one = share * fft.irfft(values * spectrum, self._length)[: self._size]
             out = one if out is None else np.maximum(out, one)
             # the transforms, in the mean square and so at every point; the masses; what f was off by
             own = 4 * stage * norm * size + law.rough * law.total * top + self.error * law.total
             # what was left out: losses too rare, and values of f beyond the grid
             own += law.lost * top + (law.total + law.lost) * outside
-            error = max(error, own)
+            error = max(error, share * own + LEAST)
         assert out is not None
         self._right += max(float(law.ahead[self._tilt]) for law in laws)
         np.maximum(out, 0.0, out=out)
+        self.scale += scale
         highest = float(out.max())
         if highest > 0:
             self.scale += math.log(highest)
