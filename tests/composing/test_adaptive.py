@@ -111,5 +111,4 @@ def test_lower_side_between_the_points_of_a_coarse_grid(eps):
 def test_tilted_masses_beyond_the_doubles():
     # budgets of a hundred, tilted by several: the masses were e^750, an OverflowError
     many = shuffle.ShuffledBits(16, 7.913923263947645e-50, ones=12).self_compose(2)
-    for eps in (100.0, 200.0, 226.12126200605456):
-        assert many.log_delta(eps, bound="lower") <= many.log_delta(eps) <= 0
+    assert many.log_delta(226.12126200605456, bound="lower") <= many.log_delta(226.12126200605456) < -600

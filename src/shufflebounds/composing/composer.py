@@ -284,7 +284,8 @@ class Composer:
         guide = self._product(self.first_step, log_tail, middle, -1)
         times, theta = self._upper[free.place][1], guide.tilt(eps)
         step = math.sqrt(0.6 * self._rtol / self._count) * self._spread
-        work = CHOSEN / ((1 + len(self._upper[free.place][0].choices)) * self._count)
+        # longer transforms than those of the plain sides take seconds each
+        work = min(CHOSEN / ((1 + len(self._upper[free.place][0].choices)) * self._count), REFINED_POINTS)
         step = max(step, points(self._spread, 1.0, theta, eps) / work)
         if step > 0.5 * self._spread / math.sqrt(self._count):
             return Between(-math.inf, 0.0)
