@@ -177,8 +177,9 @@ class Adaptive:
         first = math.floor(-(EDGE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
         # where all releases end, and the larger tilt that shows it
         several = [(choices, self._times), *(([law], r) for law, r in fixed)]
-        tops = [(np.max([law.ahead for law in laws], axis=0), max(law.scale + math.log(law.total) for law in laws)) for laws, _ in several]
-        grown = np.sum([r * (moments - own) for (moments, own), (_, r) in zip(tops, several)], axis=0)
+        own = [max(law.scale + math.log(law.total) for law in laws) for laws, _ in several]
+        tops = [np.max([law.ahead for law in laws], axis=0) - total for (laws, _), total in zip(several, own)]
+        grown = np.sum([r * top for top, (_, r) in zip(tops, several)], axis=0)
         best = int(np.argmin((grown + BEYOND) / more))
         last = max(float((grown + BEYOND)[best] / more[best]), center + 6 * spread)
         size = math.ceil(last / step) + 2 - first
