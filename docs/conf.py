@@ -1,11 +1,14 @@
+import importlib
 import inspect
 import re
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from docutils import nodes
 from docutils.nodes import SkipNode, Text, literal_block
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx import addnodes
 
 from shufflebounds.cli.published import rows
 
@@ -13,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import coverage_of_papers
 import measured_costs
 import measured_errors
+import tables_of_the_command
 
 project = "shufflebounds"
 author = "The shufflebounds developers"
@@ -47,7 +51,7 @@ html_title = "shufflebounds"
 html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
-    "show_nav_level": 2,
+    "show_nav_level": 1,
     "header_links_before_dropdown": 6,
     "navbar_persistent": ["search-button"],
     "footer_start": ["copyright"],
@@ -56,6 +60,27 @@ html_theme_options = {
 # pages at the top have no section of their own to list beside them
 html_sidebars = {name: [] for name in ("index", "tour", "choose")}
 html_show_sourcelink = False
+
+
+def public_names():
+    """Return every public name as the pages write it, with its room or without, and its full name."""
+    found = {}
+    for room in ("profile", "shuffle", "shuffle.samples", "mechanisms", "sampling", "composition", "selection", "histograms",
+                 "tradeoff", "tails", "interop", "published"):
+        module = importlib.import_module(f"shufflebounds.{room}")
+        for name in module.__all__:
+            full = f"shufflebounds.{room}.{name}"
+            found[f"{room}.{name}"] = full
+            # what is a word of the language, or stands in two rooms, is linked with its room only
+            if "_" in name or name[0].isupper():
+                found[name] = None if name in found and room != "mechanisms" else full
+            for method in ("calibrate", "from_dp", "from_pmfs"):
+                if isinstance(getattr(module, name), type) and hasattr(getattr(module, name), method):
+                    found[f"{room}.{name}.{method}"] = f"{full}.{method}"
+    return found
+
+
+PUBLIC = public_names()
 
 
 def true_signature(app, what, name, obj, options, signature, return_annotation):
@@ -78,6 +103,20 @@ def trim_blocks(app, doctree):
     for block in doctree.findall(literal_block):
         block.rawsource = block.astext().rstrip()
         block[:] = [Text(block.rawsource)]
+
+
+def link_names(app, doctree):
+    """Lead from a public name in running text to its page, where it is not linked by hand: `shuffle.Clones(...)`, `Clones`."""
+    for literal in list(doctree.findall(nodes.literal)):
+        above = literal.parent
+        while above is not None and not isinstance(above, nodes.reference | addnodes.pending_xref | nodes.title):
+            above = above.parent
+        name = re.match(r"(?:shufflebounds\.)?((?:[a-z]\w*\.)?\w+(?:\.[a-z_]\w*)?)(?=\(|$)", literal.astext())
+        full = above is None and name and PUBLIC.get(name[1])
+        if full:
+            target = addnodes.pending_xref("", refdomain="py", reftype="obj", reftarget=full, refdoc=app.env.docname, refwarn=False)
+            literal.replace_self(target)
+            target += literal
 
 
 def mathml(tex, *, block):
@@ -110,7 +149,7 @@ def errata_tables(app):
     # words in the one column that wraps, so that the numbers stay in sight
     every = [
         (f"`{row['bound']}` {row['reference']}; {row['quantity']}: {row['setting']}", row["verdict"],
-         f"{row['printed']:.3g}", f"{row['exact']:.3g}", f"{row['ratio']:.3g}")
+         *(f"{row[number]:.3g}".replace("-", "\N{NON-BREAKING HYPHEN}") for number in ("printed", "exact", "ratio")))
         for row in found
     ]
     header = ["bound, where it is printed, setting", "verdict", "printed", "exact", "ratio"]
@@ -130,6 +169,7 @@ def generated_blocks(app):
     (folder / "coverage.md").write_text(coverage_of_papers.page(), encoding="utf-8")
     measured_errors.write(folder)
     measured_costs.write(folder)
+    tables_of_the_command.write(folder)
 
 
 def setup(app):
@@ -138,4 +178,5 @@ def setup(app):
     app.connect("autodoc-process-signature", true_signature, priority=100)
     app.connect("autodoc-process-docstring", ufunc_docstring, priority=100)
     app.connect("doctree-read", trim_blocks)
+    app.connect("doctree-read", link_names)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))

@@ -19,7 +19,8 @@ def table(kernel: str) -> str:
     end = next(ends, len(rest))
     rest[0] = rest[0][rest[0].index("Measured") :]
     # the lines of some tables hang below a heading, far to the right
-    body = [re.sub(r"^ {10}", "", line) for line in rest[1:end]]
+    indents = [len(line) - len(line.lstrip()) for line in rest[1:end] if line.startswith(" ")]
+    body = [line.removeprefix(" " * 10) if min(indents) >= 10 else line for line in rest[1:end]]
     return "\n".join([f"# _{kernel}.pyx", rest[0], *body]).rstrip()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import shufflebounds
 from shufflebounds import composition, histograms, interop, mechanisms, profile, published, selection, shuffle, tails, tradeoff
+from shufflebounds.cli.command import COMMANDS
 from shufflebounds.shuffle import samples
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -104,3 +105,28 @@ def test_an_address_makes_every_link_of_the_readme_absolute(monkeypatch):
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     urls = tomllib.loads(links.with_urls(links.with_urls(settings, url), url))["project"]["urls"]
     assert urls["Repository"] == url
+
+
+def test_the_page_of_the_command_names_every_command():
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"`shufflebounds {name} " not in text] == []
+
+
+COLUMNS = 100           # of code, beside both bars of a window 1400 pixels wide; site.css sets the size of its type
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_fits_beside_the_bars(page):
+    """What a command prints is left as it is: its tables scroll."""
+    blocks = re.findall(r"^```(pycon|python|console|toml|cython)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    shown = [line for kind, block in blocks for line in block.splitlines() if kind != "console" or line.startswith("$ ")]
+    assert [line for line in shown if len(line) > COLUMNS] == []
+
+
+def test_examples_of_docstrings_fit_beside_the_bars():
+    package = ROOT / "src" / "shufflebounds"
+    if not package.is_dir():
+        pytest.skip("the sources are not here")
+    for path in package.rglob("*.py"):
+        lines = [line.lstrip() for line in path.read_text(encoding="utf-8").splitlines()]
+        assert [line for line in lines if line.startswith((">>> ", "... ")) and len(line) > COLUMNS] == [], path

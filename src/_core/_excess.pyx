@@ -7,32 +7,37 @@ Layer: ``c_log_excess`` (noexcept nogil, declared in _excess.pxd), thin loops fo
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0 with a total of at most 1 to rounding, x finite.
 Method   at most 2e5 outcomes     all of them are listed (up to 3e4 users)
-         otherwise                U ~ N(0, tau^2) independent:  E(S+U)_+ - tau^2 f_{S+U}(0) <= E S_+ <= E(S+U)_+, as
-                                  E(s+U)_+ - s_+ = tau g(|s|/tau), 0 <= g(z) = pdf(z) - z cdf(-z) <= pdf(z). Both by the
-                                  trapezoid on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2)/s^2 (f: 1)
-         trapezoid                adds sum_m e^(theta L m) E(S+U-Lm)_+ >= 0, L = 2 pi/step: nothing to do above; below,
-                                  Chernoff's bound of it at theta +- d goes off (c_alias), L is widened until that is 1e-11
+         otherwise                U ~ N(0, tau^2) independent, pdf and cdf the standard normal ones:
+                                  E(s+U)_+ - s_+ = tau g(|s|/tau), g(z) = pdf(z) - z cdf(-z), lies between B(z) pdf(z) and
+                                  A(z) pdf(z), polynomials A, B = sum c_k He_2k (ABOVE and BELOW: linear programs of
+                                  tests/reference/sandwich.py; a test holds B <= g/pdf <= A). E He_2k(S/tau) pdf(S/tau) is
+                                  tau^(2k+1) f^(2k), f the density of S + U at 0. All by the trapezoid on Re s = theta,
+                                  K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k
+         trapezoid                adds sum_m e^(theta L m) E h(S-Lm), L = 2 pi/step, x_+ <= h(x) for the upper side: nothing to
+                                  do; h(x) <= x_+ for the lower one: Chernoff's bound of that at theta +- d goes off (c_alias),
+                                  L is widened until it is a thousandth of rtol
          revivals of |phi|        the angle arccos|phi_i(t)| moves at most by sd_i dt (c_stride), so that stretches with
-                                  |phi| < e^-40 are proven and stepped over; nodes lie in between only
+                                  |phi| < e^-band are proven and stepped over; nodes lie in between only
          heavy tails              values that decide the sign of S alone are taken out (c_split): E S_+ given none, and
                                   E S + E S_- given some
 Roundings   values and masses are taken to be good to 4 ulp, plus what exp(log w) loses; that, n log1p(sum w expm1), the phases
          n arg phi and the sum of nodes are charged by a model (ulp counts, c_cumulant's blur), not interval arithmetic.
          It grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
 
-Measured   (tests/reference/measure_excess.py: powers of polynomials at 400 bits, lattice laws, n = 1..600, log masses to -60)
-    domain                                   trials   outside the sides   gap (log): median   peak
-    listed                                   428      0                   1e-13               1e-9
-    contour, atom at S = 0                   87       0                   2e-5                10 (a)
-    k-ary response, n = 1e4..1e9, any depth  24       0                   1.9e-7              3.2e-7     (against the clone sweep)
-    Gaussian noise on [0,1], sigma >= 1      6        -                   2e-7                5e-6
-    the same, sigma = 1/2, n = 1e3..1e6      15       -                   3e-6                6e-5
-    the same, sigma = 3/10 (b)               15       -                   0.05                1.0
+Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 bits, lattice laws, n = 1..600, log masses to -60;
+    the clone sweep; Gaussian noise from 1e3 to 1e6 users, 1 to 6 standard deviations out: no value to compare with)
+    domain                                        trials   outside the sides   gap (log): median   peak
+    listed                                        400      0                   1.1e-13             1e-9
+    contour, atom at S = 0                        84       0                   1.3e-5              11 (a)
+    binary response, n = 1e4..1e9, eps0 to 8      600      0                   1.9e-7              1.2e-6
+    Gaussian noise on [0, 1], sigma 1..2          60       2.2e-7              3.1e-4
+    the same, sigma = 1/2                         60       1.2e-5              2.6e-5
+    the same, sigma = 3/10                        60       5.7e-7              18 (b)
     (a) n Pr[X > 0] << 1 and a next value far above 0: smoothing sees the atom at 0. The gap of an atom is first order in tau.
-    (b) both tails heavy, no value decides alone: 5e-5 .. 1e-3 at n = 1e6, 0.01 .. 0.1 at 1e4, up to 1 at 1e3.
-Cost     two atoms of full mass: 0.1 to 1 ms up to 3e4 users; four atoms: 0.02 to 0.1 ms at n = 1e9, 0.1 to 1 ms at 1e6,
-         0.4 to 3 ms at 1e3 to 1e4; 5 ms at log delta = -15000; 800 atoms: 1 ms at n = 1e6, 4 ms at 1e4, 12 ms at 1e3.
-         It does not grow with n. Heavy tails up to 0.5 s.
+    (b) both tails heavy, no value decides alone: sums of several heavy values are formed over the contour of the others
+        (tilted_nodes, shuffle/_jumps.py), without which the median is 5e-4; at few users, deep down, the sides say nothing.
+Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3; 1.5 at log delta = -15486;
+         Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.
 Source   inversion: classical; the sandwich, the stride and the split are derived above
 """
 
@@ -50,12 +55,18 @@ cdef extern from "arithmetic.h" nogil:
     double log_gamma(double x)
 
 cdef extern from "excess.h" nogil:
+    const int EXCESS_LANES
     void excess_phi(const double *p, const double *y, Py_ssize_t n, double t, double reach, double *less, double *side)
 
 cdef double EPS = 1.1102230246251565e-16          # half an ulp of 1
-cdef double DEPTH = 30.0                          # of the aliases, relative to the answer
-cdef double BAND = 40.0                           # |phi|^n <= e^-BAND at the nodes left out
-cdef double REACH = 8.5                           # the Gaussian factor ends at so many of its standard deviations
+cdef double SPARE = 7.0                           # aliases and nodes left out: below rtol by e^-SPARE, about
+cdef double REACH = 7.0                           # the Gaussian factor ends at so many of its standard deviations
+cdef double MORE_DEPTH = 31.0                     # where the answer is far below that of a Gaussian: below it by e^-31
+cdef double MORE_REACH = 8.5
+cdef double *ABOVE = [0.6482, -0.063716, 0.10414, 0.018912, 0.0024703]
+cdef double *BELOW = [0.4103, -0.1536, -0.01702, -0.007484, 0.0]
+cdef double *SIZES = [0.6482, 0.1536, 0.10414, 0.018912, 0.0024703]
+cdef int TERMS = 5
 cdef double LISTED = 2e5                          # so many outcomes are listed
 cdef double MOST_LISTED = 3e4                     # of so many users
 
@@ -87,6 +98,17 @@ cdef struct Cumulant:
     double blur
 
 
+cdef inline double grow(double up, double *more) noexcept nogil:
+    """e^up; more[0]: e^up - 1."""
+    cdef double grown
+    if up < -0.5:
+        grown = exp(up)
+        more[0] = grown - 1
+        return grown
+    more[0] = expm1(up)
+    return 1 + more[0]
+
+
 cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, Cumulant *out) noexcept nogil:
     """K(theta) = sum n log1p(sum w expm1(theta x)) and its derivatives; the tilted laws too, if asked for.
 
@@ -95,7 +117,7 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
     cdef Py_ssize_t i, j, k
     cdef Group *g
     cdef dd total = dd_make(0, 0), slope = dd_make(0, 0), gain, first
-    cdef double up, grown, mass, second, blur, mean, y
+    cdef double up, grown, more, mass, second, blur, mean, y
     out.var = out.blur = 0
     for i in range(number):
         g = &groups[i]
@@ -103,8 +125,12 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
         second = blur = 0
         for j in range(g.atoms):
             up = theta * g.x[j]
-            grown = g.w[j] * exp(up) if up < 700 else exp(up + g.log_w[j])
-            gain = dd_add(gain, dd_make(g.w[j] * expm1(up) if up < 700 else grown, 0))
+            if up < 700:
+                grown = g.w[j] * grow(up, &more)
+                gain = dd_add(gain, dd_make(g.w[j] * more, 0))
+            else:
+                grown = exp(up + g.log_w[j])
+                gain = dd_add(gain, dd_make(grown, 0))
             first = dd_add(first, dd_make(grown * g.x[j], 0))
             second += grown * g.x[j] * g.x[j]
             blur += grown * fabs(g.x[j]) * (20 - g.log_w[j]) if grown > 0 else 0
@@ -129,9 +155,14 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
                     g.p[k], g.y[k] = grown, y
                     g.reach = fmax(g.reach, fabs(y))
                     k += 1
-            g.seen = k + 1
             g.p[k] = g.rest * mass
             g.y[k] = -mean
+            k += 1
+            # nothing, up to whole vectors
+            while k % EXCESS_LANES:
+                g.p[k] = g.y[k] = 0
+                k += 1
+            g.seen = k
         else:
             second = fmax(second * mass - mean * mean, 0)
         g.sd = sqrt(second)
@@ -141,7 +172,7 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
     out.blur *= EPS
 
 
-cdef double c_saddle(Group *groups, Py_ssize_t number, Cumulant *at) noexcept nogil:
+cdef double c_saddle(Group *groups, Py_ssize_t number, bint tilt, Cumulant *at) noexcept nogil:
     """theta > 0 with K'(theta) = 2/theta, to a thousandth of the width of the peak: Newton inside a bracket."""
     cdef double low = 0, high = INFINITY, theta, gap, step, curve
     cdef int i
@@ -174,18 +205,20 @@ cdef double c_saddle(Group *groups, Py_ssize_t number, Cumulant *at) noexcept no
             theta = sqrt(low * high) if low > 0 else 0.25 * high
         else:
             theta *= 4
-    c_cumulant(groups, number, theta, True, at)
+    if tilt:
+        c_cumulant(groups, number, theta, True, at)
     return theta
 
 
-cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double period, const Cumulant *at) noexcept nogil:
-    """Bound on what the trapezoid adds: sum over m != 0 of e^(theta L m - K(theta)) E(S + U - L m)_+.
+cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double period, double depth,
+                    const Cumulant *at) noexcept nogil:
+    """Bound on what the trapezoid adds: sum over m != 0 of e^(theta L m - K(theta)) E(S - L m)_+.
 
-    From (x)_+ <= e^(s x)/(e s) with s = theta +- d; the tilt d is the one that suits a Gaussian. U's share is in the factor 2.
+    From (x)_+ <= e^(s x)/(e s) with s = theta +- d; the tilt d is the one that suits a Gaussian. The factor 2 covers rounding.
     """
     cdef Cumulant beside
-    cdef double root = period * period - 2 * at.var * (DEPTH + 2), total = 0, d
-    d = (period - sqrt(fmax(root, 0))) / at.var if at.var * (DEPTH + 2) > 1e-6 * period * period else (DEPTH + 2) / period
+    cdef double root = period * period - 2 * at.var * depth, total = 0, d
+    d = (period - sqrt(fmax(root, 0))) / at.var if at.var * depth > 1e-6 * period * period else depth / period
     c_cumulant(groups, number, theta + d, False, &beside)
     total += exp(beside.value - at.value - d * period) / ((theta + d) * -expm1(-d * period))
     d = fmin(d, theta - 1 / period)
@@ -198,6 +231,13 @@ cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double perio
 
 # --------------------------------------------------------------------------------------------------------------- nodes
 
+# Of one group at one t: 1 - Re phi and Im phi, phi centred, and a bound below arccos |phi|.
+cdef struct Turn:
+    double less
+    double side
+    double angle
+
+
 # The integrand without its Gaussian factor: log |phi|, its argument and its relative error, at t.
 cdef struct Node:
     double t
@@ -206,13 +246,14 @@ cdef struct Node:
     double error
 
 
-cdef double c_angle(double square) noexcept nogil:
-    """arccos of a modulus whose square is 1 + square."""
-    return atan2(sqrt(fmax(-square, 0)), sqrt(fmax(1 + square, 0)))
+cdef inline double c_angle(double square) noexcept nogil:
+    """A bound below arccos of a modulus whose square is 1 + square: the first terms of 2 asin(y/2), and all are positive."""
+    cdef double z = -2 * square / (1 + sqrt(fmax(1 + square, 0)))
+    return sqrt(fmax(z, 0)) * (1 + z * (1.0 / 24 + z * (3.0 / 640)))
 
 
-cdef double c_stride(Group *groups, Py_ssize_t number, const double *angles) noexcept nogil:
-    """How far on |phi| is proven to stay below e^-BAND.
+cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, double band) noexcept nogil:
+    """How far on |phi| is proven to stay below e^-band.
 
     arccos |phi_i(t)|, the angle between the states sqrt(p) and sqrt(p) e^(itx), moves at most as fast as sd_i (Fubini-Study).
     """
@@ -221,33 +262,32 @@ cdef double c_stride(Group *groups, Py_ssize_t number, const double *angles) noe
     cdef int _k
     for i in range(number):
         if groups[i].sd > 0:
-            edge = exp(-BAND / groups[i].count)
-            edge = atan2(sqrt(-expm1(-2 * BAND / groups[i].count)), edge)
-            best = fmax(best, (angles[i] - edge) / groups[i].sd)
+            # arccos(e^-x) <= sqrt(2 x)
+            best = fmax(best, (turns[i].angle - sqrt(2 * band / groups[i].count)) / groups[i].sd)
     if number == 1:
         return best
     low, high = best, 0
     for i in range(number):
         if groups[i].sd > 0:
-            high = fmax(high, angles[i] / groups[i].sd)
+            high = fmax(high, turns[i].angle / groups[i].sd)
     for _k in range(8):
         middle = 0.5 * (low + high)
         total = 0
         for i in range(number):
-            edge = angles[i] - groups[i].sd * middle
+            edge = turns[i].angle - groups[i].sd * middle
             if edge > 0:
                 total += groups[i].count * log(cos(edge))
-        if total < -BAND:
+        if total < -band:
             low = middle
         else:
             high = middle
     return low
 
 
-cdef Py_ssize_t c_nodes(Group *groups, Py_ssize_t number, double step, double last, double drift, double blur, Node *nodes,
-                        Py_ssize_t most, double *angles, double *end) noexcept nogil:
-    """Nodes t = k step up to `last` with |phi| >= e^-BAND, at most so many evaluations; end[0]: up to where none is missing."""
-    cdef double k = 0, t = 0, less, side, square, effort, jump
+cdef Py_ssize_t c_nodes(const Group *groups, Py_ssize_t number, double step, double last, double band, const Cumulant *at,
+                        Node *nodes, Py_ssize_t most, Turn *turns, double *end) noexcept nogil:
+    """Nodes t = k step up to `last` with |phi| >= e^-band, at most so many evaluations; end[0]: up to where none is missing."""
+    cdef double k = 0, t = 0, less, square, effort, jump
     cdef Py_ssize_t kept = 0, _used, i
     cdef Node *node
     end[0] = last
@@ -258,21 +298,23 @@ cdef Py_ssize_t c_nodes(Group *groups, Py_ssize_t number, double step, double la
         node = &nodes[kept]
         node.t = t
         node.log_abs = 0
-        node.phase = t * drift
-        effort = 0
         for i in range(number):
-            excess_phi(groups[i].p, groups[i].y, groups[i].seen, t, groups[i].reach, &less, &side)
-            square = fmax(fmax(-2 * less + less * less + side * side, -2 * less), -1.0)
-            angles[i] = c_angle(square)
+            excess_phi(groups[i].p, groups[i].y, groups[i].seen, t, groups[i].reach, &turns[i].less, &turns[i].side)
+            less = turns[i].less
+            square = fmax(fmax(-2 * less + less * less + turns[i].side * turns[i].side, -2 * less), -1.0)
+            turns[i].angle = c_angle(square)
             node.log_abs += 0.5 * groups[i].count * log1p(square)
-            square = atan2(side, 1 - less)
-            node.phase += groups[i].count * square
-            effort += groups[i].count * fabs(square)
-        if node.log_abs < -BAND:
-            jump = floor(c_stride(groups, number, angles) * (1 - 1e-9) / step)
+        if node.log_abs < -band:
+            jump = floor(c_stride(groups, number, turns, band) * (1 - 1e-9) / step)
             k += jump if jump > 1 else 1
             continue
-        node.error = t * blur + EPS * (8 + 2 * fabs(node.phase) + 2 * effort - 8 * node.log_abs)
+        node.phase = t * at.slope
+        effort = 0
+        for i in range(number):
+            square = atan2(turns[i].side, 1 - turns[i].less)
+            node.phase += groups[i].count * square
+            effort += groups[i].count * fabs(square)
+        node.error = t * at.blur + EPS * (8 + 2 * fabs(node.phase) + 2 * effort - 8 * node.log_abs)
         kept += 1
         k += 1
     else:
@@ -280,36 +322,48 @@ cdef Py_ssize_t c_nodes(Group *groups, Py_ssize_t number, double step, double la
     return kept
 
 
-cdef void c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step, double tau, double end, double alias,
-                double *lower, double *upper) noexcept nogil:
-    """Sides of e^-K(theta) E S_+ from E(S+U)_+ and tau^2 times the density of S + U at 0."""
-    cdef double total = 0, total_error = 0, density = 0, density_error = 0, t, size, turn, norm, weight, left, square = tau * tau
+cdef inline double real_part(const double *series, double re, double im, double cosine, double sine) noexcept nogil:
+    """Re e^(i phase) sum series[k] (re + i im)^k."""
+    cdef double a = series[TERMS - 1], b = 0
+    cdef int k
+    for k in range(TERMS - 2, -1, -1):
+        a, b = a * re - b * im + series[k], a * im + b * re
+    return cosine * a - sine * b
+
+
+cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step, double tau, double reach, double band,
+                  double alias, double *lower, double *upper) noexcept nogil:
+    """Sides of e^-K(theta) E S_+: E(S+U)_+ less what U adds at most, and at least; returns what errors part them by."""
+    cdef double total = 0, total_error = 0, most = 0, least = 0, error = 0, end = reach / tau, square = tau * tau, peak
+    cdef double t, size, turn, cosine, sine, norm, less, weight = step / 6.283185307179586, left
     # what adding so many terms rounds
-    cdef double sums = EPS * kept
+    cdef double sums = EPS * (kept + 16)
     cdef Py_ssize_t i
     for i in range(kept):
         t = nodes[i].t
         if t > end:
             break
-        weight = 2 if t > 0 else 1
-        size = weight * exp(nodes[i].log_abs + 0.5 * square * (theta * theta - t * t))
+        size = exp(nodes[i].log_abs + 0.5 * square * (theta * theta - t * t)) * (2 if t > 0 else 1)
         turn = nodes[i].phase + square * theta * t
-        norm = theta * theta + t * t
-        density += size * cos(turn)
-        density_error += size * (nodes[i].error + sums)
+        cosine, sine = cos(turn), sin(turn)
+        less, norm = theta * theta - t * t, theta * theta + t * t
+        most += size * real_part(ABOVE, square * less, 2 * square * theta * t, cosine, sine)
+        least += size * real_part(BELOW, square * less, 2 * square * theta * t, cosine, sine)
+        error += size * real_part(SIZES, square * norm, 0, 1, 0) * (nodes[i].error + sums)
         size /= norm
-        total += size * (cos(turn) * (theta * theta - t * t) + sin(turn) * 2 * theta * t) / norm
+        total += size * (cosine * less + sine * 2 * theta * t) / norm
         total_error += size * (nodes[i].error + sums)
-    weight = step / 6.283185307179586
-    # the nodes left out: below e^-BAND, and beyond the Gaussian's reach
+    # the nodes left out: below e^-band, and beyond the Gaussian's reach; with v = tau |s| the terms of the second sums are at
+    # most left^2 e^(-v^2/2) sum SIZES v^2k, which is below .66 and falls like v^8 e^(-v^2/2) there
     left = exp(0.5 * square * theta * theta)
-    size = left * exp(-0.5 * REACH * REACH)
-    total_error = weight * total_error + left * exp(-BAND) / (2 * theta) + size / (end * REACH)
-    density_error = weight * density_error + (left * exp(-BAND) * end + size * end) / 3
-    total *= weight
-    density *= weight
-    upper[0] = total + total_error
-    lower[0] = total - total_error - alias - square * (density + density_error)
+    peak = exp(-0.5 * reach * reach)
+    total_error = weight * total_error + left * (exp(-band) / (2 * theta) + peak / (end * reach))
+    peak *= real_part(SIZES, reach * reach, 0, 1, 0)
+    error = weight * error + left * left * (exp(-band) * end / 4
+                                            + sqrt(1 + square * theta * theta) * peak * (1.2 / reach + tau * step) / tau / 3)
+    upper[0] = weight * total + total_error - square * (weight * least - error)
+    lower[0] = weight * total - total_error - square * (weight * most + error) - alias
+    return 2 * total_error + 2 * square * error + alias
 
 
 # ------------------------------------------------------------------------------------------------------------ few users
@@ -380,6 +434,11 @@ cdef double c_outcomes(const Group *groups, Py_ssize_t number) noexcept nogil:
 
 # ------------------------------------------------------------------------------------------------------------- the sides
 
+cdef inline Py_ssize_t room_of(Py_ssize_t atoms) noexcept nogil:
+    """Doubles for the arrays of a group, the tilted law in whole vectors with the rest of the mass."""
+    return 5 * atoms + 2 * EXCESS_LANES
+
+
 cdef void c_prepare(const Users *users, Py_ssize_t number, Group *groups, double *room, int *power, double *most) noexcept nogil:
     """Copy the laws, values scaled by a power of 2 to at most 1 above; most[0]: the largest scaled value."""
     cdef Py_ssize_t i, j
@@ -394,8 +453,9 @@ cdef void c_prepare(const Users *users, Py_ssize_t number, Group *groups, double
         g = &groups[i]
         g.atoms = users[i].atoms
         g.count = users[i].count
-        g.x, g.w, g.log_w, g.p, g.y = room, room + g.atoms, room + 2 * g.atoms, room + 3 * g.atoms, room + 4 * g.atoms + 1
-        room += 5 * g.atoms + 2
+        g.x, g.w, g.log_w, g.p = room, room + g.atoms, room + 2 * g.atoms, room + 3 * g.atoms
+        g.y = g.p + g.atoms + EXCESS_LANES
+        room += room_of(g.atoms)
         for j in range(g.atoms):
             g.x[j] = ldexp(users[i].x[j], -power[0])
             g.log_w[j] = users[i].log_w[j]
@@ -433,33 +493,54 @@ cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *uppe
     upper[0] = listing.top + log(listing.high.hi) + blur if listing.high.hi > 0 else -INFINITY
 
 
-cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double work, double *angles,
-                          double *lower, double *upper) noexcept nogil:
-    """Sides of log E S_+ by the trapezoid; returns the nodes kept, or -1 without memory."""
-    cdef double theta, period, step, tau, end, guess, alias = INFINITY, low, high, slack
-    cdef Py_ssize_t i, most, kept, _try, size = 0
-    cdef Node *nodes
-    cdef Cumulant at
-    theta = c_saddle(groups, number, &at)
-    for i in range(number):
-        size += groups[i].seen
-    guess = 1 / (theta * theta * sqrt(6.283185307179586 * (at.var + 2 / (theta * theta))))
-    period = fmax(1.15 * (DEPTH + 4) / theta, 1.1 * sqrt(2 * (DEPTH + 2) * at.var))
+# How far a trapezoid goes: e^-depth is what may be left out, next to the answer of a Gaussian, and reach the end of U's factor.
+cdef struct Effort:
+    double depth
+    double reach
+    Py_ssize_t most        # evaluations of phi
+
+
+cdef Py_ssize_t c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau, const Effort *effort,
+                            const Cumulant *at, Node *nodes, Turn *turns, double *lower, double *upper,
+                            double *errors) noexcept nogil:
+    """Sides of e^-K(theta) E S_+, and what errors part them by; returns the nodes kept."""
+    cdef double wide = sqrt(theta * theta * at.var + 2), depth = effort.depth + log(wide), alias = INFINITY, step, end
+    cdef double period = fmax(1.15 * (depth + 4) / theta, 1.1 * sqrt(2 * (depth + 4) * at.var))
+    cdef Py_ssize_t kept, _try
     for _try in range(24):
-        alias = c_alias(groups, number, theta, period, &at)
-        if alias < 1e-11 * guess:
+        alias = c_alias(groups, number, theta, period, depth + 4, at)
+        # next to the saddle point's value of the answer
+        if alias * theta * 2.5066282746310002 * wide < exp(-effort.depth):
             break
         period *= 1.25
     step = 6.283185307179586 / period
-    tau = sqrt(rtol) / theta
-    most = <Py_ssize_t> fmin(fmax(work / size, 2048), 4e5)
-    nodes = <Node *> malloc((most + 1) * sizeof(Node))
+    kept = c_nodes(groups, number, step, effort.reach / tau, depth, at, nodes, effort.most, turns, &end)
+    tau = fmax(tau, effort.reach / end)
+    errors[0] = c_sum(nodes, kept, theta, step, tau, effort.reach, depth, alias, lower, upper)
+    return kept
+
+
+cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double work, Turn *turns,
+                          double *lower, double *upper) noexcept nogil:
+    """Sides of log E S_+ by the trapezoid; returns the nodes kept, or -1 without memory."""
+    cdef Cumulant at
+    cdef double theta = c_saddle(groups, number, True, &at), tau, low, high, errors, slack
+    cdef Py_ssize_t i, kept, size = 0
+    cdef Node *nodes
+    cdef Effort effort
+    for i in range(number):
+        size += groups[i].seen
+    effort.depth, effort.reach, effort.most = SPARE - log(rtol), REACH, <Py_ssize_t> fmin(fmax(work / size, 2048), 4e5)
+    nodes = <Node *> malloc((effort.most + 1) * sizeof(Node))
     if nodes == NULL:
         return -1
-    kept = c_nodes(groups, number, step, REACH / tau, at.slope, at.blur, nodes, most, angles, &end)
-    if end < REACH / tau:
-        tau = REACH / end
-    c_sum(nodes, kept, theta, step, tau, end, alias, &low, &high)
+    # what the integrals of the two polynomials are apart
+    tau = sqrt(rtol / (ABOVE[0] - BELOW[0])) / theta
+    kept = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
+    if high - low > rtol * high and errors > 0.25 * (high - low):
+        # the answer is far below that of a Gaussian
+        effort.depth, effort.reach = fmax(MORE_DEPTH, effort.depth + 3), MORE_REACH
+        kept = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
     free(nodes)
     # the exponent: the values and masses as given are good to a few ulp
     slack = theta * at.blur + 4 * EPS * (2 + fabs(at.value))
@@ -527,7 +608,7 @@ cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcep
     return large + exp(best)
 
 
-cdef void c_split(Group *groups, Py_ssize_t number, const Users *users, double top, double rtol, double *angles,
+cdef void c_split(Group *groups, Py_ssize_t number, const Users *users, double top, double rtol, Turn *turns,
                   Jumps *out) noexcept nogil:
     """Take out of the laws the values that decide the sign of the sum alone; the laws become those given that there are none.
 
@@ -553,7 +634,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, const Users *users, double t
             c_part(groups, number, users, ldexp(edge, -4 * i))
             if not c_gains(groups, number):
                 break
-            if c_contour(groups, number, 1e-2, 4e6, angles, &least, &unused) < 0 or least > -INFINITY:
+            if c_contour(groups, number, 2e-3, 4e6, turns, &least, &unused) < 0 or least > -INFINITY:
                 break
     else:
         edge = top
@@ -606,21 +687,25 @@ cdef bint c_gains(const Group *groups, Py_ssize_t number) noexcept nogil:
 
 cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol, double work,
                              double *lower, double *upper) noexcept nogil:
-    cdef Py_ssize_t size = number, i, j, kept = 0
+    cdef Py_ssize_t size = 0, terms = 0, i, j, kept = 0
     cdef double top, simple = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, calm
     cdef int power
     cdef Group *groups
     cdef double *room
+    cdef Turn *turns
     cdef Jumps some
     for i in range(number):
-        size += 5 * users[i].atoms + 2
+        size += room_of(users[i].atoms)
+        terms += users[i].atoms
     groups = <Group *> malloc(number * sizeof(Group))
     room = <double *> malloc(size * sizeof(double))
+    turns = <Turn *> malloc(number * sizeof(Turn))
     lower[0] = -INFINITY
     upper[0] = INFINITY
-    if groups == NULL or room == NULL:
+    if groups == NULL or room == NULL or turns == NULL:
         free(groups)
         free(room)
+        free(turns)
         return -1
     c_prepare(users, number, groups, room, &power, &top)
     scale = power * 0.6931471805599453
@@ -643,9 +728,10 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
         upper[0] = -INFINITY if top <= 0 else scale - 700
         free(groups)
         free(room)
+        free(turns)
         return 0
-    upper[0] = log(simple) + 8 * EPS * (size + fabs(log(simple)))
-    lower[0] = log(simple) + least * (1 + 1e-12) - 1e-12 - 8 * EPS * size if least > -1e5 else -INFINITY
+    upper[0] = log(simple) + 8 * EPS * (terms + 1 + fabs(log(simple)))
+    lower[0] = log(simple) + least * (1 + 1e-12) - 1e-12 - 8 * EPS * (terms + 1) if least > -1e5 else -INFINITY
     for i in range(3):
         # a rough answer comes sooner by the contour
         if c_outcomes(groups, number) <= (LISTED if rtol < 1e-5 else 0.01 * LISTED):
@@ -653,11 +739,12 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
             some.log_none = some.mean = some.error = 0
         else:
             aim = rtol if i == 0 else fmax(rtol, 1e-4 if i == 1 else 1e-2)
-            c_split(groups, number, users, top, aim, room + size - number, &some)
+            c_split(groups, number, users, top, aim, turns, &some)
             low = high = -INFINITY
             # nobody else gains where the jumps are the only gains
             if c_gains(groups, number):
-                kept = c_contour(groups, number, aim, work, room + size - number, &low, &high)
+                # a coarse U would reach from what jumps give into the bulk
+                kept = c_contour(groups, number, aim if i == 0 else fmax(rtol, 0.3 * aim), work, turns, &low, &high)
             if kept < 0:
                 break
         if some.mean > 0:
@@ -673,27 +760,33 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
     upper[0] += scale + 4 * EPS * fabs(scale)
     free(groups)
     free(room)
+    free(turns)
     return kept
 
 
 cdef double c_rough_excess(const Users *users, Py_ssize_t number) noexcept nogil:
-    cdef Py_ssize_t size = number, i
+    cdef Py_ssize_t size = 0, i
     cdef double top, theta, value = -INFINITY
     cdef int power
     cdef Cumulant at
     cdef Group *groups = <Group *> malloc(number * sizeof(Group))
     cdef double *room
     for i in range(number):
-        size += 5 * users[i].atoms + 2
+        size += room_of(users[i].atoms)
     room = <double *> malloc(size * sizeof(double))
     if groups != NULL and room != NULL:
         c_prepare(users, number, groups, room, &power, &top)
         if top > 0:
-            theta = c_saddle(groups, number, &at)
+            theta = c_saddle(groups, number, False, &at)
             value = at.value - 0.5 * log(6.283185307179586 * (theta * theta * at.var + 2)) - log(theta) + power * 0.6931471805599453
     free(groups)
     free(room)
     return value
+
+
+def sandwich():
+    """Return the two series in Hermite polynomials of even order, above and below, for the test that holds them."""
+    return [ABOVE[i] for i in range(TERMS)], [BELOW[i] for i in range(TERMS)], [SIZES[i] for i in range(TERMS)]
 
 
 def log_excess(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
@@ -757,3 +850,44 @@ def log_excess_rows(const double[:, ::1] values, const double[::1] log_mass, dou
         # up to a second may have passed
         PyErr_CheckSignals()
     return np.asarray(lower), np.asarray(upper)
+
+
+def tilted_nodes(const double[::1] values, const double[::1] log_mass, double count, double theta, double step, double last,
+                 Py_ssize_t most):
+    """The characteristic function of a sum of `count` users tilted by theta, at nodes k step where it is not proven negligible.
+
+    Parameters
+    ----------
+    values, log_mass : ndarray
+        The atoms of one user, the rest of the mass at 0.
+    count, theta : float
+        Users, and the tilt > 0.
+    step, last : float
+        Distance of the nodes, and how far they go.
+    most : int
+        So many places are looked at, at most.
+
+    Returns
+    -------
+    (ndarray, float, float, float)
+        Columns t, log |phi|, arg phi and a bound of the relative error; up to where no node is missing with |phi| above e^-40;
+        K(theta); what rounding does to it for each unit of theta.
+    """
+    cdef Py_ssize_t atoms = values.shape[0], kept, i
+    cdef double[::1] room = np.empty(room_of(atoms))
+    cdef double[:, ::1] out = np.empty((most + 1, 4))
+    cdef double end = 0
+    cdef Cumulant at
+    cdef Group group
+    cdef Turn turn
+    with nogil:
+        # unscaled: the caller's theta times the values is moderate
+        group.atoms, group.count = atoms, count
+        group.x, group.w, group.log_w = &room[0], &room[atoms], &room[2 * atoms]
+        group.p, group.y = &room[3 * atoms], &room[4 * atoms + EXCESS_LANES]
+        for i in range(atoms):
+            group.x[i], group.log_w[i] = values[i], log_mass[i]
+        c_masses(&group)
+        c_cumulant(&group, 1, theta, True, &at)
+        kept = c_nodes(&group, 1, step, last, 40, &at, <Node *> &out[0, 0], most, &turn, &end)
+    return np.asarray(out)[:kept], end, at.value, at.blur

@@ -2,8 +2,8 @@
  *
  * For u = t y/2, r = u - pi round(u/pi): 1 - cos(ty) = 2 sin(r)^2 and sin(ty) = 2 sin(r) cos(r), whatever the multiple of pi.
  * Taylor series to r^21 and r^22 on [-pi/2, pi/2] leave 1.3e-18; pi in three parts of 33 bits keeps r to 1e-16 + 1e-21 |u| for
- * |u| < 2^19, beyond which libm is asked. Sums run in 8 lanes over chunks of 256, the chunks added with a compensation: the order
- * is fixed, and a sum keeps 40 EPS of the sum of its magnitudes at any length.
+ * |u| < 2^19, beyond which libm is asked. Sums run in EXCESS_LANES lanes over chunks of 256, the chunks added with a compensation:
+ * the order is fixed, and a sum keeps 40 EPS of the sum of its magnitudes at any length.
  */
 #ifndef SHUFFLEBOUNDS_EXCESS_H
 #define SHUFFLEBOUNDS_EXCESS_H
@@ -19,6 +19,8 @@
 #define EXCESS_CLONES
 #define EXCESS_INLINE static inline
 #endif
+
+enum { EXCESS_LANES = 8 };
 
 /* 1 - cos(2u) and sin(2u) */
 EXCESS_INLINE void excess_turn(double u, double *less, double *side)
@@ -37,12 +39,12 @@ EXCESS_INLINE void excess_turn(double u, double *less, double *side)
     *side = 2 * s * c;
 }
 
-/* sum p (1 - cos(t y)) and sum p sin(t y) over n atoms; reach >= max |y| */
+/* sum p (1 - cos(t y)) and sum p sin(t y) over n atoms, n a multiple of EXCESS_LANES; reach >= max |y| */
 static EXCESS_CLONES void excess_phi(const double *p, const double *y, ptrdiff_t n, double t, double reach,
                                      double *less, double *side)
 {
     dd total_less = {0, 0}, total_side = {0, 0};
-    double a[8], b[8], half = 0.5 * t;
+    double a[EXCESS_LANES], b[EXCESS_LANES], half = 0.5 * t;
     ptrdiff_t start, i, j, end;
     if (half * reach > 524288.0) {
         for (i = 0; i < n; i++) {
@@ -56,20 +58,14 @@ static EXCESS_CLONES void excess_phi(const double *p, const double *y, ptrdiff_t
     }
     for (start = 0; start < n; start += 256) {
         end = start + 256 < n ? start + 256 : n;
-        for (j = 0; j < 8; j++) a[j] = b[j] = 0;
-        for (i = start; i + 8 <= end; i += 8)
-            for (j = 0; j < 8; j++) {
+        for (j = 0; j < EXCESS_LANES; j++) a[j] = b[j] = 0;
+        for (i = start; i < end; i += EXCESS_LANES)
+            for (j = 0; j < EXCESS_LANES; j++) {
                 double u, v;
                 excess_turn(half * y[i + j], &u, &v);
                 a[j] += p[i + j] * u;
                 b[j] += p[i + j] * v;
             }
-        for (; i < end; i++) {
-            double u, v;
-            excess_turn(half * y[i], &u, &v);
-            a[0] += p[i] * u;
-            b[0] += p[i] * v;
-        }
         total_less = dd_add(total_less, dd_make(((a[0] + a[4]) + (a[1] + a[5])) + ((a[2] + a[6]) + (a[3] + a[7])), 0));
         total_side = dd_add(total_side, dd_make(((b[0] + b[4]) + (b[1] + b[5])) + ((b[2] + b[6]) + (b[3] + b[7])), 0));
     }

@@ -86,6 +86,18 @@ def real(
     return float(array)
 
 
+def real_field(
+    owner: object, name: str, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False, open_high: bool = False
+) -> None:
+    """Check a field of a frozen dataclass as :func:`real` does, and keep it as a float."""
+    object.__setattr__(owner, name, real(name, getattr(owner, name), low, high, open_low=open_low, open_high=open_high))
+
+
+def integer_field(owner: object, name: str, low: int = 0, high: int = MAX_COUNT) -> None:
+    """Check a field of a frozen dataclass as :func:`integer` does, and keep it as an int."""
+    object.__setattr__(owner, name, integer(name, getattr(owner, name), low, high))
+
+
 def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDArray[np.float64]:
     """Return value as a C-contiguous float array, itself where it is one, or raise ValueError: it must be what text says."""
     array = _array(name, value, f"{text}, or a rectangular array of them")

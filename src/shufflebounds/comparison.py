@@ -20,7 +20,7 @@ from shufflebounds.shuffle.shuffled import Shuffled
 __all__ = ["Comparison", "ComparisonRow", "compare_at"]
 
 _BETA = 0.05
-_PLATEAU = 5e-4      # a size whose error is smaller by less, relatively, is no better
+_PLATEAU = 5e-4      # a relative gain in error below this does not count
 _MOST_BUDGET = 690.0
 _PURE_MARGIN = 1e-12      # more than the rounding of the budget of any oracle
 _SYMMETRIC_MOST = 72.0
@@ -175,7 +175,7 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
         try:
             rows.append(replace(row(), name=name))
         except ValueError as problem:
-            # the target is checked: a way that cannot meet it, or says nothing where it does
+            # the arguments were checked: this way cannot meet the target, or its error would not be finite
             left_out.append((name, str(problem)))
     return Comparison(tuple(sorted(rows, key=lambda row: row.error_any_bin)), tuple(left_out))
 
@@ -199,14 +199,14 @@ class _Target:
 
         least = min(self.eps * (1 + rtol), _MOST_BUDGET)
         at = min(max(near or 1.0, min(1.5 * least, least + 1)), _MOST_BUDGET)
-        # sizes differ in what is gained over eps, and no more than that is searched
+        # near a known budget only the gain over eps differs: the steps are shares of it
         step = max(0.02 * (at - least), rtol * at) if near else 1.0
         if excess(at) <= 0:
             end = outward(at, lambda budget: excess(budget) > 0, step, _MOST_BUDGET, 3.0)
             if excess(end) <= 0:
                 return end
         elif excess(outward(at, lambda budget: excess(budget) <= 0, -step, least, 3.0)) > 0:
-            # whatever its budget is rounded to, it is private by itself
+            # a budget below eps is private without any shuffle, its rounding included
             return self.eps * (1 - _PURE_MARGIN)
         # the last step crossed the target
         low, high = sorted([*tried][-2:])
@@ -229,7 +229,7 @@ class _Target:
 def _best_size(
     build: Callable[[int], Callable[[float], FrequencyOracle]], target: _Target, start: int, least: int, most: int
 ) -> tuple[int, float]:
-    """Return the size of least error, with its budget to 1e-4, by factors that shrink until they move it by one, or by a 32nd."""
+    """Return the size of least error, and its budget to 1e-4. Steps are factors; they shrink until they move the size by a 32nd."""
     known: dict[int, tuple[float, float]] = {}
     last = 0.0
 

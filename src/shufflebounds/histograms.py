@@ -190,11 +190,11 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
 
 
 def _most_error(chance: Callable[[int], float], cells: int, error: float, high: float) -> float:
-    """Return the largest bound over t up to high, of the least chance of an event that has 1/4 where t records are moved twice."""
+    """Return the largest bound over 1 <= t <= high; `chance(t)` is the least of an event that has 1/4 if t records move twice."""
     def bound(t: int) -> float:
         gain = (cells - 1) * chance(t)
         return (t * (gain - 1) - 2 * error - _SLACK * (t * (gain + 1) + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
 
-    # it rises, then falls
+    # the bound rises with t, then falls
     best = bisect_left(range(2 + math.ceil(min(MAX_STEPS, high))), True, lo=1, key=lambda t: bound(t) >= bound(t + 1))
     return max(0.0, bound(best))

@@ -11,7 +11,8 @@ from shufflebounds import shuffle
 from shufflebounds._core import _excess
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.shuffle.laws import ExcessLaw
-from tests.reference.measure_excess import exact, random_law, sides
+from tests.reference.measure_excess import clones, exact, noise, random_law, sides
+from tests.reference.sandwich import least_distance
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -142,3 +143,18 @@ def test_extremes():
     assert lower <= -800 <= upper
     lower, upper = sides([3, -2], np.log([0.2, 0.7]), 2**53)
     assert -math.inf < lower <= upper < 0
+
+
+def test_what_smoothing_adds_lies_between_the_polynomials():
+    above, below, sizes = _excess.sandwich()
+    assert 0 < least_distance(above, 1) < 1e-4
+    assert 0 < least_distance(below, -1) < 1e-4
+    assert all(size >= max(abs(a), abs(b)) for a, b, size in zip(above, below, sizes))
+
+
+def test_gaps_stay_within_the_header():
+    outside, gaps = clones(random.Random(3), 20)
+    assert not any(outside)
+    assert sorted(gaps)[10] < 2.5e-7
+    assert max(gaps) < 1.2e-6
+    assert min(noise(random.Random(5), 3, (1.0, 2.0))) < 5e-7

@@ -1,16 +1,18 @@
-"""Errors of the excess kernel against powers of polynomials at 400 bits: lattice laws, n = 1..600, log masses to -60.
+"""Errors of the excess kernel: against powers of polynomials at 400 bits, and gaps where no exact value is at hand.
 
-    python tests/reference/measure_excess.py        one minute
+    python tests/reference/measure_excess.py        a few minutes
 """
 
 import math
 import random
-import time
 
 import numpy as np
 from flint import arb, arb_poly, ctx
 
+from shufflebounds import shuffle
 from shufflebounds._core import _excess
+from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.shuffle.laws import ExcessLaw
 
 ctx.prec = 400
 
@@ -43,14 +45,57 @@ def sides(values, log_mass, n):
     return _excess.log_excess(np.array(values, dtype=float), np.asarray(log_mass), starts, np.array([float(n)]))
 
 
-if __name__ == "__main__":
-    rng, start, gaps, outside = random.Random(7), time.time(), {"listed": [], "contour": []}, 0
-    while time.time() - start < 60:
+def powers(rng, trials, users=600):
+    """Return, for laws that are listed and for others, whether the truth lies outside the sides, and the gaps."""
+    outside, gaps = {"listed": [], "contour": []}, {"listed": [], "contour": []}
+    while len(gaps["listed"]) < trials:
         values, log_mass = random_law(rng)
-        n = int(math.exp(rng.uniform(0, math.log(600))))
+        n = int(math.exp(rng.uniform(0, math.log(users))))
         lower, upper = sides(values, log_mass, n)
-        outside += not arb(lower) < exact(values, log_mass, n) < arb(upper)
-        gaps["listed" if upper - lower < 1e-9 else "contour"].append(upper - lower)
-    for name, gap in gaps.items():
-        print(f"{name}: {len(gap)} trials, median gap {sorted(gap)[len(gap) // 2]:.1e}, peak {max(gap):.1e}")
-    print("outside:", outside)
+        kind = "listed" if upper - lower < 1e-9 else "contour"
+        outside[kind].append(0.0 if arb(lower) < exact(values, log_mass, n) < arb(upper) else 1.0)
+        gaps[kind].append(upper - lower)
+    return outside, gaps
+
+
+def clones(rng, trials):
+    """Return whether the sides of binary response miss those of the clone sweep, and the gaps: 1e4..1e9 users, eps0 to 8."""
+    outside, gaps = [], []
+    for _ in range(trials):
+        n, eps0 = round(10 ** rng.uniform(4, 9)), rng.uniform(0.5, 8)
+        eps = min(0.9 * eps0, math.exp(rng.uniform(0, 4)) * math.exp(eps0 / 2) / math.sqrt(n))
+        mass = -math.log1p(math.exp(eps0))
+        low, high = ExcessLaw([mass, mass], [eps0, 0.0], [0.0, eps0]).log_phi([eps], n)
+        clone = shuffle.StrongerClones(n, eps0)
+        slack = 4e-16 * abs(clone.log_delta(eps))
+        meet = low[0] <= clone.log_delta(eps) + slack and high[0] >= clone.log_delta(eps, bound="lower") - slack
+        outside.append(0.0 if meet else 1.0)
+        gaps.append(float(high[0] - low[0]))
+    return outside, gaps
+
+
+def noise(rng, trials, sigmas):
+    """Return gaps of Gaussian noise on [0, 1], 1e3..1e6 users, eps 1 to 6 standard deviations of the mean of X at eps = 0."""
+    gaps = []
+    for _ in range(trials):
+        law, n = GaussianMechanism(rng.choice(sigmas)).excess_laws()[0].upper, round(10 ** rng.uniform(3, 6))
+        light = law.log_mass + np.maximum(law.log_a, law.log_b) > -12
+        spread = math.sqrt(float((np.exp(law.log_mass) * law.values(0.0) ** 2)[light].sum()))
+        low, high = law.log_phi([rng.uniform(1, 6) * spread / math.sqrt(n)], n)
+        gaps.append(float(high[0] - low[0]))
+    return gaps
+
+
+def show(name, outside, gaps):
+    """Print a row of the header's table."""
+    gaps = sorted(gaps)
+    print(f"{name:45}{len(gaps):<8}{sum(outside) if outside else '-':<8}{gaps[len(gaps) // 2]:<10.1e}{gaps[-1]:.1e}", flush=True)
+
+
+if __name__ == "__main__":
+    missed, apart = powers(random.Random(7), 400)
+    for kind in apart:
+        show(kind, missed[kind], apart[kind])
+    show("binary response", *clones(random.Random(7), 600))
+    for group in ((1.0, 1.5, 2.0), (0.5,), (0.3,)):
+        show(f"Gaussian noise on [0, 1], sigma {group}", [], noise(random.Random(7), 60, group))

@@ -244,16 +244,12 @@ def hypergeom(rng, trials):
 
 
 def excess(rng, trials):
-    """Yield the rows of _excess.pyx: how many values lie outside their sides, and the gap where all outcomes are listed."""
-    ctx.prec = 400
-    outside, gaps = [], []
-    while len(gaps) < trials:
-        values, log_mass = measure_excess.random_law(rng)
-        n = int(math.exp(rng.uniform(0, math.log(300))))
-        lower, upper = measure_excess.sides(values, log_mass, n)
-        exact = measure_excess.exact(values, log_mass, n)
-        outside.append(0.0 if arb(lower) < exact < arb(upper) else 1.0)
-        if upper - lower < 1e-9:
-            gaps.append(upper - lower)
-    yield "listed", 1, outside
-    yield "listed", 3, gaps
+    """Yield the rows of _excess.pyx: how many values lie outside their sides, and the gap."""
+    outside, gaps = measure_excess.powers(rng, trials, 300)
+    yield "listed", 1, outside["listed"]
+    yield "listed", 3, gaps["listed"]
+    yield "contour, atom at S = 0", 1, outside["contour"] or [0.0]
+    outside, gaps = measure_excess.clones(rng, trials)
+    yield "binary response, n = 1e4..1e9, eps0 to 8", 1, outside
+    yield "binary response, n = 1e4..1e9, eps0 to 8", 3, gaps
+    yield "Gaussian noise on [0, 1], sigma 1..2", 2, measure_excess.noise(rng, max(1, trials // 10), (1.0, 1.5, 2.0))

@@ -79,7 +79,7 @@ class Mechanism:
 _MARKUP = (
     (r":\w+:`~?(?:[^`]*\.)?([^`.]*)`", r"\1"),
     (r"\\varepsilon", "eps"),
-    (r"\\(Delta|sigma|gamma|lambda)", r"\1"),
+    (r"\\(Delta|sigma|gamma|lambda|log|ln|exp|max|min)(?![a-z])", r"\1"),
     (r"\^\{([^{}]*)\}", r"^(\1)"),
     (r"\\frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1)/(\2)"),
     (r"\\le\b", "<="),

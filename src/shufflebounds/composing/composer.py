@@ -167,22 +167,22 @@ class Composer:
         if not self._tight:
             # other laws bound from below, and their distance is far larger
             step *= 8
-        # what costs little is had: short transforms, as far as the values on the grid are cheap too
+        # a finer step costs little while transforms are short and values on the grid are cheap
         spans = ((release.scale(FIRST_TAIL), release.seconds) for release, _ in self._upper)
         values = sum((scale.high - scale.low) * seconds for scale, seconds in spans)
         step = min(step, max(20 * math.sqrt(variance) / SHORT_POINTS, values / QUICK))
         if spacings:
-            # between the kinks of a lattice errors do not average out; short transforms cost nothing
+            # errors between the kinks of a lattice do not average out, so the step is finer; short transforms cost nothing
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
         step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
-        # laws without spread, whose variance is rounding; those below may have more
+        # a law may have no spread but rounding, while one below has more: the grid must reach every loss
         sides = self._upper if self._tight else [*self._upper, *(pair for side in self._lower for pair in side)]
         scales = [release.scale(FIRST_TAIL) for release, _ in sides]
         step = max(step, max(max(abs(scale.low), abs(scale.high)) for scale in scales) / REFINED_POINTS)
         return self._fitted(step)
 
     def _anchor(self, release: Knowledge, step: float) -> float:
-        """Where the release's grid starts: at its heaviest losses, or a spacing below where these would lie below the grid.
+        """Where the release's grid starts: at its heaviest losses, or a spacing below them where that leaves them above the grid.
 
         A loss just above a grid point is cheap to move there from below, one just below it is not.
         """
@@ -203,7 +203,7 @@ class Composer:
         return hint
 
     def _product(self, step: float, log_tail: float, middle: float, side: int) -> Product:
-        """Product of the upper side, -1, or of a lower one; values placed one by one are placed for the eps in the middle."""
+        """The product of the upper side (-1) or of a lower one. Dear values are taken where the eps in the middle needs them."""
         releases = self._upper if side < 0 else self._lower[side]
         sparing = any(release.sparing(step, log_tail) for release, _ in releases)
         key = (step, log_tail, middle if sparing else math.inf, side)
@@ -218,7 +218,7 @@ class Composer:
         return self._products.of(key, made)
 
     def _theta(self, eps: float) -> float:
-        """About the tilt that moves the mean of the composition to eps: that of a Gaussian."""
+        """The tilt that moves the mean of a Gaussian of the same mean and variance to eps; that of the composition is near it."""
         return max(0.0, eps - self._mean) / self._spread**2 if self._spread > 0 else 0.0
 
     def _tail(self, eps: float) -> float:

@@ -325,19 +325,19 @@ class Knowledge:
         if self.atoms is not None or (self.density is not None and not self._dear):
             return False
         scale = self.scale(log_tail)
-        # wider grids take their knots further apart: no more than this many are asked for
+        # on a wider grid the knots lie further apart, so their number is limited
         values = min((scale.high - scale.low) / step, MOST_KNOTS)
         return self._dear or values * self.seconds > PATIENCE
 
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Grid points at which the hockey stick is asked for."""
         scale = self.scale(log_tail)
-        # finer knots than the values can resolve would only follow their errors
+        # knots finer than the accuracy of the values would follow their errors
         stride = max(1, round(math.sqrt(8 * scale.apart * scale.var) / step))
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
         center = round((scale.mean - anchor) / step)
-        # uniform about the mean; in the tails their distance grows in proportion to that from the mean, as the mass there allows
+        # knots are uniform about the mean; in the tails, which have little mass, their distance grows with that from the mean
         near = min(max(DENSE * math.sqrt(scale.var) / (step * stride), LEAST_DENSE), MOST_KNOTS / 3)
         away = max(last - center, center - first) / stride
         growth = np.exp(np.arange(1, 2 + near * max(0.0, math.log(away / near))) / near) if away > near else np.empty(0)

@@ -26,7 +26,7 @@ class Cost(NamedTuple):
 
 
 class _Line(threading.local):
-    """What this thread is at, if it is announced."""
+    """The announced work of this thread, if there is any."""
 
     cost: Cost | None = None
     start = drawn = 0.0

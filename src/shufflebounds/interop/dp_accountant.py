@@ -67,8 +67,10 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     --------
     >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
     >>> from shufflebounds.interop.dp_accountant import ShuffleAccountant
-    >>> accountant = ShuffleAccountant().compose(PoissonSampledDpEvent(0.01, GaussianDpEvent(1.0)), 100)
-    >>> print(f"{accountant.get_epsilon(1e-5, bound='lower'):.4f} {accountant.get_epsilon(1e-5):.4f}")
+    >>> step = PoissonSampledDpEvent(0.01, GaussianDpEvent(1.0))
+    >>> accountant = ShuffleAccountant().compose(step, 100)
+    >>> lower, upper = accountant.get_epsilon(1e-5, bound="lower"), accountant.get_epsilon(1e-5)
+    >>> print(f"{lower:.4f} {upper:.4f}")
     0.7180 0.7180
     """
 
@@ -203,7 +205,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return 1.0
         whole = self.profile
         if whole is None or target_epsilon == math.inf:
-            # no profile of this library has mass of infinite loss that it does not bound away
+            # delta at infinity is the mass of infinite loss: nothing, or what delta is at a very large eps
             return 0.0 if whole is None else whole.delta(1e6, bound=bound or self._bound)
         return whole.delta(target_epsilon, bound=bound or self._bound)
 

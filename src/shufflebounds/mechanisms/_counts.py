@@ -94,7 +94,7 @@ class CountErrors(ErrorLaw):
     def _any_error(self, a: Fraction, truth: int | None) -> Between:
         if truth is not None:
             return super()._any_error(a, truth)
-        # of all values together as many users hold one as there are: the concave envelope of the tail, at their mean number
+        # every user holds one value: a value has users/values holders on average, where the concave envelope of the tail is read
         reach = a * Fraction(self.chances.gap)
         if self.users <= _SCANNED:
             tails = [self._known(held, self.users - held, reach) for held in range(self.users + 1)]
@@ -342,17 +342,17 @@ class FrequencyOracle(CountEstimate, TwoLevel):
 
     def _check(self, most_bins: int = _validate.MAX_COUNT) -> None:
         """Check the number of bins and the local budget."""
-        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2, most_bins))
-        object.__setattr__(self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True))
+        _validate.integer_field(self, "bins", 2, most_bins)
+        _validate.real_field(self, "local_eps", 0, MAX_LOCAL_EPS, open_low=True)
 
     def _check_size(self, name: str, near: int, low: int, high: int) -> None:
-        """Check the size of that name, or choose the one of least variance of a rare bin out of `near` and the next."""
+        """Check the size of that name. By default it is `near` or the next, whichever gives a rare bin the smaller variance."""
         if getattr(self, name) is None:
             tried = sorted({min(max(size, low), high) for size in (near, near + 1)})
             family: Any = type(self)
             best = min(tried, key=lambda size: float(family(self.bins, self.local_eps, size).variance(0, 1)))
             object.__setattr__(self, name, best)
-        object.__setattr__(self, name, _validate.integer(name, getattr(self, name), low, high))
+        _validate.integer_field(self, name, low, high)
 
     @property
     @abstractmethod

@@ -104,7 +104,7 @@ def interval_laws(
     """
     point = low == high
     mean = np.where(point, low, log_near - log_far)
-    # masses are read from the far side; the near side is that times the ratio
+    # masses under the first end follow from those under the second, times the ratio
     log_near = log_far + mean
     kept = slice(0, -1) if endless else slice(None)
     # every cell spread to its two ends, mass and mean of a kept

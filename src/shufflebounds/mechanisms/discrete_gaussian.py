@@ -79,8 +79,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     whole: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _validate.real("sigma", self.sigma, 1e-3, 1e5))
-        object.__setattr__(self, "sensitivity", _validate.integer("sensitivity", self.sensitivity, 1, 2**20))
+        _validate.real_field(self, "sigma", 1e-3, 1e5)
+        _validate.integer_field(self, "sensitivity", 1, 2**20)
         if self.sensitivity > 1e4 * self.sigma:
             raise ValueError(f"sensitivity={self.sensitivity} must be at most 1e4 times sigma={self.sigma:g}")
 

@@ -59,7 +59,8 @@ class FiniteRandomizer(LocalRandomizer):
     >>> round(survey.delta(0.0), 12), round(survey.epsilon(0.0), 12)
     (0.25, 0.69314718056)
     >>> messages = survey.randomize([0] * 900 + [2] * 100, rng=1)
-    >>> survey.estimate(messages).round().tolist() == (4 * (survey.support(messages)[0] - 250.0)).round().tolist()
+    >>> heard, users = survey.support(messages)
+    >>> survey.estimate(messages).round().tolist() == (4 * (heard - 250.0)).round().tolist()
     True
     """
 

@@ -90,8 +90,8 @@ class GaussianMechanism(AdditiveNoise):
     neighbours: ClassVar[str] = "the value differs by at most `sensitivity` in Euclidean distance"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _validate.real("sigma", self.sigma, 0, open_low=True))
-        object.__setattr__(self, "sensitivity", _validate.real("sensitivity", self.sensitivity, 0, open_low=True))
+        _validate.real_field(self, "sigma", 0, open_low=True)
+        _validate.real_field(self, "sensitivity", 0, open_low=True)
         ratio("sensitivity", "sigma", self.sensitivity, self.sigma)
 
     @property

@@ -80,10 +80,10 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     neighbours: ClassVar[str] = "replace the user's vector; the analyst sees the message"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _validate.real("sigma", self.sigma, 0.1, 1e6))
+        _validate.real_field(self, "sigma", 0.1, 1e6)
         _validate.choice("domain", self.domain, ("cube", "sphere"))
         least = 1 if self.domain == "cube" else 2
-        object.__setattr__(self, "dimension", _validate.integer("dimension", self.dimension, least, 256))
+        _validate.integer_field(self, "dimension", least, 256)
 
     @cached_property
     def _line(self) -> GaussianMechanism:

@@ -87,10 +87,10 @@ class GeometricMechanism(AdditiveNoise):
     whole: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", _validate.real("eps", self.eps, 0, MAX_LOCAL_EPS, open_low=True))
-        object.__setattr__(self, "sensitivity", _validate.integer("sensitivity", self.sensitivity, 1, _MAX_SENSITIVITY))
+        _validate.real_field(self, "eps", 0, MAX_LOCAL_EPS, open_low=True)
+        _validate.integer_field(self, "sensitivity", 1, _MAX_SENSITIVITY)
         if self.bound is not None:
-            object.__setattr__(self, "bound", _validate.integer("bound", self.bound, 1, _MAX_BOUND))
+            _validate.integer_field(self, "bound", 1, _MAX_BOUND)
         if self.eps / self.sensitivity < 1e-12:
             raise ValueError(f"eps={self.eps:g} must be at least 1e-12 times sensitivity={self.sensitivity}")
 
@@ -210,7 +210,7 @@ class GeometricMechanism(AdditiveNoise):
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
         s = shifts[:, None]
-        # whether the two laws share the point at their ends, and no other
+        # whether the two laws have one point in common, an end of both
         touching = s == 2 * bound
         before = s - bound - 1
         first = np.maximum(1, s - bound + 1)

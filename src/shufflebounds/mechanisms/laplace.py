@@ -77,8 +77,8 @@ class LaplaceMechanism(AdditiveNoise):
     neighbours: ClassVar[str] = "the value differs by at most `sensitivity`"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _validate.real("scale", self.scale, 0, open_low=True))
-        object.__setattr__(self, "sensitivity", _validate.real("sensitivity", self.sensitivity, 0, open_low=True))
+        _validate.real_field(self, "scale", 0, open_low=True)
+        _validate.real_field(self, "sensitivity", 0, open_low=True)
         self._budget()
 
     def _budget(self) -> tuple[float, float]:

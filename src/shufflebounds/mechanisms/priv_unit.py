@@ -78,8 +78,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     neighbours: ClassVar[str] = "replace the user's unit vector; the analyst sees the message"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dimension", _validate.integer("dimension", self.dimension, 2, 2**20))
-        object.__setattr__(self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True))
+        _validate.integer_field(self, "dimension", 2, 2**20)
+        _validate.real_field(self, "local_eps", 0, MAX_LOCAL_EPS, open_low=True)
         cap = max(self._best_cap(), 1e-300) if self.cap is None else self.cap
         object.__setattr__(self, "cap", _validate.real("cap", cap, 1e-300, 0.5))
 

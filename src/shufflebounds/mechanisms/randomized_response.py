@@ -75,8 +75,8 @@ class RandomizedResponse(TwoLevel):
     neighbours: ClassVar[str] = "replace the user's value; the analyst sees the one bit"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", _validate.real("eps", self.eps, 0, MAX_LOCAL_EPS, open_low=True))
-        object.__setattr__(self, "upper", _validate.real("upper", self.upper, 0, open_low=True))
+        _validate.real_field(self, "eps", 0, MAX_LOCAL_EPS, open_low=True)
+        _validate.real_field(self, "upper", 0, open_low=True)
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         below = eps < self.eps

@@ -100,7 +100,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         if min(self._chances()[:4]) < 1e-305:
             raise ValueError(f"f={f:g} with p={p:g}, q={q:g}: every chance of a bit must be at least 1e-305")
         if self.bits is not None:
-            object.__setattr__(self, "bits", _validate.integer("bits", self.bits, hashes + 1))
+            _validate.integer_field(self, "bits", hashes + 1)
 
     @property
     def _differ(self) -> int:
@@ -174,9 +174,10 @@ class Rappor(CountEstimate, LocalRandomizer):
         return Atoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, slack, 20 * UNIT * d * unit)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # Two values that differ in as many bits as two can. Above, under the least that a value leaves to a report: all bits as if
-        # not set, and no lift for the ones among its own. With more than some 30 hashes the heights are spread to fewer of them,
-        # which stays above; where the filter has less than 2h bits too, the law of every randomizer of this budget stands above.
+        # The pair is two values that differ in as many bits as possible. Above, a message of another user counts with the least
+        # chance that any value gives it: all bits as if not set, and no gain for the ones among its own. With more than some 30
+        # hashes the heights are spread to fewer of them, which stays above. Where the filter also has less than 2h bits, the law of
+        # every randomizer of this budget stands above.
         d, unit = self._differ, self._unit()
         _, lost, other, rest, _ = self._chances()
         loss = unit * np.arange(-d, d + 1.0)

@@ -124,7 +124,7 @@ class PureLocal(TwoLevel):
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the message"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True))
+        _validate.real_field(self, "local_eps", 0, MAX_LOCAL_EPS, open_low=True)
 
     def _shares(self) -> Shares:
         return Shares(0.5, 0.0, 0.0)

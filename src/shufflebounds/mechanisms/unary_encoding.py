@@ -64,9 +64,9 @@ class UnaryEncoding(FrequencyOracle):
     neighbours: ClassVar[str] = "replace the user's bin; the analyst sees the word of bits"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2, 2**20))
-        object.__setattr__(self, "p", _validate.real("p", self.p, 0, 1, open_low=True, open_high=True))
-        object.__setattr__(self, "q", _validate.real("q", self.q, 1e-300, self.p, open_high=True))
+        _validate.integer_field(self, "bins", 2, 2**20)
+        _validate.real_field(self, "p", 0, 1, open_low=True, open_high=True)
+        _validate.real_field(self, "q", 1e-300, self.p, open_high=True)
         if self.local_eps > MAX_LOCAL_EPS:
             raise ValueError(f"q={self.q:g} with p={self.p!r} has the local budget {self.local_eps:g}: at most {MAX_LOCAL_EPS:g}")
 

@@ -104,7 +104,8 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
     Examples
     --------
     >>> from shufflebounds import compare, shuffle
-    >>> ax = compare(*(shuffle.StrongerClones(n, 4.0) for n in (10**4, 10**5, 10**6)), kind="profile")
+    >>> profiles = [shuffle.StrongerClones(n, 4.0) for n in (10**4, 10**5, 10**6)]
+    >>> ax = compare(*profiles, kind="profile")
     >>> [text.get_text().replace("\u2009", " ") for text in ax.get_legend().get_texts()]
     ['users = 10 000', 'users = 100 000', 'users = 1 000 000']
     """

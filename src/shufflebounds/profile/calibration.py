@@ -49,6 +49,6 @@ def least_count(
     count = least_int(lambda value: build(value).delta(eps) <= delta, low, high, guess)
     if count is None:
         return None
-    # the two ends part by a rounding: almost never at a whole parameter, and for all of them where delta jumps at eps
+    # delta(eps) and epsilon(delta) differ by a rounding: seldom at a whole parameter, but at all of them where delta jumps at eps
     last = min(high, count + PARTED)
     return next((value for value in range(count, last + 1) if meets(build(value), eps, delta)), count if last < high else None)

@@ -86,7 +86,7 @@ class Composition(PrivacyProfile):
     _plain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rtol", _validate.real("rtol", self.rtol, 1e-12, 0.1))
+        _validate.real_field(self, "rtol", 1e-12, 0.1)
         flat: list[tuple[PrivacyProfile, int]] = []
         for profile, times in self.factors:
             count = _validate.integer("times", times, 1)

@@ -25,7 +25,7 @@ QUANTILE_ERROR = 4e-15
 
 
 def _enclosing(forward: Samples, backward: Samples, upper: bool) -> tuple[Piecewise, FloatArray]:
-    """Return a curve beside T(P, Q) and the eps of its pieces; forward samples H(Q||P), backward H(P||Q)."""
+    """Return a curve above or below T(P, Q), and the eps of its pieces. Forward are samples of H(Q||P), backward of H(P||Q)."""
     if upper:
         return envelope(*forward.below(backward), *backward.below(forward), upper=True)
     return envelope(forward.eps, forward.high, backward.eps, backward.high)

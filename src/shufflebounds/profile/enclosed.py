@@ -192,7 +192,8 @@ class Enclosed(ABC):
         --------
         >>> from shufflebounds import shuffle
         >>> bits = shuffle.ShuffledBits(users=10**4, flip=0.05, ones=0)
-        >>> print(f"{bits.delta(0.2):.2e} {bits.loss_tail(0.2, bound='lower'):.2e} {bits.loss_tail(0.2):.2e}")
+        >>> lower, upper = bits.loss_tail(0.2, bound="lower"), bits.loss_tail(0.2)
+        >>> print(f"{bits.delta(0.2):.2e} {lower:.2e} {upper:.2e}")
         2.87e-08 3.11e-06 3.11e-06
         """
         side = SIDES.index(_validate.choice("bound", bound, SIDES))
@@ -209,7 +210,7 @@ class Enclosed(ABC):
         pure, upper = self._pure_epsilon(), bound == "upper"
         if delta == 0:
             return pure if upper else self._last_positive(pure)
-        # past delta by what delta() adds on the way back from the logarithm, so that delta(epsilon(d)) <= d holds exactly
+        # delta() adds a rounding to the exponential: the target leaves room for it, so that delta(epsilon(d)) <= d holds exactly
         outward = -1 if upper else 1
         reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
         target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0

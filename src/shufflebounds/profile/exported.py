@@ -248,7 +248,7 @@ class Exported(Enclosed):
 
 
 def _top(profile: Enclosed, interval: float, log_tail: float) -> int:
-    """Return the grid point beyond which delta need not be resolved: it is 0, below the tail, or as good as constant."""
+    """Return the grid point beyond which delta is 0, below the tail, or nearly constant."""
     cap = MAX_POINTS * interval
     tail = max(math.exp(log_tail), 5e-324)
     eps = profile.epsilon(tail)

@@ -119,7 +119,7 @@ class PrivacyProfile(Exported):
         return own if known.reverse is None else Samples(known.reverse, known.reverse_pure, step, convex=known.convex), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
-        """Return how near the sides of mu and of a Renyi divergence shall come, and the most evaluations."""
+        """Return the distance between sides of mu or of a Renyi divergence at which refinement ends, and the most evaluations."""
         spacing = self._knowledge().spacing
         return (rtol, most) if spacing < 0.1 else (0.01 * spacing, 2**8)
 

@@ -36,17 +36,9 @@ from shufflebounds.published.zhilyaev import *  # noqa: F403
 from shufflebounds.published.zhilyaev_reports import *  # noqa: F403
 from shufflebounds.published.zhilyaev_sums import *  # noqa: F403
 
+_PARTS = (
+    balcer_cheu, balcer_cheu_context, chen_long, cheu, clones, personalized, personalized_curve,
+    survey, survey_basics, survey_histograms, zhilyaev, zhilyaev_reports, zhilyaev_sums,
+)
 __all__ = ["Comparison", "Counterexample", "PrintedBound", "bounds"]
-__all__ += balcer_cheu.__all__
-__all__ += balcer_cheu_context.__all__
-__all__ += chen_long.__all__
-__all__ += cheu.__all__
-__all__ += clones.__all__
-__all__ += personalized.__all__
-__all__ += personalized_curve.__all__
-__all__ += survey.__all__
-__all__ += survey_basics.__all__
-__all__ += survey_histograms.__all__
-__all__ += zhilyaev.__all__
-__all__ += zhilyaev_reports.__all__
-__all__ += zhilyaev_sums.__all__
+__all__ += [name for part in _PARTS for name in part.__all__]

@@ -9,7 +9,7 @@ from typing import Any
 
 from shufflebounds import _validate
 
-__all__ = ["BITS", "BUDGET", "CLOSED", "GLOSSARY", "POSITIVE", "Given", "integer", "real"]
+__all__ = ["BITS", "BUDGET", "CLOSED", "GLOSSARY", "LOSS", "POSITIVE", "Given", "integer", "real"]
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,16 @@ def integer(says: str, low: int, high: int = _validate.MAX_COUNT) -> Given:
     return Given("int", f"{says}, {where}", check)
 
 
+def _as_given(_: str, value: Any) -> Any:
+    """Return the value, which the window of the Poisson-binomial law checks."""
+    return value
+
+
 _LARGE = 1e12
 BITS = integer("Number n of bits, the target's included", 1)
 BUDGET = real("Budget in nats", 0, _LARGE, ends="(]")
 CLOSED = real("Target failure probability", 0, 1, ends="(]")
+LOSS = real("Privacy loss in nats", 0, 700)
 POSITIVE = real("Target privacy loss in nats", 0, ends="(]")
 GLOSSARY: Mapping[str, Given] = {
     "alpha": real("Error of the first kind", 0, 1),
@@ -63,9 +69,11 @@ GLOSSARY: Mapping[str, Given] = {
     "categories": integer("Number k of categories", 2),
     "cells": integer("Number d of cells", 2),
     "coins": integer("Number \\|H\\| of fair coins, more than 8 ln(4/delta)", 1),
+    "counts": Given("array_like of int, optional", "How many users have each rate, 1 each by default", _as_given),
     "cutoff": integer("Number c of answers", 1),
     "d": integer("How many variables", 1),
     "delta": real("Target failure probability", 0, 1, ends="()"),
+    "delta_target": real("Failure probability delta_1 of the target's randomizer", 0, 1, ends="[)"),
     "eps": real("Target privacy loss in nats", 0, 700, ends="(]"),
     "eps_other": real("Local budget of the other user in nats", 0, 700, ends="(]"),
     "eps_target": real("Local budget of the target in nats", 0, 700, ends="(]"),
@@ -78,6 +86,7 @@ GLOSSARY: Mapping[str, Given] = {
     "max_queries": integer("Number k of queries", 1),
     "n_queries": integer("Number k of queries", 1),
     "ones": integer("How many of the others hold 1, below users", 0),
+    "rates": Given("array_like", "Rates p_i of the other users, in [0, 1/2]", _as_given),
     "reports": integer("Number n + m of reports, fake ones included", 1),
     "rho": real("The noise is discrete Gaussian with parameter 1/(2 rho)", 0, _LARGE, ends="(]"),
     "sigma": real("Deviation of the noise", 0, _LARGE, ends="(]"),

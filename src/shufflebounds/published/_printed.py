@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from shufflebounds._cached import cached_property
 from shufflebounds.published._glossary import GLOSSARY, Given
 
-__all__ = ["Comparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "printed"]
+__all__ = ["At", "Comparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "printed"]
 
 Verdict = Literal["proven", "unproven", "false"]
 Side = Literal["upper", "lower", "both"]
@@ -45,6 +46,21 @@ class Comparison(NamedTuple):
         return self.printed / self.exact if self.exact else math.copysign(math.inf, self.printed)
 
 
+class At(NamedTuple):
+    """A case of a formula: its arguments, and what returns the exact number from them."""
+
+    case: str
+    arguments: tuple[Any, ...]
+    exact: Callable[..., float]
+    quantity: str = "counterexample"
+    keywords: Mapping[str, Any] = MappingProxyType({})
+
+    def beside(self, formula: Callable[..., float]) -> Comparison:
+        """Return the printed and the exact number."""
+        printed_number, exact = (of(*self.arguments, **self.keywords) for of in (formula, self.exact))
+        return Comparison(self.case, self.quantity, printed_number, exact)
+
+
 @dataclass(frozen=True)
 class PrintedBound(Generic[Parameters]):
     """A formula as printed, with what is known of it.
@@ -65,9 +81,9 @@ class PrintedBound(Generic[Parameters]):
     verdict: Verdict
     reason: str
     reference: str
-    shown: Callable[[], Counterexample] | None = field(default=None, repr=False)
+    shown: At | Callable[[], Counterexample] | None = field(default=None, repr=False)
     side: Side = "upper"
-    compared: Callable[[], Comparison] | None = field(default=None, repr=False)
+    compared: At | Callable[[], Comparison] | None = field(default=None, repr=False)
     returns: str = field(default="The printed number.", repr=False)
     where: Mapping[str, Given] = field(default_factory=dict, repr=False)
 
@@ -133,6 +149,9 @@ class PrintedBound(Generic[Parameters]):
         """
         if self.shown is None:
             raise ValueError(f"no counterexample to {self.__name__} is known: its verdict is {self.verdict!r}")
+        if isinstance(self.shown, At):
+            case, _, printed, exact = self.shown.beside(self)
+            return Counterexample(printed, exact, case)
         return self.shown()
 
     def comparison(self) -> Comparison:
@@ -149,7 +168,7 @@ class PrintedBound(Generic[Parameters]):
             If neither a setting nor a counterexample is known.
         """
         if self.compared is not None:
-            return self.compared()
+            return self.compared.beside(self) if isinstance(self.compared, At) else self.compared()
         case = self.counterexample()
         return Comparison(case.case, "counterexample", case.printed, case.truth)
 
@@ -174,13 +193,13 @@ def bounds() -> tuple[PrintedBound[Any], ...]:
 
 
 def printed(
-    *,
     verdict: Verdict,
-    reason: str,
     reference: str,
-    counterexample: Callable[[], Counterexample] | None = None,
+    *,
+    reason: str,
+    counterexample: At | Callable[[], Counterexample] | None = None,
     side: Side = "upper",
-    comparison: Callable[[], Comparison] | None = None,
+    comparison: At | Callable[[], Comparison] | None = None,
     returns: str = "The printed number.",
     where: Mapping[str, Given] | None = None,
 ) -> Callable[[Callable[Parameters, float]], PrintedBound[Parameters]]:

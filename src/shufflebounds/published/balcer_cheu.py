@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from shufflebounds.published._glossary import integer, real
-from shufflebounds.published._printed import Comparison, printed
+from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle import BinomialNoise, ShuffledHistogram, ZeroSum
 from shufflebounds.tails import binom_logcdf, binom_logsf
 
@@ -32,16 +32,10 @@ def _level(delta: float) -> float:
     return math.log(2) - math.log(delta)
 
 
-def _gamma_compared() -> Comparison:
-    case = (10**6, 1.0, 1e-6)
-    return Comparison("n = 10^6, eps = 1, delta = 10^-6", "gamma", balcer_cheu_gamma(*case), ZeroSum.calibrate(*case).gamma)
-
-
 @printed(
-    verdict="proven",
+    "proven", f"{_PAPER}, Theorem 3.1 i",
     reason="sound for eps <= 1, where tanh(eps/2) >= eps/sqrt(5), and generous: the comparison shows by how much",
-    reference=f"{_PAPER}, Theorem 3.1 i",
-    comparison=_gamma_compared,
+    comparison=At("n = 10^6, eps = 1, delta = 10^-6", (10**6, 1.0, 1e-6), lambda *case: ZeroSum.calibrate(*case).gamma, "gamma"),
     returns="The printed gamma; above 1/2 there are too few users for the theorem.",
     where={"eps": TO_ONE},
 )
@@ -54,16 +48,11 @@ def balcer_cheu_gamma(users: int, eps: float, delta: float) -> float:
     return 50 * _level(delta) / (eps * eps * users)
 
 
-def _delta_compared() -> Comparison:
-    truth = BinomialNoise(10**4, 0.1).delta(1.0)
-    return Comparison("n = 10^4, gamma = 0.1, eps = 1", "delta", balcer_cheu_delta(10**4, 0.1, 1.0), truth)
-
-
 @printed(
-    verdict="proven",
+    "proven", f"{_PAPER}, Corollary A.4",
     reason="two tail bounds and a union bound; eps <= 1 is essential",
-    reference=f"{_PAPER}, Corollary A.4",
-    comparison=_delta_compared,
+    comparison=At("n = 10^4, gamma = 0.1, eps = 1", (10**4, 0.1, 1.0),
+                  lambda n, gamma, eps: BinomialNoise(n, gamma).delta(eps), "delta"),
     returns="Upper bound of delta, as printed; may exceed 1.",
     where={
         "users": integer("Number n of noise bits", 1),
@@ -80,17 +69,11 @@ def balcer_cheu_delta(users: int, gamma: float, eps: float) -> float:
     return 2 * math.exp(-gamma * eps * eps * users / 50)
 
 
-def _histogram_delta_compared() -> Comparison:
-    truth = ShuffledHistogram(10**4, 100, 0.3).delta(1.0)
-    setting = "n = 10^4, d = 100, gamma = 0.3, eps = 1"
-    return Comparison(setting, "delta", balcer_cheu_histogram_delta(10**4, 0.3, 1.0), truth)
-
-
 @printed(
-    verdict="proven",
+    "proven", f"{_PAPER}, Theorem 3.2 i with Corollary A.4",
     reason="two bins change, and their guarantees are added; what is lost over one bin is small beside Corollary A.4",
-    reference=f"{_PAPER}, Theorem 3.2 i with Corollary A.4",
-    comparison=_histogram_delta_compared,
+    comparison=At("n = 10^4, d = 100, gamma = 0.3, eps = 1", (10**4, 0.3, 1.0),
+                  lambda n, gamma, eps: ShuffledHistogram(n, 100, gamma).delta(eps), "delta"),
     returns="Upper bound of delta, as printed, whatever the number of bins; may exceed 1.",
     where={"eps": real("Privacy loss in nats", 0, 2, ends="(]")},
 )
@@ -113,17 +96,11 @@ def _ratio_above(users: int, gamma: float, eps: float) -> float:
     return math.exp(max(float(binom_logcdf(low, users, gamma)), float(above)))
 
 
-def _smooth_compared() -> Comparison:
-    eps, alpha = 1.0, math.tanh(0.5)
-    setting = "n = 10^4, gamma = 0.1, eps = 1, shift by 1"
-    return Comparison(setting, "Pr[ratio >= e^eps]", balcer_cheu_smooth(10**4, 0.1, alpha), _ratio_above(10**4, 0.1, eps))
-
-
 @printed(
-    verdict="proven",
+    "proven", f"{_PAPER}, Lemma A.3",
     reason="for shifts k' other than 0, which Definition A.1 forgets to leave out, and alpha < 1, at which eps is infinite",
-    reference=f"{_PAPER}, Lemma A.3",
-    comparison=_smooth_compared,
+    comparison=At("n = 10^4, gamma = 0.1, eps = 1, shift by 1", (10**4, 0.1, math.tanh(0.5)),
+                  lambda n, gamma, _: _ratio_above(n, gamma, 1.0), "Pr[ratio >= e^eps]"),
     returns="Upper bound of the chance, as printed; may exceed 1.",
     where={
         "users": integer("Number n of noise bits", 1),
@@ -144,13 +121,6 @@ def balcer_cheu_smooth(users: int, gamma: float, alpha: float) -> float:
     return math.exp(-weight / 8) + math.exp(-weight / (8 + 2 * alpha))
 
 
-def _error_compared() -> Comparison:
-    n, eps, delta, beta = 10**5, 0.5, 1e-6, 0.05
-    truth = ZeroSum(n, balcer_cheu_gamma(n, eps, delta)).error_quantile(beta) / n
-    setting = "n = 10^5, eps = 0.5, delta = 10^-6, beta = 0.05, printed gamma"
-    return Comparison(setting, "alpha", balcer_cheu_error(n, eps, delta, beta), truth)
-
-
 def _confidence(beta: float, least: float) -> float:
     if not beta >= least:
         raise ValueError(f"beta={beta:g} must be >= {least:.6g}, for the error bound to hold")
@@ -158,10 +128,10 @@ def _confidence(beta: float, least: float) -> float:
 
 
 @printed(
-    verdict="proven",
+    "proven", f"{_PAPER}, Theorem 3.1 ii",
     reason="close for its gamma; the bias gamma dominates, and a far smaller gamma serves",
-    reference=f"{_PAPER}, Theorem 3.1 ii",
-    comparison=_error_compared,
+    comparison=At("n = 10^5, eps = 0.5, delta = 10^-6, beta = 0.05, printed gamma", (10**5, 0.5, 1e-6, 0.05),
+                  lambda n, *goal: ZeroSum(n, balcer_cheu_gamma(n, *goal[:2])).error_quantile(goal[2]) / n, "alpha"),
     returns="Upper bound of the error, as printed; says nothing from 1 on.",
     where={
         "users": integer("Number n of users, at least 100 ln(2/delta)/eps**2", 1),
@@ -184,18 +154,16 @@ def balcer_cheu_error(users: int, eps: float, delta: float, beta: float) -> floa
     return 50 * level / (eps * eps * n) + math.sqrt(200 * level * (math.log(2) - math.log(beta))) / (eps * n)
 
 
-def _histogram_error_compared() -> Comparison:
-    n, eps, delta, beta = 10**5, 0.5, 1e-6, 0.05
-    truth = ShuffledHistogram(n, 1000, balcer_cheu_gamma(n, eps, delta)).error_quantile(beta, of="any") / n
-    setting = "n = 10^5, d = 1000, eps = 0.5, delta = 10^-6, beta = 0.05, printed gamma, worst data"
-    return Comparison(setting, "alpha", balcer_cheu_histogram_error(n, eps, delta, beta), truth)
+def _any_error(users: int, gamma: float, beta: float) -> float:
+    """Return the error of a frequency that any of a thousand bins exceeds with chance at most beta, for the worst data."""
+    return ShuffledHistogram(users, 1000, gamma).error_quantile(beta, of="any") / users
 
 
 @printed(
-    verdict="proven",
+    "proven", f"{_PAPER}, Theorem 3.2 iii, with the constants of Theorem 3.1 ii",
     reason="a union bound over n bins; the histogram itself is (2 eps, 2 delta)-private",
-    reference=f"{_PAPER}, Theorem 3.2 iii, with the constants of Theorem 3.1 ii",
-    comparison=_histogram_error_compared,
+    comparison=At("n = 10^5, d = 1000, eps = 0.5, delta = 10^-6, beta = 0.05, printed gamma, worst data", (10**5, 0.5, 1e-6, 0.05),
+                  lambda n, *goal: _any_error(n, balcer_cheu_gamma(n, *goal[:2]), goal[2]), "alpha"),
     returns="Upper bound of the largest error, whatever the number of bins.",
     where={
         "users": integer("Number n of users, at least 100 ln(2/delta)/eps**2", 1),

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from shufflebounds import _validate
-from shufflebounds.published._printed import Comparison, printed
+from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle import ShuffledBits
 
 __all__ = ["HistogramRow", "balcer_cheu_local_eps", "balcer_cheu_table"]
@@ -14,18 +14,17 @@ __all__ = ["HistogramRow", "balcer_cheu_local_eps", "balcer_cheu_table"]
 _PAPER = "Balcer and Cheu 2020"
 
 
-def _local_compared() -> Comparison:
-    users, eps, delta = 10**4, 1.0, 1e-6
-    flip = ShuffledBits.calibrate(users, eps, delta).flip
-    case = "n = 10^4, eps = 1, delta = 10^-6; exact: the flipped bit calibrated to it"
-    return Comparison(case, "local eps at delta", balcer_cheu_local_eps(users, eps), math.log((1 - flip - delta) / flip))
+def _local_eps(users: int, eps: float) -> float:
+    """Return the local eps, at delta = 10^-6, of the flipped bit that meets (eps, 10^-6)."""
+    flip = ShuffledBits.calibrate(users, eps, 1e-6).flip
+    return math.log((1 - flip - 1e-6) / flip)
 
 
 @printed(
-    verdict="proven",
+    "proven", f"{_PAPER}, section 1.2, after Cheu et al. 2019",
     reason="the chance that any message lies in a set is at least that of one, and at most n times it if all n are alike",
-    reference=f"{_PAPER}, section 1.2, after Cheu et al. 2019",
-    comparison=_local_compared,
+    comparison=At("n = 10^4, eps = 1, delta = 10^-6; exact: the flipped bit calibrated to it",
+                  (10**4, 1.0), _local_eps, "local eps at delta"),
     returns="Upper bound of the eps of each user's randomizer, at the delta of the shuffled protocol.",
 )
 def balcer_cheu_local_eps(users: int, eps: float) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import integer, real
-from shufflebounds.published._printed import Comparison, Counterexample, printed
+from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from shufflebounds.tails import binom_logcdf, binom_logsf, poisson_binom_logcdf, poisson_binom_logsf
 
@@ -34,31 +34,24 @@ def _flip(users: int, lam: float) -> float:
     return lam / (2 * users)
 
 
-def _curve_of_the_protocol(users: int, flip: float, alpha: float) -> float:
+def _curve_of_zeros(users: int, lam: float, alpha: float) -> float:
+    """Return the trade-off function of the flipped bits at alpha, the others at 0."""
+    return float(ShuffledBits(users, _flip(users, lam)).pair(0).tradeoff().beta(alpha))
+
+
+def _curve_of_the_protocol(users: int, lam: float, alpha: float) -> float:
     """Return the trade-off function of the flipped bits at alpha, over all data, by going through them."""
-    bits = ShuffledBits(users, flip)
+    bits = ShuffledBits(users, _flip(users, lam))
     # the other direction of m ones is this direction of users - 1 - m
     return min(float(bits.pair(ones).tradeoff().beta(alpha)) for ones in range(users))
 
 
-def _tradeoff_counterexample() -> Counterexample:
-    alpha = 1 - 0.9**5
-    truth = float(ShuffledBits(5, 0.1).pair(0).tradeoff().beta(alpha))
-    return Counterexample(chen_long_tradeoff(5, 1.0, alpha), truth, "f(1 - 0.9^5) of 5 users, lambda = 1, the others at 0")
-
-
-def _tradeoff_compared() -> Comparison:
-    truth = _curve_of_the_protocol(100, 0.29, 0.05)
-    return Comparison(f"{_FIGURE}, alpha = 0.05", "beta", chen_long_tradeoff(100, 58, 0.05), truth)
-
-
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, Theorem 2",
     reason="the proof multiplies probabilities of dependent events (B.6); it fails for lambda/n below about 0.4 and is loose above",
-    reference=f"{_PAPER}, Theorem 2",
     side="lower",
-    counterexample=_tradeoff_counterexample,
-    comparison=_tradeoff_compared,
+    counterexample=At("f(1 - 0.9^5) of 5 users, lambda = 1, the others at 0", (5, 1.0, 1 - 0.9**5), _curve_of_zeros),
+    comparison=At(f"{_FIGURE}, alpha = 0.05", (100, 58, 0.05), _curve_of_the_protocol, "beta"),
     returns="The printed error of the second kind.",
     where={"alpha": real("Error of the first kind, which within a relative 1e-12 of a knot F(k) counts as the knot", 0, 1)},
 )
@@ -79,22 +72,13 @@ def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
     return math.exp(binom_logsf(knot + 1, users, flip))
 
 
-def _delta_counterexample() -> Counterexample:
-    truth = ShuffledBits(8, 0.1, ones=4).delta(0.0, bound="lower")
-    return Counterexample(chen_long_delta(8, 1.6, 0.0), truth, "delta(0) of 8 users, lambda = 1.6, 4 of the others at 1")
-
-
-def _delta_compared() -> Comparison:
-    truth = ShuffledBits.boolean_sum(100, 58).delta(0.3)
-    return Comparison(f"{_FIGURE}, eps = 0.3", "delta", chen_long_delta(100, 58, 0.3), truth)
-
-
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, Theorem 2, as (eps, delta)",
     reason="the pair of Theorem 2 does not dominate the protocol, not even by the worse of its two directions",
-    reference=f"{_PAPER}, Theorem 2, as (eps, delta)",
-    counterexample=_delta_counterexample,
-    comparison=_delta_compared,
+    counterexample=At("delta(0) of 8 users, lambda = 1.6, 4 of the others at 1", (8, 1.6, 0.0),
+                      lambda n, lam, eps: ShuffledBits(n, _flip(n, lam), ones=4).delta(eps, bound="lower")),
+    comparison=At(f"{_FIGURE}, eps = 0.3", (100, 58, 0.3),
+                  lambda n, lam, eps: ShuffledBits.boolean_sum(n, lam).delta(eps), "delta"),
     returns="What the theorem amounts to at `eps`.",
     where={"eps": real("Privacy loss in nats", 0)},
 )
@@ -113,9 +97,9 @@ def _normal_quantile(log_cdf: ArrayLike, log_sf: ArrayLike) -> FloatArray:
     return np.where(small, ndtri_exp(np.where(small, log_cdf, -1.0)), -ndtri_exp(np.where(small, -1.0, log_sf)))
 
 
-def _mu_of_the_protocol(users: int, flip: float) -> float:
+def _mu_of_the_protocol(users: int, lam: float) -> float:
     """Return the least mu of the flipped bits, over all data: the curve is piecewise linear and G_mu convex, so knots suffice."""
-    k = np.arange(users)
+    k, flip = np.arange(users), _flip(users, lam)
     best = 0.0
     for ones in range(users):
         laws = []
@@ -128,15 +112,10 @@ def _mu_of_the_protocol(users: int, flip: float) -> float:
     return best
 
 
-def _mu_compared() -> Comparison:
-    return Comparison(_FIGURE, "mu", chen_long_mu(100, 58), _mu_of_the_protocol(100, 0.29))
-
-
 @printed(
-    verdict="proven",
+    "proven", f"{_PAPER}, Corollary 3.2",
     reason="says nothing: f(0) < 1, so mu* is infinite for every lambda",
-    reference=f"{_PAPER}, Corollary 3.2",
-    comparison=_mu_compared,
+    comparison=At(_FIGURE, (100, 58), _mu_of_the_protocol, "mu"),
     returns="inf.",
 )
 def chen_long_mu(users: int, lam: float) -> float:
@@ -153,23 +132,18 @@ def chen_long_mu(users: int, lam: float) -> float:
     return math.inf
 
 
-def _interior_counterexample() -> Counterexample:
-    # one test on one data set gives a lower bound of the true mu: all others at 0, reject where any bit is set
-    keep, flipped = 5 * math.log(0.9), math.log(0.1) + 4 * math.log(0.9)
-    truth = float(ndtri_exp(keep) - ndtri_exp(flipped))
-    return Counterexample(chen_long_mu_interior(5, 1.0), truth, "mu of 5 users, lambda = 1, the others at 0")
-
-
-def _interior_compared() -> Comparison:
-    return Comparison(_FIGURE, "mu", chen_long_mu_interior(100, 58), _mu_of_the_protocol(100, 0.29))
+def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
+    """Return a lower bound of the true mu: one test on one data set, all others at 0, which rejects where any bit is set."""
+    flip = _flip(users, lam)
+    keep, rest = math.log1p(-flip), (users - 1) * math.log1p(-flip)
+    return float(ndtri_exp(keep + rest) - ndtri_exp(math.log(flip) + rest))
 
 
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, Corollary 3.2, interior knots only",
     reason="rests on Theorem 2; the maximum over knots where both errors lie inside (0, 1) is set by the rarest outcomes",
-    reference=f"{_PAPER}, Corollary 3.2, interior knots only",
-    counterexample=_interior_counterexample,
-    comparison=_interior_compared,
+    counterexample=At("mu of 5 users, lambda = 1, the others at 0", (5, 1.0), _mu_of_any_bit),
+    comparison=At(_FIGURE, (100, 58), _mu_of_the_protocol, "mu"),
     returns="The number that the corollary may have meant.",
     where={"users": integer("Number n of users", 2, MAX_KNOTS)},
 )
@@ -187,24 +161,12 @@ def chen_long_mu_interior(users: int, lam: float) -> float:
     return float(np.diff(quantile).max())
 
 
-def _real_sum_counterexample() -> Counterexample:
-    case = _interior_counterexample()
-    claim = chen_long_mu_real_sum(5, 1.0, 1)
-    return Counterexample(claim, case.truth, "mu of 5 users, lambda = 1, one bit each: the boolean sum")
-
-
-def _real_sum_compared() -> Comparison:
-    truth = math.sqrt(10) * _mu_of_the_protocol(100, 0.29)
-    setting = f"{_FIGURE}, r = 10; exact: sqrt(r) times mu of one bit, a proven bound"
-    return Comparison(setting, "mu", chen_long_mu_real_sum(100, 58, 10), truth)
-
-
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, Corollary 3.3, interior knots only",
     reason="composition is sound, the curve of one bit is not; literally mu* is infinite here too",
-    reference=f"{_PAPER}, Corollary 3.3, interior knots only",
-    counterexample=_real_sum_counterexample,
-    comparison=_real_sum_compared,
+    counterexample=At("mu of 5 users, lambda = 1, one bit each: the boolean sum", (5, 1.0, 1), _mu_of_any_bit),
+    comparison=At(f"{_FIGURE}, r = 10; exact: sqrt(r) times mu of one bit, a proven bound", (100, 58, 10),
+                  lambda n, lam, bits: math.sqrt(bits) * _mu_of_the_protocol(n, lam), "mu"),
     returns="The square root of `bits` times :func:`chen_long_mu_interior`.",
     where={
         "users": integer("Number n of users", 2, MAX_KNOTS),

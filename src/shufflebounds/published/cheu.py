@@ -5,22 +5,17 @@ from __future__ import annotations
 import math
 
 from shufflebounds.published._glossary import CLOSED, real
-from shufflebounds.published._printed import Comparison, printed
+from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 
 __all__ = ["cheu2019_boolean_sum", "cheu2019_fixed_set"]
 
 
-def _fixed_set_compared() -> Comparison:
-    truth = BinomialNoise(1000, 0.5).epsilon(0.5e-9)
-    return Comparison("|H| = 1000, delta = 10^-9", "eps", cheu2019_fixed_set(1000, 1e-9), truth)
-
-
 @printed(
-    verdict="proven",
+    "proven", "Cheu et al. 2019, as Claim C.1 of Chen and Long",
     reason="a Chernoff bound on |H| fair coins; at delta/2, not delta",
-    reference="Cheu et al. 2019, as Claim C.1 of Chen and Long",
-    comparison=_fixed_set_compared,
+    comparison=At("|H| = 1000, delta = 10^-9", (1000, 1e-9),
+                  lambda coins, delta: BinomialNoise(coins, 0.5).epsilon(delta / 2), "eps"),
     returns="Upper bound of epsilon at failure probability delta/2, as printed.",
     where={"delta": real("Twice the failure probability: the guarantee is (eps, delta/2)", 0, 1, ends="(]")},
 )
@@ -38,21 +33,13 @@ def cheu2019_fixed_set(coins: int, delta: float) -> float:
     return math.log1p(math.sqrt(32 * level / coins))
 
 
-def _boolean_sum_compared() -> Comparison:
-    truth = ShuffledBits.boolean_sum(10**5, 1000).epsilon(1e-6)
-    return Comparison("n = 10^5, lambda = 1000, delta = 10^-6", "eps", cheu2019_boolean_sum(10**5, 1000, 1e-6), truth)
-
-
 @printed(
-    verdict="unproven",
+    "unproven", "Cheu et al. 2019, privacy of the boolean sum",
     reason="constants not checked against the print; no violation found on a grid",
-    reference="Cheu et al. 2019, privacy of the boolean sum",
-    comparison=_boolean_sum_compared,
+    comparison=At("n = 10^5, lambda = 1000, delta = 10^-6", (10**5, 1000, 1e-6),
+                  lambda n, lam, delta: ShuffledBits.boolean_sum(n, lam).epsilon(delta), "eps"),
     returns="Upper bound of epsilon, if the constants are the printed ones.",
-    where={
-        "lam": real("Expected number of random bits, from 14 ln(4/delta) to n", 0),
-        "delta": CLOSED,
-    },
+    where={"lam": real("Expected number of random bits, from 14 ln(4/delta) to n", 0), "delta": CLOSED},
 )
 def cheu2019_boolean_sum(users: int, lam: float, delta: float) -> float:
     r"""Epsilon of the boolean-sum protocol by the theorem of Cheu et al.

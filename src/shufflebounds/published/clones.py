@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from shufflebounds.published._printed import Comparison, printed
+from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle.clones import Clones, StrongerClones
 
 __all__ = ["clones_apple", "clones_closed_form", "stronger_clones_closed_form"]
@@ -16,33 +16,16 @@ def _within(local_eps: float, limit: float, condition: str) -> None:
         raise ValueError(f"local_eps={local_eps:g} must be <= {shown}, for the closed form to hold: {condition}")
 
 
-_CASE = (10**6, 4.0, 1e-8)
-
-
-def _beside(printed_eps: float, bound: type[Clones | StrongerClones]) -> Comparison:
+def _beside(bound: type[Clones | StrongerClones]) -> At:
     """Compare with the numerical bound that the closed form stands above, which is no less than the loss of any randomizer."""
-    n, eps0, delta = _CASE
     setting = f"n = 10^6, eps0 = 4, delta = 10^-8; exact: {bound.__name__}"
-    return Comparison(setting, "eps", printed_eps, bound(n, eps0).epsilon(delta))
-
-
-def _clones_closed_form_compared() -> Comparison:
-    return _beside(clones_closed_form(*_CASE), Clones)
-
-
-def _clones_apple_compared() -> Comparison:
-    return _beside(clones_apple(*_CASE), Clones)
-
-
-def _stronger_clones_compared() -> Comparison:
-    return _beside(stronger_clones_closed_form(*_CASE), StrongerClones)
+    return At(setting, (10**6, 4.0, 1e-8), lambda n, eps0, delta: bound(n, eps0).epsilon(delta), "eps")
 
 
 @printed(
-    verdict="proven",
+    "proven", "Feldman, McMillan, Talwar 2021, Theorem 3.1",
     reason="a closed form above the numerical clone bound, for every pure eps0-LDP randomizer",
-    reference="Feldman, McMillan, Talwar 2021, Theorem 3.1",
-    comparison=_clones_closed_form_compared,
+    comparison=_beside(Clones),
     returns="Upper bound of epsilon, as printed.",
 )
 def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
@@ -60,10 +43,9 @@ def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
 
 
 @printed(
-    verdict="proven",
+    "proven", "the program that accompanies Feldman, McMillan, Talwar 2021, closedformanalysis",
     reason="the same derivation with one estimate fewer, as the authors' program evaluates it",
-    reference="the program that accompanies Feldman, McMillan, Talwar 2021, closedformanalysis",
-    comparison=_clones_apple_compared,
+    comparison=_beside(Clones),
     returns="Upper bound of epsilon, as the program prints it.",
 )
 def clones_apple(users: int, local_eps: float, delta: float) -> float:
@@ -83,10 +65,9 @@ def clones_apple(users: int, local_eps: float, delta: float) -> float:
 
 
 @printed(
-    verdict="proven",
+    "proven", "Feldman, McMillan, Talwar 2023, Theorem 3.2, with the erratum of arXiv version 2",
     reason="where R_x >= (R_0 + R_1)/(e^eps0 + 1), as the numerical bound it stands above; unproven for other randomizers",
-    reference="Feldman, McMillan, Talwar 2023, Theorem 3.2, with the erratum of arXiv version 2",
-    comparison=_stronger_clones_compared,
+    comparison=_beside(StrongerClones),
     returns="Upper bound of epsilon, as printed.",
 )
 def stronger_clones_closed_form(users: int, local_eps: float, delta: float) -> float:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +14,8 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf
 from shufflebounds._scipy import logsumexp, ndtr
-from shufflebounds.published._glossary import Given, integer, real
-from shufflebounds.published._printed import Comparison, Counterexample, printed
+from shufflebounds.published._glossary import LOSS, integer
+from shufflebounds.published._printed import At, Comparison, Counterexample, printed
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tails.poisson_binomial import poisson_binom_window
 
@@ -31,15 +30,6 @@ __all__ = [
 ]
 
 _PAPER = "Liu et al. 2024"
-
-
-def as_given(name: str, value: Any) -> Any:
-    """Return the value, which the window of the Poisson-binomial law checks."""
-    return value
-
-
-RATES = Given("array_like", "Rates p_i of the other users, in [0, 1/2]", as_given)
-FAILURE = real("Failure probability delta_1 of the target's randomizer", 0, 1, ends="[)")
 
 
 def _pair(weight: float, rate: float, others: int, eps: float) -> float:
@@ -75,9 +65,8 @@ def _laplace_weight_counterexample() -> Counterexample:
 
 
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, section 3.2.1",
     reason="the clone pair needs w <= 1/(e^eps_1 + 1); e^(-eps_1/2)/2 is larger, so the pair is more private than the randomizer",
-    reference=f"{_PAPER}, section 3.2.1",
     counterexample=_laplace_weight_counterexample,
     returns="The printed weight. A valid one is at most 1/(e^eps_1 + 1).",
 )
@@ -99,9 +88,8 @@ def _gaussian_weight_counterexample() -> Counterexample:
 
 
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, section 3.2.1",
     reason="Gaussian noise has unbounded likelihood ratio; the pair of this weight has none above (1-w)/w",
-    reference=f"{_PAPER}, section 3.2.1",
     counterexample=_gaussian_weight_counterexample,
     returns="The printed weight, before the removal of delta_1/2, which changes it by no more than that.",
 )
@@ -114,17 +102,11 @@ def liu2024_weight_gaussian(sigma_target: float) -> float:
     return float(ndtr(-0.5 / sigma_target))
 
 
-def _compared_weight() -> Comparison:
-    setting = "eps_1 = 2, k = 10; exact: the largest sound weight"
-    return Comparison(setting, "w", liu2024_weight_rr(2.0, 10), 1 / (math.exp(2.0) + 1))
-
-
 @printed(
-    verdict="proven",
+    "proven", f"{_PAPER}, section 3.2.1",
     reason="sound, but loose for three categories or more, where 1/(e^eps_1 + 1) serves",
-    reference=f"{_PAPER}, section 3.2.1",
     side="lower",
-    comparison=_compared_weight,
+    comparison=At("eps_1 = 2, k = 10; exact: the largest sound weight", (2.0, 10), lambda eps, _: 1 / (math.exp(eps) + 1), "w"),
 )
 def liu2024_weight_rr(eps_target: float, categories: int) -> float:
     r"""Printed weight w = p_1 of a target that runs k-ary randomized response: :math:`1/(e^{\varepsilon_1}+k-1)`.
@@ -148,9 +130,8 @@ def _laplace_rate_counterexample() -> Counterexample:
 
 
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, section 3.2.2, equation (4)",
     reason="Pr[R_i in U_b] is an area: R_i >= p_i (R_0 + R_1) does not follow; also 0 at eps_i = eps_1 by the strict inequality",
-    reference=f"{_PAPER}, section 3.2.2, equation (4)",
     counterexample=_laplace_rate_counterexample,
     returns="The printed rate, 0 at equal budgets (the limit from below is e^(-eps_1/2)/2). "
     "A valid one is that of :meth:`shufflebounds.shuffle.PersonalizedClones.laplace`.",
@@ -192,9 +173,8 @@ def _gaussian_rate_counterexample() -> Counterexample:
 
 
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, section 3.2.2, equation (4)",
     reason="Pr[R_i in U_b] is an area: R_i >= p_i (R_0 + R_1) does not follow",
-    reference=f"{_PAPER}, section 3.2.2, equation (4)",
     counterexample=_gaussian_rate_counterexample,
     returns="The printed rate, 0 at equal deviations.",
 )
@@ -231,10 +211,9 @@ def _compared_rate() -> Comparison:
 
 
 @printed(
-    verdict="proven",
-    comparison=_compared_rate,
+    "proven", f"{_PAPER}, section 3.2.2",
     reason="sound with liu2024_weight_rr (S1 and S2 bound it; no violation in exact enumeration); 0 at equal budgets",
-    reference=f"{_PAPER}, section 3.2.2",
+    comparison=_compared_rate,
 )
 def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> float:
     r"""Printed rate p_i of a user of k-ary randomized response: :math:`1/(e^{\varepsilon_i}+k-1)`, and 0 at equal budgets.
@@ -248,23 +227,15 @@ def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> flo
     return 0.0 if other == target else 1 / (math.exp(other) + categories - 1)
 
 
-def _delta_counterexample() -> Counterexample:
-    # with chance 1e-3 a user publishes the bit itself, marked; else binary randomized response with e^eps = 3; the others hold 1
-    claim = liu2024_delta(math.log(2), 0.25, [0.25], delta_target=1e-3, counts=[199])
-    return Counterexample(claim, 1e-3, "200 users, 1e-3 of whose messages are marked and true: the mark shows the target's bit")
-
-
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, Theorem 2",
     reason="delta_1 counts as if a failed randomizer hid everything; sums from i = 1 drop the event without clones",
-    reference=f"{_PAPER}, Theorem 2",
-    counterexample=_delta_counterexample,
+    counterexample=At("200 users, 1e-3 of whose messages are marked and true: the mark shows the target's bit",
+                      (math.log(2), 0.25, [0.25]), lambda *_, delta_target, counts: delta_target,
+                      keywords={"delta_target": 1e-3, "counts": [199]}),
     returns="The printed number; never negative.",
     where={
-        "eps": real("Privacy loss in nats", 0, 700),
-        "rates": RATES,
-        "delta_target": FAILURE,
-        "counts": Given("array_like of int, optional", "How many users have each rate, 1 each by default", as_given),
+        "eps": LOSS,
         "first": integer(
             "Where the sums start: 1 as printed; from 0, with `delta_target` 0 and valid rates, it is an upper bound", 0, 1
         ),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shufflebounds import _validate
 from shufflebounds._scipy import log_ndtr
 from shufflebounds.published._glossary import BUDGET, Given, real
-from shufflebounds.published._printed import Comparison, Counterexample, printed
+from shufflebounds.published._printed import At, Counterexample, printed
 from shufflebounds.selection import SVTScales, svt_accuracy, svt_scales
 
 __all__ = [
@@ -38,16 +38,11 @@ def positive_array(name: str, value: Any) -> NDArray[np.float64]:
     return _validate.real_array(name, value, 0, open_low=True)
 
 
-def _hoeffding_counterexample() -> Counterexample:
-    # ten copies of one fair bit of width 1/10: the sum is 0 or 1, and alpha lies in the theorem's (0, 1/2)
-    return Counterexample(das2022_hoeffding(0.45, [0.1] * 10), 1.0, "ten copies of one bit of width 0.1, Pr[|M - 1/2| > 0.45]")
-
-
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Theorem 2.3",
     reason="the variables must be independent, which the theorem does not ask; its condition 0 < alpha < 1/2 is needless",
-    reference=f"{_SURVEY}, Theorem 2.3",
-    counterexample=_hoeffding_counterexample,
+    # the sum is 0 or 1, and alpha lies in the theorem's (0, 1/2)
+    counterexample=At("ten copies of one bit of width 0.1, Pr[|M - 1/2| > 0.45]", (0.45, [0.1] * 10), lambda *_: 1.0),
     returns="The printed bound; for independent variables it holds.",
     where={
         "deviation": real("The deviation alpha", 0, 0.5, ends="()"),
@@ -63,21 +58,11 @@ def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
     return 2 * math.exp(-2 * deviation**2 / float((np.asarray(widths) ** 2).sum()))
 
 
-def _triangle_counterexample() -> Counterexample:
-    # one event: P(S) = 3/100, Q(S) = 1/100, R(S) = 0
-    case = "P(S), Q(S), R(S) = 3/100, 1/100, 0 with e^eps_1 = 2, e^eps_2 = 1"
-    return Counterexample(das2022_triangle_delta(0.01, 0.01), 0.03, case)
-
-
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, section 3.4.3",
     reason="the second delta passes through the first relation, which multiplies it by e^eps_1",
-    reference=f"{_SURVEY}, section 3.4.3",
-    counterexample=_triangle_counterexample,
-    where={
-        "first": real("The first delta", 0, 1),
-        "second": real("The second delta, which the truth multiplies by e^eps_1", 0, 1),
-    },
+    counterexample=At("P(S), Q(S), R(S) = 3/100, 1/100, 0 with e^eps_1 = 2, e^eps_2 = 1", (0.01, 0.01), lambda *_: 0.03),
+    where={"first": real("The first delta", 0, 1), "second": real("The second delta, which the truth multiplies by e^eps_1", 0, 1)},
 )
 def das2022_triangle_delta(first: float, second: float) -> float:
     r"""Printed delta of two relations in a row, at eps_1 + eps_2: :math:`\delta_1 + \delta_2`.
@@ -102,11 +87,9 @@ def _gaussian_sigma_counterexample() -> Counterexample:
 
 
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Algorithm 3",
     reason="proven for eps < 1 only, which the algorithm does not ask; at delta = 1e-5 it fails from eps = 8.42 on",
-    reference=f"{_SURVEY}, Algorithm 3",
     counterexample=_gaussian_sigma_counterexample,
-    returns="The printed deviation.",
     where={"eps": BUDGET},
 )
 def das2022_gaussian_sigma(eps: float, delta: float) -> float:
@@ -118,8 +101,8 @@ def das2022_gaussian_sigma(eps: float, delta: float) -> float:
     return math.sqrt(2 * math.log(1.25 / delta)) / eps
 
 
-def _above_threshold_counterexample() -> Counterexample:
-    # five queries at 0 reported below, five at 1 reported above, threshold 0; the neighbour has them the other way round
+def _loss_of_ten_answers(_: float) -> float:
+    """Return the loss of five answers below and five above at eps = 1: queries 0 and 1, threshold 0, the neighbour reversed."""
     z = (np.arange(-300.0, 300.0)[:, None] + (_X + 1) / 2).ravel()
     weight = np.tile(_W / 2, 600) * np.exp(-np.abs(z) / 2) / 4
 
@@ -128,16 +111,13 @@ def _above_threshold_counterexample() -> Counterexample:
 
     one = float((weight * below(z) ** 5 * below(1 - z) ** 5).sum())
     other = float((weight * below(z - 1) ** 5 * below(-z) ** 5).sum())
-    return Counterexample(
-        das2022_above_threshold_eps(1.0), math.log(one / other), "ten queries, five answers below and five above, eps = 1: the loss"
-    )
+    return math.log(one / other)
 
 
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Algorithm 5 and Theorem 6.1",
     reason="as printed it does not halt after its first answer above the threshold, and every further one costs as much again",
-    reference=f"{_SURVEY}, Algorithm 5 and Theorem 6.1",
-    counterexample=_above_threshold_counterexample,
+    counterexample=At("ten queries, five answers below and five above, eps = 1: the loss", (1.0,), _loss_of_ten_answers),
     returns="The printed budget; right for the algorithm that halts.",
     where={"eps": BUDGET},
 )
@@ -150,19 +130,10 @@ def das2022_above_threshold_eps(eps: float) -> float:
     return eps
 
 
-def _numeric_eps_counterexample() -> Counterexample:
-    eps = 1.0
-    # answers of scale 2c/(29 eps), c of them, beside 8/9 eps
-    truth = 8 / 9 * eps + 29 * eps / 2
-    return Counterexample(das2022_numeric_sparse_eps(eps), truth, "eps = 1, delta = 0: the sum of the budgets of its parts")
-
-
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Algorithm 7, line 2",
     reason="a misprint: eps_2 = 29 eps should be (2/9) eps",
-    reference=f"{_SURVEY}, Algorithm 7, line 2",
-    counterexample=_numeric_eps_counterexample,
-    returns="The printed budget.",
+    counterexample=At("eps = 1, delta = 0: the sum of the budgets of its parts", (1.0,), lambda eps: 8 / 9 * eps + 29 * eps / 2),
     where={"eps": BUDGET},
 )
 def das2022_numeric_sparse_eps(eps: float) -> float:
@@ -182,9 +153,8 @@ def _numeric_answer_counterexample() -> Counterexample:
 
 
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Algorithm 7, line 5",
     reason="a misprint: eps_2 lacks eps, and the root of sqrt(512) + 1 should cover 512 only",
-    reference=f"{_SURVEY}, Algorithm 7, line 5",
     counterexample=_numeric_answer_counterexample,
     returns="The printed scale, the same for every eps.",
 )
@@ -197,18 +167,11 @@ def das2022_numeric_sparse_answer(cutoff: int, delta: float) -> float:
     return das2022_numeric_sparse_scale(2 / math.sqrt(513), delta, cutoff)
 
 
-def _numeric_scale_comparison() -> Comparison:
-    printed_scale = das2022_numeric_sparse_scale(1.0, 1e-6, 50)
-    # of the largest budget that exact composition allows
-    needed = svt_scales(1.0, 1e-6, 50).threshold
-    return Comparison("eps = 1, delta = 1e-6, 50 answers", "scale of the threshold's noise", printed_scale, needed)
-
-
 @printed(
-    verdict="unproven",
+    "unproven", f"{_SURVEY}, Algorithm 7, line 6",
     reason="its parts are (eps_i, delta)-private, so the proof gives 2 delta: ln(2/delta) is meant, as in Theorems 6.6 and 6.8",
-    reference=f"{_SURVEY}, Algorithm 7, line 6",
-    comparison=_numeric_scale_comparison,
+    comparison=At("eps = 1, delta = 1e-6, 50 answers", (1.0, 1e-6, 50),
+                  lambda *case: svt_scales(*case).threshold, "scale of the threshold's noise"),
     returns="The printed scale. ``selection.svt_scales`` gives smaller ones, with a proof.",
     where={"eps": BUDGET},
 )
@@ -221,18 +184,16 @@ def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float
     return math.sqrt(32 * cutoff * math.log(1 / delta)) / eps
 
 
-def _numeric_accuracy_counterexample() -> Counterexample:
-    scales = svt_scales(1.0, 1e-6, 1, numeric=True, method="advanced")
-    truth = svt_accuracy(SVTScales(*scales), 10, 0.05)
-    claim = das2022_numeric_sparse_accuracy(10, 0.05, 1, 1.0, 1e-6)
-    return Counterexample(claim, truth, "eps = 1, delta = 1e-6, one answer, ten queries")
+def _accuracy(n_queries: int, beta: float, cutoff: int, eps: float, delta: float) -> float:
+    """Return the error that the corrected scales leave."""
+    scales = svt_scales(eps, delta, cutoff, numeric=True, method="advanced")
+    return svt_accuracy(SVTScales(*scales), n_queries, beta)
 
 
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Theorem 6.8, delta > 0",
     reason="the root should not cover sqrt(512) + 1, and a term sqrt(8) ln(2c/beta) for the released numbers is missing",
-    reference=f"{_SURVEY}, Theorem 6.8, delta > 0",
-    counterexample=_numeric_accuracy_counterexample,
+    counterexample=At("eps = 1, delta = 1e-6, one answer, ten queries", (10, 0.05, 1, 1.0, 1e-6), _accuracy),
     returns="The printed error; too small.",
     where={"eps": BUDGET},
 )
@@ -247,20 +208,12 @@ def das2022_numeric_sparse_accuracy(n_queries: int, beta: float, cutoff: int, ep
     return (math.log(k) + math.log(4 * c / beta)) * spread / eps
 
 
-def _point_rounding_counterexample() -> Counterexample:
-    # offsets 1..9, or 0..9: 10 where 5 + offset > 10
-    truth = sum(10 * (5 + offset > 10) for offset in range(1, 10)) / 9
-    case = "x = 5, m = 10, offsets 1..9: the mean after rounding (4 with offsets 0..9)"
-    return Counterexample(das2022_point_rounding(5, 10), truth, case)
-
-
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, section 7.4.3 and Lemma 7.8",
     reason="unbiased with offsets {0..m-1} and >=, or {1..m} and >; with {1..m-1} and > it is biased",
-    reference=f"{_SURVEY}, section 7.4.3 and Lemma 7.8",
-    counterexample=_point_rounding_counterexample,
+    counterexample=At("x = 5, m = 10, offsets 1..9: the mean after rounding (4 with offsets 0..9)", (5, 10),
+                      lambda x, m: sum(m * (x + offset > m) for offset in range(1, m)) / (m - 1)),
     side="both",
-    returns="The printed mean.",
     where={"x": real("The value, at most m", 0)},
 )
 def das2022_point_rounding(x: float, m: int) -> float:

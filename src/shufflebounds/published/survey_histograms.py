@@ -10,7 +10,7 @@ from shufflebounds import _validate
 from shufflebounds._scipy import log_ndtr
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.published._glossary import BUDGET, real
-from shufflebounds.published._printed import Comparison, Counterexample, printed
+from shufflebounds.published._printed import At, Counterexample, printed
 from shufflebounds.published.survey import _SURVEY
 
 __all__ = [
@@ -36,9 +36,8 @@ def _tradeoff_counterexample() -> Counterexample:
 
 
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Theorem 9.3, item 1",
     reason="the proof moves 2C + k records, which must be a whole number; for all k > 0 it is not true",
-    reference=f"{_SURVEY}, Theorem 9.3, item 1",
     counterexample=_tradeoff_counterexample,
     side="lower",
     returns="The printed lower bound. The corrected form is ``histograms.point_error_lower_bound``.",
@@ -57,18 +56,11 @@ def das2022_point_sum_tradeoff(cells: int, k: float, point_rmse: float, sum_rmse
     return k * (cells - 1) / (16 * point_rmse + 8 * sum_rmse + 4 * k)
 
 
-def _max_square_counterexample() -> Counterexample:
-    d = 100
-    harmonic, squares = math.fsum(1 / i for i in range(1, d + 1)), math.fsum(1 / i**2 for i in range(1, d + 1))
-    return Counterexample(das2022_laplace_max_square(d, 1.0), harmonic**2 + squares, "d = 100, eps = 1: H_d^2 + H_d^(2), exactly")
-
-
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Lemma 9.4",
     reason="a misprint: ln(d) + 2 ln(d) + 2 should be ln(d)^2 + 2 ln(d) + 2; false from d = 6 on",
-    reference=f"{_SURVEY}, Lemma 9.4",
-    counterexample=_max_square_counterexample,
-    returns="The printed bound.",
+    counterexample=At("d = 100, eps = 1: H_d^2 + H_d^(2), exactly", (100, 1.0),
+                      lambda d, _: math.fsum(1 / i for i in range(1, d + 1)) ** 2 + math.fsum(1 / i**2 for i in range(1, d + 1))),
     where={"eps": real("Inverse of their scale", 0, 1e12, ends="(]")},
 )
 def das2022_laplace_max_square(d: int, eps: float) -> float:
@@ -80,17 +72,11 @@ def das2022_laplace_max_square(d: int, eps: float) -> float:
     return (3 * math.log(d) + 2) / eps**2
 
 
-def _synthetic_counterexample() -> Counterexample:
-    case = "q = 1 against 0: the answer 0 has chance 0 against more than 1/2, so every divergence is infinite"
-    return Counterexample(das2022_synthetic_rho(0.5), math.inf, case)
-
-
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Theorem 9.6, proof of item 2",
     reason="a = q + max(0, noise) never lies below q; max(0, q + noise) is meant",
-    reference=f"{_SURVEY}, Theorem 9.6, proof of item 2",
-    counterexample=_synthetic_counterexample,
-    returns="The printed parameter.",
+    counterexample=At("q = 1 against 0: the answer 0 has chance 0 against more than 1/2, so every divergence is infinite",
+                      (0.5,), lambda _: math.inf),
 )
 def das2022_synthetic_rho(rho: float) -> float:
     r"""Printed concentrated privacy of the answers :math:`q_i + \max(0, \text{noise})`: rho.
@@ -101,16 +87,10 @@ def das2022_synthetic_rho(rho: float) -> float:
     return rho
 
 
-def _sum_error_counterexample() -> Counterexample:
-    return Counterexample(das2022_sum_error(1.0), 4.0, "eps = 1, q = 0: E max(0, Laplace(2))^2 = 4, and 8 for large q")
-
-
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Theorem 9.6, proof of item 3",
     reason="Laplace noise of scale 2/eps has variance 8/eps^2; even at q = 0, where half of it is cut off, 4/eps^2 is left",
-    reference=f"{_SURVEY}, Theorem 9.6, proof of item 3",
-    counterexample=_sum_error_counterexample,
-    returns="The printed error.",
+    counterexample=At("eps = 1, q = 0: E max(0, Laplace(2))^2 = 4, and 8 for large q", (1.0,), lambda eps: 4 / eps**2),
     where={"eps": BUDGET},
 )
 def das2022_sum_error(eps: float) -> float:
@@ -122,22 +102,19 @@ def das2022_sum_error(eps: float) -> float:
     return 2 / eps**2
 
 
-def _moment_counterexample() -> Counterexample:
-    # z ~ N(0, 1), queries' noise N(0, 3): E Pr[N(0, 3) >= z]^-2
+def _second_moment(*_: float) -> float:
+    """Return E Pr[N(0, 3) >= z]^-2 over z ~ N(0, 1), by quadrature."""
     edges = np.arange(-12.0, 60.0)
     x, w = np.polynomial.legendre.leggauss(40)
     z = (edges[:, None] + (x + 1) / 2).ravel()
     density = -z * z / 2 - math.log(2 * math.pi) / 2
-    truth = float((np.tile(w / 2, edges.size) * np.exp(density - 2 * log_ndtr(-z / math.sqrt(3)))).sum())
-    return Counterexample(das2022_sparse_moment(0.0, 1.0, 2.0), truth, "T = 0, sigma_1 = 1, sigma_2 = sqrt(3), gamma = 2")
+    return float((np.tile(w / 2, edges.size) * np.exp(density - 2 * log_ndtr(-z / math.sqrt(3)))).sum())
 
 
 @printed(
-    verdict="false",
+    "false", f"{_SURVEY}, Theorem 9.11, with c_gamma = sqrt(2 pi)",
     reason="too small for small thresholds, at sigma_2 = sqrt(3) sigma_1 and gamma = 2 for all T < 0.5856 sigma_1",
-    reference=f"{_SURVEY}, Theorem 9.11, with c_gamma = sqrt(2 pi)",
-    counterexample=_moment_counterexample,
-    returns="The printed bound.",
+    counterexample=At("T = 0, sigma_1 = 1, sigma_2 = sqrt(3), gamma = 2", (0.0, 1.0, 2.0), _second_moment),
     where={
         "threshold": real("Threshold T, in deviations of its noise at most 30", 0),
         "sigma": real("Deviation sigma_1; that of the queries is more than sqrt(1 + gamma) times as large", 0, 1e12, ends="(]"),
@@ -156,19 +133,12 @@ def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> floa
     return float(1 + 2 * math.pi * max(t * (1 + g), 1.0) ** g * math.sqrt(1 + g) * math.exp(g * t * t / 2))
 
 
-def _sparse_eps_comparison() -> Comparison:
-    # one query is above or below: its best test is that of the Gaussian mechanism with both noises together
-    sigma1, sigma2, delta = 20.0, 40.0, 1e-6
-    exact = GaussianMechanism(math.hypot(sigma1, sigma2)).epsilon(delta)
-    claim = das2022_sparse_gaussian_eps(sigma1, sigma2, 1, 1, delta)
-    return Comparison("sigma 20 and 40, one query, delta = 1e-6", "epsilon", claim, exact)
-
-
 @printed(
-    verdict="unproven",
+    "unproven", f"{_SURVEY}, the display after Theorem 9.12",
     reason="sqrt(2 A L) does not follow from Theorems 9.12 and 8.8, which give 2 sqrt(A L) with ln N for ln(c C(k, c))",
-    reference=f"{_SURVEY}, the display after Theorem 9.12",
-    comparison=_sparse_eps_comparison,
+    comparison=At("sigma 20 and 40, one query, delta = 1e-6", (20.0, 40.0, 1, 1, 1e-6),
+                  # one query is above or below: its best test is that of the Gaussian mechanism with both noises together
+                  lambda one, two, *_: GaussianMechanism(math.hypot(one, two)).epsilon(1e-6), "epsilon"),
     returns="The printed epsilon. What is proven: ``selection.svt_rdp`` with ``composition.rdp_to_dp``.",
     where={
         "sigma_threshold": real("Deviation of the threshold's noise", 0, 1e12, ends="(]"),

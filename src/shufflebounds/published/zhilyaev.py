@@ -10,7 +10,7 @@ import math
 from shufflebounds import _validate
 from shufflebounds._search import bracket
 from shufflebounds.published._glossary import BITS, CLOSED, POSITIVE, integer
-from shufflebounds.published._printed import Comparison, Counterexample, printed
+from shufflebounds.published._printed import At, Counterexample, printed
 from shufflebounds.shuffle import ShuffledBits
 
 __all__ = ["zhilyaev_deviation", "zhilyaev_flip", "zhilyaev_flip_right", "zhilyaev_flip_root", "zhilyaev_flip_zeros"]
@@ -26,20 +26,25 @@ def _target(eps: float, delta: float) -> tuple[float, float]:
     return -math.expm1(-eps), 3 * (math.log(2) - math.log(delta))
 
 
+def _least_flip(users: int, eps: float, delta: float) -> float:
+    """Return the smallest flip with which all data meet the target."""
+    return ShuffledBits.calibrate(users, eps, delta).flip
+
+
 def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:
     """Return the smallest flip with which the data of all zeros meets the target: delta does not increase with the flip."""
     return bracket(lambda flip: ShuffledBits(users, flip, ones=0).delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
 
 
-def _zeros_compared() -> Comparison:
-    return Comparison(f"{_SETTING}, all others at 0", "flip", zhilyaev_flip_zeros(*_CASE), _least_flip_of_zeros(*_CASE))
+def _least_flip_reversed(users: int, eps: float, delta: float) -> float:
+    """Return the smallest flip with which a target at 1 against 0, all others at 0, meets the target."""
+    return bracket(lambda flip: ShuffledBits(users, flip).pair(0).reverse().delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
 
 
 @printed(
-    verdict="unproven",
+    "unproven", f"{_PAPER}, (4.36)",
     reason="the proof covers one of the two directions; no violation found; several times the flip that is needed",
-    reference=f"{_PAPER}, (4.36)",
-    comparison=_zeros_compared,
+    comparison=At(f"{_SETTING}, all others at 0", _CASE, _least_flip_of_zeros, "flip"),
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
     where=_FLIP,
 )
@@ -59,19 +64,11 @@ def _right_counterexample() -> Counterexample:
     return Counterexample(delta, truth, "n = 1000, eps = 3, all others at 0: delta asked, and of the target at 1 against 0")
 
 
-def _right_compared() -> Comparison:
-    users, eps, delta = _CASE
-    # delta does not increase with the flip
-    least = bracket(lambda flip: ShuffledBits(users, flip).pair(0).reverse().delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
-    return Comparison(f"{_SETTING}, all others at 0, 1 against 0", "flip", zhilyaev_flip_right(*_CASE), least)
-
-
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, (4.40)",
     reason="Chernoff's bound is used at a relative distance (e^eps - 1) p/(p - q), which must be at most 1: false at eps = 2",
-    reference=f"{_PAPER}, (4.40)",
     counterexample=_right_counterexample,
-    comparison=_right_compared,
+    comparison=At(f"{_SETTING}, all others at 0, 1 against 0", _CASE, _least_flip_reversed, "flip"),
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
     where=_FLIP,
 )
@@ -87,15 +84,10 @@ def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
     return level / (n * math.expm1(eps) ** 2)
 
 
-def _flip_compared() -> Comparison:
-    return Comparison(_SETTING, "flip", zhilyaev_flip(*_CASE), ShuffledBits.calibrate(*_CASE).flip)
-
-
 @printed(
-    verdict="unproven",
+    "unproven", f"{_PAPER}, Proposition 4.5, (4.48)",
     reason="the proof confuses n with n - 1 bits and leans on (4.47); no violation found",
-    reference=f"{_PAPER}, Proposition 4.5, (4.48)",
-    comparison=_flip_compared,
+    comparison=At(_SETTING, _CASE, _least_flip, "flip"),
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
     where=_FLIP,
 )
@@ -109,15 +101,10 @@ def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
     return level / (n * a * a) + 4 / (n * a)
 
 
-def _root_compared() -> Comparison:
-    return Comparison(_SETTING, "flip", zhilyaev_flip_root(*_CASE), ShuffledBits.calibrate(*_CASE).flip)
-
-
 @printed(
-    verdict="unproven",
+    "unproven", f"{_PAPER}, (4.55) solved exactly",
     reason="the root of (4.55), of which (4.56) drops a term; no better founded than (4.48), no violation found",
-    reference=f"{_PAPER}, (4.55) solved exactly",
-    comparison=_root_compared,
+    comparison=At(_SETTING, _CASE, _least_flip, "flip"),
     returns="The frequency that the printed derivation gives; above 1/2 no flip meets it.",
     where=_FLIP,
 )
@@ -133,18 +120,12 @@ def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
     return ((math.sqrt(level) + math.sqrt(level + 8 * a)) / (2 * a)) ** 2 / n
 
 
-def _deviation_counterexample() -> Counterexample:
-    n, eps, delta = 10**4, 1.0, 1e-6
-    truth = math.sqrt(ShuffledBits(n, zhilyaev_flip(n, eps, delta)).variance)
-    return Counterexample(zhilyaev_deviation(n, eps, delta), truth, "standard error of the sum, n = 10^4, eps = 1, delta = 10^-6")
-
-
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, (4.62)",
     reason="lacks the square root over the bracket, which (4.60) still has",
-    reference=f"{_PAPER}, (4.62)",
     side="both",
-    counterexample=_deviation_counterexample,
+    counterexample=At("standard error of the sum, n = 10^4, eps = 1, delta = 10^-6", (10**4, 1.0, 1e-6),
+                      lambda n, *target: math.sqrt(ShuffledBits(n, zhilyaev_flip(n, *target)).variance)),
     returns="The printed deviation, in users.",
     where={**_FLIP, "users": integer("Number of bits, fake ones included", 1)},
 )

@@ -6,7 +6,7 @@ import math
 from functools import cache
 
 from shufflebounds.published._glossary import CLOSED
-from shufflebounds.published._printed import Comparison, Counterexample, printed
+from shufflebounds.published._printed import At, Counterexample, printed
 from shufflebounds.shuffle import ClearReports, FlippedReports
 
 __all__ = ["zhilyaev_fakes_per_bin", "zhilyaev_flip_fakes", "zhilyaev_flip_records", "zhilyaev_flip_sums"]
@@ -19,16 +19,11 @@ def _level(delta: float) -> float:
     return 3 * (math.log(4) - math.log(delta))
 
 
-def _fakes_compared() -> Comparison:
-    setting = "d = 100, eps = 1, delta = 10^-6"
-    return Comparison(setting, "m/d", zhilyaev_fakes_per_bin(1.0, 1e-6), ClearReports.calibrate(100, 1.0, 1e-6).fakes / 100)
-
-
 @printed(
-    verdict="unproven",
+    "unproven", f"{_PAPER}, (5.10)",
     reason="(5.6) drops a term on the unsafe side; no violation found; several times the fakes that are needed",
-    reference=f"{_PAPER}, (5.10)",
-    comparison=_fakes_compared,
+    comparison=At("d = 100, eps = 1, delta = 10^-6", (1.0, 1e-6),
+                  lambda *target: ClearReports.calibrate(100, *target).fakes / 100, "m/d"),
     returns="The printed number of fake records, over the number of bins.",
     where={"delta": CLOSED},
 )
@@ -52,21 +47,15 @@ def _least_flip(users: int, bins: int, fakes: int) -> float:
     return FlippedReports.calibrate(users, bins, 1.0, 1e-6, fakes, view="sums").flip
 
 
-def _sums_compared() -> Comparison:
-    setting = "10^6 reports, none fake, eps = 1, delta = 10^-6"
-    return Comparison(setting, "flip", zhilyaev_flip_sums(*_CASE), _least_flip(10**6, 2, 0))
-
-
 def _proposition(reports: int, eps: float, delta: float) -> float:
     half = -math.expm1(-eps / 2)
     return _level(delta) / (reports * half * half) + 4 / (reports * half)
 
 
 @printed(
-    verdict="unproven",
+    "unproven", f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where only the sum of each bin is seen",
     reason="rests on (4.48), and on the sums of bins alone being seen; no violation found there",
-    reference=f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where only the sum of each bin is seen",
-    comparison=_sums_compared,
+    comparison=At("10^6 reports, none fake, eps = 1, delta = 10^-6", _CASE, lambda n, *_: _least_flip(n, 2, 0), "flip"),
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
     where={"delta": CLOSED},
 )
@@ -89,9 +78,8 @@ def _records_counterexample() -> Counterexample:
 
 
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where the shuffled records are seen",
     reason="a shuffled record keeps its bits together, and hiding one takes two flips at once: shuffle bits, not records",
-    reference=f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where the shuffled records are seen",
     counterexample=_records_counterexample,
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
     where={"delta": CLOSED},
@@ -107,16 +95,11 @@ def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
     return _proposition(reports, eps, delta)
 
 
-def _fakes_flip_compared() -> Comparison:
-    setting = "one user among m = 10^6 fakes, d = 10^9 bins, eps = 1, delta = 10^-6"
-    return Comparison(setting, "flip", zhilyaev_flip_fakes(*_CASE), _least_flip(1, 10**9, 10**6))
-
-
 @printed(
-    verdict="unproven",
+    "unproven", f"{_PAPER}, (5.26)",
     reason="for sums, many more bins than fakes, and bins that are otherwise empty; (4.36) and its mirror image, both unproven",
-    reference=f"{_PAPER}, (5.26)",
-    comparison=_fakes_flip_compared,
+    comparison=At("one user among m = 10^6 fakes, d = 10^9 bins, eps = 1, delta = 10^-6", _CASE,
+                  lambda fakes, *_: _least_flip(1, 10**9, fakes), "flip"),
     returns="The printed frequency; above 1/2 no flip meets the printed condition.",
     where={"delta": CLOSED},
 )

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._types import FloatArray
-from shufflebounds.published._glossary import BITS, integer, real
-from shufflebounds.published._printed import Comparison, Counterexample, printed
+from shufflebounds.published._glossary import BITS, LOSS, integer, real
+from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle import ShuffledBits
 from shufflebounds.tails import poisson_binom_logcdf, poisson_binom_logpmf, poisson_binom_logsf
 
@@ -28,27 +28,21 @@ def _groups(users: int, flip: float, ones: int) -> tuple[FloatArray, NDArray[np.
     return chances[counts > 0], counts[counts > 0]
 
 
-def _lemma_counterexample() -> Counterexample:
-    truth = ShuffledBits(5, 0.2).pair(0).delta(math.log(1.5))
-    return Counterexample(zhilyaev_lemma(5, 0.2, math.log(1.5)), truth, "delta(ln 1.5) of 5 users, q = 1/5, the others at 0")
-
-
-def _lemma_compared() -> Comparison:
-    truth = ShuffledBits(1000, 0.1).pair(0).delta(0.5)
-    return Comparison("n = 1000, q = 0.1, the others at 0, eps = 0.5", "delta", zhilyaev_lemma(1000, 0.1, 0.5), truth)
+def _delta_of_zeros(users: int, flip: float, eps: float) -> float:
+    """Return the exact delta where all others hold 0."""
+    return ShuffledBits(users, flip).pair(0).delta(eps)
 
 
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, Lemma 4.2, (4.10)",
     reason="the coefficient 2 p e^eps - 1 is a misprint of p e^eps - q: too large by p (e^eps - 1) P(k)",
-    reference=f"{_PAPER}, Lemma 4.2, (4.10)",
     side="both",
-    counterexample=_lemma_counterexample,
-    comparison=_lemma_compared,
+    counterexample=At("delta(ln 1.5) of 5 users, q = 1/5, the others at 0", (5, 0.2, math.log(1.5)), _delta_of_zeros),
+    comparison=At("n = 1000, q = 0.1, the others at 0, eps = 0.5", (1000, 0.1, 0.5), _delta_of_zeros, "delta"),
     returns="The printed delta, which the lemma takes for the exact one.",
     where={
         "users": integer("Number of bits, the target's included (the paper's n + 1)", 1, MAX_LISTED),
-        "eps": real("Privacy loss in nats", 0, 700),
+        "eps": LOSS,
     },
 )
 def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
@@ -79,28 +73,13 @@ def _losses_above(users: int, flip: float, eps: float) -> float:
     return float(max(np.exp(zero[zero - one > eps]).sum(), np.exp(one[one - zero > eps]).sum()))
 
 
-def _pointwise_counterexample() -> Counterexample:
-    # a single bit with p/q = 3: the loss is ln 3 with chance 3/4, yet delta(ln 2) = 3/4 - 2/4
-    eps = math.log(2)
-    return Counterexample(zhilyaev_pointwise(1, 0.25, eps), _losses_above(1, 0.25, eps), "one bit, q = 1/4, eps = ln 2")
-
-
-def _pointwise_compared() -> Comparison:
-    setting = "n = 1000, q = 0.1, the others at 0, eps = 0.5"
-    return Comparison(setting, "Pr[loss > eps]", zhilyaev_pointwise(1000, 0.1, 0.5), _losses_above(1000, 0.1, 0.5))
-
-
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, Proposition 2.3, converse",
     reason="only the pointwise condition implies (eps, delta), on any space; the converse fails for one bit",
-    reference=f"{_PAPER}, Proposition 2.3, converse",
-    counterexample=_pointwise_counterexample,
-    comparison=_pointwise_compared,
+    counterexample=At("one bit, q = 1/4, eps = ln 2", (1, 0.25, math.log(2)), _losses_above),
+    comparison=At("n = 1000, q = 0.1, the others at 0, eps = 0.5", (1000, 0.1, 0.5), _losses_above, "Pr[loss > eps]"),
     returns="Delta of these data, which the proposition takes for the chance of a larger loss.",
-    where={
-        "users": BITS,
-        "eps": real("Privacy loss in nats", 0),
-    },
+    where={"users": BITS, "eps": real("Privacy loss in nats", 0)},
 )
 def zhilyaev_pointwise(users: int, flip: float, eps: float, ones: int = 0) -> float:
     r"""Printed bound of the chance that the privacy loss exceeds eps: :math:`\delta(\varepsilon)` itself.
@@ -129,27 +108,15 @@ def _tail_bound(users: int, flip: float, distance: float) -> float:
     return 2 * math.exp(-distance * distance * users * flip / 3)
 
 
-def _relative_compared() -> Comparison:
-    truth = _two_sided_tail(1000, 0.1, 100, 0.5 * (90 + 90))
-    return Comparison("n = 1000, q = 0.1, 100 ones, t = 0.5", "tail", zhilyaev_tail_relative(1000, 0.1, 0.5), truth)
-
-
-def _relative_counterexample() -> Counterexample:
-    truth = _two_sided_tail(1000, 0.03, 0, 90)
-    return Counterexample(zhilyaev_tail_relative(1000, 0.03, 3.0), truth, "n = 1000, q = 0.03, no ones, t = 3: the sum above 120")
-
-
 @printed(
-    verdict="false",
+    "false", f"{_PAPER}, Proposition 4.4, (4.46)",
     reason="Chernoff's bound with mean mu_m >= n q holds for t <= 1; the paper states no range, and at t = 3 it fails",
-    reference=f"{_PAPER}, Proposition 4.4, (4.46)",
-    counterexample=_relative_counterexample,
-    comparison=_relative_compared,
+    counterexample=At("n = 1000, q = 0.03, no ones, t = 3: the sum above 120", (1000, 0.03, 3.0),
+                      lambda n, q, _: _two_sided_tail(n, q, 0, 90)),
+    comparison=At("n = 1000, q = 0.1, 100 ones, t = 0.5", (1000, 0.1, 0.5),
+                  lambda n, q, t: _two_sided_tail(n, q, 100, t * (90 + 90)), "tail"),
     returns="The printed bound for any number m of ones.",
-    where={
-        "users": BITS,
-        "distance": real("Relative distance t; proven up to 1", 0, 100, ends="(]"),
-    },
+    where={"users": BITS, "distance": real("Relative distance t; proven up to 1", 0, 100, ends="(]")},
 )
 def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
     r"""Printed tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t\mu_m] \le 2 e^{-t^2 n q/3}`.
@@ -160,21 +127,12 @@ def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
     return _tail_bound(users, flip, distance)
 
 
-def _tail_compared() -> Comparison:
-    truth = _two_sided_tail(1000, 0.1, 100, 50)
-    return Comparison("n = 1000, q = 0.1, 100 ones, t = 0.5", "tail", zhilyaev_tail(1000, 0.1, 0.5), truth)
-
-
 @printed(
-    verdict="proven",
+    "proven", f"{_PAPER}, (4.47)",
     reason="no consequence of (4.46), as the paper has it, but of Bernstein's inequality with variance n p q, for t <= 3/2",
-    reference=f"{_PAPER}, (4.47)",
-    comparison=_tail_compared,
+    comparison=At("n = 1000, q = 0.1, 100 ones, t = 0.5", (1000, 0.1, 0.5), lambda n, q, t: _two_sided_tail(n, q, 100, 50), "tail"),
     returns="Upper bound for any number m of ones.",
-    where={
-        "users": BITS,
-        "distance": real("Distance t, in units of n q", 0, 1.5, ends="(]"),
-    },
+    where={"users": BITS, "distance": real("Distance t, in units of n q", 0, 1.5, ends="(]")},
 )
 def zhilyaev_tail(users: int, flip: float, distance: float) -> float:
     r"""Printed tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t n q] \le 2 e^{-t^2 n q/3}`.

@@ -104,7 +104,7 @@ class Allocation:
 
     @cached_property
     def _grid(self) -> _Grid:
-        """The grid of small ratios for all that the steps show."""
+        """The grid of small ratios for the whole sum."""
         value, q, ratio = self._rough
         mass, first, second = (np.cumsum(x) for x in (q, q * ratio, q * ratio * ratio))
         deviation = np.sqrt(np.maximum(second - first * first / np.maximum(mass, 1e-300), 0.0))
@@ -114,7 +114,7 @@ class Allocation:
         return self._laid(top, fine * float(deviation[np.searchsorted(value, top)]))
 
     def _laid(self, top: float, step: float) -> _Grid:
-        """A grid up to the top with that step or so."""
+        """A grid from the least ratio to `top` with about that step."""
         anchor = math.exp(self._range[0])
         step = max(step, (top - anchor) / POINTS)
         if self.law.loss.size:
@@ -126,7 +126,7 @@ class Allocation:
 
     @cached_property
     def _regimes(self) -> tuple[tuple[float, _Grid], ...]:
-        """Grids for sums far below their mean, each from some eps on: what such a sum is made of, and no more."""
+        """Finer grids for sums far below their mean, each with the least eps it serves: such sums consist of small ratios."""
         value, q, ratio = self._rough
         out = [(-math.inf, self._grid)]
         theta = FIRST_TILT / (self._grid.step / FINE)
@@ -145,7 +145,7 @@ class Allocation:
         return tuple(out)
 
     def _lower_anchor(self, grid: _Grid) -> float:
-        """Where the lower grid starts: at the mean of all that lies below its second point, which then lies on it."""
+        """Where the lower grid starts: at the mean of all ratios below its second point, which count as this one."""
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor

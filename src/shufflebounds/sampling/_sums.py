@@ -298,7 +298,7 @@ class SumLaw:
         return out
 
     def _far_below(self, levels: FloatArray, low: float, upper: bool) -> FloatArray:
-        """Return the transform below nearly all of the law: the mean less the level, and at most what is lacking at `low`."""
+        """Return E max(0, S - level) for levels below nearly all of the law: the mean less the level, plus a little above."""
         whole = self.times * math.log(self.total)
         slack = UNIT * self.times * 64 + 64 * UNIT
         if upper:

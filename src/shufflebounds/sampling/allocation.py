@@ -71,7 +71,7 @@ class AllocationPair(DominatingPair):
 
     def __post_init__(self) -> None:
         checked_profile("mechanism", self.mechanism)
-        object.__setattr__(self, "steps", _validate.integer("steps", self.steps, 1, MOST_STEPS))
+        _validate.integer_field(self, "steps", 1, MOST_STEPS)
         self._listed()
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
@@ -184,7 +184,7 @@ class RandomAllocation(PrivacyProfile):
     def __post_init__(self) -> None:
         pair = AllocationPair(self.mechanism, self.steps)
         object.__setattr__(self, "steps", pair.steps)
-        object.__setattr__(self, "chosen", _validate.integer("chosen", self.chosen, 1, self.steps))
+        _validate.integer_field(self, "chosen", 1, self.steps)
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.mechanism, self.steps, self.chosen)

@@ -72,7 +72,8 @@ class WithoutReplacement(PrivacyProfile):
     --------
     >>> from shufflebounds.mechanisms import GaussianMechanism
     >>> from shufflebounds.sampling import WithoutReplacement
-    >>> step = WithoutReplacement(GaussianMechanism(sigma=2.0, sensitivity=2.0), records=10**5, batch=1000)
+    >>> noise = GaussianMechanism(sigma=2.0, sensitivity=2.0)
+    >>> step = WithoutReplacement(noise, records=10**5, batch=1000)
     >>> print(f"{step.delta(0.5):.9f}")
     0.000000221
     """
@@ -90,8 +91,8 @@ class WithoutReplacement(PrivacyProfile):
         if self.mechanism.relation == "add-remove":
             raise ValueError(f"mechanism={self.mechanism!r} is private under the removal of a record: a batch of fixed size needs "
                              "a guarantee under its replacement")
-        object.__setattr__(self, "records", _validate.integer("records", self.records, 1))
-        object.__setattr__(self, "batch", _validate.integer("batch", self.batch, 1, self.records))
+        _validate.integer_field(self, "records", 1)
+        _validate.integer_field(self, "batch", 1, self.records)
 
     @property
     def rate(self) -> float:

@@ -92,14 +92,14 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     if size is not None:
         size = _validate.integer("size", size, 1)
         return SmallDBError(bound(size), size)
-    # its slope times m^(3/2) rises: first it falls, then it rises
+    # the slope of the bound times m^(3/2) rises with m, so the bound falls first, then rises
     best = 1
     while best < 2**52 and bound(2 * best) < bound(best):
         best *= 2
     low, high = max(1, best // 2), 2 * best
     while low < high:
         middle = (low + high) // 2
-        # far out, one record makes less of a difference than the rounding
+        # at large sizes one record changes the bound by less than its rounding
         step = max(1, middle // 10**6)
         low, high = (middle + 1, high) if bound(middle + step) < bound(middle) else (low, middle)
     return SmallDBError(bound(low), low)

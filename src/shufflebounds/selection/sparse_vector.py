@@ -129,7 +129,7 @@ def _log_delta(budgets: list[float], cutoff: int, eps: float) -> float:
 def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
     """Return the largest budget of one run for which the upper bound of delta was seen to be at most delta."""
     def private(run: float) -> bool:
-        # the scales round by the time they are used
+        # the scales made from this budget are rounded
         run *= 1 + 1e-15
         return run <= MAX_RUN and _log_delta([run, run / 8] if numeric else [run], cutoff, eps) <= math.log(delta) * (1 + 1e-15)
 

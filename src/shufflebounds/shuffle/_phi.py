@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._core import _excess
 from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds.shuffle._jumps import sum_with_jumps
 
 __all__ = ["HEAVY", "MANY", "NORMAL", "excesses", "rounding", "sums", "without_negligible"]
 
@@ -19,6 +20,15 @@ _GATHERED = 1024
 
 HEAVY = 1e6
 """Values beyond are no matter of a mean and a variance: such laws are left as they are."""
+
+_FEW = 8
+"""Of fewer users nothing is gained by counting the heavy values apart."""
+
+_ROUGH = 1e7
+"""No more work than that is asked for where a rough answer will do."""
+
+_CLOSE = 2e-4
+"""Sides so close need no second method."""
 
 _LIGHT = -600.0
 """Log masses below are not gathered: their sums would leave the doubles."""
@@ -41,8 +51,15 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
          effort: tuple[float, float]) -> Between:
     """Return bounds of log E S_+ for so many users; only one of them where one is asked for and that is less work."""
     count = np.array([float(users)])
-    if log_mass.size <= MANY or float(np.abs(values).max()) > HEAVY:
-        return Between(*_excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort))
+    heavy = float(np.abs(values).max()) > HEAVY
+    found = Between(-math.inf, math.inf)
+    if heavy and users > _FEW and effort[1] > _ROUGH:
+        found = sum_with_jumps(values, log_mass, users)
+    if found.upper - found.lower < _CLOSE:
+        return found
+    if log_mass.size <= MANY or heavy:
+        lower, high = _excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort)
+        return Between(max(lower, found.lower), min(high, found.upper))
     return Between(-math.inf if upper else _gathered_excess(values, log_mass, count, False, effort),
                    math.inf if upper is False else _gathered_excess(values, log_mass, count, True, effort))
 

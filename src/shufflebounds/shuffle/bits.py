@@ -87,7 +87,8 @@ class ShuffledBits(ShuffleProtocol):
     >>> bits = shuffle.ShuffledBits(users=10**6, flip=5e-5, ones=0)
     >>> print(f"{bits.delta(1.0):.9e}")
     8.717683114e-09
-    >>> print(f"{shuffle.ShuffledBits(users=10**6, flip=5.7017637389136647e-5).delta(1.0, bound='lower'):.4e}")
+    >>> worst = shuffle.ShuffledBits(users=10**6, flip=5.7017637389136647e-5)
+    >>> print(f"{worst.delta(1.0, bound='lower'):.4e}")
     1.0177e-09
     """
 
@@ -103,14 +104,14 @@ class ShuffledBits(ShuffleProtocol):
     neighbours: ClassVar[str] = "replace one user's bit; the analyst sees the shuffled bits"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        object.__setattr__(self, "flip", _validate.real("flip", self.flip, 0, 0.5))
+        _validate.integer_field(self, "users", 1)
+        _validate.real_field(self, "flip", 0, 0.5)
         if isinstance(self.ones, str):
             if self.ones != "worst":
                 raise ValueError(f"ones={self.ones!r} must be 'worst' or an integer in 0..{self.users - 1}")
         else:
-            object.__setattr__(self, "ones", _validate.integer("ones", self.ones, 0, self.users - 1))
-        object.__setattr__(self, "fakes", _validate.integer("fakes", self.fakes, 0, _validate.MAX_COUNT - self.users))
+            _validate.integer_field(self, "ones", 0, self.users - 1)
+        _validate.integer_field(self, "fakes", 0, _validate.MAX_COUNT - self.users)
 
     def __repr__(self) -> str:
         fakes = f", fakes={self.fakes}" if self.fakes else ""
@@ -240,7 +241,7 @@ class ShuffledBits(ShuffleProtocol):
         return self._bits <= _all_data.MOST_USERS and not self.fakes
 
     def _tried(self) -> list[DominatingPair]:
-        """Return pairs of some data, among which the worst nearly is: few ones for eps > 0, half of them at eps = 0."""
+        """Return pairs of some data, one of them nearly the worst: that has few ones where eps > 0, and half ones at eps = 0."""
         others = self.users - 1
         return [self.pair(ones) for ones in sorted({int(others * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})]
 
@@ -320,7 +321,8 @@ class ShuffledBits(ShuffleProtocol):
 
         Fakes let each bit be flipped less, but there are more bits to flip: the deviation of the count does not shrink.
 
-        >>> for bits in (shuffle.ShuffledBits.calibrate(20, 1.0, 1e-6, fakes=k) for k in (0, 100, 1000)):
+        >>> for k in (0, 100, 1000):
+        ...     bits = shuffle.ShuffledBits.calibrate(20, 1.0, 1e-6, fakes=k)
         ...     print(f"{bits.flip:.4f} {bits.variance ** 0.5:.2f}")
         0.2688 4.29
         0.1542 5.72

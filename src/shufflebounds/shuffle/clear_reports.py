@@ -71,8 +71,8 @@ class ClearReports(ShuffleProtocol):
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the shuffled reports, real and fake alike"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fakes", _validate.integer("fakes", self.fakes))
-        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 1))
+        _validate.integer_field(self, "fakes")
+        _validate.integer_field(self, "bins", 1)
 
     def _clones(self) -> tuple[float, float]:
         """Return users and rate of the clone pair that this is, one with an endless local budget: a hit is a clone.

@@ -37,10 +37,8 @@ class _UniformClones(PrivacyProfile):
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        object.__setattr__(
-            self, "local_eps", _validate.real("local_eps", self.local_eps, 0, MAX_LOCAL_EPS, open_low=True)
-        )
+        _validate.integer_field(self, "users", 1)
+        _validate.real_field(self, "local_eps", 0, MAX_LOCAL_EPS, open_low=True)
 
     _stronger: ClassVar[bool]
 

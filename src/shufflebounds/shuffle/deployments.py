@@ -190,7 +190,8 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
     >>> from shufflebounds import shuffle
     >>> shuffle.noise_epsilon([10**2, 10**4, 10**6], 0.5, 1e-6).round(6).tolist()
     [0.874476, 0.070982, 0.005848]
-    >>> bool(shuffle.noise_epsilon(10**4, 0.5, 1e-6) == shuffle.BinomialNoise(10**4, 0.5).epsilon(1e-6))
+    >>> noise = shuffle.BinomialNoise(10**4, 0.5)
+    >>> bool(shuffle.noise_epsilon(10**4, 0.5, 1e-6) == noise.epsilon(1e-6))
     True
     """
     upper = _validate.choice("bound", bound, SIDES) == "upper"

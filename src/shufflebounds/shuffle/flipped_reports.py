@@ -117,10 +117,10 @@ class FlippedReports(ShuffleProtocol):
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the sums of the flipped bits, or the shuffled records"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        object.__setattr__(self, "fakes", _validate.integer("fakes", self.fakes))
-        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 2))
-        object.__setattr__(self, "flip", _validate.real("flip", self.flip, 0, 0.5))
+        _validate.integer_field(self, "users", 1)
+        _validate.integer_field(self, "fakes")
+        _validate.integer_field(self, "bins", 2)
+        _validate.real_field(self, "flip", 0, 0.5)
         _validate.choice("view", self.view, ("sums", "records"))
         _validate.choice("fake", self.fake, ("uniform", "known"))
         if self.users + self.fakes > _validate.MAX_COUNT:
@@ -201,17 +201,17 @@ class FlippedReports(ShuffleProtocol):
             return Between(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
 
     def _tables(self, others: int, eps: float) -> tuple[Between, _bin_pair.Bins | None]:
-        """Return bounds for everyone else in the target's bin, and tables for all data where these go so deep and so wide."""
+        """Return bounds for everyone else in the target's bin, and tables for all data if delta and the width of the sums allow."""
         near = _bin_pair.log_delta((0, others), (0, others), self.flip, eps)
         if near[1] < -540 or others * self.flip > 1.01e8:
             return near, None
-        # where the first look was a coarse one, delta lies far below its upper side
+        # the bounds may be coarse: delta then lies far below the upper one
         return near, _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
 
     def _known_sums_searched(self, others: int, eps: float) -> Between:
         tables = self._tables(others, eps)[1]
         if tables is None:
-            # deeper or wider than the tables go: the kernel, in the few places it would look at first
+            # without tables: the kernel, at the few data that a search would look at first
             def deep(i: int, j: int, b: int, c: int) -> Between:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 

@@ -79,9 +79,9 @@ class ShuffledHistogram(ShuffleProtocol):
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the number of messages of each name"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        object.__setattr__(self, "bins", _validate.integer("bins", self.bins, 1))
-        object.__setattr__(self, "gamma", _validate.real("gamma", self.gamma, 0, 0.5, open_low=True))
+        _validate.integer_field(self, "users", 1)
+        _validate.integer_field(self, "bins", 1)
+        _validate.real_field(self, "gamma", 0, 0.5, open_low=True)
 
     @property
     def one_bin(self) -> ZeroSum:

@@ -18,9 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _deployments
 from shufflebounds._types import UNIT, Between, Bound, FloatArray, Sides
+from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._phi import HEAVY, MANY, NORMAL, excesses, rounding, sums, without_negligible
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer", "largest_epsilon", "largest_log_delta", "variation_ratio_law"]
+
+_KEPT = 256
 
 _HEAVIEST = math.log(1e8)
 
@@ -302,6 +305,12 @@ class ExcessLaw:
 
     def _log_phi(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Between:
         """Return both bounds; where one is asked for, the other may be anything."""
+        if self._heavy and not rough:
+            # searches ask again, for either side
+            return self._known.of((eps, users), lambda: self._formed(eps, users))
+        return self._formed(eps, users, asked, rough=rough)
+
+    def _formed(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Between:
         effort = (1e-5, 2e6) if rough else (2e-7, 6e7)
         log_mass, log_a, log_b = self._distinct
         lower = upper = -math.inf
@@ -326,13 +335,20 @@ class ExcessLaw:
 
     @cached_property
     def dear(self) -> bool:
-        """Whether the kernel is not given the law as it is: it has very many atoms, or masses that are no doubles."""
-        return self._distinct[0].size > MANY or self._has_light
+        """Whether the kernel is not given the law as it is: very many atoms, masses that are no doubles, or very large values.
+
+        Sides of large values may be far apart at some eps and close at others: no search may stride there.
+        """
+        return self._heavy or self._distinct[0].size > MANY or self._has_light
 
     @cached_property
-    def heavy(self) -> bool:
-        """Whether values are so large that sides may be far apart at some eps and close at others: no search may stride there."""
+    def _heavy(self) -> bool:
         return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > _HEAVIEST)
+
+    @cached_property
+    def _known(self) -> Kept[tuple[float, float], Between]:
+        """What was formed of a heavy law."""
+        return Kept(_KEPT)
 
     @cached_property
     def _has_light(self) -> bool:

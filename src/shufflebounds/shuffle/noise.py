@@ -120,10 +120,8 @@ class BinomialNoise(ShuffleProtocol):
     relation: ClassVar[str] = "either"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "trials", _validate.integer("trials", self.trials))
-        object.__setattr__(
-            self, "prob", _validate.real("prob", self.prob, 0, 1, open_low=True, open_high=True)
-        )
+        _validate.integer_field(self, "trials")
+        _validate.real_field(self, "prob", 0, 1, open_low=True, open_high=True)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         pair = _ShiftedBinomial(self.trials, self.prob)

@@ -138,7 +138,7 @@ class PersonalizedBits(PrivacyProfile):
             bits.setflags(write=False)
             object.__setattr__(self, "bits", bits)
         if self.target is not None:
-            object.__setattr__(self, "target", _validate.integer("target", self.target, 0, budgets.size - 1))
+            _validate.integer_field(self, "target", 0, budgets.size - 1)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PersonalizedBits):

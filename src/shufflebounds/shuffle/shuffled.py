@@ -90,9 +90,8 @@ class Shuffled(PrivacyProfile):
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        share = _validate.real("participation", self.participation, _LEAST_SHARE, 1)
-        object.__setattr__(self, "participation", share)
+        _validate.integer_field(self, "users", 1)
+        _validate.real_field(self, "participation", _LEAST_SHARE, 1)
         if not isinstance(self.randomizer, Randomizer):
             raise TypeError(f"{self.randomizer!r} must be a randomizer that knows its laws of X (excess_laws)")
 
@@ -192,7 +191,7 @@ class Shuffled(PrivacyProfile):
             return None
         else:
             laws = [law for _, _, law in self._below]
-        return None if any(law.dear or law.heavy for law in laws) else laws
+        return None if any(law.dear for law in laws) else laws
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
         laws = self._searched(bound)
@@ -349,7 +348,8 @@ class VariationRatio(PrivacyProfile):
     Examples
     --------
     >>> from shufflebounds import shuffle
-    >>> bound = shuffle.VariationRatio(users=10**4, p=2.718281828459045, beta=0.2, q=2.718281828459045)
+    >>> e = 2.718281828459045
+    >>> bound = shuffle.VariationRatio(users=10**4, p=e, beta=0.2, q=e)
     >>> print(f"{bound.epsilon(1e-6):.5f}")
     0.02752
     """
@@ -365,11 +365,11 @@ class VariationRatio(PrivacyProfile):
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
+        _validate.integer_field(self, "users", 1)
         p = _validate.real("p", self.p, 1, 1e300, open_low=True)
         object.__setattr__(self, "p", p)
         most = (p - 1) / (p + 1)
-        object.__setattr__(self, "beta", _validate.real("beta", self.beta, 0, most * (1 + 4 * UNIT), open_low=True))
+        _validate.real_field(self, "beta", 0, most * (1 + 4 * UNIT), open_low=True)
         # the larger of the two laws has the total 1 + beta, the others' law the total 1; a larger q claims less
         q = _validate.real("q", self.q, (1 + self.beta) * (1 - 4 * UNIT), 1e300)
         while math.fsum([q, -1.0, -self.beta]) < 0:
@@ -390,7 +390,7 @@ class VariationRatio(PrivacyProfile):
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
         law = self._laws[SIDES.index(bound)]
-        if law.heavy:
+        if law.dear:
             return super()._epsilon(delta, bound)
         return min(float(largest_epsilon([[law]], [0], [self.users], [delta], bound)[0]), self._pure_epsilon())
 

@@ -106,9 +106,9 @@ class RealSum(ShuffleProtocol):
     neighbours: ClassVar[str] = "replace one user's number; the analyst sees the total of the shuffled bits, or of every column"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        object.__setattr__(self, "lam", _validate.real("lam", self.lam, 0, self.users))
-        object.__setattr__(self, "bits", _validate.integer("bits", self.bits, 1, 2**20))
+        _validate.integer_field(self, "users", 1)
+        _validate.real_field(self, "lam", 0, self.users)
+        _validate.integer_field(self, "bits", 1, 2**20)
         if self.users * self.bits > _validate.MAX_COUNT:
             raise ValueError(f"users={self.users} times bits={self.bits} must be at most 2**53")
         _validate.choice("view", self.view, ("total", "columns"))

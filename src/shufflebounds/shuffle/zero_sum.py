@@ -74,8 +74,8 @@ class ZeroSum(ShuffleProtocol):
     neighbours: ClassVar[str] = "replace one user's bit; the analyst sees the number of messages"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "users", _validate.integer("users", self.users, 1))
-        object.__setattr__(self, "gamma", _validate.real("gamma", self.gamma, 0, 0.5, open_low=True))
+        _validate.integer_field(self, "users", 1)
+        _validate.real_field(self, "gamma", 0, 0.5, open_low=True)
 
     @property
     def noise(self) -> BinomialNoise:
@@ -120,7 +120,7 @@ class ZeroSum(ShuffleProtocol):
         >>> shuffle.ZeroSum.calibrate(10**4, 0.1, 1e-9)
         Traceback (most recent call last):
             ...
-        shufflebounds._validate.InfeasibleError: delta=1e-09 cannot be met at eps=0.1 with users=10000: gamma=0.5 gives ...
+        shufflebounds._validate.InfeasibleError: delta=1e-09 cannot be met at eps=0.1 with users=10000: gamma=0.5 ...
         """
         users = _validate.integer("users", users, 1)
         return cls(users, smallest_gamma(cls, users, eps, delta))

@@ -175,7 +175,8 @@ def sweep(
 
     >>> from functools import partial
     >>> budgets = partial(shuffle.clones_epsilon, delta=1e-8, stronger=False)
-    >>> table = sweep(budgets, {"users": [10**4, 10**6], "local_eps": [1.0, 4.0]}, workers=2, arrays=True)
+    >>> grid = {"users": [10**4, 10**6], "local_eps": [1.0, 4.0]}
+    >>> table = sweep(budgets, grid, workers=2, arrays=True)
     >>> table["value"].reshape(2, 2).round(4).tolist()
     [[0.0689, 0.7546], [0.0061, 0.0642]]
     """

@@ -116,7 +116,7 @@ def served(
 
 
 def _expand(law: Lattice, k: FloatArray) -> None:
-    """Take the series of a law of many groups as far as the points near its mean ask for."""
+    """Expand the power sums of a law of many groups as far as the points near its mean need."""
     sigma = math.sqrt(law.var)
     depth = min(float(np.abs(k - law.mean).max()) / sigma + 0.5, SERIES_DEPTH)
     if law.groups >= MANY_GROUPS and np.abs(k - law.mean).min() < (SERIES_DEPTH - 0.5) * sigma and math.hypot(depth, 9.4) < sigma:

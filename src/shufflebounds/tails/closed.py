@@ -95,7 +95,7 @@ def chernoff_logsf(
         elif method == "multiplicative":
             exponent = (x - m) ** 2 / (x + m)
         else:
-            # a larger mean bounds the chance too, and quotients by it stay in range
+            # the bound for a larger mean holds too, and division by it stays in range
             m = np.where(m > 0, np.maximum(m, 1e-290), m)
             apart = np.where(x > m, _deviance(x, m) + _deviance(count - x, count - m), 0.0)
             exponent = np.where(whole[beyond], -count * np.log(mu[beyond]), apart)

@@ -64,8 +64,8 @@ class binom(FrozenLaw):
     p: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", _validate.integer("n", self.n))
-        object.__setattr__(self, "p", _validate.real("p", self.p, 0, 1))
+        _validate.integer_field(self, "n")
+        _validate.real_field(self, "p", 0, 1)
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
         return _plain(binom_logpmf(_numbers(k), self.n, self.p))

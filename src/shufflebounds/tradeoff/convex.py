@@ -52,7 +52,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         return x[1:2].copy(), np.full(1, -np.inf)
     before, eps, low = x[: count - 1], x[1:count], low[1:count]
     ahead, high = np.append(x[2 : count + 1], np.inf)[: count - 1], np.append(high[: count + 1], [np.inf] * 2)
-    # where no point lies beyond, the last line falls as it will
+    # beyond the last point nothing bounds the slope from below
     open_end = x.size == count
     width = np.where(ahead < np.inf, ahead - eps, 1.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

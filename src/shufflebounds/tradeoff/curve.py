@@ -216,7 +216,8 @@ class Tradeoff(Function):
         --------
         >>> from shufflebounds.tradeoff import Tradeoff
         >>> f = Tradeoff.gaussian(1.0)
-        >>> print(f"{f.delta(1.0):.9f} {f.log_delta(1e3):.6g} {Tradeoff.gaussian(500.0).log_beta(-1e5):.9g}")
+        >>> deep = Tradeoff.gaussian(500.0).log_beta(-1e5)
+        >>> print(f"{f.delta(1.0):.9f} {f.log_delta(1e3):.6g} {deep:.9g}")
         0.126936738 -499515 -1398.91706
         """
         return Tradeoff(Gaussian(_validate.real("mu", mu, 0, 1e6)))

@@ -115,7 +115,7 @@ class _Lines:
 
 
 def _outer(one: FloatArray, two: FloatArray, side: int) -> FloatArray:
-    """Return log y and log(1 - y) of the line further out."""
+    """Return log y and log(1 - y) of the lower line (DOWN) or the upper one (UP)."""
     first, second = (np.minimum, np.maximum) if side == DOWN else (np.maximum, np.minimum)
     return np.array([first(one[0], two[0]), second(one[1], two[1])])
 
@@ -125,17 +125,17 @@ def _rounded(rest: FloatArray, side: int) -> FloatArray:
     rest = np.minimum(rest, 0.0)
     y = log1mexp(rest)
     y = np.where(y > -np.inf, y + side * 4 * UNIT * np.abs(y), y)
-    # what no double resolves from 1 still is not 1
+    # a y nearer to 1 than any double is still below 1
     return np.array([np.minimum(y, np.where((rest > -np.inf) & (side == DOWN), -5e-324, 0.0)), rest])
 
 
 def _rest(x: FloatArray, side: int) -> FloatArray:
-    """Return log(1 - e^x), so rounded that a level read from it lies no further right (DOWN) or left (UP)."""
+    """Return log(1 - e^x) rounded down (UP) or up (DOWN), so that a level read from it is not too far left or right."""
     return np.minimum(log1mexp(x) * (1 + side * 4 * UNIT) - side * 4 * UNIT, 0.0)
 
 
 def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
-    """Drop the lines near slope -1 that the other family tops, and return the vertex between the two families, or its end."""
+    """Drop the lines near slope -1 that lie under the other family. Return the vertex between both families, or the end of one."""
     while steep.size and flat.size:
         e1, e2 = float(steep.eps[0]), float(flat.eps[0])
         if e1 + e2 == 0:
@@ -162,7 +162,7 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
 
 
 def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
-    """Return the vertex between the flattest lines of both families, at log alpha = x or, if it must, left of it."""
+    """Return the vertex between the flattest lines of both families, at log alpha = x, or left of it where a line is 0 before."""
     side = steep.side
     if side == DOWN:
         # where neither line is 0

@@ -211,8 +211,10 @@ class Function:
         Examples
         --------
         >>> from shufflebounds.tradeoff import Tradeoff
-        >>> print(f"{Tradeoff.randomized_response(1.0).gdp_mu():.9f}", Tradeoff.approximate(1.0, 1e-9).gdp_mu())
-        1.232035385 inf
+        >>> print(f"{Tradeoff.randomized_response(1.0).gdp_mu():.9f}")
+        1.232035385
+        >>> Tradeoff.approximate(1.0, 1e-9).gdp_mu()
+        inf
         """
         return self._form.gdp_mu()
 
@@ -285,7 +287,8 @@ class Function:
         --------
         >>> import numpy as np
         >>> from shufflebounds.tradeoff import Tradeoff
-        >>> f = Tradeoff.from_knots(np.log([1e-300, 0.2, 0.4, 1.0]), np.append(np.log([1.0, 0.7, 0.2]), -np.inf))
+        >>> alpha, beta = np.log([1e-300, 0.2, 0.4, 1.0]), np.log([1.0, 0.7, 0.2])
+        >>> f = Tradeoff.from_knots(alpha, np.append(beta, -np.inf))
         >>> round(f.beta(0.2), 12), round(f.convex_hull().beta(0.2), 12)
         (0.7, 0.6)
         """
@@ -318,9 +321,12 @@ class Function:
         Examples
         --------
         >>> from shufflebounds.tradeoff import Tradeoff
-        >>> twice = Tradeoff.randomized_response(1.0).tensor(Tradeoff.randomized_response(1.0))
-        >>> round(twice.delta(1.0), 12), round(Tradeoff.gaussian(3.0).tensor(Tradeoff.gaussian(4.0)).gdp_mu(), 12)
-        (0.337834712147, 5.0)
+        >>> once = Tradeoff.randomized_response(1.0)
+        >>> print(f"{once.tensor(once).delta(1.0):.12f}")
+        0.337834712147
+        >>> both = Tradeoff.gaussian(3.0).tensor(Tradeoff.gaussian(4.0))
+        >>> print(f"{both.gdp_mu():.12f}")
+        5.000000000000
         """
         if not isinstance(other, Function):
             raise ValueError(f"other={other!r} must be a Tradeoff")

@@ -159,17 +159,17 @@ class Crowd:
 
         if start is not None:
             look([2 * start, 1.25 * start, start, 0.8 * start, 0.5 * start])
-        # a mass that was good nearby, and lies between worse ones, needs no search far and wide
+        # a mass that was good nearby is taken where those on both sides of it are worse
         near = start is not None and min(values, key=values.__getitem__) not in (2 * start, 0.5 * start)
         trials = [-1.25]
         while not near:
             trials = [trials[-1] * 1.6 ** (k + 1) for k in range(8)]
             look(trials)
             least = min(values.values())
-            # beyond, what stays outside is nothing beside the rest
+            # a smaller mass outside no longer changes the sum
             if values[trials[-1]] > least + 1e-9 or trials[-1] < max(2 * least - 20, -1e6):
                 break
-        # of masses that say the same the largest: blocks with users of larger budgets start from it
+        # among equally good masses the largest: blocks with users of larger budgets start from it
         least = min(values.values())
         best = max(mass for mass, value in values.items() if value <= least + 1e-9)
         best = 0.5 * round(2 * best)
@@ -225,7 +225,7 @@ class Crowd:
         shares, log_others = self._shares
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
         if log_none > -NOBODY:
-            # hardly anybody sends a message that hides the target: it is as if alone, or in that share of all cases at least
+            # hardly anybody hides the target: above, nobody does; below, the cases in which nobody does
             local = self.family.log_local(float(self.budgets[j]), eps)
             return Between(local + log_none - 1e-12 * (1 - local), local)
         counts = self.counts.copy()

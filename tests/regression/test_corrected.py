@@ -1,0 +1,261 @@
+"""Each answer that differs from the recorded one (corrected.json) holds, by another route.
+
+Two releases are summed over all pairs of outcomes, ten by inverting a Laplace transform at its saddle point, a game of ten backward
+on a grid. Bounds of Gaussian users are formed by the formula of their page, rates included, on a grid of windows. Mu comes from all
+knots of all targets' curves.
+"""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp, ndtr, ndtri
+from scipy.stats import binom
+
+from shufflebounds.shuffle import BinomialNoise
+from shufflebounds.tails import binom_logpmf
+from tests.regression.questions import answer, key, recorded
+from tests.regression.test_recorded import CORRECTED
+
+ROWS = [row for row in recorded() if key(row) in CORRECTED]
+
+
+def asked(path, ask):
+    """Return the rows of a class and a method."""
+    return [row for row in ROWS if row["build"][0].endswith(path) and row["ask"] == ask]
+
+
+def of(row):
+    """Return a short name for a test."""
+    return f"{row['build'][0]} {str(row['build'][1])[:40]}"
+
+
+def noise_laws(trials, prob):
+    """Return log P and log Q of noisy counts that differ by one."""
+    law = binom.logpmf(np.arange(trials + 1), trials, prob)
+    return np.append(law, -np.inf), np.append(-np.inf, law)
+
+
+@cache
+def outcomes(users):
+    """Return all numbers c of clones below `users`, with the log chances of k and of k - 1 ones among them, k = 0 .. c + 1."""
+    clones = np.concatenate([np.full(c + 2, c) for c in range(users)])
+    ones = np.concatenate([np.arange(c + 2) for c in range(users)])
+    return clones, binom.logpmf(ones, clones, 0.5), binom.logpmf(ones - 1, clones, 0.5)
+
+
+def clone_laws(weights, flip):
+    """Return log P and log Q of (clones, ones) with these chances of 0, 1, ... clones; the target lies with chance `flip`."""
+    clones, stay, step = outcomes(len(weights))
+    log_weights, turn, keep = np.log(np.maximum(weights, 1e-300)), math.log(flip), math.log1p(-flip)
+    return [log_weights[clones] + np.logaddexp(x + stay, y + step) for x, y in ((turn, keep), (keep, turn))]
+
+
+def uniform_clone_laws(users, local_eps, rate):
+    """Return the laws of a clone bound in which every other user is a clone with chance `rate`."""
+    return clone_laws(binom.pmf(np.arange(users), users - 1, rate), 1 / (math.exp(local_eps) + 1))
+
+
+def stick(log_p, log_q, eps):
+    """Return the hockey stick."""
+    return float(np.maximum(np.exp(log_p) - math.exp(eps) * np.exp(log_q), 0).sum())
+
+
+def twice(log_p, log_q, eps):
+    """Return the hockey stick of two releases: for each outcome of the first the tail of the second, from sorted losses."""
+    kept = log_p > -np.inf
+    log_p, log_q = log_p[kept], log_q[kept]
+    order = np.argsort(log_p - log_q)
+    p, q, loss = np.exp(log_p[order]), np.exp(log_q[order]), (log_p - log_q)[order]
+    above_p, above_q = (np.append(np.cumsum(x[::-1])[::-1], 0.0) for x in (p, q))
+    first = np.searchsorted(loss, eps - loss, side="right")
+    return float((p * above_p[first] - math.exp(eps) * q * above_q[first]).sum())
+
+
+def many(laws, eps, reach):
+    r"""Return log of the hockey stick of a product: (2 pi i)^-1 \int \prod_j (E e^{z L_j})^{k_j} e^{-z eps}/(z (z + 1)) dz.
+
+    ``laws`` are triples log P, log Q, k, without outcomes of infinite loss. The line runs through the saddle point. Its step
+    leaves 16 deviations between copies of the law. It ends at `reach`: the waves of nearly equidistant losses return, ever weaker.
+    """
+    laws = [(log_p, log_p - log_q, k) for log_p, log_q, k in laws]
+
+    def exponent(c):
+        return sum(k * logsumexp(log_p + c * loss) for log_p, loss, k in laws) - c * eps
+
+    c = math.exp(minimize_scalar(lambda x: exponent(math.exp(x)) - x - math.log1p(math.exp(x)), bounds=(-1, 8), method="bounded").x)
+    tilted = [(np.exp(log_p + c * loss - logsumexp(log_p + c * loss)), loss, k) for log_p, loss, k in laws]
+    spread = math.sqrt(sum(k * (mass @ loss**2 - (mass @ loss) ** 2) for mass, loss, k in tilted))
+    z = c + 1j * np.arange(0, reach, 2 * math.pi / (16 * spread))
+    transform = np.exp(-1j * z.imag * eps)
+    for mass, loss, k in tilted:
+        held = mass > 1e-17
+        transform *= np.concatenate([np.exp(1j * np.outer(part, loss[held])) @ mass[held]
+                                     for part in np.array_split(z.imag, 100)]) ** k
+    terms = (transform / (z * (z + 1))).real
+    terms[0] /= 2
+    return exponent(c) + math.log((z[1] - z[0]).imag / math.pi * terms.sum())
+
+
+def game(log_p, log_q, times, eps, step):
+    """Return delta where the neighbours of each release may be ordered either way in view of those before, by chords in e^eps."""
+    grid = np.arange(eps - 12, eps + 12, step)
+    value = np.maximum(0.0, -np.expm1(grid))
+    factor = np.exp(grid)
+    for _ in range(times):
+        ways = []
+        for first, second in ((log_p, log_q), (log_q, log_p)):
+            mass, way = np.exp(first), np.zeros_like(grid)
+            for m, loss in zip(mass[mass > 1e-17], (first - second)[mass > 1e-17]):
+                way += m * (np.interp(factor * math.exp(-loss), factor, value) if loss < math.inf else 1.0)
+            ways.append(way)
+        value = np.maximum(*ways)
+    return float(np.interp(math.exp(eps), factor, value))
+
+
+def gaussian_rates(target, others, reach):
+    """Return the mass of the window and min R_i/max(R_0, R_1) over it, for others who hold 0 or 1: at ends, middle and stations."""
+    a, b = 1 / target**2, (1 / others**2)[:, None]
+    logs = []
+    for x in (0.0, 1.0):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            stations = [np.nan_to_num((center * a - x * b) / (a - b), nan=0.5) for center in (0.0, 1.0)]
+        y = np.hstack([np.clip(np.hstack(stations), 0.5 - reach, 0.5 + reach),
+                       np.broadcast_to(np.linspace(0.5 - reach, 0.5 + reach, 51), (others.size, 51))])
+        larger = np.maximum(-a * y * y, -a * (1 - y) ** 2) / 2
+        logs.append((-b * (y - x) ** 2 / 2 - larger).min(axis=1) + 0.5 * np.log(b[:, 0] / a))
+    return ndtr((reach - 0.5) / target) - ndtr(-(reach + 0.5) / target), np.exp(np.minimum(*logs))
+
+
+def gaussian_bound(target, others, eps, reach):
+    """Return the bound of a window: clones of the two laws within, and all that is lost outside."""
+    mass, least = gaussian_rates(target, others, reach)
+    ratio = math.exp(reach / target**2)
+    weights = np.ones(1)
+    for rate in np.minimum(2 * mass * least * ratio / (ratio + 1), 1.0):
+        weights = np.convolve(weights, [1 - rate, rate])
+    log_p, log_q = clone_laws(weights, 1 / (ratio + 1))
+    outside = ndtr((0.5 - reach) / target) - math.exp(eps) * ndtr((-0.5 - reach) / target)
+    return mass * stick(log_q, log_p, eps) + max(0.0, outside)
+
+
+def gaussian_delta(sigma, eps):
+    """Return the largest over all targets of the smallest bound over all windows, or of the noise alone."""
+    def bound(i, reach):
+        return gaussian_bound(sigma[i], np.delete(sigma, i), eps, reach)
+
+    def alone(target):
+        return ndtr(0.5 / target - eps * target) - math.exp(eps) * ndtr(-0.5 / target - eps * target)
+
+    # the least reach at which the ratio inside may exceed e^eps
+    least = eps * sigma**2 * (1 + 1e-9)
+    once = [min(bound(i, least[i] + part * sigma[i]) for part in (0.0, 1.0, 2.0)) for i in range(len(sigma))]
+    worst = 0.0
+    for i in np.argsort(once)[::-1]:
+        best = min(once[i], alone(sigma[i]))
+        grid = iter(least[i] + sigma[i] * np.linspace(0.0, 8.0, 33))
+        at = least[i]
+        while best > worst and (reach := next(grid, None)) is not None:
+            if (value := bound(i, reach)) <= best:
+                best, at = value, reach
+        if best > worst:
+            ends = max(least[i], at - sigma[i] / 3), at + sigma[i] / 3
+            worst = max(worst, min(best, minimize_scalar(lambda x, i=i: bound(i, x), bounds=ends, method="bounded").fun))
+    return worst
+
+
+def clone_mu(log_p, log_q):
+    """Return the least mu of Gaussian privacy of a pair: from all knots of its trade-off function."""
+    order = np.argsort(log_q - log_p)
+    alpha = np.cumsum(np.exp(log_p[order]))[:-1]
+    above, power = np.cumsum(np.exp(log_p[order])[::-1])[::-1][1:], np.cumsum(np.exp(log_q[order]))[:-1]
+    inside = (alpha > 1e-13) & (above > 1e-13) & (power > 0)
+    return float((ndtri(alpha) - ndtri(power))[inside].max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("trials", "eps"), [(139, 2.37), (525, 1.65)])
+def test_ten_counts_of_rare_noise_are_a_game(trials, eps):
+    lower, upper = (BinomialNoise(trials, 0.125).self_compose(10).delta(eps, bound=side) for side in ("lower", "upper"))
+    coarse, fine = (game(*noise_laws(trials, 0.125), 10, eps, step) for step in (4e-3, 2e-3))
+    # chords lie above a convex function, by the square of their length
+    exact = fine - (coarse - fine) / 3
+    assert lower <= exact <= upper * (1 + 1e-5)
+    assert upper - lower <= 2e-3 * exact
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", asked("BinomialNoise", "self_compose.delta"), ids=of)
+def test_ten_counts_of_fair_noise(row):
+    # the losses are nearly equidistant; outcomes of infinite loss have the chance e^-16600
+    times, eps = row["arguments"]
+    trials = row["build"][1]["trials"]
+    k = np.arange(1, trials + 1)
+    log_p, log_q = binom_logpmf(k, trials, 0.5), binom_logpmf(k - 1, trials, 0.5)
+    exact = many([(log_p, log_q, times)], eps, 1e5)
+    many_releases = BinomialNoise(trials, 0.5).self_compose(times)
+    lower, upper = (many_releases.log_delta(eps, bound=side) for side in ("lower", "upper"))
+    assert lower <= exact <= upper
+    assert math.log(row["lower"]) - 1e-6 <= exact <= math.log(row["upper"]) + 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", asked("Clones", "self_compose.delta"), ids=of)
+def test_ten_clone_bounds(row):
+    times, eps = row["arguments"]
+    users, local_eps = row["build"][1].values()
+    exact = math.exp(many([(*uniform_clone_laws(users, local_eps, math.exp(-local_eps)), times)], eps, 60.0))
+    lower, upper = answer(row)
+    assert lower <= exact <= upper
+    assert row["lower"] <= exact <= row["upper"]
+
+
+@pytest.mark.parametrize("row", asked("Clones", "self_compose.epsilon"), ids=of)
+def test_two_clone_bounds(row):
+    users, local_eps = row["build"][1].values()
+    rate = 2 / (math.exp(local_eps) + 1) if "Stronger" in row["build"][0] else math.exp(-local_eps)
+    laws = uniform_clone_laws(users, local_eps, rate)
+    # delta falls: what the lower eps leaves exceeds the target, what the upper one leaves does not
+    for lower, upper in (answer(row), (row["lower"], row["upper"])):
+        assert twice(*laws, lower) >= row["arguments"][1] >= twice(*laws, upper)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [row for ask in ("delta", "log_delta", "epsilon") for row in asked("gaussian", ask)], ids=of)
+def test_gaussian_users(row):
+    sigma, (asked_for,), (lower, upper) = np.array(row["build"][1]["sigma"]), row["arguments"], answer(row)
+    if row["ask"] == "epsilon":
+        log_exact = math.log(gaussian_delta(sigma, upper))
+        log_lower = log_upper = math.log(asked_for)
+    else:
+        log_exact = math.log(gaussian_delta(sigma, asked_for))
+        log_lower, log_upper = (lower, upper) if row["ask"] == "log_delta" else (math.log(lower), math.log(upper))
+    # windows are chosen on a grid of masses: the bound is the least of all but for that
+    assert log_lower - 2e-5 <= log_exact <= log_upper + 1e-9
+    # the larger of the target's two laws serves better than their sum
+    assert upper < row["lower"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", asked("randomized_response", "gdp_mu"), ids=of)
+def test_mu_of_users_who_flip_bits(row):
+    eps = np.array(row["build"][1]["eps"])
+    rate, best = 2 / (np.exp(eps) + 1), 0.0
+    for i, own in enumerate(eps):
+        weights = np.ones(1)
+        for chance in np.delete(rate, i):
+            weights = np.convolve(weights, [1 - chance, chance])
+        best = max(best, clone_mu(*clone_laws(weights, 1 / (math.exp(own) + 1))))
+    lower, upper = answer(row)
+    assert lower <= best <= upper * (1 + 1e-12)
+
+
+def test_every_correction_is_verified():
+    kinds = {(row["build"][0].rsplit(".", 1)[-1], row["ask"]) for row in ROWS}
+    assert kinds == {
+        ("BinomialNoise", "self_compose.delta"), ("Clones", "self_compose.delta"), ("Clones", "self_compose.epsilon"),
+        ("StrongerClones", "self_compose.epsilon"), ("gaussian", "delta"), ("gaussian", "log_delta"), ("gaussian", "epsilon"),
+        ("randomized_response", "gdp_mu"),
+    }

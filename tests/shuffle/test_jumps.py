@@ -1,0 +1,74 @@
+"""Sums of a few heavy values over many light ones, against all outcomes listed and against the contour alone."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shufflebounds._core import _excess, _jumps
+from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.shuffle._jumps import sum_with_jumps
+
+
+def listed(values, log_mass, users):
+    """Return log E S_+ from all numbers of users at each of few values."""
+    log_fact = np.array([math.lgamma(k + 1) for k in range(users + 1)])
+    rest = math.log1p(-math.fsum(np.exp(log_mass)))
+    left, total, log_p = np.array([users]), np.zeros(1), np.array([log_fact[users]])
+    for x, w in zip(values, log_mass):
+        k = np.concatenate([np.arange(n + 1) for n in left])
+        index = np.repeat(np.arange(left.size), left + 1)
+        left, total, log_p = left[index] - k, total[index] + k * x, log_p[index] + k * w - log_fact[k]
+    log_p += left * rest - log_fact[left]
+    gained = total > 0
+    return math.log(math.fsum(np.exp(log_p[gained]) * total[gained]))
+
+
+@pytest.mark.parametrize(("users", "values", "mass"), [
+    (30, [-1.0, 1.4, -3e7, 4e7], [0.4, 0.35, 1e-3, 2e-3]),
+    (40, [-2.0, 1.0, 7e6, -5e6], [0.3, 0.45, 4e-4, 1e-4]),
+    # light values alone decide next to nothing
+    (30, [-1.0, 1.5, -2e6, 2.5e6], [0.9, 0.02, 4e-3, 1e-4]),
+    # heavy values that others outweigh in part
+    (35, [-1.0, -37.0, 90.0, 1e7], [0.5, 2e-3, 3e-3, 1e-9]),
+])
+def test_encloses_all_outcomes(users, values, mass):
+    values, log_mass = np.array(values), np.log(mass)
+    exact = listed(values, log_mass, users)
+    lower, upper = sum_with_jumps(values, log_mass, users)
+    assert lower <= exact + 1e-12
+    assert upper >= exact - 1e-12
+    assert upper - lower < 5e-3
+
+
+@pytest.mark.parametrize(("sigma", "users", "eps"), [(0.3, 10**4, 10.0), (0.3, 10**6, 2.0), (0.5, 10**5, 10.0)])
+def test_agrees_with_the_contour_alone_and_is_closer(sigma, users, eps):
+    law = GaussianMechanism(sigma).excess_laws()[0].upper
+    log_mass, log_a, log_b = law._distinct
+    values = np.exp(log_a) - np.exp(log_b + eps)
+    lower, upper = sum_with_jumps(values, log_mass, users)
+    alone = _excess.log_excess(values, log_mass, np.array([0, values.size]), np.array([float(users)]))
+    assert max(lower, alone[0]) < min(upper, alone[1])
+    assert upper - lower < 1e-5
+
+
+def test_sums_on_points_keep_their_mean_and_the_convex_order():
+    rng = np.random.default_rng(3)
+    x, y = np.sort(rng.normal(size=40)) * 10, np.sort(rng.normal(size=30)) ** 3
+    p, q = rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(30))
+    nodes = np.linspace(-80, 80, 90)
+    sums, chance = np.add.outer(x, y).ravel(), np.outer(p, q).ravel()
+    spread = _jumps.spread_sum(x, p, y, q, nodes)
+    where, merged = _jumps.merged_sum(x, p, y, q, nodes)
+    assert np.all(np.diff(where) > 0)
+    for place, mass in ((nodes, spread), (where, merged)):
+        assert mass.sum() == pytest.approx(1, rel=1e-13)
+        assert mass @ place == pytest.approx(chance @ sums, rel=1e-11, abs=1e-11)
+    for at in (-20.0, -3.3, 0.0, 11.0):
+        exact = chance @ np.maximum(sums - at, 0)
+        assert merged @ np.maximum(where - at, 0) <= exact * (1 + 1e-13)
+        assert spread @ np.maximum(nodes - at, 0) >= exact * (1 - 1e-13)
+
+
+def test_laws_of_another_kind_are_left_to_others():
+    assert sum_with_jumps(np.array([1.0, -1.0]), np.log([0.4, 0.5]), 100) == (-math.inf, math.inf)
