@@ -117,12 +117,12 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
     cdef Py_ssize_t i, j, k
     cdef Group *g
     cdef dd total = dd_make(0, 0), slope = dd_make(0, 0), gain, first
-    cdef double up, grown, more, mass, second, blur, mean, y
+    cdef double up, grown, more, mass, second, blur, mean, y, left
     out.var = out.blur = 0
     for i in range(number):
         g = &groups[i]
         gain = first = dd_make(0, 0)
-        second = blur = 0
+        second = blur = left = 0
         for j in range(g.atoms):
             up = theta * g.x[j]
             if up < 700:
@@ -132,12 +132,15 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
                 grown = exp(up + g.log_w[j])
                 gain = dd_add(gain, dd_make(grown, 0))
             first = dd_add(first, dd_make(grown * g.x[j], 0))
+            left += grown
             second += grown * g.x[j] * g.x[j]
             blur += grown * fabs(g.x[j]) * (20 - g.log_w[j]) if grown > 0 else 0
             if tilt:
                 g.p[j] = grown
-        mass = 1 / (1 + gain.hi)
-        total = dd_add(total, dd_prod(g.count, log1p(gain.hi)))
+        # where most is lost, from what is left
+        left = log(g.rest + left) if gain.hi < -0.5 else log1p(gain.hi)
+        mass = exp(-left)
+        total = dd_add(total, dd_prod(g.count, left))
         slope = dd_add(slope, dd_prod(g.count, first.hi * mass))
         mean = first.hi * mass
         out.blur += g.count * blur * mass

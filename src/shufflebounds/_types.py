@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXP_SLACK", "SIDES", "UNIT", "Between", "Bound", "FloatArray", "Sides", "at_each", "largest", "probability"]
+__all__ = ["EXP_SLACK", "SIDES", "UNIT", "Between", "Bound", "FloatArray", "Sides", "at_each", "largest", "plain", "probability"]
 
 FloatArray = NDArray[np.float64]
 
@@ -39,6 +39,11 @@ class Between(NamedTuple):
     upper: float
 
 
+def plain(values: FloatArray) -> FloatArray | float:
+    """Return a single number as a float, an array as it is."""
+    return values if values.ndim else float(values)
+
+
 def at_each(enclose: Callable[[float], Between], eps: FloatArray) -> Sides:
     """Return the sides at each eps of what is known at one."""
     sides = [enclose(e) for e in eps.tolist()]
@@ -58,4 +63,4 @@ def probability(log_value: FloatArray | float, bound: Bound, slack: float = EXP_
     else:
         out = np.nextafter(np.exp(value) * (1 - slack), -np.inf)
     out = np.clip(out, 0.0, 1.0)
-    return out if out.ndim else float(out)
+    return plain(out)

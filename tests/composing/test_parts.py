@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from shufflebounds.shuffle import FlippedReports, PersonalizedBits, RealSum, ShuffledHistogram
+from shufflebounds.shuffle import FlippedReports, PersonalizedBits, RealSum, ShuffledBits, ShuffledHistogram
 
 
 def bits(ones, zeros, flip):
@@ -21,11 +21,15 @@ def product(*laws):
 
 
 def largest(pairs, times, eps):
-    """Return the largest hockey stick of so many releases of one pair, over all pairs and both orders."""
-    return max(
-        float(np.maximum(product(*[a] * times) - math.exp(eps) * product(*[b] * times), 0).sum())
-        for first, second in pairs for a, b in ((first, second), (second, first))
-    )
+    """Return the largest hockey stick of so many releases, a pair and its order chosen anew for each by what was seen before."""
+    orders = [(a[a > 0], b[a > 0]) for pair in pairs for a, b in (pair, pair[::-1])]
+
+    def stick(factor, left):
+        if left == 0:
+            return np.maximum(0, 1 - factor)
+        return np.max([stick(np.multiply.outer(factor, b / a), left - 1) @ a for a, b in orders], axis=0)
+
+    return float(stick(math.exp(eps), times))
 
 
 def reports(users, flip):
@@ -58,12 +62,31 @@ def personal(budgets):
         yield tuple(reduce(np.convolve, [*rest, np.array([1 - flips[-1], flips[-1]][:: 1 - 2 * bit])]) for bit in (0, 1))
 
 
+def total(users, flip, width):
+    """Return both laws of the sum of all columns."""
+    for ones in range((users - 1) * width + 1):
+        others = bits(ones, (users - 1) * width - ones, flip)
+        yield tuple(np.convolve(others, bits(width * here, width * (1 - here), flip)) for here in (0, 1))
+
+
+def targets(budgets, data):
+    """Return both laws of the sum for every user, the others' bits known."""
+    flips = 1 / (np.exp(budgets) + 1)
+    laws = [np.array([1 - q, q][:: 1 - 2 * bit]) for q, bit in zip(flips, data)]
+    for i, q in enumerate(flips):
+        rest = reduce(np.convolve, laws[:i] + laws[i + 1 :])
+        yield np.convolve(rest, [1 - q, q]), np.convolve(rest, [q, 1 - q])
+
+
 BUDGETS = np.array([0.4, 0.9, 1.3])
 
 CASES = {
     "reports": (FlippedReports(3, 0, 2, 0.2, view="sums"), list(reports(3, 0.2))),
     "columns": (RealSum(3, 1.2, 2, view="columns"), list(columns(3, 0.2, 2))),
     "histogram": (ShuffledHistogram(4, 2, 0.4), list(histogram(4, 0.4))),
+    "bits": (ShuffledBits(4, 0.2), list(total(4, 0.2, 1))),
+    "total": (RealSum(3, 1.2, 2), list(total(3, 0.2, 2))),
+    "targets": (PersonalizedBits(BUDGETS, bits=[1, 0, 1]), list(targets(BUDGETS, [1, 0, 1]))),
     "budgets": (PersonalizedBits(BUDGETS, target=2), list(personal(BUDGETS))),
 }
 

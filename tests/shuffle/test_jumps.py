@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from shufflebounds._core import _excess, _jumps
+from shufflebounds._core import _excess
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.shuffle._jumps import sum_with_jumps
+from shufflebounds.shuffle._jumps import gathered, merged_sum, spread_sum, sum_with_jumps
 
 
 def listed(values, log_mass, users):
@@ -27,6 +27,9 @@ def listed(values, log_mass, users):
 @pytest.mark.parametrize(("users", "values", "mass"), [
     (30, [-1.0, 1.4, -3e7, 4e7], [0.4, 0.35, 1e-3, 2e-3]),
     (40, [-2.0, 1.0, 7e6, -5e6], [0.3, 0.45, 4e-4, 1e-4]),
+    # few have a value at all
+    (40, [-1.0, 2.0, 7e6, -5e6], [0.2, 0.1, 4e-4, 1e-4]),
+    (30, [-3.0, 40.0, -900.0, 1e8], [0.3, 0.05, 0.01, 1e-9]),
     # light values alone decide next to nothing
     (30, [-1.0, 1.5, -2e6, 2.5e6], [0.9, 0.02, 4e-3, 1e-4]),
     # heavy values that others outweigh in part
@@ -58,8 +61,8 @@ def test_sums_on_points_keep_their_mean_and_the_convex_order():
     p, q = rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(30))
     nodes = np.linspace(-80, 80, 90)
     sums, chance = np.add.outer(x, y).ravel(), np.outer(p, q).ravel()
-    spread = _jumps.spread_sum(x, p, y, q, nodes)
-    where, merged = _jumps.merged_sum(x, p, y, q, nodes)
+    spread = spread_sum(x, p, y, q, nodes)
+    where, merged = merged_sum(x, p, y, q, nodes)
     assert np.all(np.diff(where) > 0)
     for place, mass in ((nodes, spread), (where, merged)):
         assert mass.sum() == pytest.approx(1, rel=1e-13)
@@ -68,6 +71,17 @@ def test_sums_on_points_keep_their_mean_and_the_convex_order():
         exact = chance @ np.maximum(sums - at, 0)
         assert merged @ np.maximum(where - at, 0) <= exact * (1 + 1e-13)
         assert spread @ np.maximum(nodes - at, 0) >= exact * (1 - 1e-13)
+
+
+def test_many_atoms_are_gathered_to_their_side():
+    law = GaussianMechanism(0.3).excess_laws(cells=3200)[0].upper
+    log_mass, log_a, log_b = law._distinct
+    values = np.exp(log_a) - np.exp(log_b + 3.0)
+    exact = sum_with_jumps(values, log_mass, 10**4)
+    sides = [sum_with_jumps(*gathered(values, log_mass, upper=upper), 10**4)[upper] for upper in (False, True)]
+    assert sides[0] <= exact.upper
+    assert sides[1] >= exact.lower
+    assert sides[1] - sides[0] < 1e-3
 
 
 def test_laws_of_another_kind_are_left_to_others():

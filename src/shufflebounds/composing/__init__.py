@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from shufflebounds._lazy import lazily
 from shufflebounds.composing.atoms import Atoms, Law, TooLongError
+from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.knowledge import FRUGAL, Knowledge
 from shufflebounds.composing.progress import Cost, announced
 from shufflebounds.composing.samples import Samples
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from shufflebounds.composing.composer import Composer, Free
     from shufflebounds.composing.product import Product
 
-__all__ = ["FRUGAL", "Atoms", "Composer", "Cost", "Free", "Knowledge", "Law", "Product", "Samples", "TooLongError", "announced"]
+__all__ = [
+    "FRUGAL", "Atoms", "Blocks", "Composer", "Cost", "Free", "Knowledge", "Law", "Product", "Samples", "TooLongError", "announced",
+]
 
 # a single release needs neither
 _HOMES = {

@@ -14,7 +14,8 @@ that they dominate from below.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -27,7 +28,10 @@ from shufflebounds.composing.atoms import Law, any_of
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.product import Product
 
-__all__ = ["Adaptive", "points"]
+__all__ = ["Adaptive", "Laws", "points"]
+
+Laws = Sequence[tuple[Law, int]]
+"""Laws and how often each: their product."""
 
 EDGE = 45.0
 """Tilted mass below e^-EDGE is left out of a law, and counted."""
@@ -87,8 +91,8 @@ class Adaptive:
 
     Parameters
     ----------
-    choices : sequence of Law
-        On anchors that are multiples of the step.
+    choices : sequence of sequences of (Law, int)
+        What a release is the product of, on anchors that are multiples of the step.
     times : int
         Releases.
     fixed : sequence of (Law, int)
@@ -100,17 +104,17 @@ class Adaptive:
     """
 
     def __init__(
-        self, choices: Sequence[Law], times: int, fixed: Sequence[tuple[Law, int]], guide: Product, *, upper: bool
+        self, choices: Sequence[Laws], times: int, fixed: Laws, guide: Product, *, upper: bool
     ) -> None:
-        self.upper, self.step, self._times, self._guide = upper, choices[0].step, times, guide
-        self._choices, self._fixed = choices, fixed
-        self._releases = times + sum(r for _, r in fixed)
-        self.slack = self.blur = 0.0
-        for several, r in ((choices, times), *(((law,), r) for law, r in fixed)):
-            totals = [abs(float(np.logaddexp.reduce(np.append(law.log_p, law.log_rest)))) for law in several]
-            self.slack += r * max(law.slack + total + 16 * UNIT for law, total in zip(several, totals))
-            self.blur += r * max(law.blur for law in several)
+        self.upper, self.step, self._guide = upper, choices[0][0][0].step, guide
+        self._stages = (choices, times), ((fixed,), 1)
+        self._releases = self._most(lambda law: 1.0)
+        self.slack, self.blur = self._most(_slack), self._most(lambda law: law.blur)
         self._blocks: Kept[float, _Block] = Kept(KEPT)
+
+    def _most(self, measure: Callable[[Law], float]) -> float:
+        """Return the sum of a measure over all releases, the largest whatever is chosen."""
+        return sum(r * max(sum(count * measure(law) for law, count in laws) for laws in several) for several, r in self._stages)
 
     def log_delta(self, eps: float) -> float:
         """Return the bound of the log hockey stick at eps."""
@@ -172,39 +176,40 @@ class Adaptive:
         spread, step = math.sqrt(var), self.step
         more = AHEAD / spread
         enough = step * math.floor((center + 3 / theta) / step)
-        choices = [self._tilted(law, theta, more, enough) for law in self._choices]
-        fixed = [(self._tilted(law, theta, more, enough), r) for law, r in self._fixed]
+        stages = [
+            ([[(self._tilted(law, theta, more, enough), count) for law, count in laws] for laws in several], r)
+            for several, r in self._stages
+        ]
         first = math.floor(-(EDGE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
         # where all releases end, and the larger tilt that shows it
-        several = [(choices, self._times), *(([law], r) for law, r in fixed)]
-        own = [max(law.scale + math.log(law.total) for law in laws) for laws, _ in several]
-        tops = [np.max([law.ahead for law in laws], axis=0) - total for (laws, _), total in zip(several, own)]
-        grown = np.sum([r * top for top, (_, r) in zip(tops, several)], axis=0)
+        grown = np.zeros(more.size)
+        for several, r in stages:
+            grown += r * np.max([sum((count * law.ahead for law, count in laws), 0 * more) for laws in several], axis=0)
+            grown -= r * max(sum(count * (law.scale + math.log(law.total)) for law, count in laws) for laws in several)
         best = int(np.argmin((grown + BEYOND) / more))
         last = max(float((grown + BEYOND)[best] / more[best]), center + 6 * spread)
         size = math.ceil(last / step) + 2 - first
-        reach = max(float(np.abs(one.place).max()) for one in (*choices, *(law for law, _ in fixed)))
+        reach = max(float(np.abs(law.place).max()) for several, _ in stages for laws in several for law, _ in laws)
         length = fft.next_fast_len(size + int(min(reach, size)) + 1, real=True)
         x = step * (first + np.arange(size))
         with np.errstate(over="ignore"):
             f = np.exp(theta * np.minimum(x, 0.0)) * np.maximum(-np.expm1(x), 0.0)
         error = UNIT * (2 * abs(theta * x[0]) + 8) * float(f.max())
-        run = _Run(size, length, theta * x[0], -float(more[best] * x[-1]), best, error)
-        if not self.upper:
-            f = self._alone(run, fixed, f)
-        for _ in range(self._times):
-            f = run.release(f, choices)
-        if self.upper:
-            f = self._alone(run, fixed, f)
-        # whatever is chosen, at most or at least so much is surely of infinite loss
-        log_rest = any_of([((max if self.upper else min)(law.log_rest for law in laws), r) for laws, r in several])
-        return _Block(theta, first, f, run.scale, run.error + 8 * UNIT * self._releases, log_rest)
-
-    def _alone(self, run: _Run, fixed: Sequence[tuple[_Tilted, int]], f: FloatArray) -> FloatArray:
-        for law, r in fixed:
+        run = _Run(size, length, theta * x[0], best)
+        state = _State(f, 0.0, error, -float(more[best] * x[-1]))
+        # what is computed last is released first
+        for several, r in stages if self.upper else stages[::-1]:
             for _ in range(r):
-                f = run.release(f, [law])
-        return f
+                state = run.best(state, several)
+        # whatever is chosen, at most or at least so much is surely of infinite loss
+        outermost = max if self.upper else min
+        rests = [(outermost(any_of([(law.log_rest, count) for law, count in laws]) for laws in several if laws), r)
+                 for several, r in stages if any(several)]
+        return _Block(theta, first, state.f, state.scale, state.error + 8 * UNIT * self._releases, any_of(rests))
+
+
+def _slack(law: Law) -> float:
+    return law.slack + abs(float(np.logaddexp.reduce(np.append(law.log_p, law.log_rest)))) + 16 * UNIT
 
 
 def _log_sum(logs: FloatArray) -> float:
@@ -212,15 +217,25 @@ def _log_sum(logs: FloatArray) -> float:
     return top + math.log(float(np.exp(logs - top).sum()))
 
 
-class _Run:
-    """One release after the other, with the errors that they leave: those of the values, in units of e^scale."""
+@dataclass(frozen=True, eq=False)
+class _State:
+    """f with e^scale taken out, the error of each value, and the log of how large f may be right of the grid."""
 
-    def __init__(self, size: int, length: int, left: float, right: float, tilt: int, error: float) -> None:
+    f: FloatArray
+    scale: float
+    error: float
+    right: float
+
+
+class _Run:
+    """One release after the other, with the errors that they leave."""
+
+    def __init__(self, size: int, length: int, left: float, tilt: int) -> None:
         self._size, self._length = size, length
-        # logs of how large f may be left of the grid, since h <= 1, and right of it, by Chernoff's bound
-        self._left, self._right, self._tilt = left, right, tilt
-        self.scale, self.error = 0.0, error
+        # log of how large f may be left of the grid, since h <= 1; right of it Chernoff's bound says so, by that tilt
+        self._left, self._tilt = left, tilt
         self._spectra: dict[int, tuple[NDArray[np.complex128], float]] = {}
+        self._last: tuple[FloatArray, NDArray[np.complex128]] | None = None
 
     def _spectrum(self, law: _Tilted) -> tuple[NDArray[np.complex128], float]:
         if id(law) not in self._spectra:
@@ -231,32 +246,47 @@ class _Run:
             self._spectra[id(law)] = fft.rfft(folded), math.sqrt(float((folded**2).sum()))
         return self._spectra[id(law)]
 
-    def release(self, f: FloatArray, laws: Sequence[_Tilted]) -> FloatArray:
-        """Return the best of E[f(x - L)] over the laws, f replaced by 0 outside the grid."""
+    def best(self, state: _State, several: Sequence[Sequence[tuple[_Tilted, int]]]) -> _State:
+        """Return the largest of E[f(x - L)], L the sum of the losses of each of several products."""
+        states = []
+        for laws in several:
+            one = state
+            for law, count in laws:
+                for _ in range(count):
+                    one = self._released(one, law)
+            states.append(one)
+        if len(states) == 1:
+            return states[0]
+        scale = max(one.scale for one in states)
+        share = [math.exp(one.scale - scale) for one in states]
+        f = share[0] * states[0].f
+        for part, one in zip(share[1:], states[1:]):
+            np.maximum(f, part * one.f, out=f)
+        error = max(part * (one.error + UNIT) for part, one in zip(share, states)) + LEAST
+        return _State(f, scale, error, max(one.right for one in states))
+
+    def _released(self, state: _State, law: _Tilted) -> _State:
+        """Return E[f(x - L)], f replaced by 0 outside the grid."""
         stage = 4 * UNIT * (math.log2(self._length) + 2)
-        values = fft.rfft(f, self._length)
-        size = math.sqrt(float((f**2).sum()))
-        out, error = None, 0.0
-        top, scale = float(f.max()), max(law.scale for law in laws)
-        outside = math.exp(min(self._left - self.scale, 700.0)) + math.exp(min(self._right - self.scale, 700.0))
-        for law in laws:
-            spectrum, norm = self._spectrum(law)
-            share = math.exp(law.scale - scale)
-            one = share * fft.irfft(values * spectrum, self._length)[: self._size]
-            out = one if out is None else np.maximum(out, one)
-            # the transforms, in the mean square and so at every point; the masses; what f was off by
-            own = 4 * stage * norm * size + law.rough * law.total * top + self.error * law.total
-            # what was left out: losses too rare, and values of f beyond the grid
-            own += law.lost * top + (law.total + law.lost) * outside
-            error = max(error, share * own + LEAST)
-        assert out is not None
-        self._right += max(float(law.ahead[self._tilt]) for law in laws)
+        f, top = state.f, float(state.f.max())
+        outside = math.exp(min(self._left - state.scale, 700.0)) + math.exp(min(state.right - state.scale, 700.0))
+        spectrum, norm = self._spectrum(law)
+        out = fft.irfft(self._transform(f) * spectrum, self._length)[: self._size]
+        # the transforms, in the mean square and so at every point; the masses; what f was off by
+        error = 4 * stage * norm * math.sqrt(float((f**2).sum())) + law.rough * law.total * top + state.error * law.total
+        # what was left out: losses too rare, and values of f beyond the grid
+        error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
-        self.scale += scale
-        highest = float(out.max())
+        error += LEAST
+        highest, scale = float(out.max()), state.scale + law.scale
         if highest > 0:
-            self.scale += math.log(highest)
+            scale += math.log(highest)
             out /= highest
             error /= highest
-        self.error = error
-        return out
+        return _State(out, scale, error, state.right + float(law.ahead[self._tilt]))
+
+    def _transform(self, f: FloatArray) -> NDArray[np.complex128]:
+        # all choices ask for that of the same f
+        if self._last is None or self._last[0] is not f:
+            self._last = f, fft.rfft(f, self._length)
+        return self._last[1]

@@ -6,23 +6,23 @@ import math
 import os
 import threading
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._types import Between, FloatArray
-from shufflebounds.composing.adaptive import Adaptive, points
-from shufflebounds.composing.atoms import Atoms, Law, TooLongError
+from shufflebounds._types import Between
+from shufflebounds.composing.adaptive import Adaptive, Laws, points
+from shufflebounds.composing.atoms import Law, TooLongError
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.knowledge import FIRST_TAIL, FRUGAL, Knowledge
+from shufflebounds.composing.lattice import common_step, own_lattice
 from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
 from shufflebounds.composing.progress import Cost, tick
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.samples import Samples
 
-__all__ = ["Composer", "Free", "common_step"]
+__all__ = ["Composer", "Free"]
 
 DEEPER = 2.5
 """By how much the logarithm of the mass above the listed losses deepens where that matters."""
@@ -57,6 +57,9 @@ TRANSFORMS, GRID_POINT = 0.05, 4e-6
 CHOSEN_POINT, CHOSEN_POINTS = 1.5e-8, 2e5
 """Where pairs are chosen anew, the seconds of a point, and the points of a release."""
 
+APART = 5e-5
+"""Blocks of neighbours leave more than that between the sides, relative to eps: no finer grid is taken."""
+
 TIED = 1e-9
 """An atom so far from the grid, in steps, counts as on it."""
 
@@ -67,10 +70,16 @@ Releases = Sequence[tuple[Knowledge, int]]
 
 
 class Free(NamedTuple):
-    """The place, among the releases from above, of the one whose pair is chosen anew; what the others are from below."""
+    """The place, among the releases from above, of the one whose pair is chosen anew.
+
+    From below so many releases each take one of several pairs, products perhaps, and the others are as they are; no pairs where
+    nothing is known.
+    """
 
     place: int
-    others: Releases | None
+    times: int
+    pairs: Sequence[Releases]
+    others: Releases
 
 
 class Composer:
@@ -111,8 +120,9 @@ class Composer:
             scales = (known.scale(FIRST_TAIL) for known, _ in self._upper)
             seconds += GRID_POINT * min(sum(scale.high - scale.low for scale in scales) / self.first_step, REFINED_POINTS)
         if self._free is not None:
-            points_of_all = self._count * (1 + len(self._upper[self._free.place][0].choices)) * CHOSEN_POINTS
-            seconds += CHOSEN_POINT * min(points_of_all, 2 * CHOSEN)
+            blocks = self._upper[self._free.place][0].blocks
+            seconds += blocks.seconds if blocks and not self._known else 0.0
+            seconds += sum(CHOSEN_POINT * min(transforms * CHOSEN_POINTS, CHOSEN) for transforms in self._transforms(self._free))
         return Cost(seconds + TRANSFORMS, (1 + len(self._lower)) * REFINED_POINTS * BYTES_A_POINT)
 
     @cached_property
@@ -197,7 +207,7 @@ class Composer:
     @staticmethod
     def _hint(release: Knowledge) -> tuple[float, float] | None:
         """Anchor and spacing of what the grid should hit: the heaviest losses, or both ends where these may be atoms."""
-        hint = release.hint or _own_lattice(release.atoms)
+        hint = release.hint or own_lattice(release.atoms)
         if hint is None and release.reverse is None and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL).var):
             return release.pure, 2 * release.pure
         return hint
@@ -282,31 +292,45 @@ class Composer:
         """Return both sides where the pair of one mechanism is chosen anew for each release."""
         log_tail, middle = self._tail(eps), self._middle(eps)
         guide = self._product(self.first_step, log_tail, middle, -1)
-        times, theta = self._upper[free.place][1], guide.tilt(eps)
-        step = math.sqrt(0.6 * self._rtol / self._count) * self._spread
-        # longer transforms than those of the plain sides take seconds each
-        work = min(CHOSEN / ((1 + len(self._upper[free.place][0].choices)) * self._count), REFINED_POINTS)
-        step = max(step, points(self._spread, 1.0, theta, eps) / work)
-        if step > 0.5 * self._spread / math.sqrt(self._count):
-            return Between(-math.inf, 0.0)
-        # powers of two: an answer depends on eps alone, and neighbouring eps share a grid
-        step = 2.0 ** math.floor(math.log2(step))
+        size = points(self._spread, 1.0, guide.tilt(eps), eps)
+        known, times = self._upper[free.place]
 
-        def game(others: Releases, upper: bool) -> Adaptive:
-            tick()
-            laws = [self._law(one, 0.0, step, log_tail, middle, upper=upper) for one in self._upper[free.place][0].choices]
-            fixed = [(self._law(one, 0.0, step, log_tail, middle, upper=upper), r) for one, r in others]
-            return Adaptive(laws, times, fixed, guide, upper=upper)
+        def answer(transforms: int, upper: bool) -> float:
+            rtol, most = (max(self._rtol, APART), CHOSEN if upper else CHOSEN / 2) if known.blocks else (self._rtol, CHOSEN)
+            # transforms that are longer than those of the plain sides take seconds each
+            step = max(math.sqrt(0.6 * rtol / self._count) * self._spread, size * transforms / most, size / REFINED_POINTS)
+            if step > 0.5 * self._spread / math.sqrt(self._count):
+                return 0.0 if upper else -math.inf
+            # powers of two: an answer depends on eps alone, and neighbouring eps share a grid
+            step = 2.0 ** math.floor(math.log2(step))
 
-        sides = []
-        for upper in (False, True):
-            others = [pair for i, pair in enumerate(self._upper) if i != free.place] if upper else free.others
-            if others is None:
-                sides.append(-math.inf)
-            else:
-                key = (step, log_tail, middle, upper)
-                sides.append(self._games.of(key, partial(game, others, upper)).log_delta(eps))
-        return Between(*sides)
+            def game() -> Adaptive:
+                tick()
+
+                def laws(releases: Releases) -> Laws:
+                    return [(self._law(one, 0.0, step, log_tail, middle, upper=upper), r) for one, r in releases]
+
+                if not upper:
+                    return Adaptive([laws(pair) for pair in free.pairs], free.times, laws(free.others), guide, upper=False)
+                others = [pair for i, pair in enumerate(self._upper) if i != free.place]
+                if known.blocks is None:
+                    several = [laws([(one, 1)]) for one in known.realised]
+                else:
+                    listed = known.blocks.laws(self._placed(known, log_tail, middle)[0])
+                    several = [[(atoms.law(0.0, step, upper=True), 1)] for atoms in listed]
+                return Adaptive(several, times, laws(others), guide, upper=True)
+
+            return self._games.of((step, log_tail, middle, upper), game).log_delta(eps)
+
+        below, above = self._transforms(free)
+        return Between(answer(below, False) if free.pairs else -math.inf, answer(above, True))
+
+    def _transforms(self, free: Free) -> tuple[int, int]:
+        """How many transforms the best adaptive choice takes, from below and from above."""
+        known, times = self._upper[free.place]
+        # there and back for every law, but that all choices begin with the same
+        below = free.times * (1 + sum(2 * sum(r for _, r in pair) - 1 for pair in free.pairs)) + 2 * sum(r for _, r in free.others)
+        return below, times * (1 + known.choices) + 2 * (self._count - times)
 
     def _law(self, release: Knowledge, anchor: float, step: float, log_tail: float, middle: float, *, upper: bool) -> Law:
         placed = self._placed(release, log_tail, middle) if release.sparing(step, log_tail) else None
@@ -381,31 +405,3 @@ class Composer:
     @cached_property
     def _spread(self) -> float:
         return math.sqrt(sum(r * release.scale(FIRST_TAIL).var for release, r in self._upper))
-
-
-def common_step(gaps: FloatArray) -> float | None:
-    """The largest step of which all gaps are multiples, up to rounding; None where it is far smaller than they are."""
-    gaps = gaps[gaps > 0]
-    if not gaps.size or gaps.size > 4096:
-        return None
-    tiny = 1e-12 * float(gaps[-1])
-    step = float(gaps[0])
-    for gap in gaps:
-        rest = float(gap)
-        while rest > tiny:
-            step, rest = rest, math.fmod(step, rest)
-            rest = min(rest, step - rest) if rest > tiny else 0.0
-        if step < float(gaps[-1]) / 4096:
-            return None
-    # the Euclidean remainders gather rounding: the largest gap gives the step back
-    return float(gaps[-1]) / round(float(gaps[-1]) / step)
-
-
-def _own_lattice(listed: Atoms | None) -> tuple[float, float] | None:
-    """Anchor and spacing at the heaviest of listed outcomes."""
-    if listed is None or not listed.loss.size:
-        return None
-    place = int(np.argmax(listed.log_p))
-    gaps = np.diff(listed.loss[max(place - 1, 0) : place + 2])
-    gaps = gaps[gaps > 0]
-    return float(listed.loss[place]), float(gaps.min()) if gaps.size else 0.0

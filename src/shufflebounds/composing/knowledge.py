@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shufflebounds._cached import cached_property
 from shufflebounds._types import FloatArray, Sides
 from shufflebounds.composing.atoms import Atoms, Law, grid
+from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.chords import connect, dominated, dominating, envelope, reach
 from shufflebounds.composing.progress import tick
 from shufflebounds.composing.samples import Samples, Stick
@@ -125,6 +126,9 @@ class Knowledge:
         Single pairs that neighbours realise, where this is none.
     covered : bool
         Whether every pair of neighbours is dominated by one of the realised pairs.
+    blocks : Blocks, optional
+        Blocks of all neighbours, where these are too many to be listed and their worst depends on eps; the stick is then that of
+        both orders, and dear.
     convex : bool
         Whether the hockey stick is convex, rather than a minimum of several bounds.
     curve_stick : callable, optional
@@ -157,6 +161,7 @@ class Knowledge:
     single: bool = False
     realised: tuple[Knowledge, ...] = ()
     covered: bool = False
+    blocks: Blocks | None = None
     convex: bool = True
     curve_stick: Stick | None = None
     endless: bool = False
@@ -178,10 +183,12 @@ class Knowledge:
         return (self,) if self.single else self.realised
 
     @property
-    def choices(self) -> tuple[Knowledge, ...]:
-        """Single pairs, several, one of which dominates that of any neighbours."""
-        several = 1 < len(self.realised) <= MOST_CHOICES
-        return self.realised if several and self.covered and not self.single and not self.parts else ()
+    def choices(self) -> int:
+        """How many pairs there are of which one, chosen anew for every release, is at least as bad as any neighbours; 0 if one."""
+        if self.single or self.parts:
+            return 0
+        several = len(self.realised) if self.covered and 1 < len(self.realised) <= MOST_CHOICES else 0
+        return self.blocks.count if self.blocks else several
 
     def times(self, number: int) -> tuple[tuple[Knowledge, int], ...]:
         """Return what composes like that many releases: fewer where their product is known, the parts of each where it has any."""

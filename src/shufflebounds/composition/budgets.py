@@ -16,7 +16,7 @@ from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
 from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.composing import Atoms, Composer, Knowledge
-from shufflebounds.composing.composer import common_step
+from shufflebounds.composing.lattice import common_step
 
 __all__ = ["BudgetSum"]
 

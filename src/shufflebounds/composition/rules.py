@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp, log_add_exp
-from shufflebounds._types import SIDES, Between, Bound, FloatArray, probability
+from shufflebounds._types import SIDES, Between, Bound, FloatArray, plain, probability
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import SLACK, above
 from shufflebounds.profile.roots import solve
@@ -145,7 +145,7 @@ def composition_log_delta(
     totals = _validate.real_array("eps_total", eps_total, 0)
     law, lost = BudgetSum(budgets, counts), _log_failures(failures, counts)[side]
     out = np.array([_with_failures(lost, law.log_excess(e)[side]) for e in totals.ravel().tolist()]).reshape(totals.shape)
-    return out if out.ndim else float(out)
+    return plain(out)
 
 
 def compose_dp(

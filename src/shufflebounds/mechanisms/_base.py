@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _search, _validate
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, plain
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -230,7 +230,7 @@ class AdditiveNoise(LocalRandomizer):
             If `messages` is empty or not finite.
         """
         released = _validate.real_array("messages", messages)
-        return released if released.ndim else float(released)
+        return plain(released)
 
     def error_tail(self, t: float, k: int = 1) -> float:
         r"""Chance that the largest of k errors exceeds t, :math:`1 - (1 - \Pr[|Y| > t])^k`.

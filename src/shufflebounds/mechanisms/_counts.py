@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, Between, Bound, FloatArray
+from shufflebounds._types import UNIT, Between, Bound, FloatArray, plain
 from shufflebounds.mechanisms._two_level import TwoLevel
 from shufflebounds.shuffle._accuracy import ErrorLaw, Of, log_exceeded
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -243,7 +243,7 @@ class CountEstimate:
         seen = _validate.real_array("counts", counts, 0, users)
         _, _, other, _, gap = self._chances()
         out = (seen - other * users) / gap
-        return out if out.ndim else float(out)
+        return plain(out)
 
     def variance(self, held: ArrayLike, users: int) -> float | FloatArray:
         r"""Variance of :meth:`estimate` for a value that `held` of the users hold.
@@ -273,7 +273,7 @@ class CountEstimate:
         # messages that hardly depend on the value leave an estimate of no finite variance
         with np.errstate(divide="ignore", over="ignore"):
             out = (t * own * not_own + (users - t) * other * not_other) / gap**2
-        return out if out.ndim else float(out)
+        return plain(out)
 
     def errors(self, users: int) -> CountErrors:
         """Return the law of the errors of that many users' estimates.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import UNIT, FloatArray, Sides, plain
 from shufflebounds.mechanisms._base import beside, outward
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -132,7 +132,7 @@ class RandomizedResponse(TwoLevel):
         share = _validate.real_array("values", values, 0, self.upper) / self.upper
         # both weights positive: no cancellation at either end
         out = (share + (1 - share) * math.exp(-self.eps)) / (1 + math.exp(-self.eps))
-        return out if out.ndim else float(out)
+        return plain(out)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         """Return one bit for each value.
@@ -210,7 +210,7 @@ class RandomizedResponse(TwoLevel):
         users = _validate.integer("users", users, 1)
         share = _validate.real_array("ones", ones, 0, users) / users
         out = self.upper * (0.5 + (share - 0.5) / math.tanh(self.eps / 2))
-        return out if out.ndim else float(out)
+        return plain(out)
 
     @property
     def variance(self) -> float:

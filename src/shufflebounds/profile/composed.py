@@ -52,7 +52,8 @@ class Composition(PrivacyProfile):
     Directions. A :class:`DominatingPair` stands for itself: pairs compose in the order given, one-sided. Sampled mechanisms, whose
     neighbours have one record more or less, compose in each of the two directions, and the worse counts. Any other profile is a
     maximum over several pairs, at least both orders of its neighbours. What is enclosed is the best choice of a pair for every
-    release, knowing the results before it: exactly, where the pairs are listed and the releases are some hundred at most. Else
+    release, knowing the results before it: exactly, where the pairs are listed and the releases are some hundred at most. The
+    data of flipped bits are too many to be listed: from above a block of them is chosen, from below one of two. Else
     every release takes, from above, the larger at each eps of the whole line, more than any choice; from below all take the
     same entry of their ``pairs()``, the best one. Where no pairs are listed, one test of a single release
     is asked of every release: the slope of delta at eps tells how likely it is under both laws.
@@ -188,9 +189,12 @@ class Composition(PrivacyProfile):
         if not places or sum(times for _, times in self._above) == 1:
             return None
         place = max(places, key=lambda i: self._above[i][1])
-        # parts of a release do not choose for themselves, as far as is known
-        factor = next((i for i, (known, _) in enumerate(self._released) if known is self._above[place][0]), None)
-        return Free(place, None if factor is None or not has_below else self._below(0, factor))
+        # from below all equal parts of a release take the same pair
+        factor = next((i for i, (_, releases) in enumerate(self._released) if releases == (self._above[place],)), None)
+        if factor is None or not has_below:
+            return Free(place, 0, (), ())
+        pairs = [pair.times(1) for pair in self._released[factor][0].below]
+        return Free(place, self.factors[factor][1], pairs if len(pairs) > 1 else (), self._below(0, factor))
 
     def cost(self) -> Cost:
         """Predict what an answer costs; on a terminal, one of more than some seconds says so before it starts, and how far it is.
@@ -336,7 +340,7 @@ class Composition(PrivacyProfile):
         rough = Composition(self.factors, _ROUGH)
         # values already asked are shared
         rough.__dict__["_released"] = self._released
-        rough.__dict__["_upper_only"] = True
+        rough.__dict__["_upper_only"] = rough.__dict__["_plain"] = True
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self
 
     def _near(self, log_delta: float) -> float | None:

@@ -9,8 +9,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._types import EXP_SLACK, SIDES, Between, Bound, FloatArray, Sides, probability
+from shufflebounds import _search, _validate
+from shufflebounds._types import EXP_SLACK, SIDES, UNIT, Between, Bound, FloatArray, Sides, plain, probability
 from shufflebounds.profile.roots import beside, solve
 
 __all__ = ["Enclosed"]
@@ -76,7 +76,7 @@ class Enclosed(ABC):
         # a kernel that leaves its range says nothing
         value = np.nan_to_num(self._log_side(array.ravel(), upper=upper), nan=0.0 if upper else -np.inf, posinf=0.0, neginf=-np.inf)
         value = np.minimum(value, 0.0).reshape(array.shape)
-        return value if array.ndim else float(value)
+        return plain(value)
 
     @overload
     def delta(self, eps: float, *, bound: Bound = ...) -> float: ...
@@ -141,7 +141,7 @@ class Enclosed(ABC):
         _validate.choice("bound", bound, SIDES)
         array = _validate.real_array("delta", delta, 0, 1)
         out = np.array([self._epsilon(float(d), bound) for d in array.ravel()]).reshape(array.shape)
-        return out if out.ndim else float(out)
+        return plain(out)
 
     @overload
     def loss_tail(self, eps: float, *, bound: Bound = ...) -> float: ...
@@ -199,7 +199,7 @@ class Enclosed(ABC):
         side = SIDES.index(_validate.choice("bound", bound, SIDES))
         array = _validate.real_array("eps", eps, 0, open_low=True)
         out = self._loss_tail(array.ravel())[side].reshape(array.shape)
-        return out if out.ndim else float(out)
+        return plain(out)
 
     @abstractmethod
     def _loss_tail(self, eps: FloatArray) -> Sides:
@@ -235,9 +235,4 @@ class Enclosed(ABC):
         """Return an eps with positive delta as near below the pure value as the kernels can tell."""
         if not math.isfinite(pure):
             return pure
-        eps = pure
-        step = np.finfo(float).eps
-        while eps > 0 and self._log_side(np.array([eps]), upper=False)[0] == -math.inf:
-            eps = max(0.0, eps - pure * step)
-            step *= 2
-        return float(eps)
+        return _search.outward(pure, lambda eps: self._log_side(np.array([eps]), upper=False)[0] > -math.inf, -pure * UNIT, 0.0)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import uncached
-from shufflebounds._types import SIDES, Bound, FloatArray, Sides, largest
+from shufflebounds._types import SIDES, Bound, FloatArray, Sides, largest, plain
 from shufflebounds.composing import Atoms, Knowledge, Samples
 from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots
 from shufflebounds.profile.exported import Exported
@@ -296,7 +296,7 @@ class PrivacyProfile(Exported):
         upper = _validate.choice("bound", bound, SIDES) == "upper"
         array = _validate.orders("order", order)
         value = self._rdp(array.ravel(), upper).reshape(array.shape)
-        return value if array.ndim else float(value)
+        return plain(value)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return the largest divergences, from above or below; orders in [1, inf]."""

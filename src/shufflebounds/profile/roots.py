@@ -59,7 +59,10 @@ def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[
         at_beyond = excess(beyond)
         if (at_beyond > 0) != (at_near > 0):
             return (beyond, at, at_beyond, at_near) if away < 0 else (at, beyond, at_near, at_beyond)
-        at, at_near, width = beyond, at_beyond, 8 * width
+        # somewhat beyond where the line through both crosses
+        rise = at_beyond - at_near
+        crossing = abs((beyond - at_beyond * (beyond - at) / rise) / near - 1) if rise else math.inf
+        at, at_near, width = beyond, at_beyond, max(1.5 * width, min(8 * width, 1.2 * crossing))
     return (0.0,) * 4
 
 

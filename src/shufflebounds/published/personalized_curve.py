@@ -13,7 +13,7 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
 from shufflebounds._scipy import logsumexp
 from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import LOSS, Given
-from shufflebounds.published._printed import Counterexample, printed
+from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tails.poisson_binomial import poisson_binom_window
 
@@ -36,15 +36,12 @@ def _clones(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[Flo
     return i[i >= least], log_weights[i >= least]
 
 
-def _tradeoff_counterexample() -> Counterexample:
-    return Counterexample(liu2024_tradeoff(math.inf, 0.2, [0.2], counts=[9]), 0.0, "w = 0.2, alpha = 1: a test that always rejects")
-
-
 @printed(
     "false", f"{_PAPER}, Theorem 1",
     reason="the sum weighted 1 - 2w is the power of the test, not its error, so that f(1) = 1 - 2w; and delta_1 counts as privacy",
     side="lower",
-    counterexample=_tradeoff_counterexample,
+    counterexample=At("w = 0.2, alpha = 1: a test that always rejects", (math.inf, 0.2, [0.2]), lambda *_, counts: 0.0,
+                      keywords={"counts": [9]}),
     returns="The printed error of the second kind at alpha(t).",
     where={"t": _THRESHOLD},
 )
@@ -74,16 +71,12 @@ def liu2024_tradeoff(
     return (1 - fail) * (2 * w * (1 - alpha) + (1 - 2 * w) * power) + fail * (1 - alpha)
 
 
-def _literal_counterexample() -> Counterexample:
-    claim = liu2024_delta_literal(0.5, 0.1, [0.05], counts=[39])
-    truth = PersonalizedClones(0.1, [0.05], counts=[39]).delta(0.5, bound="lower")
-    return Counterexample(claim, truth, "40 users, w = 0.1, rates 1/20, delta(0.5) of the pair (P, Q) that the theorem bounds")
-
-
 @printed(
     "false", f"{_PAPER}, Theorem 2, t as the printed infimum",
     reason="rounding both masses down moves the threshold off the best test, so that the difference falls short of its maximum",
-    counterexample=_literal_counterexample,
+    counterexample=At("40 users, w = 0.1, rates 1/20, delta(0.5) of the pair (P, Q) that the theorem bounds", (0.5, 0.1, [0.05]),
+                      lambda eps, w, rates, counts: PersonalizedClones(w, rates, counts=counts).delta(eps, bound="lower"),
+                      keywords={"counts": [39]}),
     returns="The printed number; never negative.",
     where={"eps": LOSS},
 )

@@ -206,10 +206,11 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     def excess(alpha: float) -> float:
         return math.log(max(_failure(scales, k, c, alpha), 5e-324)) + 1e-12 - goal
 
-    high = union
-    while excess(high) > 0:
-        high *= 2
-    return _search.least_real(excess, union / 2, high, enough=lambda alpha: excess(alpha) <= 0, rtol=1e-14)
+    def enough(alpha: float) -> bool:
+        return excess(alpha) <= 0
+
+    high = _search.outward(union, enough, union, math.inf)
+    return _search.least_real(excess, union / 2, high, enough=enough, rtol=1e-14)
 
 
 def _union(scales: SVTScales, k: int, c: int, beta: float) -> float:

@@ -23,7 +23,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._core import _excess, _jumps
 from shufflebounds._types import UNIT, Between, FloatArray
 
-__all__ = ["sum_with_jumps"]
+__all__ = ["gathered", "sum_with_jumps"]
 
 
 _MOST = 60
@@ -41,12 +41,22 @@ _SMOOTH = 2e-4
 _PIECES = 6
 """No more tilts than that on either side of the mean."""
 
+_ALL = 16.0
+"""Where fewer users on average have a value other than 0, all values are heavy ones."""
+
+_STEP, _CLOSE = 0.05, 0.03
+
 _NARROW = 300.0
 """Where the mean of the light values is so many of their deviations off, it and their variance tell enough."""
 
 _NEXT_TO_NOTHING = 30.0
 
 _BAND = math.exp(-40.0)
+
+_NOTHING = Between(-math.inf, math.inf)
+
+_Heavy = tuple[FloatArray, FloatArray, float]
+"""Rising values, their law, and the chance of all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +92,11 @@ class _Light:
     @cached_property
     def cumulants(self) -> FloatArray:
         """K(theta) of n users at the tilts, and at the tilts reversed."""
-        steps: FloatArray = np.exp(self.log_w) @ np.expm1(self.x[:, None] * np.concatenate([self.tilts, -self.tilts]))
-        return np.asarray(self.users * np.log1p(steps).reshape(2, -1))
+        w, tilted = np.exp(self.log_w), self.x[:, None] * np.concatenate([self.tilts, -self.tilts])
+        steps = w @ np.expm1(tilted)
+        # where most is lost, from what is left; a rest of 0 is known to rounding only
+        left = w @ np.exp(tilted) + max(0.0, 1.0 - math.fsum(w)) + 8 * UNIT
+        return np.asarray(self.users * np.where(steps < -0.5, np.log(left), np.log1p(np.maximum(steps, -0.5))).reshape(2, -1))
 
     def lines(self, way: int) -> FloatArray:
         """Logarithms of bounds of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at y = 0: the slope in y is theta or -theta."""
@@ -146,8 +159,8 @@ class _Contour:
 
     @property
     def coarse(self) -> bool:
-        """Whether so many nodes are needed that the smoothing is as wide as the bulk."""
-        return _REACH / self.nodes[1] * self.theta > 1
+        """Whether so many nodes are needed that the smoothing is as wide as the bulk, or the tilt leaves next to nothing."""
+        return _REACH / self.nodes[1] * self.theta > 1 or self.nodes[2] < -5
 
     def at(self, y: FloatArray, column: NDArray[np.intp] | slice, scale: float) -> tuple[FloatArray, FloatArray]:
         """Bounds over e^scale, an y each row, a count each column."""
@@ -246,13 +259,66 @@ class _Gains:
         return lower, upper
 
 
+def _rising(unit: float, farthest: float, step: float) -> FloatArray:
+    """Return points that rise to either side of 0, evenly within the unit and by one ratio beyond."""
+    steps = math.ceil(math.asinh(farthest / unit) / step) + 1
+    rise = unit * np.sinh(step * np.arange(1, steps + 1))
+    return np.concatenate([-rise[::-1], [0.0], rise])
+
+
+class _NoLight:
+    """The positive part of y alone: every value is a heavy one."""
+
+    scale = 0.0
+
+    def __init__(self, unit: float) -> None:
+        self.unit = unit
+
+    def points(self, farthest: float) -> FloatArray:
+        """Where sums are kept, 0 among them."""
+        return _rising(self.unit, farthest, _STEP)
+
+    def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> tuple[FloatArray, FloatArray]:
+        """Both bounds, which are the value."""
+        width = len(range(*column.indices(_MOST + 1))) if isinstance(column, slice) else column.size
+        value = np.repeat(np.maximum(y, 0.0)[:, None], width, axis=1)
+        return value, value
+
+
+def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, chance: FloatArray, nodes: FloatArray) -> FloatArray:
+    """Return the masses at the nodes of a law at or above that of a sum in the convex order."""
+    total, moment = _jumps.cell_sums(place, mass, jump, chance, nodes, True)
+    # more for the rounding of the two
+    far = np.clip(moment / np.diff(nodes) * (1 + 8 * UNIT), 0.0, total)
+    return np.asarray(np.append(total - far, 0.0) + np.append(0.0, far))
+
+
+def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, chance: FloatArray,
+               nodes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the places and masses of a law at or below that of a sum: what lies between two nodes is at its mean."""
+    total, moment = _jumps.cell_sums(place, mass, jump, chance, nodes, False)
+    kept = total > 0
+    return nodes[:-1][kept] + np.clip(moment[kept] / total[kept] * (1 - 8 * UNIT), 0.0, np.diff(nodes)[kept]), total[kept]
+
+
+def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
+    """Return a law of fewer values that is larger or smaller in the convex order: of one size they are a few hundredths apart."""
+    rise = np.argsort(values)
+    x, w = values[rise], np.exp(log_mass[rise])
+    size = np.abs(x)
+    unit = float(size[np.searchsorted(np.cumsum(w), 0.5 * w.sum()).clip(0, x.size - 1)]) or float(size.max())
+    nodes = _rising(0.1 * unit, float(size.max()), _CLOSE)
+    whole = np.zeros(1), np.ones(1)
+    at, mass = (nodes, spread_sum(x, w, *whole, nodes)) if upper else merged_sum(x, w, *whole, nodes)
+    kept = mass > 0
+    return at[kept], np.log(mass[kept])
+
+
 def _guess(light: _Light, place: FloatArray, log_chance: FloatArray) -> float:
     """Return roughly the log of the answer: the largest term of none or one heavy value."""
     lines = (light.lines(0)[:, None] + light.tilts[:, None] * place).min(axis=0) - 2
     above = place + light.mean * light.users
-    with np.errstate(divide="ignore"):
-        return float((log_chance + np.maximum(lines * (above <= 0) + np.where(above > 0, -np.inf, 0.0),
-                                              np.log(np.maximum(above, 0.0)))).max())
+    return float((log_chance + np.where(above > 0, np.log(np.where(above > 0, above, 1.0)), lines)).max())
 
 
 def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Between:
@@ -270,43 +336,94 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Be
     Between
         (-inf, inf) where the law is not of this kind.
     """
-    nothing = Between(-math.inf, math.inf)
     order = np.argsort(-np.abs(values), kind="stable")
     x, log_w = values[order], log_mass[order]
     count = np.cumsum(np.exp(log_w)) * users
+    if 1e-3 < count[-1] < _ALL:
+        return _all_heavy(x, log_w, users)
     # fewer leave less to the points, more leave a narrower law to the contour
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     heavy = int(np.searchsorted(count, few))
     if heavy in (0, x.size) or not np.abs(x[heavy:]).max() > 0:
-        return nothing
+        return _NOTHING
+    light, jumps = _parted(x, log_w, heavy, users)
+    jump, part, chance = jumps
+    log_none = math.log1p(-chance)
+    log_jump = np.log(part) + math.log(chance * users) + (users - 1) * log_none
+    scale = _guess(light, np.append(jump, 0.0), np.append(log_jump, users * log_none))
+    if not -600 < scale < 600:
+        return _NOTHING
+    kept, moved = _large(x[:heavy], log_w[:heavy], users, scale - _LEFT)
+    if not kept.any():
+        return _NOTHING
+    kept = np.append(kept, np.ones(x.size - heavy, dtype=bool))
+    x, log_w = x[kept], log_w[kept]
+    light, jumps = _parted(x, log_w, heavy - int((~kept).sum()), users)
+    most, log_left = _enough(x, log_w, users, jumps[2], scale - _LEFT)
+    gains = _Gains(light, most, scale, min(0.2, 0.02 / few))
+    if not gains.crude and any(contour.coarse for contour in gains.contours):
+        return _NOTHING
+    return _summed(gains, users, jumps, most, (moved + math.exp(log_left)) * math.exp(-scale), moved * math.exp(-scale))
+
+
+def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Between:
+    """Return bounds of log E S_+ where few users have a value other than 0."""
+    total = math.fsum(np.exp(log_w))
+    # one gains, and nobody else has a value
+    least = _log_gain(x, log_w, users) + (users - 1) * math.log1p(-total)
+    if not -600 < least < 600:
+        return _NOTHING
+    kept, moved = _large(x, log_w, users, least - _LEFT)
+    x, log_w = x[kept], log_w[kept]
+    # the median size
+    unit = float(np.abs(x[np.searchsorted(np.cumsum(np.exp(log_w)), total / 2).clip(0, x.size - 1)]))
+    jumps = _parted(x, log_w, x.size, users)[1]
+    most, log_left = _enough(x, log_w, users, jumps[2], least - _LEFT)
+    return _summed(_NoLight(unit), users, jumps, most, moved + math.exp(log_left), moved)
+
+
+def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple[_Light, _Heavy]:
+    """Return the law given that a value is light, and the heavy values, the first ones, with their law and their chance."""
     chance = math.fsum(np.exp(log_w[:heavy]))
     rise = np.argsort(x[heavy:])
     light = _Light(x[heavy:][rise], log_w[heavy:][rise] - math.log1p(-chance), users)
     rise = np.argsort(x[:heavy])
-    jump, part = x[:heavy][rise], np.exp(log_w[:heavy][rise]) / chance
-    log_none = math.log1p(-chance)
-    log_jump = np.append(log_w[:heavy][rise] + math.log(users) + (users - 1) * log_none, users * log_none)
-    scale = _guess(light, np.append(jump, 0.0), log_jump)
-    if not -600 < scale < 600:
-        return nothing
-    # all that is left out: n E X_+ Pr[Bin(n - 1, p) >= k] <= n E X_+ C(n - 1, k) p^k
-    gain = math.log(users) + float(np.logaddexp.reduce(log_mass[values > 0] + np.log(values[values > 0])))
-    k, log_left = 0, gain - scale
-    while (log_left > -_LEFT or k < 3) and k < min(_MOST, users - 2):
+    return light, (x[:heavy][rise], np.exp(log_w[:heavy][rise]) / chance, chance)
+
+
+def _log_gain(x: FloatArray, log_w: FloatArray, users: float) -> float:
+    """Return log n E X_+."""
+    return math.log(users) + float(np.logaddexp.reduce(log_w[x > 0] + np.log(x[x > 0])))
+
+
+def _large(x: FloatArray, log_w: FloatArray, users: float, log_moved: float) -> tuple[NDArray[np.bool_], float]:
+    """Return which values are kept if the others move E S_+ by less than that, and what they move it by at most."""
+    size = np.exp(log_w) * np.abs(x) * users
+    order = np.argsort(size)
+    total = np.cumsum(size[order])
+    place = int(np.searchsorted(total, math.exp(log_moved)))
+    kept = np.ones(x.size, dtype=bool)
+    kept[order[:place]] = False
+    return kept, float(total[place - 1]) * (1 + 1e-9) if place else 0.0
+
+
+def _enough(x: FloatArray, log_w: FloatArray, users: float, chance: float, log_least: float) -> tuple[int, float]:
+    """Return how many heavy values are looked at, and the log of what more of them add at most.
+
+    That is n E X_+ Pr[Bin(n - 1, p) >= k] <= n E X_+ C(n - 1, k) p^k.
+    """
+    k, log_left = 0, _log_gain(x, log_w, users)
+    while (log_left > log_least or k < 3) and k < min(_MOST, users - 1):
         k += 1
-        log_left += math.log((users - k) / k) + math.log(chance)
-    gains = _Gains(light, k, scale, min(0.2, 0.02 / few))
-    if not gains.crude and any(contour.coarse for contour in gains.contours):
-        return nothing
-    nodes = gains.points((k + 1) * float(np.abs(jump).max()))
-    return _summed(gains, nodes, (jump, part), (chance, log_none), log_left, k)
+        log_left += math.log((users - k) / k) + math.log(chance) if k < users else -math.inf
+    return k, log_left
 
 
-def _summed(gains: _Gains, nodes: FloatArray, jumps: tuple[FloatArray, FloatArray], chances: tuple[float, float], log_left: float,
-            most: int) -> Between:
-    jump, part = jumps
-    chance, log_none = chances
-    users = gains.light.users
+def _summed(gains: _Gains | _NoLight, users: float, jumps: _Heavy, most: int, more: float, less: float) -> Between:
+    """Return bounds from up to `most` heavy values; the rest adds at most `more`, and takes away at most `less`."""
+    jump, part, chance = jumps
+    log_none = math.log1p(-chance)
+    nodes = gains.points((most + 1) * float(np.abs(jump).max()))
     lower, upper = (float(side[0, 0]) * math.exp(users * log_none) for side in gains.at(np.zeros(1), slice(0, 1)))
     above = gains.at(nodes, slice(min(2, most), None))[1]
     spread, merged, log_chance = part, part, users * log_none
@@ -315,14 +432,14 @@ def _summed(gains: _Gains, nodes: FloatArray, jumps: tuple[FloatArray, FloatArra
         log_chance += math.log((users - k + 1) / k) + math.log(chance) - log_none
         weight = math.exp(log_chance)
         if k > 1:
-            spread, place = _jumps.spread_sum(place, spread, jump, part, nodes), nodes
-            where, merged = _jumps.merged_sum(where, merged, jump, part, nodes)
+            spread, place = spread_sum(place, spread, jump, part, nodes), nodes
+            where, merged = merged_sum(where, merged, jump, part, nodes)
             upper += weight * float(spread @ above[:, k - min(2, most)])
         low, high = gains.at(where, slice(k, k + 1))
         lower += weight * float(merged @ low[:, 0])
         if k == 1:
             upper += weight * float(part @ high[:, 0])
     slack = 1e-11 + UNIT * (8 * users * abs(log_none) + 4 * nodes.size)
-    upper = upper * (1 + slack) + math.exp(log_left) + 1e-280
-    lower *= 1 - slack
+    upper = upper * (1 + slack) + more + 1e-280
+    lower = lower * (1 - slack) - less
     return Between(math.log(lower) + gains.scale if lower > 0 else -math.inf, math.log(upper) + gains.scale)

@@ -103,6 +103,12 @@ class BitPair(DominatingPair):
         return atoms_of_sum(one[held], one[::-1][held], counts[held], bit, bit[::-1], -1e6)
 
 
+def repeated(pair: DominatingPair, times: int) -> tuple[Knowledge, ...]:
+    """Return what is known of so many independent sums of one target, in either order."""
+    both = pair._knowledge(), pair.reverse()._knowledge()
+    return tuple(replace(one, parts=((one, times),)) for one in both)
+
+
 def middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:
     """Loss of a likely sum with the target at 0 against 1, and its distance from the next; None where there is no next."""
     if not 0 < flip < 0.5 or ones + zeros < 2:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._core import _excess
 from shufflebounds._types import UNIT, Between, FloatArray
-from shufflebounds.shuffle._jumps import sum_with_jumps
+from shufflebounds.shuffle._jumps import gathered, sum_with_jumps
 
 __all__ = ["HEAVY", "MANY", "NORMAL", "excesses", "rounding", "sums", "without_negligible"]
 
@@ -21,13 +21,16 @@ _GATHERED = 1024
 HEAVY = 1e6
 """Values beyond are no matter of a mean and a variance: such laws are left as they are."""
 
+_TOO_MANY = 8000
+"""Laws of more atoms are gathered even where there are very large ones."""
+
 _FEW = 8
 """Of fewer users nothing is gained by counting the heavy values apart."""
 
 _ROUGH = 1e7
 """No more work than that is asked for where a rough answer will do."""
 
-_CLOSE = 2e-4
+_CLOSE = 2e-3
 """Sides so close need no second method."""
 
 _LIGHT = -600.0
@@ -52,6 +55,11 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     """Return bounds of log E S_+ for so many users; only one of them where one is asked for and that is less work."""
     count = np.array([float(users)])
     heavy = float(np.abs(values).max()) > HEAVY
+    if heavy and log_mass.size > _TOO_MANY:
+        # a law of its own for either side
+        sides = [sums(*gathered(values, log_mass, upper=side), users, side, effort)[side] if upper in (None, side) else other
+                 for side, other in ((False, -math.inf), (True, math.inf))]
+        return Between(*sides)
     found = Between(-math.inf, math.inf)
     if heavy and users > _FEW and effort[1] > _ROUGH:
         found = sum_with_jumps(values, log_mass, users)

@@ -22,6 +22,7 @@ from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.profile.curves import least
 from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
+from shufflebounds.shuffle._data_blocks import blocks_of_ones
 from shufflebounds.shuffle._known_bits import BitPair, bit_sides, middle_losses
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -190,7 +191,8 @@ class ShuffledBits(ShuffleProtocol):
         # each search grows with the number of users, as measured over 1e3 to 1e7
         setup = 2.5 * max(0.0, math.log10(self._bits / 1e3)) if self._bits else 0.0
         return replace(
-            known, spacing=spacing, seconds=seconds, setup=setup, curve_stick=lambda eps: self._worst_sides(eps, loose)
+            known, spacing=spacing, seconds=seconds, setup=setup, curve_stick=lambda eps: self._worst_sides(eps, loose),
+            blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
         )
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:

@@ -18,6 +18,7 @@ from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
+from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
@@ -258,8 +259,7 @@ class FlippedReports(ShuffleProtocol):
         known = replace(known, parts=((column._knowledge(), 2),))
         if uniform:
             return known
-        worst = column.pair(0)._knowledge()
-        return replace(known, realised=(replace(worst, parts=((worst, 2),)),))
+        return replace(known, realised=repeated(column.pair(0), 2))
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).times(2).above

@@ -307,7 +307,8 @@ class ExcessLaw:
         """Return both bounds; where one is asked for, the other may be anything."""
         if self._heavy and not rough:
             # searches ask again, for either side
-            return self._known.of((eps, users), lambda: self._formed(eps, users))
+            side = asked if self._distinct[0].size > MANY else None
+            return self._known.of((eps, users, side), lambda: self._formed(eps, users, side))
         return self._formed(eps, users, asked, rough=rough)
 
     def _formed(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Between:
@@ -346,7 +347,7 @@ class ExcessLaw:
         return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > _HEAVIEST)
 
     @cached_property
-    def _known(self) -> Kept[tuple[float, float], Between]:
+    def _known(self) -> Kept[tuple[float, float, bool | None], Between]:
         """What was formed of a heavy law."""
         return Kept(_KEPT)
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _deployments
-from shufflebounds._types import Between, Bound, FloatArray, Sides, largest
+from shufflebounds._types import Between, Bound, FloatArray, Sides, largest, plain
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, _balls
 from shufflebounds.profile.calibration import least_count
@@ -201,7 +201,7 @@ class BinomialNoise(ShuffleProtocol):
     def estimate(self, messages: ArrayLike) -> float | FloatArray:
         released = _validate.real_array("messages", messages)
         out = released - self.trials * self.prob
-        return out if out.ndim else float(out)
+        return plain(out)
 
     @property
     def variance(self) -> float:

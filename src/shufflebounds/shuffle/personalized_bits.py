@@ -16,6 +16,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._types import Bound, FloatArray, Sides, at_each
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
+from shufflebounds.shuffle._data_blocks import blocks_of_targets
 from shufflebounds.shuffle._personal_sum import Everyone, Law, grouped
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -255,8 +256,12 @@ class PersonalizedBits(PrivacyProfile):
         return super()._rdp(orders, upper) if self.bits is not None else self._side(upper)._rdp(orders, upper)
 
     def _knowledge(self) -> Knowledge:
-        seconds = 1e-4 if self.bits is not None and self.target is not None else 5e-2
-        return replace(super()._knowledge(), spacing=0.3, seconds=seconds)
+        known = replace(super()._knowledge(), spacing=0.3, seconds=5e-2)
+        if self.bits is None:
+            return known
+        if self.target is not None:
+            return replace(known, seconds=1e-4)
+        return replace(known, blocks=blocks_of_targets(self._everyone.exact))
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         # one user, and all others at 0 where nobody knows: the largest budget is not always the worst, but one that counts

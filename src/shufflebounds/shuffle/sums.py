@@ -21,6 +21,8 @@ from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle._accuracy import log_chernoff, log_exceeded
 from shufflebounds.shuffle._composed_columns import ComposedColumns
+from shufflebounds.shuffle._data_blocks import blocks_of_ones
+from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -179,13 +181,12 @@ class RealSum(ShuffleProtocol):
         if not 0 < pure < math.inf:
             return known
         if self.view == "columns":
-            worst = self.column.pair(0)._knowledge()
-            pair = replace(worst, parts=((worst, self.bits),))
-            return replace(known, parts=((self.column._knowledge(), self.bits),), realised=(pair,))
-        # all others at 0, or all at 1: nearly the worst data, and one pair that composes from below
+            return replace(known, parts=((self.column._knowledge(), self.bits),), realised=repeated(self.column.pair(0), self.bits))
+        # all others at 0, or all at 1: nearly the worst data
         others = (self.users - 1) * self.bits
-        pair = Knowledge(partial(self._known_data, 0), partial(self._known_data, others), pure, pure, seconds=1e-3, single=True)
-        return replace(known, realised=(pair,))
+        sticks = partial(self._known_data, 0), partial(self._known_data, others)
+        pairs = [Knowledge(*both, pure, pure, seconds=1e-3, single=True) for both in (sticks, sticks[::-1])]
+        return replace(known, realised=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
 
     def _known_data(self, ones: int, eps: FloatArray) -> Sides:
         """Return both sides where so many bits of the others are 1, the target's all 0 against all 1."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._special import deviance
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, plain
 
 __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
 
@@ -101,7 +101,7 @@ def chernoff_logsf(
             exponent = np.where(whole[beyond], -count * np.log(mu[beyond]), apart)
     out = np.where(values > trials, -np.inf, 0.0)
     out[beyond] = -exponent * _INWARD
-    return out if out.ndim else float(out)
+    return plain(out)
 
 
 def _deviance(x: FloatArray, m: FloatArray) -> FloatArray:
@@ -161,7 +161,7 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
             out = -2 * scaled * scaled / float(((lengths / top) ** 2).sum()) * _INWARD
         # the exponent is finite: an overflow must not promise more than it
         out = np.maximum(out, -np.finfo(float).max)
-    return out if out.ndim else float(out)
+    return plain(out)
 
 
 def bernstein(variance: float, depth: float) -> float:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._core import _compound
 from shufflebounds._core._special import log1mexp
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, plain
 
 __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_logsf"]
 
@@ -141,7 +141,7 @@ def _answers(kind: int, k: ArrayLike, first: int, weights: FloatArray, p: float)
         if near.any():
             out[near] = log1mexp(np.minimum(_sum(LOWER + UPPER - kind, np.floor(flat[near]), first, weights, p), 0.0))
     shaped = out.reshape(values.shape)
-    return shaped if values.ndim else float(shaped)
+    return plain(shaped)
 
 
 def _sum(kind: int, k: FloatArray, first: int, weights: FloatArray, p: float) -> FloatArray:

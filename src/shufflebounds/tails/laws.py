@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, plain
 from shufflebounds.tails import _poisson_tables, compound_binomial, poisson_binomial
 from shufflebounds.tails.frozen import FrozenLaw
 
@@ -68,13 +68,13 @@ class binom(FrozenLaw):
         _validate.real_field(self, "p", 0, 1)
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        return _plain(binom_logpmf(_numbers(k), self.n, self.p))
+        return plain(binom_logpmf(_numbers(k), self.n, self.p))
 
     def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        return _plain(binom_logcdf(_numbers(k), self.n, self.p))
+        return plain(binom_logcdf(_numbers(k), self.n, self.p))
 
     def logsf(self, k: ArrayLike) -> FloatArray | float:
-        return _plain(binom_logsf(_numbers(k), self.n, self.p))
+        return plain(binom_logsf(_numbers(k), self.n, self.p))
 
     def support(self) -> tuple[int, int]:
         """Return (0, n)."""
@@ -267,7 +267,3 @@ class compound_binom(FrozenLaw):
         weights = np.exp(self.log_weights)
         sizes = self.first + rng.choice(weights.size, size=size, p=weights / weights.sum())
         return rng.binomial(sizes, self.p)
-
-
-def _plain(values: Any) -> FloatArray | float:
-    return values if np.ndim(values) else float(values)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, plain
 from shufflebounds.tails._poisson_tables import LOWER, PMF, UPPER, served, window_of
 
 __all__ = ["poisson_binom_logcdf", "poisson_binom_logpmf", "poisson_binom_logsf", "poisson_binom_window"]
@@ -182,7 +182,7 @@ def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind:
         result = np.asarray(BINOMIAL[kind](values - shift, trials, float(inner[0])))
     else:
         result = served(inner, multiplicities, values.ravel() - shift, kind, series=True)[0].reshape(values.shape)
-    return result if values.ndim else float(result)
+    return plain(result)
 
 
 def _checked_k(k: ArrayLike) -> FloatArray:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._core import _tradeoff
 from shufflebounds._scipy import logsumexp
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, plain
 from shufflebounds.tradeoff.piecewise import Piecewise, ordered
 
 __all__ = ["hockey_stick", "log_hockey_stick", "max_divergence", "renyi_divergence"]
@@ -62,7 +62,7 @@ def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> floa
     value = np.empty_like(flat)
     value[order] = _tradeoff.log_hockey_stick(heavy, light, flat[order])
     out = np.minimum(np.logaddexp(value, lost), 0.0).reshape(array.shape)
-    return out if out.ndim else float(out)
+    return plain(out)
 
 
 @overload
@@ -91,7 +91,7 @@ def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | 
     [0.5, 0.25]
     """
     value = np.exp(np.asarray(log_hockey_stick(log_p, log_q, eps)))
-    return value if value.ndim else float(value)
+    return plain(value)
 
 
 @overload
@@ -141,7 +141,7 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
     p, q = _validate.log_pmfs(log_p, log_q)
     array = _validate.real_array("delta", delta, 0, 1)
     value = Piecewise.of(q, p).epsilon(array.ravel()).reshape(array.shape)
-    return value if value.ndim else float(value)
+    return plain(value)
 
 
 @overload
@@ -199,7 +199,7 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     sides = [float(max(np.exp(law[~shared]).sum(), 5e-324 * bool((law[~shared] > -np.inf).any()))) for law in (p, q)]
     p, q = p[shared], q[shared]
     value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()]).reshape(array.shape)
-    return value if value.ndim else float(value)
+    return plain(value)
 
 
 def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: float, b: float) -> float:

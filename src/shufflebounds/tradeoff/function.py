@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, plain
 from shufflebounds.tradeoff.product import product
 from shufflebounds.tradeoff.representation import Representation
 
@@ -20,7 +20,7 @@ __all__ = ["Function"]
 def _shaped(question: Callable[[FloatArray], FloatArray], array: FloatArray) -> float | FloatArray:
     """Return the answers at the array's entries, in its shape."""
     value = question(array.ravel()).reshape(array.shape)
-    return value if value.ndim else float(value)
+    return plain(value)
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +105,7 @@ class Function:
         array = _validate.real_array("alpha", alpha, 0, 1)
         with np.errstate(divide="ignore"):
             value = np.exp(self._form.log_beta(np.log(array.ravel()))).reshape(array.shape)
-        return value if value.ndim else float(value)
+        return plain(value)
 
     @overload
     def log_delta(self, eps: float) -> float: ...
@@ -153,7 +153,7 @@ class Function:
     def delta(self, eps: ArrayLike) -> float | FloatArray:
         """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`, which also serves below 1e-300."""
         value = np.exp(np.asarray(self.log_delta(eps)))
-        return value if value.ndim else float(value)
+        return plain(value)
 
     @overload
     def epsilon(self, delta: float) -> float: ...

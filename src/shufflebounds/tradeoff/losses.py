@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, plain
 
 __all__ = ["loss_tail", "privacy_losses"]
 
@@ -97,4 +97,4 @@ def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | Flo
     # sums from the largest loss down, each of positive terms
     above = np.append(np.cumsum(np.exp(log_mass[::-1]))[::-1], 0.0)
     out = np.minimum(above[np.searchsorted(losses, array, side="right")], 1.0)
-    return out if array.ndim else float(out)
+    return plain(out)

@@ -45,9 +45,7 @@ class Representation(ABC):
 
         if gap(0.0) >= 0:
             return 0.0
-        high = 1.0
-        while gap(high) < 0:
-            high *= 2
+        high = outward(1.0, lambda eps: gap(eps) >= 0, 1.0, math.inf)
         return upward(self, root(gap, 0.0, high, gap(0.0), gap(high), rtol=4 * UNIT), math.log(delta))
 
     def inverse(self) -> Representation:

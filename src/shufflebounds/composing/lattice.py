@@ -1,0 +1,40 @@
+"""Lattices that listed losses lie on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._types import FloatArray
+from shufflebounds.composing.atoms import Atoms
+
+__all__ = ["common_step", "own_lattice"]
+
+
+def common_step(gaps: FloatArray) -> float | None:
+    """The largest step of which all gaps are multiples, up to rounding; None where it is far smaller than they are."""
+    gaps = gaps[gaps > 0]
+    if not gaps.size or gaps.size > 4096:
+        return None
+    tiny = 1e-12 * float(gaps[-1])
+    step = float(gaps[0])
+    for gap in gaps:
+        rest = float(gap)
+        while rest > tiny:
+            step, rest = rest, math.fmod(step, rest)
+            rest = min(rest, step - rest) if rest > tiny else 0.0
+        if step < float(gaps[-1]) / 4096:
+            return None
+    # the Euclidean remainders gather rounding: the largest gap gives the step back
+    return float(gaps[-1]) / round(float(gaps[-1]) / step)
+
+
+def own_lattice(listed: Atoms | None) -> tuple[float, float] | None:
+    """Anchor and spacing at the heaviest of listed outcomes."""
+    if listed is None or not listed.loss.size:
+        return None
+    place = int(np.argmax(listed.log_p))
+    gaps = np.diff(listed.loss[max(place - 1, 0) : place + 2])
+    gaps = gaps[gaps > 0]
+    return float(listed.loss[place]), float(gaps.min()) if gaps.size else 0.0

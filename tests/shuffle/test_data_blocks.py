@@ -1,0 +1,59 @@
+"""Blocks of neighbours: their curves lie above those of all data they hold, and not far above."""
+
+import numpy as np
+import pytest
+
+from shufflebounds._core import _worst
+from shufflebounds.shuffle._data_blocks import _runs, _targets, blocks_of_ones, blocks_of_targets
+from shufflebounds.shuffle._known_bits import bit_sides
+from shufflebounds.shuffle._personal_sum import grouped
+from shufflebounds.shuffle.personalized_bits import PersonalizedBits
+
+EPS = np.array([0.0, 0.01, 0.1, 0.5])
+
+
+def block_of(ones, blocks):
+    """Return the place of the block that holds so many ones."""
+    return next(i for i, block in enumerate(blocks) if any(first <= ones <= last for first, last in block))
+
+
+@pytest.mark.parametrize(("flip", "bits"), [(0.25, 1), (0.25, 2), (0.1, 15), (0.01, 3001)])
+def test_every_number_of_ones_is_below_its_block_and_its_reverse(flip, bits):
+    blocks = blocks_of_ones(bits, 1, flip)
+    rows, lower = blocks.rows(EPS), list(_runs(bits, (1 - 2 * flip) / np.sqrt(bits * flip * (1 - flip))))
+    assert rows.shape == (blocks.count, EPS.size)
+    for ones in {0, bits // 100, bits // 7, (bits - 1) // 2}:
+        i = block_of(ones, lower)
+        for row, m in ((rows[i], ones), (rows[-1 - i], bits - ones)):
+            low, _ = bit_sides(float(m), float(bits - m), flip, EPS)
+            assert (low <= row).all()
+    whole = _worst.worst_log_delta(float(bits), 0.0, 1.0, flip, EPS, np.log((1 - flip) / flip) - EPS)
+    np.testing.assert_allclose(rows.max(axis=0), whole[1], atol=1e-2)
+
+
+def test_several_bits_of_a_target():
+    rows = blocks_of_ones(400, 3, 0.1).rows(EPS)
+    for ones in (0, 37, 200, 399):
+        assert (_worst.sum_log_delta(float(ones), 400.0 - ones, 3.0, 0.1, EPS)[0] <= rows.max(axis=0)).all()
+    assert (_worst.sum_log_delta(0.0, 400.0, 3.0, 0.1, EPS)[0] <= rows[0]).all()
+    assert (_worst.sum_log_delta(400.0, 0.0, 3.0, 0.1, EPS)[0] <= rows[-1]).all()
+
+
+def test_no_blocks_where_they_say_nothing_or_take_long():
+    assert blocks_of_ones(0, 1, 0.1) is None
+    assert blocks_of_ones(10, 1, 0.5) is None
+    assert blocks_of_ones(10**9, 1, 0.25) is None
+
+
+@pytest.mark.parametrize("users", [1, 7, 300])
+def test_every_target_is_below_both_blocks(users):
+    budgets, data = np.linspace(1.5, 0.5, users).round(2), (np.arange(users) % 3 == 0).astype(float)
+    groups = grouped(budgets, data)
+    first, second = blocks_of_targets(groups).rows(EPS)
+    assert len(list(_targets(groups))) <= 60
+    for target in {0, users // 2, users - 1}:
+        pair = PersonalizedBits(budgets, bits=data, target=target).pair()
+        assert (pair._log_delta(EPS)[0] <= first).all()
+        assert (pair.reverse()._log_delta(EPS)[0] <= second).all()
+    together = PersonalizedBits(budgets, bits=data)._log_delta(EPS)[1]
+    np.testing.assert_allclose(np.maximum(first, second), together, atol=2e-2)
