@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._types import SIDES, Bound, FloatArray
+from shufflebounds._types import SIDES, Bound, FloatArray, plain
 from shufflebounds.shuffle._mixed_data import FEW
-from shufflebounds.shuffle.deployments import flat, shaped
+from shufflebounds.shuffle.deployments import flat
 from shufflebounds.shuffle.laws import ExcessLaw, Randomizer, largest_epsilon, largest_log_delta
 from shufflebounds.shuffle.shuffled import Shuffled
 
@@ -148,7 +148,7 @@ def shuffled_epsilon(
     _validate.choice("bound", bound, SIDES)
     crowd = _Crowd(randomizer, users, participation, delta=_validate.real_array("delta", delta, 0, 1))
     out = crowd.answers(bound, partial(largest_epsilon, bound=bound), lambda one, delta: one.epsilon(delta, bound=bound))
-    return shaped(out, crowd.shape)
+    return plain(out.reshape(crowd.shape))
 
 
 def shuffled_log_delta(
@@ -158,14 +158,10 @@ def shuffled_log_delta(
 
     Parameters
     ----------
-    randomizer : Randomizer, or sequence or array of them
-        What the users of each deployment run: mechanisms of :mod:`shufflebounds.mechanisms`.
-    users : int or array_like
-        Numbers of users, 1 to 2**53, the target included.
+    randomizer, users, participation
+        As in :func:`shuffled_epsilon`, which says what is raised and where the bounds come from.
     eps : float or array_like
-        Privacy losses in nats, finite and >= 0. The three broadcast against each other.
-    participation : float
-        Chance in [1e-12, 1] with which each user sends a message at all.
+        Privacy losses in nats, finite and >= 0. The first three broadcast against each other.
     bound : {"upper", "lower"}
         The side of the exact value on which the answer lies.
 
@@ -174,17 +170,6 @@ def shuffled_log_delta(
     float or ndarray
         The chosen bound of log delta, of the common shape; -inf where delta is 0. The number that ``log_delta`` of
         :class:`Shuffled` returns.
-
-    Raises
-    ------
-    TypeError
-        If an entry of `randomizer` is none.
-    ValueError
-        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
-
-    References
-    ----------
-    Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
 
     Examples
     --------
@@ -198,4 +183,4 @@ def shuffled_log_delta(
     # where the upper laws have nothing left
     pure = np.array([protocol._pure_epsilon() for protocol in crowd.protocols])[crowd.places]
     out[crowd.third >= pure] = -np.inf
-    return shaped(np.minimum(out, 0.0), crowd.shape)
+    return plain(np.minimum(out, 0.0).reshape(crowd.shape))
