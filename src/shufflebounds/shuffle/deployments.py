@@ -201,8 +201,10 @@ def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound
 
     Parameters
     ----------
-    trials, prob
-        As in :func:`noise_epsilon`, which says what is raised and where the bounds come from.
+    trials : int or array_like
+        Numbers of noise bits, 0 to 2**53.
+    prob : float or array_like
+        Chances of a one among them, in (0, 1).
     eps : float or array_like
         Privacy losses in nats, finite and >= 0. The three broadcast against each other.
     bound : {"upper", "lower"}
@@ -212,6 +214,15 @@ def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound
     -------
     float or ndarray
         The chosen bound of log delta, of the common shape: the very number that ``log_delta`` of :class:`BinomialNoise` returns.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+
+    References
+    ----------
+    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
 
     Examples
     --------

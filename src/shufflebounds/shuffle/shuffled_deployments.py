@@ -158,10 +158,14 @@ def shuffled_log_delta(
 
     Parameters
     ----------
-    randomizer, users, participation
-        As in :func:`shuffled_epsilon`, which says what is raised and where the bounds come from.
+    randomizer : Randomizer, or sequence or array of them
+        What the users of each deployment run: mechanisms of :mod:`shufflebounds.mechanisms`.
+    users : int or array_like
+        Numbers of users, 1 to 2**53, the target included.
     eps : float or array_like
-        Privacy losses in nats, finite and >= 0. The first three broadcast against each other.
+        Privacy losses in nats, finite and >= 0. The three broadcast against each other.
+    participation : float
+        Chance in [1e-12, 1] with which each user sends a message at all.
     bound : {"upper", "lower"}
         The side of the exact value on which the answer lies.
 
@@ -170,6 +174,17 @@ def shuffled_log_delta(
     float or ndarray
         The chosen bound of log delta, of the common shape; -inf where delta is 0. The number that ``log_delta`` of
         :class:`Shuffled` returns.
+
+    Raises
+    ------
+    TypeError
+        If an entry of `randomizer` is none.
+    ValueError
+        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+
+    References
+    ----------
+    Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
 
     Examples
     --------
