@@ -107,6 +107,21 @@ def test_an_address_makes_every_link_of_the_readme_absolute(monkeypatch):
     assert urls["Repository"] == url
 
 
+def test_the_layout_of_contributing_is_that_of_the_sources():
+    if not (ROOT / ".ci").is_dir():
+        pytest.skip("the whole tree is in the repository only")
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    block = re.search(r"## The layout\n\n((?:    .*\n|\n)+)", text)[1]
+    package = ROOT / "src" / "shufflebounds"
+    named = re.findall(r"(?<![\w./])(\.?[\w/]+(?:/|\.py))(?=[\s;,]|$)|(\.ci/run)", block)
+    named = {one or other for one, other in named}
+    assert len(named) > 25
+    assert [name for name in named if not any((above / name).exists() for above in (ROOT, package, package / "shuffle"))] == []
+    rooms = [path.name + "/" for path in package.iterdir() if (path / "__init__.py").exists()]
+    files = [path.name for path in package.glob("*.py") if not path.name.startswith("__")]
+    assert [name for name in rooms + files if not re.search(rf"(?<!\w){re.escape(name)}", block)] == []
+
+
 def test_the_page_of_the_command_names_every_command():
     text = (DOCS / "cli.md").read_text(encoding="utf-8")
     assert [name for name in COMMANDS if f"`shufflebounds {name} " not in text] == []

@@ -176,6 +176,29 @@ def test_the_rows_of_the_survey():
     assert int(f"{rows[0]:.0f}{rows[1]:03.0f}") == len(data)
 
 
+def test_the_title_of_the_headline():
+    """The figure's title tells a range; it is drawn over these numbers of users."""
+    users = np.geomspace(1e4, 1e9, 11).round()
+    ratios = [published.stronger_clones_closed_form(n, 4.0, 1e-8) / shuffle.StrongerClones(n, 4.0).epsilon(1e-8) for n in users]
+    assert (round(min(ratios)), round(max(ratios))) == (2, 5)
+    assert "more private than the formula says" in (DOCS / "make_figures.py").read_text(encoding="utf-8")
+
+
+def test_the_title_of_the_printed_flips():
+    title = re.search(r"The printed flip is (\w+) to (\w+) times too large", (DOCS / "make_figures.py").read_text(encoding="utf-8"))
+    assert title.groups() == ("two", "five")
+    cases = [(10**9, 0.1, 1e-9), (180, 2.0, 1e-6), (10**4, 0.1, 1e-6), (10**6, 1.0, 1e-6)]
+    ratios = [published.zhilyaev_flip(*case) / shuffle.ShuffledBits.calibrate(*case).flip for case in cases]
+    assert min(ratios) >= 2
+    assert round(max(ratios)) == 5
+
+
+def test_what_no_shuffler_costs_a_count():
+    for number, users in zip(told("comparison.md", r"from (\d+) to (\d+) users in a count"), (10**4, 10**8)):
+        local = shuffle.ShuffledBits(users, 1 / (math.e + 1))
+        assert round(local.error_quantile(0.05, users // 10)) == number
+
+
 @pytest.mark.slow
 def test_the_table_of_the_paper_beside_sound_bounds():
     """Rows of docs/personalized.md, at the budgets of its first block."""

@@ -42,7 +42,7 @@ Source   inversion: classical; the sandwich, the stride and the split are derive
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport (INFINITY, atan2, cos, exp, expm1, fabs, floor, fmax, fmin, frexp, ldexp, lgamma, log, log1p,
+from libc.math cimport (INFINITY, atan2, cos, exp, expm1, fabs, floor, fmax, fmin, frexp, ldexp, log, log1p,
                         sin, sqrt)
 from libc.stdlib cimport free, malloc
 
@@ -50,6 +50,9 @@ import numpy as np
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_prod
 from shufflebounds._core._special cimport c_log_add_exp
+
+cdef extern from "arithmetic.h" nogil:
+    double log_gamma(double x)
 
 cdef extern from "excess.h" nogil:
     const int EXCESS_LANES
@@ -401,17 +404,17 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
     g = &out.groups[group]
     if left < 0:
         left = g.count
-        log_p += lgamma(left + 1)
-        effort += 8 * left + 4 * lgamma(left + 1)
+        log_p += log_gamma(left + 1)
+        effort += 8 * left + 4 * log_gamma(left + 1)
     if atom == g.atoms or left == 0:
         if left == 0 or g.rest > 0:
-            c_list(out, group + 1, 0, -1, log_p + (left * g.log_rest - lgamma(left + 1) if left > 0 else 0),
+            c_list(out, group + 1, 0, -1, log_p + (left * g.log_rest - log_gamma(left + 1) if left > 0 else 0),
                    effort - (left * g.log_rest if left > 0 else 0), value, blur)
         return
     # without a rest the last atom takes whoever is left
     k = left if g.rest == 0 and atom == g.atoms - 1 else 0
     while k <= left:
-        c_list(out, group, atom + 1, left - k, log_p + k * g.log_w[atom] - lgamma(k + 1), effort - 2 * k * g.log_w[atom],
+        c_list(out, group, atom + 1, left - k, log_p + k * g.log_w[atom] - log_gamma(k + 1), effort - 2 * k * g.log_w[atom],
                value + k * g.x[atom], blur + 10 * EPS * k * fabs(g.x[atom]))
         k += 1
 

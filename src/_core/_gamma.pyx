@@ -26,12 +26,15 @@ Cost      0.14 us near x = a, 0.24 us far from it, 21 ns the pmf (SciPy's gammai
 Source    Loader 2000 for the deviance; Temme 1979 for the idea of the uniform expansion; DLMF 8.7, 8.9, 8.11.
 """
 
-from libc.math cimport INFINITY, M_PI, NAN, exp, expm1, fabs, floor, lgamma, log, log1p, sqrt
+from libc.math cimport INFINITY, M_PI, NAN, exp, expm1, fabs, floor, log, log1p, sqrt
 
 from shufflebounds._core._constants cimport LOG_SQRT_2PI, NEAR_SLOPE, TWO_53
 from shufflebounds._core._dd cimport dd, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp, c_mills_ratio, c_stirling_error
 from shufflebounds._core._ufunc cimport document, ufunc
+
+cdef extern from "arithmetic.h" nogil:
+    double log_gamma(double x)
 
 cdef extern from "tables.h" nogil:
     double uniform_15(double gamma, double h, double s, double *leading)
@@ -52,7 +55,7 @@ cdef double c_lgamma1p(double a) noexcept nogil:
     cdef double total = 0
     cdef int k
     if a > 0.5:
-        return lgamma(1 + a)
+        return log_gamma(1 + a)
     for k in range(LGAMMA_TERMS - 1, -1, -1):
         total = total * a + LGAMMA[k]
     return total * a - log1p(a)
@@ -62,7 +65,7 @@ cdef double c_stirling_real(double a) noexcept nogil:
     """log Gamma(a+1) - log(sqrt(2 pi a) (a/e)^a) for real a >= 1; absolute error 2e-14."""
     if a >= 16 or a == floor(a):
         return c_stirling_error(a)
-    return lgamma(a + 1) - (a + 0.5) * log(a) + a - LOG_SQRT_2PI
+    return log_gamma(a + 1) - (a + 0.5) * log(a) + a - LOG_SQRT_2PI
 
 
 cdef inline double gamma_deviance(double a, double x, double *lo) noexcept nogil:

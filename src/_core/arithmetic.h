@@ -6,6 +6,7 @@
 #define SHUFFLEBOUNDS_ARITHMETIC_H
 
 #include <float.h>
+#include <math.h>
 #include <stddef.h>
 
 #if defined(__FAST_MATH__) || defined(_M_FP_FAST)
@@ -24,6 +25,18 @@
     ((condition) ? (void)0 : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), abort()))
 #else
 #define PROMISE(condition) ((void)0)
+#endif
+
+/* log |Gamma(x)|. POSIX's lgamma leaves the sign in a global, where threads meet. */
+#ifdef _WIN32
+static inline double log_gamma(double x) { return lgamma(x); }
+#else
+extern double lgamma_r(double, int *);
+static inline double log_gamma(double x)
+{
+    int sign;
+    return lgamma_r(x, &sign);
+}
 #endif
 
 /* x towards 0 as an integer in low..high. NaN and what lies outside, which callers promise not to pass, go to an end: never

@@ -46,9 +46,9 @@ def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
 
 def _array(name: str, value: Any, text: str) -> NDArray[Any]:
     """Return value as an array of any kind; ragged sequences, masks and views of much that is not there are refused."""
-    # no masked array without the module, which takes longer to import than an answer
-    masks = sys.modules.get("numpy.ma")
-    if masks is not None and isinstance(value, masks.MaskedArray):
+    # no masked array without the module, which takes longer to import than an answer; another thread may be about to
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(value, masked):
         raise ValueError(f"{name} must be {text}, got a masked array: what its mask means is for you to say, as by filled()")
     try:
         array = np.asarray(value)

@@ -106,3 +106,9 @@ def test_lower_side_between_the_points_of_a_coarse_grid(eps):
     lower, upper = (math.exp(side) for side in composer._chosen(composer._free, eps))
     assert lower <= exact * (1 + 1e-10)
     assert exact <= upper * (1 + 1e-10)
+
+
+def test_tilted_masses_beyond_the_doubles():
+    # budgets of a hundred, tilted by several: the masses were e^750, an OverflowError
+    many = shuffle.ShuffledBits(16, 7.913923263947645e-50, ones=12).self_compose(2)
+    assert many.log_delta(226.12126200605456, bound="lower") <= many.log_delta(226.12126200605456) < -600

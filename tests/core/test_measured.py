@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("flint")
 
 from tests.reference.measure_errors import KERNELS
+from tests.reference.measure_routines import ROUTINES
 
 CORE = Path(__file__).parents[2] / "src" / "_core"
 if not CORE.exists():
@@ -48,3 +49,16 @@ def test_every_row_stands_in_its_header(kernel):
     function = re.search(rf"\ndef {kernel}\(rng, trials\):\n(.*?)(?=\n\n\n|\Z)", code, re.S)[1]
     for row, column in re.findall(r'yield "([^"]+)", ("peak"|\d)', function):
         assert told(kernel, row, column.strip('"') if '"' in column else int(column)) >= 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("routine", ROUTINES, ids=lambda routine: routine.__name__)
+def test_a_quick_run_stays_within_the_page(routine):
+    """Of routines without a kernel, whose errors docs/numerics.md tells in its sentences."""
+    sentence, quick, _ = ROUTINES[routine]
+    page = " ".join((CORE.parents[1] / "docs" / "numerics.md").read_text(encoding="utf-8").split())
+    most = re.search(sentence, page)
+    assert most, f"docs/numerics.md no longer says {sentence!r}"
+    errors = list(routine(random.Random(2), quick))
+    assert errors
+    assert max(errors) <= float(most[1])

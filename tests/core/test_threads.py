@@ -267,3 +267,13 @@ def test_answers_do_not_depend_on_those_before(make):
     second = make()
     second.epsilon(1e-3)
     assert values == [second.log_delta(eps, bound=side) for eps in (0.3, 0.1, 0.0) for side in ("upper", "lower")][::-1]
+
+
+def test_validation_while_another_thread_imports_masked_arrays():
+    # the module is there before its class is
+    child("""
+import sys, types
+from shufflebounds.shuffle import PersonalizedBits
+sys.modules["numpy.ma"] = types.ModuleType("numpy.ma")
+PersonalizedBits([0.5, 0.5])
+""")

@@ -17,6 +17,7 @@ import numpy as np
 from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds._cached import uncached
 from shufflebounds.profile import DominatingPair
+from tests.fuzz import batches as batched
 from tests.fuzz import densities
 
 __all__ = ["KINDS", "attack"]
@@ -119,7 +120,7 @@ def sampled(r):
     return pair if r.random() < 0.5 else release(r).subsampled(rate(r))
 
 
-def batches(r):
+def batch(r):
     records = r.choice([r.randint(1, 10), r.randint(1, 10**6), r.randint(1, 2**53)])
     mechanism = r.choice([matrix, kary])(r)
     return sampling.WithoutReplacement(mechanism, records, r.choice([1, records, r.randint(1, records)]))
@@ -156,9 +157,33 @@ def dense(r):
     return sampling.AllocationPair(noise, r.choice([2, 2, 3, 4]), r.random() < 0.5)
 
 
+class Batches:
+    """Shuffled batches: a number, no profile."""
+
+    def __init__(self, sigma, steps, epochs, seed):
+        self.sigma, self.steps, self.epochs, self.seed = sigma, steps, epochs, seed
+
+    def __repr__(self):
+        return f"shuffled_sgd_delta(sigma={self.sigma!r}, steps={self.steps}, epochs={self.epochs})"
+
+    def wrong(self, eps):
+        found = sampling.shuffled_sgd_delta(eps, self.sigma, self.steps, self.epochs)
+        if self.steps == 1 or (self.steps, self.epochs) == (2, 1):
+            most = batched.exact(eps, self.sigma, self.steps, self.epochs) + 1e-12
+        else:
+            most = batched.sampled(np.random.default_rng(self.seed), eps, self.sigma, self.steps, self.epochs)
+        return f"lower {found} > {most}" if found > most else None
+
+
+def sgd(r):
+    steps = r.choice([1, 2, 2, r.randint(3, 12)])
+    return Batches(math.exp(r.uniform(-3, 3)), steps, r.randint(1, 3) if steps != 2 or r.random() < 0.2 else 1, r.randrange(2**32))
+
+
 KINDS = {
+    "shuffled batches": sgd,
     "shuffled": shuffled, "variation ratio": variation, "clones": clones, "weighted clones": weighted, "bits": bits,
-    "personal bits": personal, "binomial noise": noise, "one release": release, "sampled": sampled, "batches": batches,
+    "personal bits": personal, "binomial noise": noise, "one release": release, "sampled": sampled, "batches": batch,
     "allocated": allocated, "composed": composed, "several releases": released, "densities": dense,
 }  # fmt: skip
 
@@ -229,6 +254,8 @@ def enclosed(profile, eps):
 
 def question(r, profile):
     """Return an eps: below the pure budget, or in [0, 30] where there is none."""
+    if isinstance(profile, Batches):
+        return near(r, 0, 12)
     pure = profile.epsilon(0.0)
     if not math.isfinite(pure):
         return near(r, 0, 30)
@@ -244,6 +271,8 @@ def wrong(profile, eps):
     """Return None, or what is wrong: the sides are compared as logarithms, where they are finest."""
     import flint
 
+    if isinstance(profile, Batches):
+        return profile.wrong(eps)
     low, high = (float(profile.log_delta(eps, bound=side)) for side in ("lower", "upper"))
     if low > high:
         return f"lower {low} > upper {high}"

@@ -42,6 +42,9 @@ SLOW = 1.5
 AHEAD, BEYOND = np.geomspace(1.0, 16.0, 9), 60.0
 """The grid ends where Chernoff's bound of f is e^-BEYOND of its size, at the best of these larger tilts, in 1 over the spread."""
 
+LEAST = 1e-300
+"""What underflows is less."""
+
 KEPT = 3
 """Stretches of the line of which the answers are kept."""
 
@@ -58,13 +61,14 @@ class _Block(NamedTuple):
 
 
 class _Tilted(NamedTuple):
-    """The tilted masses of a law at their places, their sum, what was left out of it, and the relative error of all.
+    """The tilted masses of a law at their places, e^scale taken out, their sum, what was left out, and the relative error of all.
 
     ahead holds the log moments of the law at larger tilts.
     """
 
     place: FloatArray
     weight: FloatArray
+    scale: float
     total: float
     lost: float
     rough: float
@@ -159,11 +163,11 @@ class Adaptive:
         power = logs + theta * loss
         top = float(power.max())
         kept = power > top - EDGE - math.log(held.size)
-        weight = np.exp(power[kept])
+        weight = np.exp(power[kept] - top)
         size = float(np.abs(logs[kept]).max() + np.abs(theta * loss[kept]).max())
         place = np.round(loss[kept] / self.step)
         moments = np.array([_log_sum(power + step * loss) for step in more])
-        return _Tilted(place, weight, float(weight.sum()), math.exp(top - EDGE), UNIT * (8 + size), moments, log_rest)
+        return _Tilted(place, weight, top, float(weight.sum()), math.exp(-EDGE), UNIT * (8 + size), moments, log_rest)
 
     def _solved(self, center: float) -> _Block:
         _, _, var = self._guide.moments(0.0)
@@ -181,7 +185,7 @@ class Adaptive:
         grown = np.zeros(more.size)
         for several, r in stages:
             grown += r * np.max([sum((count * law.ahead for law, count in laws), 0 * more) for laws in several], axis=0)
-            grown -= r * max(sum(count * math.log(law.total) for law, count in laws) for laws in several)
+            grown -= r * max(sum(count * (law.scale + math.log(law.total)) for law, count in laws) for laws in several)
         best = int(np.argmin((grown + BEYOND) / more))
         last = max(float((grown + BEYOND)[best] / more[best]), center + 6 * spread)
         size = math.ceil(last / step) + 2 - first
@@ -258,7 +262,7 @@ class _Run:
         f = share[0] * states[0].f
         for part, one in zip(share[1:], states[1:]):
             np.maximum(f, part * one.f, out=f)
-        error = max(part * (one.error + UNIT) for part, one in zip(share, states))
+        error = max(part * (one.error + UNIT) for part, one in zip(share, states)) + LEAST
         return _State(f, scale, error, max(one.right for one in states))
 
     def _released(self, state: _State, law: _Tilted) -> _State:
@@ -273,7 +277,8 @@ class _Run:
         # what was left out: losses too rare, and values of f beyond the grid
         error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
-        highest, scale = float(out.max()), state.scale
+        error += LEAST
+        highest, scale = float(out.max()), state.scale + law.scale
         if highest > 0:
             scale += math.log(highest)
             out /= highest

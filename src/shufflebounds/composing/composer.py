@@ -297,7 +297,8 @@ class Composer:
 
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = (max(self._rtol, APART), CHOSEN if upper else CHOSEN / 2) if known.blocks else (self._rtol, CHOSEN)
-            step = max(math.sqrt(0.6 * rtol / self._count) * self._spread, size * transforms / most)
+            # transforms that are longer than those of the plain sides take seconds each
+            step = max(math.sqrt(0.6 * rtol / self._count) * self._spread, size * transforms / most, size / REFINED_POINTS)
             if step > 0.5 * self._spread / math.sqrt(self._count):
                 return 0.0 if upper else -math.inf
             # powers of two: an answer depends on eps alone, and neighbouring eps share a grid

@@ -117,6 +117,11 @@ class Exported(Enclosed):
     def to_dict(self) -> dict[str, Any]:
         """Return this profile as plain data that JSON holds, as :func:`~shufflebounds.composition.to_dict` does.
 
+        Returns
+        -------
+        dict
+            Words, numbers and lists: the class's name and its parameters.
+
         Examples
         --------
         >>> from shufflebounds import PrivacyProfile
@@ -130,6 +135,16 @@ class Exported(Enclosed):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the profile that :meth:`to_dict` made plain data, as :func:`~shufflebounds.composition.from_dict` does.
+
+        Parameters
+        ----------
+        data : mapping
+            What :meth:`to_dict` returned, or what JSON made of it.
+
+        Returns
+        -------
+        PrivacyProfile
+            Of the class that is asked; equal to the one that was saved.
 
         Raises
         ------

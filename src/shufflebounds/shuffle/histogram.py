@@ -165,7 +165,24 @@ class ShuffledHistogram(ShuffleProtocol):
         return np.bincount(chosen, minlength=self.bins) + self.users - zeros
 
     def estimate(self, messages: ArrayLike, *, raw: bool = False) -> FloatArray:
-        """Return the estimated number of users in each bin, every one as by :meth:`ZeroSum.estimate`."""
+        r"""Return the estimated number of users in each bin: :math:`y_j - n(1-\gamma)` where y_j > n, and 0 otherwise.
+
+        Parameters
+        ----------
+        messages : array_like of int, shape (bins,)
+            Number of messages y_j that name each bin, 0 to 2 users.
+        raw : bool
+            Leave out the comparison with n: unbiased, of variance :attr:`variance`, but not zero in empty bins.
+
+        Returns
+        -------
+        ndarray, shape (bins,)
+
+        Raises
+        ------
+        ValueError
+            If `messages` has another shape or a number outside its range.
+        """
         seen = _validate.counts("messages", messages, 2 * self.users, self.bins)
         counts = seen - self.users + self.users * self.gamma
         return counts if raw else np.where(seen > self.users, counts, 0.0)

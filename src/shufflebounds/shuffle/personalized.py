@@ -216,7 +216,12 @@ class PersonalizedClones(PrivacyProfile):
         eps : array_like, shape (users,) or (groups,)
             Local budgets in nats, each in (0, 700]; outputs are not clipped.
         target, counts
-            As in :meth:`randomized_response`, which says what is returned and raised.
+            As in :meth:`randomized_response`, which says what is raised.
+
+        Returns
+        -------
+        PrivacyProfile
+            As in :meth:`randomized_response`.
 
         Notes
         -----

@@ -151,7 +151,17 @@ class Function:
     @overload
     def delta(self, eps: ArrayLike) -> float | FloatArray: ...
     def delta(self, eps: ArrayLike) -> float | FloatArray:
-        """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`, which also serves below 1e-300."""
+        """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`, which also serves below 1e-300.
+
+        Parameters
+        ----------
+        eps : float or array_like
+            As in :meth:`log_delta`, which says what is raised.
+
+        Returns
+        -------
+        float or ndarray
+        """
         value = np.exp(np.asarray(self.log_delta(eps)))
         return plain(value)
 
