@@ -6,7 +6,9 @@ adds its factor. All terms are positive, so every coefficient is relatively accu
 
 Many users need no such search: where the counts are nearly normal the excess grows with :math:`d^\top C^{-1} d`, d the difference
 of the target's laws and C the mean covariance of the others' messages, which is convex in the shares of the inputs. So the
-best data hold one input each, but for what is left of skewness among few users.
+best data hold one input each, but for what is left of skewness among few users. That is a limit, not a proof. Of 50 random matrices
+(2 to 4 inputs, 2 to 5 outputs) at 50, 200 and 1000 users and three eps each, 412 questions, i.i.d. mixtures of two inputs beat the
+best data that are alike in 6: by .0003 to .006 in log delta, and by .14 and .04 in tails of e^-20 and e^-55.
 """
 
 from __future__ import annotations
