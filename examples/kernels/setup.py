@@ -3,4 +3,5 @@
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-setup(name="pricing", version="1.0", ext_modules=cythonize([Extension("pricing", ["pricing.pyx"])], language_level=3))
+pricing = Extension("pricing", ["pricing.pyx"])
+setup(name="pricing", version="1.0", ext_modules=cythonize([pricing], language_level=3))
