@@ -1,4 +1,4 @@
-"""Build `pricing`, an extension of one's own that calls the kernels of the installed shufflebounds."""
+"""Build `pricing`, an extension that calls the kernels of the installed shufflebounds."""
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
