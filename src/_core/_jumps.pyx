@@ -8,7 +8,7 @@ Layer: a function on memoryviews. Points must enclose all sums; masses >= 0, the
 
 Roundings   a sum is moved by more than its rounding, to the side asked for; masses and distances are sums of positive terms, of
             2 EPS for each of their terms in error
-Cost        1 to 2 ns a pair: for each jump the places go through the points once
+Cost        3 to 6 ns a pair: for each jump the places go through the points once
 Source      Shaked, Shanthikumar, Stochastic Orders, 3.A: splitting and merging
 """
 

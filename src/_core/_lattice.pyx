@@ -53,9 +53,11 @@ cdef extern from "lattice.h" nogil:
                      double *var)
     dd lattice_mean(const double *p, const double *q, const double *g, Py_ssize_t n, double *count, double *var)
     void lattice_sums(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
-                      int orders, double *even, double *odd)
+                      int orders, Heard heard, double *even, double *odd)
     Py_ssize_t lattice_split(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b,
-                             double c, double *low, double *high, double *mx, double *my, double *mg, Py_ssize_t room)
+                             double c, Heard heard, double *low, double *high, double *mx, double *my, double *mg,
+                             Py_ssize_t room)
+    bint lattice_leave(Heard heard, Py_ssize_t done)
 
 cdef double EPS = 1.1102230246251565e-16          # half an ulp of 1
 cdef double BAND = 43.0                           # nodes with |phi| <= e^-43 are left out
@@ -72,6 +74,7 @@ cdef void c_lattice_law(Law *law, const double *p, const double *q, const double
     law.q = q
     law.counts = counts
     law.groups = groups
+    law.heard = NULL
     cdef dd mean = lattice_mean(p, q, counts, groups, &law.trials, &law.var)
     law.mean, law.mean_lo = mean.hi, mean.lo
 
@@ -140,7 +143,7 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
     cdef dd total = dd_make(0, 0), shift = dd_add(dd_make(law.mean, law.mean_lo), dd_make(-k, 0)), term, change
     cdef double p, part, lost = 0
     cdef bint careful = law.counts != NULL or law.groups <= 2048
-    while start < law.groups:
+    while start < law.groups and not lattice_leave(law.heard, start):
         size = min(law.groups - start, <Py_ssize_t> LATTICE_CHUNK)
         lattice_fill(law.p + start, law.q + start if law.q != NULL else NULL,
                      law.counts + start if law.counts != NULL else NULL, size, a, b, c, x, y, d, w)
@@ -196,7 +199,7 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
             theta = 0.5 * (low + high)
         shift = dd_add(gap, lattice_shift(law.p, law.q, law.counts, law.groups, exp(0.5 * theta), exp(-0.5 * theta),
                                           2 * sinh(0.5 * theta), &var))
-        if low == high:
+        if low == high or law.heard != NULL and law.heard():
             break
     tilt.theta = theta
     tilt.shift = shift.hi
@@ -249,7 +252,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         phi.middle = law.groups
     elif ratio < 0.5:
         phi.orders = c_orders(var, 0)
-        lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, phi.even, phi.odd)
+        lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, law.heard, phi.even, phi.odd)
     else:
         phi.small = LATTICE_SMALL
         room = law.groups if 9.2 * var + 16 >= law.groups else whole(9.2 * var, 0, law.groups) + 16
@@ -260,7 +263,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         if phi.heap == NULL:
             phi.low[0] = NAN                    # out of memory: every answer is NaN, the error bound too
         else:
-            phi.middle = lattice_split(law.p, law.q, law.counts, law.groups, a, b, c, phi.low, phi.high,
+            phi.middle = lattice_split(law.p, law.q, law.counts, law.groups, a, b, c, law.heard, phi.low, phi.high,
                                        phi.x, phi.y, phi.g, room)
             phi.middle = min(phi.middle, room)
 
@@ -451,6 +454,8 @@ cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil:
     cdef double mine, other, part
     cdef dd total = dd_make(0, 0)
     for j in range(law.groups):
+        if lattice_leave(law.heard, j):
+            break
         mine = law.p[j]
         other = law.q[j] if law.q != NULL else 1 - mine
         if not all_ones:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds import shuffle
+from shufflebounds import mechanisms, shuffle
 from shufflebounds.mechanisms import (
     FiniteRandomizer,
     GaussianMechanism,
@@ -225,6 +225,39 @@ def test_eps_of_the_variation_ratio_is_not_strided_over_either():
     # far below 10.4, which serves too
     assert eps < 0.25 < math.log(1e12)
     assert bound.delta(eps) <= 1e-6
+
+
+@pytest.mark.parametrize("make", [
+    lambda: mechanisms.KaryResponse(2, 1.0), lambda: mechanisms.SubsetSelection(2, 1.0),
+    lambda: mechanisms.GeometricMechanism(1.0, 1),
+    lambda: mechanisms.FiniteRandomizer([[0.7, 0.3], [0.3, 0.7]]),
+])
+def test_two_inputs_are_one_flipped_bit_a_user(make):
+    randomizer = make()
+    for users in (20, 10**5):
+        bits = shuffle.ShuffledBits(users, 1 / (math.exp(randomizer.epsilon(0.0)) + 1))
+        shuffled = randomizer.shuffled(users)
+        eps = bits.epsilon(1e-6)
+        assert bits.log_delta(eps, bound="lower") - 1e-9 <= shuffled.log_delta(eps) <= bits.log_delta(eps) + 6e-3
+        assert shuffled.log_delta(eps, bound="lower") <= bits.log_delta(eps)
+        # the blanket alone leaves more
+        assert shuffled.epsilon(1e-6) < 1.01 * shuffled.epsilon(1e-6, bound="lower")
+        # who may send nothing is seen, which no bit tells
+        assert randomizer.shuffled(users, participation=0.5)._bits is None
+
+
+def test_two_inputs_of_any_randomizer_stay_above_all_data():
+    shuffled = mechanisms.FiniteRandomizer([[0.6, 0.1, 0.3], [0.2, 0.2, 0.6]]).shuffled(8)
+    for eps in (0.05, 0.4):
+        # data of several inputs are all tried at so few users: the exact value
+        assert shuffled.log_delta(eps, bound="lower") <= shuffled.log_delta(eps)
+        assert shuffled.log_delta(eps) <= max(pair.upper.log_phi_side(eps, 8, upper=True) for pair in shuffled._pairs)
+
+
+def test_outputs_that_give_the_target_away_need_no_search():
+    bounded = mechanisms.GeometricMechanism(1.0, 10, bound=10).shuffled(100)
+    assert bounded.epsilon(1e-6, bound="lower") == math.inf
+    assert bounded.delta(50.0, bound="lower") > 1e-6
 
 
 def test_participation_is_an_output_like_any_other():

@@ -5,6 +5,9 @@
 # Checked by the caller: 0 < p[j] < 1 (p[j] may round to 1 where q[j] > 0 is given), counts[j] a positive integer, their
 # total at most 2**53, k an integer.
 
+# Asked now and then in a pass over millions of groups: whether to leave it. What follows is no answer then.
+ctypedef int (*Heard)() noexcept nogil
+
 cdef struct Law:
     const double *p
     const double *q
@@ -14,6 +17,7 @@ cdef struct Law:
     double mean            # sum of counts * p, with mean_lo a double-double
     double mean_lo
     double var
+    Heard heard            # NULL: nobody interrupts
 
 # The law tilted by e^(theta s): its mean is k + shift.
 cdef struct Tilt:

@@ -107,6 +107,10 @@ class FiniteRandomizer(LocalRandomizer):
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))
 
+    @property
+    def _inputs(self) -> int:
+        return len(self.matrix)
+
     def _matrix(self) -> FloatArray:
         """Return the chances of the outputs, which the search for data of several inputs asks for."""
         return self._rows

@@ -302,6 +302,10 @@ class GeometricMechanism(AdditiveNoise):
         size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
         return (DominatingPair.from_pmfs(log_p - UNIT * (16 + 4 * size), np.minimum(log_q + UNIT * (16 + 4 * size[::-1]), 0.0)),)
 
+    @property
+    def _inputs(self) -> int:
+        return self.sensitivity + 1
+
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
         # inputs at the two ends are the worst pair, which is proven; with a bound, outputs that only inner inputs reach may give

@@ -74,6 +74,10 @@ class KaryResponse(FrequencyOracle):
             return ()
         return (Others("all others hold a third value", (0.0, 0.0, 0.0, 1 / k), (1 / k, 1 / k, 0.0, (k - 3) / k)),)
 
+    @property
+    def _inputs(self) -> int:
+        return self.bins
+
     def _matrix(self) -> FloatArray | None:
         """Return the chances of the outputs where the bins are few, which the search for data of several inputs asks for."""
         if self.bins > _FEW_BINS:

@@ -56,8 +56,8 @@ class ShuffledBits(ShuffleProtocol):
 
     Notes
     -----
-    Neighbours: one user's bit is replaced. Exact for the protocol. For known data both sides are about 1e-12 apart,
-    relatively (in deep tails :math:`10^{-13} |\log\delta|`, and :math:`\delta(\varepsilon) = 0` exactly from
+    Neighbours: one user's bit is replaced. Exact for the protocol. For known data both sides are a relative
+    1e-12 apart (in deep tails :math:`10^{-13} |\log\delta|`, and :math:`\delta(\varepsilon) = 0` exactly from
     :math:`\varepsilon = \ln(p/q)` on). The worst data is seldom m = 0 exactly: ``ones="worst"`` is a branch and bound over
     all m, by the monotonicity :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B`
     (more users are post-processing), which leaves the sides at most a relative 1e-3 apart in delta, and 1e-9 up to 1024
@@ -187,11 +187,11 @@ class ShuffledBits(ShuffleProtocol):
             lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
             return replace(known, single=2 * self.ones == self._bits - 1, spacing=0.12, lattice=lattice)
         # some hundred eps for a curve, each a search over the data of up to 1/loose evaluations where all data are nearly alike
-        loose, spacing, seconds = (2e-4, 0.12, 2e-3) if self._bits <= 10**7 else (2e-3, 0.3, 2e-2)
+        spacing, seconds = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
         # each search grows with the number of users, as measured over 1e3 to 1e7
         setup = 2.5 * max(0.0, math.log10(self._bits / 1e3)) if self._bits else 0.0
         return replace(
-            known, spacing=spacing, seconds=seconds, setup=setup, curve_stick=lambda eps: self._worst_sides(eps, loose),
+            known, spacing=spacing, seconds=seconds, setup=setup, curve_stick=lambda eps: self._worst_sides(eps, self._loose),
             blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
         )
 
@@ -222,6 +222,15 @@ class ShuffledBits(ShuffleProtocol):
             lower, upper = bit_sides(data, data[::-1], self.flip, eps)
             return Sides(lower.max(axis=0), upper.max(axis=0))
         return self._worst_sides(eps, 0.0)
+
+    def rough_sides(self, eps: FloatArray) -> Sides:
+        """Return bounds of log delta over all data, farther apart for many users and in some milliseconds an eps."""
+        return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._loose)
+
+    @property
+    def _loose(self) -> float:
+        """How far apart the sides may stay where hundreds are asked for."""
+        return 2e-4 if self._bits <= 10**7 else 2e-3
 
     def _worst_sides(self, eps: FloatArray, loose: float) -> Sides:
         """Enclose the maximum over all data; without fakes the mirror direction of m is the first direction of n - 1 - m."""

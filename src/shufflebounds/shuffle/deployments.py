@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _clones, _deployments
-from shufflebounds._types import SIDES, Bound, FloatArray
+from shufflebounds._types import SIDES, Bound, FloatArray, plain
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
-__all__ = ["clones_epsilon", "clones_log_delta", "flat", "noise_epsilon", "noise_log_delta", "shaped"]
+__all__ = ["clones_epsilon", "clones_log_delta", "flat", "noise_epsilon", "noise_log_delta"]
 
 
 def flat(**arguments: NDArray[Any]) -> tuple[tuple[int, ...], list[NDArray[Any]]]:
@@ -26,11 +26,6 @@ def flat(**arguments: NDArray[Any]) -> tuple[tuple[int, ...], list[NDArray[Any]]
             f"{', '.join(names)} and {last} have shapes {', '.join(shapes)} and {end}: they must broadcast"
         ) from None
     return arrays[0].shape, [np.ascontiguousarray(array).ravel() for array in arrays]
-
-
-def shaped(out: FloatArray, shape: tuple[int, ...]) -> float | FloatArray:
-    """Return the answers in the common shape, a single one as a number."""
-    return out.reshape(shape) if shape else float(out[0])
 
 
 def _clone_deployments(
@@ -105,7 +100,7 @@ def clones_epsilon(
     shape, rows, rates = _clone_deployments(users, local_eps, stronger, delta=target)
     out = np.empty(rates.size)
     _clones.clones_epsilon(rows[0], rates, rows[1], rows[2], upper, out)
-    return shaped(out, shape)
+    return plain(out.reshape(shape))
 
 
 def clones_log_delta(
@@ -140,7 +135,7 @@ def clones_log_delta(
     sides = np.empty(rates.size), np.empty(rates.size)
     _clones.clones_log_delta(rows[0], rates, rows[1], rows[2], *sides)
     out = np.minimum(sides[side], 0.0)
-    return shaped(out, shape)
+    return plain(out.reshape(shape))
 
 
 def _noises(trials: ArrayLike, prob: ArrayLike, **third: FloatArray) -> tuple[tuple[int, ...], list[FloatArray]]:
@@ -198,7 +193,7 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
     shape, rows = _noises(trials, prob, delta=_validate.real_array("delta", delta, 0, 1))
     out = np.empty(rows[0].size)
     _deployments.noise_epsilon(rows[0], rows[1], rows[2], upper, out)
-    return shaped(out, shape)
+    return plain(out.reshape(shape))
 
 
 def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
@@ -239,4 +234,4 @@ def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound
     shape, rows = _noises(trials, prob, eps=_validate.real_array("eps", eps, 0))
     out = np.empty(rows[0].size)
     _deployments.noise_log_delta(rows[0], rows[1], rows[2], upper, out)
-    return shaped(out, shape)
+    return plain(out.reshape(shape))

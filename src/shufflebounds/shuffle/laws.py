@@ -231,6 +231,12 @@ class ExcessLaw:
         losses = np.append(self.log_a[gains] - self.log_b[gains], cut[lost] - np.broadcast_to(self.log_cut_b, cut.shape)[lost])
         return float(losses.max(initial=-np.inf))
 
+    @cached_property
+    def lost(self) -> float:
+        """A bound below what is gained at any eps: the mass of cuts that cannot come from the second law."""
+        cut, other = np.broadcast_arrays(self.log_cut, self.log_cut_b)
+        return float(np.exp(cut[other == -np.inf]).sum()) * (1 - 1e-9)
+
     def spread(self, eps: float) -> float:
         """Return the second moment of X: of laws with one mean the wider one has the larger excess, about.
 

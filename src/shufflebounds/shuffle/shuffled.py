@@ -16,6 +16,8 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.shuffle._local import fewest_users, largest_budget
 from shufflebounds.shuffle._mixed_data import MixedData
+from shufflebounds.shuffle.bits import ShuffledBits
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, Randomizer, largest_epsilon, variation_ratio_law
 
 __all__ = ["Shuffled", "VariationRatio"]
@@ -57,6 +59,10 @@ class Shuffled(PrivacyProfile):
     of a mixture that the randomizer names; for a matrix and so few users that all multisets of messages can be listed (2000 users
     of two outputs, 44 of three, 11 of four) data with several inputs are searched too, all of them where they are few.
 
+    A randomizer of two inputs and pure budget eps0 makes each message of one bit of randomized response, R_0 = e^eps0 a + b and
+    R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath): :class:`ShuffledBits` bounds it too, and is exact over all
+    data for k-ary response of two values and geometric noise of sensitivity 1. The upper side is the smaller of the two.
+
     Both sides are maxima over the pairs of inputs that the randomizer lists: all of them up to symmetry, or a pair that is proven
     to be the worst, as the two ends are for Laplace, Gaussian and geometric noise on an interval (docs/theorems/interval-inputs).
     For discrete Gaussian noise of sensitivity 2 and more all pairs are compared with the ends for those parameters, in double
@@ -68,6 +74,8 @@ class Shuffled(PrivacyProfile):
     References
     ----------
     Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
+
+    Kairouz, P., Oh, S., Viswanath, P. The composition theorem for differential privacy. ICML 2015 (two inputs).
 
     Examples
     --------
@@ -85,7 +93,7 @@ class Shuffled(PrivacyProfile):
 
     theorem: ClassVar[str] = (
         "privacy blanket (Balle, Bell, Gascon, Nissim 2019): upper bound, proven for any data of the others; "
-        "lower bound attained by data that are named"
+        "shuffled bits where there are two inputs; lower bound attained by data that are named"
     )
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
@@ -144,7 +152,20 @@ class Shuffled(PrivacyProfile):
         return alike if self._mixed is None else max(alike, self._mixed.best(eps)[0])
 
     def _upper(self, eps: float) -> float:
-        return min(0.0, max(pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs))
+        blanket = max(pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs)
+        if self._bits is None:
+            return min(0.0, blanket)
+        return min(0.0, blanket, float(self._bits.rough_sides(np.array([eps]))[1][0]))
+
+    @cached_property
+    def _bits(self) -> ShuffledBits | None:
+        """Randomized response of the same budget where there are two inputs: every message is made of its bit alone."""
+        budget = self._pure_epsilon()
+        if getattr(self.randomizer, "_inputs", math.inf) != 2 or self.participation < 1 or not 0 < budget < MAX_LOCAL_EPS:
+            return None
+        # fewer flips tell more
+        less = math.exp(-budget)
+        return ShuffledBits(self.users, less / (1 + less) * (1 - 8 * UNIT * (1 + budget)))
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         value = self._upper if upper else self._lower
@@ -186,6 +207,8 @@ class Shuffled(PrivacyProfile):
     def _searched(self, bound: Bound) -> list[ExcessLaw] | None:
         """Return the laws whose largest excess is a side, none where more than that is known of it."""
         if bound == "upper":
+            if self._bits is not None:
+                return None
             laws = [pair.upper for pair in self._pairs]
         elif self._mixed is not None or not 0 < len(self._below) <= _MOST_LOWER:
             return None
@@ -194,6 +217,9 @@ class Shuffled(PrivacyProfile):
         return None if any(law.dear for law in laws) else laws
 
     def _epsilon(self, delta: float, bound: Bound) -> float:
+        known = [law for pair in self._pairs for law in ([pair.upper] if bound == "upper" else [law for _, law in pair.lower])]
+        if any(law.lost > delta for law in known):
+            return math.inf
         laws = self._searched(bound)
         if laws is None:
             return super()._epsilon(delta, bound)
@@ -217,12 +243,14 @@ class Shuffled(PrivacyProfile):
             sent = _balls.flint().arb(share)
             # no message is an output like any other
             silent = [(1 - sent, 1 - sent, 1 - sent)] if share < 1 else []
-            return _balls.larger(*(
+            blanket = _balls.larger(*(
                 _balls.blanket([*((sent * a, sent * b, sent * m) for a, b, m in pair), *silent], self.users, factor)
                 for pair in outputs()
             ))
+            return blanket if bits is None else blanket.min(bits(factor))
 
-        return pairs * _balls.blanket_operations(kinds + (share < 1), self.users), value
+        more, bits = (0.0, None) if self._bits is None else self._bits._ball()
+        return more + pairs * _balls.blanket_operations(kinds + (share < 1), self.users), value
 
     def _knowledge(self) -> Knowledge:
         # a value takes milliseconds, and the sides do not meet

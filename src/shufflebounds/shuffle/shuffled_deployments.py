@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._types import SIDES, Bound, FloatArray
+from shufflebounds._types import SIDES, Bound, FloatArray, plain
 from shufflebounds.shuffle._mixed_data import FEW
-from shufflebounds.shuffle.deployments import flat, shaped
+from shufflebounds.shuffle.deployments import flat
 from shufflebounds.shuffle.laws import ExcessLaw, Randomizer, largest_epsilon, largest_log_delta
 from shufflebounds.shuffle.shuffled import Shuffled
 
@@ -148,7 +148,7 @@ def shuffled_epsilon(
     _validate.choice("bound", bound, SIDES)
     crowd = _Crowd(randomizer, users, participation, delta=_validate.real_array("delta", delta, 0, 1))
     out = crowd.answers(bound, partial(largest_epsilon, bound=bound), lambda one, delta: one.epsilon(delta, bound=bound))
-    return shaped(out, crowd.shape)
+    return plain(out.reshape(crowd.shape))
 
 
 def shuffled_log_delta(
@@ -198,4 +198,4 @@ def shuffled_log_delta(
     # where the upper laws have nothing left
     pure = np.array([protocol._pure_epsilon() for protocol in crowd.protocols])[crowd.places]
     out[crowd.third >= pure] = -np.inf
-    return shaped(np.minimum(out, 0.0), crowd.shape)
+    return plain(np.minimum(out, 0.0).reshape(crowd.shape))
