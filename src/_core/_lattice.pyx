@@ -398,6 +398,29 @@ cdef double c_left_out(double var, double half, double J) noexcept nogil:
     return band + 4 * exp(-BAND) / (1 + sqrt(var))
 
 
+cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept nogil:
+    cdef double half = sqrt(0.5 * BAND / tilt.var) if tilt.var > 0.5 * BAND else 1.0
+    c_phi_make(law, tilt.theta, tilt.var, half, phi)
+    return half
+
+
+cdef bint c_node(const Phi *phi, const Tilt *tilt, double half, double J, Py_ssize_t m, Node *at) noexcept nogil:
+    cdef double t = M_PI, weight = 1, log_abs, phase, effort
+    at.s, at.c = 1, 0
+    if m != J:
+        t = M_PI * m / J
+        at.s, at.c, weight = sin(0.5 * t), cos(0.5 * t), 2 if m else 1
+    if at.s > half:
+        return False
+    c_phi_at(phi, t, at.s, at.c, &log_abs, &phase, &effort)
+    phase += t * tilt.shift
+    at.size = weight * exp(log_abs)
+    at.re = at.size * cos(phase)
+    at.im = at.size * sin(phase)
+    at.rounding = 6 + 4 * effort + 2 * fabs(phase)
+    return True
+
+
 cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noexcept nogil:
     """Pr[S = k] and Pr[S >= k] (upper) or Pr[S <= k] of the law, divided by exp(K(theta) - k theta).
 
@@ -405,39 +428,28 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
     (1 - (-1)^m e^(-|theta| J))/(1 - e^(-|theta| -+ i t_m)): a geometric kernel cut at J, so that no theta is too small.
     """
     cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift))
-    cdef double t, s, c
-    cdef double decay = expm1(-slope), keep = exp(-slope), cut = exp(-slope * J), value, re, im, dr, di, norm, weight
-    cdef double log_abs, phase, effort, pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0, stray, rounding
+    cdef double decay = expm1(-slope), keep = exp(-slope), cut = exp(-slope * J), s, c, re, im, dr, di, norm, weight
+    cdef double pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0, stray
     cdef Py_ssize_t m
     cdef Phi phi
-    half = sqrt(0.5 * BAND / tilt.var) if tilt.var > 0.5 * BAND else 1.0
-    c_phi_make(law, tilt.theta, tilt.var, half, &phi)
+    cdef Node at
+    half = c_nodes_make(law, tilt, &phi)
     for m in range(whole(J, 0, MOST_NODES) + 1):
-        if m == J:
-            t, s, c, weight = M_PI, 1, 0, 1
-        else:
-            t = M_PI * m / J
-            s, c, weight = sin(0.5 * t), cos(0.5 * t), 2 if m else 1
-        if s > half:
+        if not c_node(&phi, tilt, half, J, m, &at):
             break
-        c_phi_at(&phi, t, s, c, &log_abs, &phase, &effort)
-        value = weight * exp(log_abs)
-        phase += t * tilt.shift
-        re = value * cos(phase)
-        im = value * sin(phase)
-        rounding = 6 + 4 * effort + 2 * fabs(phase)
+        s, c, re, im = at.s, at.c, at.re, at.im
         pmf += re
-        pmf_abs += value * rounding
+        pmf_abs += at.size * at.rounding
         dr = -decay + 2 * keep * s * s
         di = 2 * keep * s * c if upper else -2 * keep * s * c
         norm = dr * dr + di * di
         weight = 1 + cut if m & 1 else -expm1(-slope * J)
         if norm > 0:
             tail += weight * (re * dr + im * di) / norm
-            tail_abs += weight * value * rounding / sqrt(norm)
+            tail_abs += weight * at.size * at.rounding / sqrt(norm)
         elif m == 0:
-            tail += value * J
-            tail_abs += value * J * rounding
+            tail += at.size * J
+            tail_abs += at.size * J * at.rounding
     if phi.small:
         free(phi.heap)
     # nodes left out: int e^(-2 sigma^2 sin^2(t/2)) over them, split at sin(t/2)^2 = 3/4; then the law beyond J

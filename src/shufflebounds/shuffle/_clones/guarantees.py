@@ -152,7 +152,7 @@ class OfEveryUser(_Guarantee):
     )
 
     def _knowledge(self) -> Knowledge:
-        seconds = 0.05 if self.crowd.family.windowed else 5e-3
+        seconds = 0.1 if self.crowd.family.windowed else 5e-3
         stick = _ManyValues(self.crowd, self._guess()) if self.crowd.exact else self._log_delta
         return replace(super()._knowledge(), stick=stick, spacing=0.3, seconds=seconds)
 
