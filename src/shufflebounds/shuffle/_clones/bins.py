@@ -22,12 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._cached import cached_property
 from shufflebounds._types import UNIT, Between, FloatArray
 from shufflebounds.shuffle._clones.law import CloneLaw
 
