@@ -61,6 +61,9 @@ ROWS = {
     "SubsetSelection(10, 1.0)": mechanisms.SubsetSelection(10, 1.0),
     "UnaryEncoding.symmetric(10, 1.0)": mechanisms.UnaryEncoding.symmetric(10, 1.0),
     "Subsampled(GaussianMechanism(1), 0.01)": sampling.Subsampled(mechanisms.GaussianMechanism(1), 0.01),
+    "ReplaceOne(Subsampled(GaussianMechanism(1), 0.01))": sampling.ReplaceOne(
+        sampling.Subsampled(mechanisms.GaussianMechanism(1), 0.01)
+    ),
     "WithoutReplacement(GaussianMechanism(1), 1000, 10)": sampling.WithoutReplacement(mechanisms.GaussianMechanism(1), 1000, 10),
     "RandomAllocation(GaussianMechanism(1), 10)": sampling.RandomAllocation(mechanisms.GaussianMechanism(1), 10),
 }
