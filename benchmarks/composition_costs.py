@@ -61,6 +61,9 @@ ROWS = {
     "SubsetSelection(10, 1.0)": mechanisms.SubsetSelection(10, 1.0),
     "UnaryEncoding.symmetric(10, 1.0)": mechanisms.UnaryEncoding.symmetric(10, 1.0),
     "Subsampled(GaussianMechanism(1), 0.01)": sampling.Subsampled(mechanisms.GaussianMechanism(1), 0.01),
+    "ReplaceOne(Subsampled(GaussianMechanism(1), 0.01))": sampling.ReplaceOne(
+        sampling.Subsampled(mechanisms.GaussianMechanism(1), 0.01)
+    ),
     "WithoutReplacement(GaussianMechanism(1), 1000, 10)": sampling.WithoutReplacement(mechanisms.GaussianMechanism(1), 1000, 10),
     "RandomAllocation(GaussianMechanism(1), 10)": sampling.RandomAllocation(mechanisms.GaussianMechanism(1), 10),
 }
@@ -88,7 +91,12 @@ def answered(factors):
     first, *others = (profile.self_compose(times) for profile, times in factors)
     many = first.compose(*others) if others else first
     upper, lower = many.epsilon(1e-6), many.epsilon(1e-6, bound="lower")
-    return upper, upper / lower - 1, time.process_time() - start
+    return upper, apart(upper, lower), time.process_time() - start
+
+
+def apart(upper, lower):
+    """Return the relative distance of two sides, inf where nothing is proven from below."""
+    return upper / lower - 1 if lower > 0 else float("inf")
 
 
 def small(x):
@@ -118,7 +126,7 @@ def protocols():
     """Return thirty releases of every protocol."""
     rows = []
     for name, profile in ROWS.items():
-        single = profile.epsilon(1e-6) / profile.epsilon(1e-6, bound="lower") - 1
+        single = apart(profile.epsilon(1e-6), profile.epsilon(1e-6, bound="lower"))
         predicted = profile.self_compose(RELEASES).cost().seconds
         upper, gap, taken = answered([(profile, RELEASES)])
         rows.append([f"`{name}`", f"{upper:.6g}", small(gap), small(single), f"{taken:.2g} s", f"{predicted:.2g} s"])

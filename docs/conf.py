@@ -107,6 +107,8 @@ def trim_blocks(app, doctree):
 
 def link_names(app, doctree):
     """Lead from a public name in running text to its page, where it is not linked by hand: `shuffle.Clones(...)`, `Clones`."""
+    if app.env.docname == "kernels":
+        return          # C functions of the same names
     for literal in list(doctree.findall(nodes.literal)):
         above = literal.parent
         while above is not None and not isinstance(above, nodes.reference | addnodes.pending_xref | nodes.title):

@@ -142,6 +142,8 @@ def test_examples_of_docstrings_fit_beside_the_bars():
     package = ROOT / "src" / "shufflebounds"
     if not package.is_dir():
         pytest.skip("the sources are not here")
+    for path in (ROOT / "examples" / "kernels").glob("*.py*"):
+        assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= COLUMNS, path
     for path in package.rglob("*.py"):
         lines = [line.lstrip() for line in path.read_text(encoding="utf-8").splitlines()]
         assert [line for line in lines if line.startswith((">>> ", "... ")) and len(line) > COLUMNS] == [], path

@@ -1,6 +1,7 @@
-"""Build `pricing`, an extension of one's own that calls the kernels of the installed shufflebounds."""
+"""Build `pricing`, an extension that calls the kernels of the installed shufflebounds."""
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-setup(name="pricing", version="1.0", ext_modules=cythonize([Extension("pricing", ["pricing.pyx"])], language_level=3))
+pricing = Extension("pricing", ["pricing.pyx"])
+setup(name="pricing", version="1.0", ext_modules=cythonize([pricing], language_level=3))

@@ -19,13 +19,13 @@ Cost      about 4 us for two groups at any n, O(groups) otherwise.
 Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; Darroch 1964 for the mode.
 """
 
-from libc.math cimport INFINITY, M_PI, NAN, cos, exp, expm1, fabs, floor, log, sin, sinh, sqrt
+from libc.math cimport INFINITY, NAN, exp, expm1, fabs, floor, log, sinh, sqrt
 from libc.stdlib cimport free
 
 from shufflebounds._core._constants cimport TWO_53, UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
-    Law, Phi, Tilt, c_exponent, c_half_period, c_lattice_law, c_left_out, c_phi_at, c_phi_make,
+    Law, Node, Phi, Tilt, c_exponent, c_half_period, c_lattice_law, c_left_out, c_node, c_nodes_make,
 )
 from shufflebounds._core._ufunc cimport ufunc_of_pairs
 
@@ -36,11 +36,6 @@ cdef extern from "lattice.h" nogil:
     dd lattice_shift(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
                      double *var)
 
-cdef extern from *:
-    """
-    #define BAND 43.0                       /* as in _lattice.pyx */
-    """
-    const double BAND
 
 cdef struct Local:
     double below        # W(k-1), W(k), W(k+1) and Pr[S < k], tilted to k and without the common factor
@@ -56,30 +51,20 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
 
     Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, cut at J terms as in _lattice.pyx.
     """
-    cdef double slope = -tilt.theta, J = c_half_period(tilt.var, fabs(tilt.shift) + 1), half, t, s, c
+    cdef double slope = -tilt.theta, J = c_half_period(tilt.var, fabs(tilt.shift) + 1), half
     cdef double decay = expm1(-slope), keep = exp(-slope), cut = exp(-slope * J), geometric
-    cdef double value, re, im, dr, di, norm, wr, wi, log_abs, phase, effort, weight, rounding, stray
+    cdef double s, c, re, im, dr, di, norm, wr, wi, stray
     cdef double here = 0, even = 0, odd = 0, strict = 0, here_abs = 0, strict_abs = 0
     cdef Py_ssize_t m
     cdef Phi phi
-    half = sqrt(0.5 * BAND / tilt.var) if tilt.var > 0.5 * BAND else 1.0
-    c_phi_make(law, tilt.theta, tilt.var, half, &phi)
+    cdef Node at
+    half = c_nodes_make(law, tilt, &phi)
     for m in range(whole(J, 0, <Py_ssize_t> TWO_53) + 1):
-        if m == J:
-            t, s, c, weight = M_PI, 1, 0, 1
-        else:
-            t = M_PI * m / J
-            s, c, weight = sin(0.5 * t), cos(0.5 * t), 2 if m else 1
-        if s > half:
+        if not c_node(&phi, tilt, half, J, m, &at):
             break
-        c_phi_at(&phi, t, s, c, &log_abs, &phase, &effort)
-        value = weight * exp(log_abs)
-        phase += t * tilt.shift
-        rounding = 6 + 4 * effort + 2 * fabs(phase)
-        re = value * cos(phase)
-        im = value * sin(phase)
+        s, c, re, im = at.s, at.c, at.re, at.im
         here += re
-        here_abs += value * rounding
+        here_abs += at.size * at.rounding
         even += re * (1 - 2 * s * s)
         odd += im * 2 * s * c
         # sum_(1 <= i < J) keep^i e^(i t sqrt(-1)) = (keep e^(it) - (-1)^m cut)/(1 - keep e^(it))
@@ -91,10 +76,10 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
             wi = keep * 2 * s * c
             # (wr + i wi)/(dr + i di), times re + i im, real part
             strict += (re * (wr * dr + wi * di) - im * (wi * dr - wr * di)) / norm
-            strict_abs += value * rounding * sqrt((wr * wr + wi * wi) / norm)
+            strict_abs += at.size * at.rounding * sqrt((wr * wr + wi * wi) / norm)
         else:
             strict += re * (J - 1)
-            strict_abs += value * (J - 1) * rounding
+            strict_abs += at.size * (J - 1) * at.rounding
     if phi.small:
         free(phi.heap)
     stray = c_left_out(tilt.var, half, J)

@@ -34,16 +34,24 @@ cimport numpy as cnp
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
-    Law, Phi, Tilt, c_half_period, c_lattice_law, c_lattice_point, c_lattice_tilt, c_left_out, c_log_edge, c_orders,
+    Heard, Law, Phi, Tilt, c_half_period, c_lattice_law, c_lattice_point, c_lattice_tilt, c_left_out, c_log_edge, c_orders,
     c_phi_at, c_phi_make,
 )
 
 cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
+cdef extern from "Python.h":
+    # plain functions here: an error that they find stays set until `settled` hands it on
+    void *error_set "PyErr_Occurred"()
+    int look_for_signals "PyErr_CheckSignals"()
+    void *this_interpreter "PyInterpreterState_Get"()
+    void *main_interpreter "PyInterpreterState_Main"()
+
 cdef extern from "lattice.h" nogil:
+    const int LATTICE_LONG
     void lattice_sums(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
-                      int orders, double *even, double *odd)
+                      int orders, Heard heard, double *even, double *odd)
     void lattice_convolve(const double *x, double *out, Py_ssize_t n, double c0, double c1, double c2)
 
 cdef double EPS = 1.1102230246251565e-16
@@ -111,6 +119,16 @@ cdef double series_moments(const Series *series, double theta, double *var) noex
     return 0.5 * S1 * even1 - T1 * W * odd1
 
 
+cdef int signalled() noexcept with gil:
+    """Whether an error waits, Ctrl-C say; other threads have their turn."""
+    return error_set() != NULL or look_for_signals() < 0
+
+
+cdef int settled() except -1:
+    """Raise what a pass was left for."""
+    return -1 if error_set() != NULL else 0
+
+
 cdef class Lattice:
     """A law given by p, counts and q = 1 - p (where that is known better than p tells).
 
@@ -131,6 +149,9 @@ cdef class Lattice:
         cdef const double *complement = &q[0] if q is not None else NULL
         with nogil:
             c_lattice_law(&self.law, &p[0], complement, g, p.shape[0])
+        # only the main interpreter has signals
+        if p.shape[0] > LATTICE_LONG and this_interpreter() == main_interpreter():
+            self.law.heard = signalled
 
     @property
     def groups(self):
@@ -159,13 +180,18 @@ cdef class Lattice:
 
     def edge(self, bint all_ones):
         """log Pr[S = n] or log Pr[S = 0]."""
-        return c_log_edge(&self.law, all_ones)
+        cdef double edge
+        with nogil:
+            edge = c_log_edge(&self.law, all_ones)
+        settled()
+        return edge
 
     def point(self, double k, bint upper):
         """(log tail, log pmf, relative error bound) at the integer k; the tail is Pr[S >= k] or Pr[S <= k]."""
         cdef double pmf, error, tail
         with nogil:
             tail = c_lattice_point(&self.law, k, upper, &pmf, &error)
+        settled()
         return tail, pmf, error
 
     def tail(self, double k, bint upper):
@@ -173,6 +199,7 @@ cdef class Lattice:
         cdef double error, tail
         with nogil:
             tail = c_lattice_point(&self.law, k, upper, NULL, &error)
+        settled()
         return tail, error
 
     def expand(self, double depth):
@@ -180,10 +207,15 @@ cdef class Lattice:
         cdef double radius = depth / sqrt(self.law.var)
         if self.series.radius >= radius:
             return
-        self.series.orders = c_orders(self.law.var, depth)
+        cdef int orders = c_orders(self.law.var, depth)
+        # none, if the pass is left
+        self.series.orders = 0
+        self.series.radius = 0
         with nogil:
-            lattice_sums(self.law.p, self.law.q, self.law.counts, self.law.groups, 1, 1, 0, self.series.orders,
-                         self.series.even, self.series.odd)
+            lattice_sums(self.law.p, self.law.q, self.law.counts, self.law.groups, 1, 1, 0, orders,
+                         self.law.heard, self.series.even, self.series.odd)
+        settled()
+        self.series.orders = orders
         self.series.radius = radius
 
     cdef bint tilt_by_series(self, double target, Tilt *tilt) noexcept nogil:
@@ -225,6 +257,7 @@ cdef class Lattice:
                 fast = self.tilt_by_series(center, &tilt)
             if not fast:
                 c_lattice_tilt(&self.law, center, 0.02, &tilt)
+        settled()
         sigma = sqrt(tilt.var)
         reach = ceil(3.8 * sigma) + 4
         span = c_half_period(tilt.var, reach + fabs(tilt.shift))
@@ -281,6 +314,7 @@ cdef class Lattice:
                 out[m] = re - 1j * im
             if not fast and phi.small:
                 free(phi.heap)
+        settled()
         error = c_left_out(tilt.var, half, 0.5 * period)
         if kind and slope * period <= 2:
             error *= 0.5 * period

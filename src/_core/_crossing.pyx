@@ -8,6 +8,11 @@ outward by the rest, until it holds; a bracket keeps every step, and cuts where 
 sqrt(-log delta), which is nearly straight in eps.
 
 Promise   what is returned was evaluated and lies on its side, but for the ends of the range: pure, where delta is 0, and 0 below.
+Measured error   none of its own: both ends of a step are sides of the curve. What they are apart, as a part of eps, over random
+          deployments, 10 to 1e12 users or trials, delta 0.1 to 1e-40 (clones: the gap is that of the contour's sides, _contour.pyx)
+                                          trials   median   peak
+          clones, gap of the sides of eps 19150    3.0e-13  1.4e-8
+          noise, gap of the sides of eps  16545    4.8e-13  2.2e-11
 Cost      one to four sides where the rough curve is good, at most 200
 """
 

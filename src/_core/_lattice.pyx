@@ -53,9 +53,11 @@ cdef extern from "lattice.h" nogil:
                      double *var)
     dd lattice_mean(const double *p, const double *q, const double *g, Py_ssize_t n, double *count, double *var)
     void lattice_sums(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
-                      int orders, double *even, double *odd)
+                      int orders, Heard heard, double *even, double *odd)
     Py_ssize_t lattice_split(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b,
-                             double c, double *low, double *high, double *mx, double *my, double *mg, Py_ssize_t room)
+                             double c, Heard heard, double *low, double *high, double *mx, double *my, double *mg,
+                             Py_ssize_t room)
+    bint lattice_leave(Heard heard, Py_ssize_t done)
 
 cdef double EPS = 1.1102230246251565e-16          # half an ulp of 1
 cdef double BAND = 43.0                           # nodes with |phi| <= e^-43 are left out
@@ -72,6 +74,7 @@ cdef void c_lattice_law(Law *law, const double *p, const double *q, const double
     law.q = q
     law.counts = counts
     law.groups = groups
+    law.heard = NULL
     cdef dd mean = lattice_mean(p, q, counts, groups, &law.trials, &law.var)
     law.mean, law.mean_lo = mean.hi, mean.lo
 
@@ -140,7 +143,7 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
     cdef dd total = dd_make(0, 0), shift = dd_add(dd_make(law.mean, law.mean_lo), dd_make(-k, 0)), term, change
     cdef double p, part, lost = 0
     cdef bint careful = law.counts != NULL or law.groups <= 2048
-    while start < law.groups:
+    while start < law.groups and not lattice_leave(law.heard, start):
         size = min(law.groups - start, <Py_ssize_t> LATTICE_CHUNK)
         lattice_fill(law.p + start, law.q + start if law.q != NULL else NULL,
                      law.counts + start if law.counts != NULL else NULL, size, a, b, c, x, y, d, w)
@@ -196,7 +199,7 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
             theta = 0.5 * (low + high)
         shift = dd_add(gap, lattice_shift(law.p, law.q, law.counts, law.groups, exp(0.5 * theta), exp(-0.5 * theta),
                                           2 * sinh(0.5 * theta), &var))
-        if low == high:
+        if low == high or law.heard != NULL and law.heard():
             break
     tilt.theta = theta
     tilt.shift = shift.hi
@@ -249,7 +252,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         phi.middle = law.groups
     elif ratio < 0.5:
         phi.orders = c_orders(var, 0)
-        lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, phi.even, phi.odd)
+        lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, law.heard, phi.even, phi.odd)
     else:
         phi.small = LATTICE_SMALL
         room = law.groups if 9.2 * var + 16 >= law.groups else whole(9.2 * var, 0, law.groups) + 16
@@ -260,7 +263,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         if phi.heap == NULL:
             phi.low[0] = NAN                    # out of memory: every answer is NaN, the error bound too
         else:
-            phi.middle = lattice_split(law.p, law.q, law.counts, law.groups, a, b, c, phi.low, phi.high,
+            phi.middle = lattice_split(law.p, law.q, law.counts, law.groups, a, b, c, law.heard, phi.low, phi.high,
                                        phi.x, phi.y, phi.g, room)
             phi.middle = min(phi.middle, room)
 
@@ -395,6 +398,29 @@ cdef double c_left_out(double var, double half, double J) noexcept nogil:
     return band + 4 * exp(-BAND) / (1 + sqrt(var))
 
 
+cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept nogil:
+    cdef double half = sqrt(0.5 * BAND / tilt.var) if tilt.var > 0.5 * BAND else 1.0
+    c_phi_make(law, tilt.theta, tilt.var, half, phi)
+    return half
+
+
+cdef bint c_node(const Phi *phi, const Tilt *tilt, double half, double J, Py_ssize_t m, Node *at) noexcept nogil:
+    cdef double t = M_PI, weight = 1, log_abs, phase, effort
+    at.s, at.c = 1, 0
+    if m != J:
+        t = M_PI * m / J
+        at.s, at.c, weight = sin(0.5 * t), cos(0.5 * t), 2 if m else 1
+    if at.s > half:
+        return False
+    c_phi_at(phi, t, at.s, at.c, &log_abs, &phase, &effort)
+    phase += t * tilt.shift
+    at.size = weight * exp(log_abs)
+    at.re = at.size * cos(phase)
+    at.im = at.size * sin(phase)
+    at.rounding = 6 + 4 * effort + 2 * fabs(phase)
+    return True
+
+
 cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noexcept nogil:
     """Pr[S = k] and Pr[S >= k] (upper) or Pr[S <= k] of the law, divided by exp(K(theta) - k theta).
 
@@ -402,39 +428,28 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
     (1 - (-1)^m e^(-|theta| J))/(1 - e^(-|theta| -+ i t_m)): a geometric kernel cut at J, so that no theta is too small.
     """
     cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift))
-    cdef double t, s, c
-    cdef double decay = expm1(-slope), keep = exp(-slope), cut = exp(-slope * J), value, re, im, dr, di, norm, weight
-    cdef double log_abs, phase, effort, pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0, stray, rounding
+    cdef double decay = expm1(-slope), keep = exp(-slope), cut = exp(-slope * J), s, c, re, im, dr, di, norm, weight
+    cdef double pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0, stray
     cdef Py_ssize_t m
     cdef Phi phi
-    half = sqrt(0.5 * BAND / tilt.var) if tilt.var > 0.5 * BAND else 1.0
-    c_phi_make(law, tilt.theta, tilt.var, half, &phi)
+    cdef Node at
+    half = c_nodes_make(law, tilt, &phi)
     for m in range(whole(J, 0, MOST_NODES) + 1):
-        if m == J:
-            t, s, c, weight = M_PI, 1, 0, 1
-        else:
-            t = M_PI * m / J
-            s, c, weight = sin(0.5 * t), cos(0.5 * t), 2 if m else 1
-        if s > half:
+        if not c_node(&phi, tilt, half, J, m, &at):
             break
-        c_phi_at(&phi, t, s, c, &log_abs, &phase, &effort)
-        value = weight * exp(log_abs)
-        phase += t * tilt.shift
-        re = value * cos(phase)
-        im = value * sin(phase)
-        rounding = 6 + 4 * effort + 2 * fabs(phase)
+        s, c, re, im = at.s, at.c, at.re, at.im
         pmf += re
-        pmf_abs += value * rounding
+        pmf_abs += at.size * at.rounding
         dr = -decay + 2 * keep * s * s
         di = 2 * keep * s * c if upper else -2 * keep * s * c
         norm = dr * dr + di * di
         weight = 1 + cut if m & 1 else -expm1(-slope * J)
         if norm > 0:
             tail += weight * (re * dr + im * di) / norm
-            tail_abs += weight * value * rounding / sqrt(norm)
+            tail_abs += weight * at.size * at.rounding / sqrt(norm)
         elif m == 0:
-            tail += value * J
-            tail_abs += value * J * rounding
+            tail += at.size * J
+            tail_abs += at.size * J * at.rounding
     if phi.small:
         free(phi.heap)
     # nodes left out: int e^(-2 sigma^2 sin^2(t/2)) over them, split at sin(t/2)^2 = 3/4; then the law beyond J
@@ -451,6 +466,8 @@ cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil:
     cdef double mine, other, part
     cdef dd total = dd_make(0, 0)
     for j in range(law.groups):
+        if lattice_leave(law.heard, j):
+            break
         mine = law.p[j]
         other = law.q[j] if law.q != NULL else 1 - mine
         if not all_ones:

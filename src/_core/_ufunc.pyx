@@ -1,6 +1,7 @@
 """The ufuncs of this library, made in one way: a kernel, the loop of loops.h around it, a docstring of the common parts.
 
 Layer: between the scalar kernels, which know no Python, and the names that users import.
+Measured error   none of its own: an element is what its kernel returns, to the bit (tests/core/test_cython_tails.py).
 """
 
 cimport numpy as cnp

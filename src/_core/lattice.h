@@ -23,7 +23,16 @@
 #define LATTICE_INLINE static inline
 #endif
 
-enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMALL = 28 };
+enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMALL = 28, LATTICE_LONG = 1 << 21 };
+
+/* Asked after every LATTICE_LONG elements of a slow pass, unless it is NULL: whether to leave it, its sums unfinished. It may be a
+ * tenth of a second between two of them. */
+typedef int (*lattice_heard)(void);
+
+LATTICE_INLINE int lattice_leave(lattice_heard heard, ptrdiff_t done)
+{
+    return heard && done && !(done & (LATTICE_LONG - 1)) && heard();
+}
 
 /* One chunk of x, y, d and g, padded with zeros to a multiple of 8; returns the padded length. */
 LATTICE_INLINE ptrdiff_t lattice_fill(const double *p, const double *q, const double *g, ptrdiff_t n,
@@ -213,7 +222,8 @@ LATTICE_INLINE void lattice_begin(const double *__restrict x, const double *__re
 
 /* even[m-1] = sum g w^m and odd[m-1] = sum g delta (1 - delta^2m), m = 1..orders, for w = 4xy, delta = x - y. */
 static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const double *g, ptrdiff_t n,
-                                        double a, double b, double c, int orders, double *even, double *odd)
+                                        double a, double b, double c, int orders, lattice_heard heard,
+                                        double *even, double *odd)
 {
     double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
     double four[LATTICE_CHUNK], square[LATTICE_CHUNK], v[LATTICE_CHUNK];
@@ -223,7 +233,7 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
     ptrdiff_t start, first;
     int m, i;
     for (m = 0; m <= orders; m++) e[m] = o[m] = dd_make(0, 0);
-    for (first = 0; first < n; first += LATTICE_RUN) {
+    for (first = 0; first < n && !lattice_leave(heard, first); first += LATTICE_RUN) {
         ptrdiff_t last = n - first < LATTICE_RUN ? n : first + LATTICE_RUN;
         memset(s, 0, 2 * (orders + 1) * sizeof s[0]);
         for (start = first; start < last; start += LATTICE_CHUNK) {
@@ -253,7 +263,7 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
 /* Power sums of order 1..LATTICE_SMALL of x where x < 1/8 (low) and of y where y < 1/8 (high); the others are copied
  * to (mx, my, mg), at most `room` of them. Returns how many there are. */
 static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, const double *g, ptrdiff_t n,
-                                              double a, double b, double c, double *low, double *high,
+                                              double a, double b, double c, lattice_heard heard, double *low, double *high,
                                               double *mx, double *my, double *mg, ptrdiff_t room)
 {
     double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
@@ -262,7 +272,7 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
     dd sum[LATTICE_SMALL], other[LATTICE_SMALL];
     int m;
     for (m = 0; m < LATTICE_SMALL; m++) sum[m] = other[m] = dd_make(0, 0);
-    for (first = 0; first < n; first += LATTICE_RUN) {
+    for (first = 0; first < n && !lattice_leave(heard, first); first += LATTICE_RUN) {
         ptrdiff_t last = n - first < LATTICE_RUN ? n : first + LATTICE_RUN;
         memset(s, 0, sizeof s);
         for (start = first; start < last; start += LATTICE_CHUNK) {

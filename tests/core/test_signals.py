@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle, tails
-from shufflebounds._core import _excess, _special
+from shufflebounds._core import _blocks, _excess, _special
 
 LONG = {
     # minutes each, were they finished
@@ -31,3 +31,25 @@ def test_an_interrupt_ends_it(job):
     with pytest.raises(KeyboardInterrupt):
         LONG[job]()
     timer.join()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_signals_are_heard_within_one_tail_of_millions_of_chances():
+    law, heard = _blocks.Lattice(np.linspace(0.01, 0.99, 4_300_000)), []
+    k = (law.mean + 12 * law.var**0.5) // 1
+    truth = law.tail(k, True)
+    before = signal.signal(signal.SIGALRM, lambda *_: heard.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+        law.tail(k, True)
+        # one alone would be answered after it
+        assert len(heard) > 2
+        signal.setitimer(signal.ITIMER_REAL, 0, 0)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0)
+        with pytest.raises(KeyboardInterrupt):
+            law.tail(k, True)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert law.tail(k, True) == truth

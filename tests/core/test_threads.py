@@ -5,11 +5,13 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
 
+import shufflebounds
 from shufflebounds import tails
 from shufflebounds._core import _binomial, _compound, _special
 from shufflebounds.mechanisms import FiniteRandomizer, KaryResponse
@@ -277,3 +279,9 @@ from shufflebounds.shuffle import PersonalizedBits
 sys.modules["numpy.ma"] = types.ModuleType("numpy.ma")
 PersonalizedBits([0.5, 0.5])
 """)
+
+
+def test_no_property_is_kept_under_a_lock():
+    package = Path(shufflebounds.__file__).parent
+    held = [path.name for path in package.rglob("*.py") if "from functools import cached_property" in path.read_text("utf-8")]
+    assert not held, "shufflebounds._cached has one without a lock"

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from shufflebounds import mechanisms, profile, shuffle, tails
-from tests.fuzz import enumeration, hostile
+from tests.fuzz import enumeration, hostile, threads
 
 pytest.importorskip("flint")
 
@@ -30,6 +30,20 @@ def test_hostile_values_are_refused_or_answered():
     counts, harm = hostile.campaign(5, cases=600, seconds=0, most=1000)
     print(dict(counts))
     assert not {kind: words for kind, words in harm.items() if "longer" not in kind[1]}
+
+
+@pytest.mark.parametrize(("only", "cases"), [("ufuncs", 4), ("enumerated", 2)])
+def test_threads_that_share_objects(only, cases):
+    tried, found = threads.attack(3, cases, only=only)
+    assert tried.total() > 8 * cases
+    assert not found
+
+
+@pytest.mark.slow
+def test_threads_that_share_objects_longer():
+    tried, found = threads.attack(11, 2, only="compositions")
+    print(dict(tried))
+    assert not found
 
 
 def test_every_room_is_attacked():

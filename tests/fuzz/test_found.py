@@ -56,3 +56,11 @@ def test_a_light_outcome_before_heavy_ones_on_one_point():
     atoms = Atoms.of(np.array([-869.0, -351.0, -0.0]), np.array([-869.0, -351.0, -0.0]))
     law = atoms.law(0.0, 1e-47, upper=False)
     assert law.log_p.tolist() == pytest.approx([0.0], abs=1e-12)
+
+
+@pytest.mark.parametrize(("bins", "budget", "users"), [(34, 410.4639405427993, 11), (9, 55.646068449315976, 10)])
+def test_almost_nobody_takes_part(bins, budget, users):
+    # a sum where nearly every user has a value: the log of 1 less all masses, which is 0
+    protocol = shuffle.Shuffled(mechanisms.KaryResponse(bins, budget), users, 1e-12)
+    for eps in (0.1, budget / 2, budget * (1 - 1e-13)):
+        assert protocol.log_delta(eps, bound="lower") <= protocol.log_delta(eps) < 0

@@ -31,7 +31,7 @@ THREADS = 4
 SIZES = (1, 499, 501, 5000)
 """NumPy keeps the lock up to 500 elements."""
 
-TOO_LONG = 120.0
+TOO_LONG = 300.0
 """Seconds after which an object has met a deadlock."""
 
 MOST_SECONDS = 0.5
@@ -299,7 +299,7 @@ def _again(r, state, make, keep=False):
     return made
 
 
-def campaign(seed, seconds, only=None, each=40):
+def campaign(seed, seconds, only=None, each=10):
     """Return counts and findings of children of so many objects each, one seed after the other."""
     tried, found, end = Counter(), [], time.monotonic() + seconds
     while time.monotonic() < end:

@@ -283,6 +283,7 @@ KERNELS = {
     "tradeoff": (measure_sums.tradeoff, 400, 20000),
     "losses": (measure_sums.losses, 200, 2300),
     "excess": (measure_sums.excess, 12, 500),
+    "crossing": (measure_sums.crossing, 300, 20000),
 }
 
 

@@ -253,3 +253,19 @@ def excess(rng, trials):
     yield "binary response, n = 1e4..1e9, eps0 to 8", 1, outside
     yield "binary response, n = 1e4..1e9, eps0 to 8", 3, gaps
     yield "Gaussian noise on [0, 1], sigma 1..2", 2, measure_excess.noise(rng, max(1, trials // 10), (1.0, 1.5, 2.0))
+
+
+def crossing(rng, trials):
+    """Yield the rows of _crossing.pyx: what part of eps its two sides are apart, over random deployments."""
+    from shufflebounds.shuffle import clones_epsilon, noise_epsilon
+
+    draws = np.random.default_rng(rng.randint(0, 2**30))
+    users, delta = np.floor(10 ** draws.uniform(1, 12, trials)), 10 ** -draws.uniform(1, 40, trials)
+    jobs = {
+        "clones": (clones_epsilon, draws.uniform(0.05, 10, trials)),
+        "noise": (noise_epsilon, draws.uniform(0.01, 0.99, trials)),
+    }
+    for name, (epsilon, third) in jobs.items():
+        low, high = (epsilon(users, third, delta, bound=bound) for bound in ("lower", "upper"))
+        known = (low > 0) & (high < np.inf)
+        yield f"{name}, gap of the sides of eps", 2, ((high[known] - low[known]) / high[known]).tolist()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._core import _worst
-from shufflebounds.shuffle._data_blocks import _runs, _targets, blocks_of_ones, blocks_of_targets
+from shufflebounds.shuffle._data_blocks import FINE, _runs, _targets, blocks_of_ones, blocks_of_targets
 from shufflebounds.shuffle._known_bits import bit_sides
 from shufflebounds.shuffle._personal_sum import grouped
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
@@ -20,7 +20,7 @@ def block_of(ones, blocks):
 @pytest.mark.parametrize(("flip", "bits"), [(0.25, 1), (0.25, 2), (0.1, 15), (0.01, 3001)])
 def test_every_number_of_ones_is_below_its_block_and_its_reverse(flip, bits):
     blocks = blocks_of_ones(bits, 1, flip)
-    rows, lower = blocks.rows(EPS), list(_runs(bits, (1 - 2 * flip) / np.sqrt(bits * flip * (1 - flip))))
+    rows, lower = blocks.rows(EPS), list(_runs(bits, (1 - 2 * flip) / np.sqrt(bits * flip * (1 - flip)), FINE[0]))
     assert rows.shape == (blocks.count, EPS.size)
     for ones in {0, bits // 100, bits // 7, (bits - 1) // 2}:
         i = block_of(ones, lower)

@@ -14,9 +14,11 @@ from shufflebounds import shuffle
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
 from shufflebounds.shuffle._clones import crowd as crowds
+from shufflebounds.shuffle._clones.bins import BinnedLaw
 from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
 from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
 from shufflebounds.shuffle._clones.families import least_log_ratio
+from shufflebounds.shuffle._clones.law import CloneLaw
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
 
@@ -329,11 +331,54 @@ def test_grouped_levels_stay_above(name):
         assert build(eps, target=int(j)).log_delta(0.1, bound="lower") <= high
 
 
+@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("bins", [8, 64])
+def test_sides_with_bins_and_without_enclose_each_other(name, bins, monkeypatch):
+    monkeypatch.setattr(crowds, "BINS", (bins,))
+    rng = np.random.default_rng(bins)
+    for eps in (rng.uniform(0.2, 2, 400), np.append(rng.exponential(1.0, 400) + 1e-3, 20.0)):
+        crowd = BUILDERS[name](eps, counts=rng.integers(1, 9, eps.size)).crowd
+        assert crowd.exact == 1
+        for at in (0.02, 0.3):
+            for i in [0, eps.size - 1, *rng.integers(0, eps.size, 3).tolist()]:
+                kinds = [(kind, 0.0) for kind in crowd.family.kinds]
+                kinds += [("window", mass) for mass in (-5.0, -20.0) if crowd.family.windowed]
+                for kind, mass in kinds:
+                    exact, binned = crowd.value(kind, at, 1, i, i, mass), crowd.value(kind, at, 0, i, i, mass)
+                    assert binned[0] <= exact[1]
+                    assert binned[1] >= exact[0]
+                    # the cost is of second order in the width of the bins
+                    if bins == 64 and kind != "window" and eps.max() < 3 and exact[1] > -math.inf:
+                        assert binned[1] - exact[1] <= 0.2 * max(1, -exact[1] / 20)
+
+
+@pytest.mark.parametrize(("users", "width"), [(30, 0.3), (400, 0.1), (5000, 0.02)])
+def test_the_cost_of_a_common_rate_is_bounded(users, width):
+    rng = np.random.default_rng(users)
+    for _ in range(4):
+        bins = 5
+        least = rng.uniform(0, 0.5 - width / 2, bins)
+        own = [np.clip(low + width / 2 * rng.beta(0.3, 0.3, users // bins), 0, 0.5) for low in least]
+        held = np.full(bins, users // bins, dtype=float)
+        law = BinnedLaw.of(np.array([r.mean() for r in own]), least, least + width / 2, held)
+        exact = CloneLaw(np.concatenate(own), np.ones(users // bins * bins))
+        for eps in (0.05, 0.4):
+            u = math.tanh(eps / 2) / math.tanh(1.0)
+            (low, high), (lower, upper) = exact.log_sum(u, 1 - u), law.log_sum(u, 1 - u)
+            assert lower <= low
+            assert high <= upper
+            plain, middle = law._plain_cost, CloneLaw(law.rates, law.counts).log_sum(u, 1 - u)
+            costs = [plain, law._log_cost(*law._decay(u, 1 - u), middle[0])]
+            assert max(abs(middle[0] - high), abs(middle[1] - low)) <= min(costs) + 1e-11
+            assert upper - lower <= 2 * plain + 1e-9
+        assert law.log_alone <= exact.log_alone
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
     # tiny groups, so that rounding, removal of the target and intervals all matter
-    monkeypatch.setattr(crowds, "LEVELS", (5, 12))
+    monkeypatch.setattr(crowds, "BINS", (4, 9))
     monkeypatch.setattr(crowds, "SKETCH", 3)
     rng = np.random.default_rng(8)
     for _ in range(12):
@@ -344,7 +389,7 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
         truth = [crowd.single(at, i)[1] for i in range(users)]
         for _ in range(6):
             i, j = sorted(rng.integers(0, users, 2).tolist())
-            for level in range(3):
+            for level in range(crowd.exact + 1):
                 # a single target's window is another one than an interval's: only the exact kinds compare term by term
                 bound, _ = crowd._bound(at, level, i, j, -8.0, -math.inf)
                 for k in crowd.family.kinds:
@@ -359,7 +404,8 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
                         assert (rates <= np.min(least, axis=0) * (1 + 1e-12)).all()
                 assert bound <= 0
         lower, upper, best = crowd.every(at, users - 1)
-        assert upper >= max(truth) - 2e-3 * max(1, -max(truth) / 20)
+        # blocks may have found a better window than a sketch of three groups finds for one target
+        assert upper >= max(truth) - 5e-2 * max(1, -max(truth) / 20)
         assert lower <= max(truth) + 1e-9
         assert upper <= max(truth) + 5e-3 * max(1, -max(truth) / 20)
         assert 0 <= best < users

@@ -5,6 +5,9 @@
 # Checked by the caller: 0 < p[j] < 1 (p[j] may round to 1 where q[j] > 0 is given), counts[j] a positive integer, their
 # total at most 2**53, k an integer.
 
+# Asked now and then in a pass over millions of groups: whether to leave it. What follows is no answer then.
+ctypedef int (*Heard)() noexcept nogil
+
 cdef struct Law:
     const double *p
     const double *q
@@ -14,6 +17,7 @@ cdef struct Law:
     double mean            # sum of counts * p, with mean_lo a double-double
     double mean_lo
     double var
+    Heard heard            # NULL: nobody interrupts
 
 # The law tilted by e^(theta s): its mean is k + shift.
 cdef struct Tilt:
@@ -37,6 +41,20 @@ cdef struct Phi:
     double[28] low
     double[28] high
     double[72] near
+
+# A node t = pi m/J of the trapezoid for the law tilted to mean k: s, c = sin, cos of t/2; re + i im: weight (2, at the ends 1)
+# times phi e^(i t shift), of the given size, which rounding changes by at most so many units of 2**-53 size.
+cdef struct Node:
+    double s
+    double c
+    double re
+    double im
+    double size
+    double rounding
+
+# phi, and the half = |sin(t/2)| beyond which nodes are negligible. The m-th of the nodes 0..J: False beyond that.
+cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept nogil
+cdef bint c_node(const Phi *phi, const Tilt *tilt, double half, double J, Py_ssize_t m, Node *at) noexcept nogil
 
 cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcept nogil
 cdef int c_orders(double var, double depth) noexcept nogil

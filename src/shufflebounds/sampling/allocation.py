@@ -127,7 +127,7 @@ class AllocationPair(DominatingPair):
 
     def _knowledge(self) -> Knowledge:
         # a value is a look into a transform, a new level may be a new one
-        return replace(super()._knowledge(), spacing=0.1, setup=2.0)
+        return replace(super()._knowledge(), spacing=0.1, setup=3.5)
 
     def _eps_scale(self) -> float:
         return self.mechanism._eps_scale()
@@ -220,7 +220,7 @@ class RandomAllocation(PrivacyProfile):
         return max(way._pure_epsilon() for way in self._directions())
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), spacing=0.1, setup=2.0)
+        return replace(super()._knowledge(), spacing=0.1, setup=3.5)
 
     def _eps_scale(self) -> float:
         return self.chosen * self.mechanism._eps_scale()

@@ -19,6 +19,9 @@ from shufflebounds.profile.profile import checked_profile
 
 __all__ = ["SampledPair", "Subsampled", "mixed_losses", "sampled_eps"]
 
+SETUP = 2.0
+"""Seconds of a composition that the laws of one direction take, about: their grids are long."""
+
 _FAR = 30.0
 """From here on e^eps is so large that 1 beside it is below the rounding."""
 
@@ -154,7 +157,8 @@ class SampledPair(DominatingPair):
     def _knowledge(self) -> Knowledge:
         mechanism = self.mechanism._knowledge()
         known = replace(super()._knowledge(), single=mechanism.single, seconds=mechanism.seconds, spacing=mechanism.spacing,
-                        convex=mechanism.convex)
+                        convex=mechanism.convex,
+                        setup=0.0 if mechanism.listed or mechanism.density else SETUP)
         if not mechanism.single:
             known = replace(known, realised=tuple(pair._knowledge() for pair in self._realised_pairs()))
         pure = self.mechanism._pure_epsilon()

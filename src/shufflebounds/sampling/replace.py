@@ -85,7 +85,8 @@ class ReplaceOne(PrivacyProfile):
     def _knowledge(self) -> Knowledge:
         # every delta is a search
         known = self.profile._knowledge()
-        return replace(super()._knowledge(), convex=False, seconds=100 * known.seconds, spacing=max(0.1, known.spacing))
+        return replace(super()._knowledge(), convex=False, seconds=100 * known.seconds,
+                       spacing=max(0.1, known.spacing), setup=2.5)
 
     def _eps_scale(self) -> float:
         return 2 * self.profile._eps_scale()

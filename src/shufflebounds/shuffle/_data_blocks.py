@@ -19,13 +19,14 @@ __all__ = ["blocks_of_ones", "blocks_of_targets"]
 CUTS = np.array([0.0, 0.003, 0.01, 0.03, 0.1, 0.3])
 """Where blocks begin, as shares of the others' bits; the same from behind, as the reverse of m ones among N bits is N - m."""
 
-FINE, SKEWED = 1e-4, 0.15
-"""How long a run is: as a share of all bits, and of its distance from the end times the skewness of the sum."""
+FINE, SKEWED = (1e-4, 2e-4, 4e-4, 8e-4), 0.15
+"""How long a run is: as a share of all bits, the least that takes no longer than allowed; of its distance from the end times the
+skewness of the sum."""
 
 LOG_TAIL, DEVIATIONS = -120.0, 31.0
 """What the listed sums leave out on a side, and about how many deviations they span then."""
 
-MOST_POINTS, POINT = 2e6, 7e-7
+MOST_POINTS, POINT = 2.2e6, 9e-7
 """How many sums the pairs of all runs may list, and the seconds of one."""
 
 ERROR = 1e-13
@@ -55,14 +56,14 @@ def _of_ones(ones: int, zeros: int, flip: float, target: FloatArray, eps: FloatA
     return _upper(sums, target, math.log(4) + LOG_TAIL + 4 * UNIT, ERROR + 2 * UNIT * sums.size, eps)
 
 
-def _runs(bits: int, skew: float) -> Iterator[list[tuple[int, int]]]:
+def _runs(bits: int, skew: float, fine: float) -> Iterator[list[tuple[int, int]]]:
     """Yield the blocks of 0..(bits - 1)//2, each a list of runs, first and last, in which all data are nearly alike."""
     half, start = (bits + 1) // 2, 0
-    cuts = [int(cut) for cut in np.unique(np.floor(CUTS * bits)) if 0 < cut < half]
-    for end in [*cuts, half]:
+    cuts = np.maximum(np.floor(CUTS * bits), np.arange(CUTS.size)).astype(int).tolist()
+    for end in [*(cut for cut in cuts if 0 < cut < half), half]:
         block = []
         while start < end:
-            block.append((start, min(start + math.floor(max(FINE * bits, SKEWED * skew * start)), end - 1)))
+            block.append((start, min(start + math.floor(max(fine * bits, SKEWED * skew * start)), end - 1)))
             start = block[-1][1] + 1
         yield block
 
@@ -76,9 +77,12 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
     deviation = math.sqrt(bits * flip * (1 - flip))
     if not deviation > 0 or flip == 0.5:
         return None
-    lower = list(_runs(bits, (1 - 2 * flip) / deviation))
-    points = 2 * sum(map(len, lower)) * (DEVIATIONS * deviation + width)
-    if points > MOST_POINTS:
+    for fine in FINE:
+        lower = list(_runs(bits, (1 - 2 * flip) / deviation, fine))
+        points = 2 * sum(map(len, lower)) * (DEVIATIONS * deviation + width)
+        if points <= MOST_POINTS:
+            break
+    else:
         return None
     middle = [[(bits // 2, bits // 2)]] if bits % 2 == 0 else []
     runs = lower + middle + [[(bits - last, bits - first) for first, last in block[::-1]] for block in lower[::-1]]
@@ -102,7 +106,7 @@ def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
     last = budgets.size - 1
     while last >= 0:
         smaller = 1 - math.tanh(budgets[last] / 2) / max(math.tanh(budgets[-1] / 2), 1e-300)
-        spare = beyond[last] - float(users.counts[place == last].sum()) + beyond[0] * max(FINE, smaller)
+        spare = beyond[last] - float(users.counts[place == last].sum()) + beyond[0] * max(FINE[0], smaller)
         first = min(last, int(np.count_nonzero(beyond > spare)))
         if first == last:
             for one in np.flatnonzero(place == last):

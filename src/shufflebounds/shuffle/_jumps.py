@@ -41,6 +41,12 @@ _SMOOTH = 2e-4
 _PIECES = 6
 """No more tilts than that on either side of the mean."""
 
+_WIDEST = 1e150
+"""The square of the largest value is a double."""
+
+_MOST_HEAVY = 0.9
+"""Of all users, so many may have a value where each value is a heavy one."""
+
 _ALL = 16.0
 """Where fewer users on average have a value other than 0, all values are heavy ones."""
 
@@ -340,7 +346,10 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Be
     x, log_w = values[order], log_mass[order]
     count = np.cumsum(np.exp(log_w)) * users
     if 1e-3 < count[-1] < _ALL:
-        return _all_heavy(x, log_w, users)
+        # where nearly everybody has a value, the chance that nobody has one is a rounding
+        return _all_heavy(x, log_w, users) if count[-1] < _MOST_HEAVY * users else _NOTHING
+    if not abs(x[0]) < _WIDEST:
+        return _NOTHING
     # fewer leave less to the points, more leave a narrower law to the contour
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     heavy = int(np.searchsorted(count, few))

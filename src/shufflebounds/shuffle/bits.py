@@ -56,8 +56,8 @@ class ShuffledBits(ShuffleProtocol):
 
     Notes
     -----
-    Neighbours: one user's bit is replaced. Exact for the protocol. For known data both sides are about 1e-12 apart,
-    relatively (in deep tails :math:`10^{-13} |\log\delta|`, and :math:`\delta(\varepsilon) = 0` exactly from
+    Neighbours: one user's bit is replaced. Exact for the protocol. For known data both sides are a relative
+    1e-12 apart (in deep tails :math:`10^{-13} |\log\delta|`, and :math:`\delta(\varepsilon) = 0` exactly from
     :math:`\varepsilon = \ln(p/q)` on). The worst data is seldom m = 0 exactly: ``ones="worst"`` is a branch and bound over
     all m, by the monotonicity :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B`
     (more users are post-processing), which leaves the sides at most a relative 1e-3 apart in delta, and 1e-9 up to 1024

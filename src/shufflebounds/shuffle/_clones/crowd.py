@@ -16,6 +16,7 @@ from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import Between, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import Budget
+from shufflebounds.shuffle._clones.bins import Bins
 from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_delta, too_large
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimates
@@ -25,11 +26,26 @@ __all__ = ["TOLERANCE", "Crowd", "Held"]
 TOLERANCE = 1e-3
 """How far apart the sides over all users may stay in log delta, down to 1e-20; below, a twentieth of it for a unit of log delta."""
 
-SKETCH = 2**7
+SKETCH = 2**6
 """Groups in an estimate."""
 
-LEVELS = (2**10, 2**14, 2**17)
-"""Groups on the levels of the search over targets."""
+BINS = (2**9, 2**11, 2**13)
+"""Bins of budgets on the levels of the search over targets; the last level has one for each distinct budget."""
+
+GROWTH = 1.6
+INNER: FloatArray = np.array([k / 7 for k in range(1, 7)])
+FAR: FloatArray = np.array([0.125 * GROWTH**k for k in range(10)])
+NEARBY = np.array([1.8, 1.3, 1.0, 0.8, 0.6])
+"""Masses outside a window that are tried at a time, as logarithms: so far below the most, or in units of a good one nearby."""
+
+CLOSE, ALIKE = 0.125, 1e-3
+"""The mass outside a window is sought to so much of its logarithm, or until nothing beside it is worse by so much in log delta."""
+
+BESIDE = 0.375
+"""How far beside it a mass that estimates chose is compared."""
+
+LIKELY = 0.1
+"""Estimates are compared to so much."""
 
 MAX_EVALUATIONS = 20000
 
@@ -43,7 +59,8 @@ NOBODY = 1e-6
 class Held(NamedTuple):
     """What bounds all targets of a block: a decomposition on a level of grouping, or the smallest of all where none is named.
 
-    `nearby` is the mass at which windows of the block's halves are looked for.
+    `nearby` is the mass at which windows of the block's halves are looked for; `common` says that it is that of the worst target,
+    and so another one at another eps.
     """
 
     block: Interval
@@ -51,15 +68,7 @@ class Held(NamedTuple):
     kind: str
     log_mass: float
     nearby: float
-
-
-class _Level(NamedTuple):
-    """The budgets in groups of neighbours. A group counts as its less useful end, which rounds every rate down."""
-
-    starts: Any
-    low: FloatArray
-    high: FloatArray
-    counts: FloatArray
+    common: bool = False
 
 
 @dataclass
@@ -72,22 +81,13 @@ class Crowd:
     laws: Kept[Any, CloneLaw] = field(default_factory=lambda: Kept(MEMORY, _size))
 
     def __post_init__(self) -> None:
-        self.levels = [self._grouped(size) for size in LEVELS if self.budgets.size > size]
-        self.levels.append(_Level(np.arange(self.budgets.size), self.budgets, self.budgets, self.counts))
-        self.exact = len(self.levels) - 1
-        self.sketch = self.levels[-1]
-        if self.budgets.size > SKETCH:
-            group = self._grouped(SKETCH)
-            middle = (group.low + group.high) / 2
-            self.sketch = group._replace(low=middle, high=middle)
+        size = self.budgets.size
+        self.bins = [Bins.of(self.budgets, self.counts, many) for many in BINS if size > 2 * many]
+        self.exact = len(self.bins)
+        self.sketch = Bins.of(self.budgets, self.counts, min(SKETCH, size))
 
-    def _grouped(self, size: int) -> _Level:
-        starts = np.arange(size) * self.budgets.size // size
-        ends = np.append(starts[1:], self.budgets.size) - 1
-        return _Level(starts, self.budgets[starts], self.budgets[ends], np.add.reduceat(self.counts, starts))
-
-    def _clones(self, kind: str, terms: Terms, group: _Level, i: int, j: int) -> CloneLaw:
-        """Return the clones among the users other than a target in i..j."""
+    def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
+        """Return the clones among the users other than a target in i..j, in bins from one side where the level is not exact."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
 
         def rates(budgets: FloatArray) -> FloatArray:
@@ -95,100 +95,125 @@ class Crowd:
                 return self.family.window_rates(terms.reach, low, high, budgets)
             return self.family.rates(kind, low, high, budgets)
 
-        least = rates(group.low)
-        if group.high is not group.low:
-            least = np.minimum(least, rates(group.high))
-        # the target is one of the users of groups first..last; taking out the best of them is the worst case
-        first, last = np.searchsorted(group.starts, [i, j], side="right") - 1
-        counts = group.counts.copy()
-        counts[first + int(np.argmax(least[first : last + 1]))] -= 1
-        return CloneLaw(least, counts)
+        if level == self.exact:
+            own = rates(self.budgets)
+            counts = self.counts.copy()
+            # taking out the best of them is the worst case
+            counts[i + int(np.argmax(own[i : j + 1]))] -= 1
+            return CloneLaw(own, counts)
+        bins = self.bins[level]
+        if self.family.ends and kind != "window":
+            bins, j = bins.upto(i, self.budgets, self.counts), i
+        if not upper:
+            return bins.rounded_up(rates, i, low)
+        return bins.rounded_down(rates, i, j, low if i == j else None)
 
-    def _law(self, kind: str, terms: Terms, level: int, i: int, j: int) -> CloneLaw:
+    def _law(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
         """Return `_clones`, kept for another eps."""
-        return self.laws.of((kind, terms.reach, level, i, j), lambda: self._clones(kind, terms, self.levels[level], i, j))
+        key = (kind, terms.reach, level, i, j, upper or level == self.exact)
+        return self.laws.of(key, lambda: self._clones(kind, terms, level, i, j, upper))
 
     def _terms(self, kind: str, eps: float, i: int, j: int, log_mass: float) -> Terms:
         low, high = float(self.budgets[i]), float(self.budgets[j])
-        return self.family.window(log_mass, low, high, eps) if kind == "window" else self.family.terms(kind, low, high)
+        terms = self.family.window(log_mass, low, high, eps) if kind == "window" else self.family.terms(kind, low, high)
+        return Terms(*map(float, terms))
 
-    def value(self, kind: str, eps: float, level: int, i: int, j: int, log_mass: float = 0.0) -> Between:
-        """Return bounds of one decomposition's log delta for every target in i..j."""
+    def value(
+        self, kind: str, eps: float, level: int, i: int, j: int, log_mass: float = 0.0, *, both: bool = True
+    ) -> Between:
+        """Return bounds of one decomposition's log delta for every target in i..j; the lower one of several says nothing."""
         terms = self._terms(kind, eps, i, j, log_mass)
-        law = self._law(kind, terms, level, i, j)
-        sides = log_clone_delta(law, Budget(terms.local_eps), eps)
-        lower, upper = (_total(side, terms) for side in sides)
-        return Between(lower, min(upper, 0.0))
+        budget = Budget(float(terms.local_eps))
+        lower, upper = log_clone_delta(self._law(kind, terms, level, i, j, True), budget, eps)
+        if level != self.exact:
+            lower = log_clone_delta(self._law(kind, terms, level, i, j, False), budget, eps)[0] if both and i == j else -math.inf
+        return Between(_total(lower, terms), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
         """Return about what `value` says: good for a choice among bounds, no bound itself."""
-        low, high = float(self.budgets[i]), float(self.budgets[j])
         if kind == "window":
-            return self._of_windows(eps, i, j, [log_mass])[0]
+            return float(self._of_windows(eps, i, j, np.array([log_mass]))[0])
+        low, high = float(self.budgets[i]), float(self.budgets[j])
         terms = self.family.terms(kind, low, high)
-        return self._estimates(self.family.rates(kind, low, high, self.sketch.low)[None], [terms], eps, i, j)[0]
+        return float(self._estimates(self.family.rates(kind, low, high, self.sketch.middle)[None], terms, eps, i, j)[0])
 
-    def _of_windows(self, eps: float, i: int, j: int, masses: Sequence[float]) -> list[float]:
+    def _of_windows(self, eps: float, i: int, j: int, masses: FloatArray) -> FloatArray:
         """Return `estimate` for windows that leave these masses outside, all in one pass."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
-        several = [self.family.window(mass, low, high, eps) for mass in masses]
-        reaches = np.array([[terms.reach] for terms in several])
-        return self._estimates(self.family.window_rates(reaches, low, high, self.sketch.low), several, eps, i, j)
+        terms = self.family.window(masses, low, high, eps)
+        rates = self.family.window_rates(np.reshape(terms.reach, (-1, 1)), low, high, self.sketch.middle)
+        return self._estimates(rates, terms, eps, i, j)
 
-    def _estimates(self, rates: FloatArray, several: Sequence[Terms], eps: float, i: int, j: int) -> list[float]:
-        first, last = np.searchsorted(self.sketch.starts, [i, j], side="right") - 1
-        logs = log_estimates(rates, self.sketch.counts, rates[:, first : last + 1].max(axis=1),
-                             [Budget(terms.local_eps) for terms in several], eps)
-        return [_total(value, terms) for value, terms in zip(logs, several)]
+    def _estimates(self, rates: FloatArray, terms: Terms, eps: float, i: int, j: int) -> FloatArray:
+        taken = rates[:, self.sketch.place(i) : self.sketch.place(j) + 1].max(axis=1)
+        local = np.broadcast_to(terms.local_eps, taken.shape)
+        return np.logaddexp(log_estimates(rates, self.sketch.counts, taken, local, eps) + terms.log_scale, terms.log_tail)
+
+    def _about(self, eps: float, i: int, nearby: float | None) -> float:
+        """Return the least estimate of target i."""
+        guesses = [self.estimate(kind, eps, i, i) for kind in self.family.kinds]
+        if self.family.windowed:
+            guesses.append(self.estimate("window", eps, i, i, self._log_mass(eps, i, i, nearby, rough=True)))
+        return min(guesses)
 
     def _useful_window(self, i: int) -> bool:
         # a pure family needs the window only for users of larger budget
         pure = self.family.pure_epsilon(float(self.budgets[i])) < math.inf
         return self.family.windowed and not (pure and i == self.budgets.size - 1)
 
-    def _log_mass(self, eps: float, i: int, j: int, start: float | None = None) -> float:
-        """Return the mass to leave outside the window of targets i..j: any gives a bound, this one nearly the smallest."""
-        values: dict[float, float] = {}
+    def _log_mass(self, eps: float, i: int, j: int, start: float | None = None, *, rough: bool = False) -> float:
+        """Return the mass to leave outside the window of targets i..j: any gives a bound, this one nearly the smallest.
 
-        def look(masses: Sequence[float]) -> None:
-            fresh = [mass for mass in masses if mass not in values]
-            allowed = [mass for mass in fresh if mass < -0.7]
-            values.update(dict.fromkeys(fresh, math.inf))
-            if allowed:
-                values.update(zip(allowed, self._of_windows(eps, i, j, allowed)))
+        Rough: one of those that are tried first.
+        """
+        low, masses, values = float(self.budgets[i]), np.empty(0), np.empty(0)
+
+        def look(more: FloatArray) -> None:
+            nonlocal masses, values
+            more = more[more < -0.7]
+            masses, values = np.append(masses, more), np.append(values, self._of_windows(eps, i, j, more))
+            order = np.argsort(masses)
+            masses, values = masses[order], values[order]
 
         if start is not None:
-            look([2 * start, 1.25 * start, start, 0.8 * start, 0.5 * start])
+            look(start * NEARBY)
         # a mass that was good nearby is taken where those on both sides of it are worse
-        near = start is not None and min(values, key=values.__getitem__) not in (2 * start, 0.5 * start)
-        trials = [-1.25]
-        while not near:
-            trials = [trials[-1] * 1.6 ** (k + 1) for k in range(8)]
-            look(trials)
-            least = min(values.values())
+        most, further = self.family.most_outside(low, eps), FAR
+        found = masses.size > 2 and 0 < int(np.argmin(values)) < masses.size - 1
+        while not found:
+            look(most - further)
+            further = further * (FAR[-1] / FAR[0] * GROWTH)
+            least = float(values.min())
             # a smaller mass outside no longer changes the sum
-            if values[trials[-1]] > least + 1e-9 or trials[-1] < max(2 * least - 20, -1e6):
-                break
-        # among equally good masses the largest: blocks with users of larger budgets start from it
-        least = min(values.values())
-        best = max(mass for mass, value in values.items() if value <= least + 1e-9)
-        best = 0.5 * round(2 * best)
-        step = max(1.0, 2.0 ** math.floor(math.log2(abs(best) / 4 + 1)))
+            found = values[0] > least + 1e-9 or masses[0] < max(2 * least - 20, -1e6)
         while True:
-            around = [best + step * part for part in (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)]
-            look(around)
-            moved = min(around, key=values.__getitem__)
-            if values[moved] >= values[best] - 1e-12:
-                if step <= 1.0:
-                    return best
-                step = max(1.0, step / 4)
-            best = moved if values[moved] < values[best] - 1e-12 else best
+            # among equally good masses the largest: blocks with users of larger budgets start from it
+            best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
+            left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
+            beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
+            if rough or right - left < CLOSE or beside <= values[best] + ALIKE:
+                # few different ones, so that laws serve again at another eps
+                return min(round(float(masses[best]) / CLOSE) * CLOSE, -0.7)
+            inner = float(left) + float(right - left) * INNER
+            look(inner[~np.isin(inner, masses)])
+
+    def _polished(self, eps: float, i: int, log_mass: float) -> float:
+        """Return the best mass beside one that estimates chose for target i, by bounds."""
+        masses = log_mass + BESIDE * np.array([-1.0, 0.0, 1.0])
+        values = [self.value("window", eps, 0, i, i, mass, both=False)[1] for mass in masses.tolist() if mass < -0.7]
+        if len(values) == 3 and min(values) > -math.inf:
+            left, middle, right = values
+            bend = left - 2 * middle + right
+            if bend > 0:
+                least = 0.5 * BESIDE * (left - right) / bend
+                return float(log_mass + CLOSE * round(min(max(least, -2 * BESIDE), 2 * BESIDE) / CLOSE))
+        return float(masses[int(np.argmin(values))]) if values else log_mass
 
     def candidates(self, eps: float, i: int) -> list[tuple[str, float]]:
         """Return the decompositions of target i that may be the smallest, with the windows' masses."""
         kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
         if self._useful_window(i):
-            kinds.append(("window", self._log_mass(eps, i, i)))
+            kinds.append(("window", self._polished(eps, i, self._log_mass(eps, i, i))))
         if not self.exact or len(kinds) == 1:
             return kinds
         # only what may be the smallest is evaluated in full
@@ -197,18 +222,22 @@ class Crowd:
         kinds = [kind for kind, guess in zip(kinds, guesses) if guess <= near]
         if len(kinds) == 1:
             return kinds
-        values = [self.value(kind, eps, 0, i, i, mass)[1] for kind, mass in kinds]
+        values = [self.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in kinds]
         near = min(values)
         near = near + 0.02 * max(1.0, -near / 10) if near > -math.inf else near
         return [kind for kind, value in zip(kinds, values) if value <= near]
 
-    def single(self, eps: float, i: int) -> Between:
-        """Return bounds of the smallest proven log delta of target i."""
+    def single(self, eps: float, i: int, apart: float = 0.0) -> Between:
+        """Return bounds of the smallest proven log delta of target i, in bins where these leave the sides close enough."""
         if self._nobody_else(i):
             # no window hides anything: what the target leaks alone
             local = self.family.log_local(float(self.budgets[i]), eps)
             return Between(local - 1e-12 * (1 - local), local)
-        sides = [self.value(kind, eps, self.exact, i, i, mass) for kind, mass in self.candidates(eps, i)]
+        candidates = self.candidates(eps, i)
+        for level in range(0 if apart else self.exact, self.exact + 1):
+            sides = [self.value(kind, eps, level, i, i, mass) for kind, mass in candidates]
+            if max((upper - lower for lower, upper in sides if upper > -math.inf), default=0.0) <= apart:
+                break
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
         sides += [blanket] if blanket else []
         local = self.family.log_local(float(self.budgets[i]), eps)
@@ -241,51 +270,76 @@ class Crowd:
         shares = blanket_shares(self.budgets, self.family.categories)
         return shares, self.counts * np.log1p(-np.minimum(shares, 1 - 1e-16))
 
-    def _bound(self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float) -> tuple[float, Held]:
+    def _bound(
+        self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float, hint: float = 0.0
+    ) -> tuple[float, Held]:
         """Return an upper bound of the smallest proven log delta of every target in i..j, and where it comes from.
 
-        It stops improving once the bound is at most `enough`.
+        It stops improving once the bound is at most `enough`. The hint is the mass outside the window of the worst target.
         """
         if i == j and level == self.exact:
             return self.single(eps, i)[1], Held((i, j), level, "", 0.0, log_mass)
-        kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
-        if self.family.windowed:
-            log_mass = self._log_mass(eps, i, j, log_mass)
-            kinds.append(("window", log_mass))
-        guesses = [self.estimate(kind, eps, i, j, mass) for kind, mass in kinds]
-        best, near = (self.family.log_local(float(self.budgets[j]), eps), ("", 0.0)), min(guesses) + 1.0
-        for guess, (kind, mass) in sorted(zip(guesses, kinds)):
-            if best[0] > enough and guess <= near:
-                best = min(best, (self.value(kind, eps, level, i, j, mass)[1], (kind, mass)))
+        best, first, mass = (self.family.log_local(float(self.budgets[j]), eps), ("", 0.0)), True, log_mass
+        if hint not in (0.0, log_mass) and log_mass < 0:
+            # the mass of the worst target serves those like it; all of them are then compared at one
+            own, other = self._of_windows(eps, i, j, np.array([log_mass, hint]))
+            mass = hint if other <= own + 0.5 * LIKELY else log_mass
+        # what served targets nearby is often enough
+        while best[0] > enough:
+            kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds if first]
+            if self.family.windowed and mass < 0:
+                kinds.append(("window", mass))
+            guesses = [self.estimate(kind, eps, i, j, mass) for kind, mass in kinds] if len(kinds) > 1 else [0.0]
+            near = min(guesses) + 1.0
+            for guess, (kind, tried) in sorted(zip(guesses, kinds)):
+                if best[0] > enough and guess <= near:
+                    best = min(best, (self.value(kind, eps, level, i, j, tried, both=False)[1], (kind, tried)))
+            if not (first and self.family.windowed):
+                break
+            first, mass, last = False, self._log_mass(eps, i, j, log_mass), mass
+            if mass == last:
+                break
         if best[0] > enough:
             blanket = self._blanket(eps, i, j, best[0])
             best = min(best, (blanket[1], ("", 0.0))) if blanket else best
-        return best[0], Held((i, j), level, *best[1], log_mass)
+        chosen = best[1][1] if best[1][0] == "window" else mass
+        return best[0], Held((i, j), level, *best[1], chosen, chosen == hint)
 
-    def _again(self, eps: float, held: Held, enough: float) -> float:
+    def _again(self, eps: float, held: Held, enough: float, hint: float) -> float:
         """Return the bound of a block by what bounded it at another eps."""
         if held.kind:
-            return self.value(held.kind, eps, held.level, *held.block, held.log_mass)[1]
-        return self._bound(eps, held.level, *held.block, held.nearby, enough)[0]
+            return self.value(held.kind, eps, held.level, *held.block, held.log_mass, both=False)[1]
+        return self._bound(eps, held.level, *held.block, held.nearby, enough, hint)[0]
 
     def every(
-        self, eps: float, guess: int, tolerance: float = TOLERANCE, frontier: list[Held] | None = None
+        self, eps: float, guess: int, tolerance: float = TOLERANCE, frontier: list[Held] | None = None, *, coarse: bool = False
     ) -> tuple[float, float, int]:
         """Return bounds of the largest log delta over all targets, and a target that attains the lower one.
 
-        One search on each level of grouping: what a coarser one leaves above the bound of the worst target is searched on the next.
-        The frontier is what bounded all targets at an eps nearby, or empty, and becomes what does at this one.
+        One search on each level of bins: what a coarser one leaves above the bound of the worst target is searched on the next.
+        The frontier is what bounded all targets at an eps nearby, or empty, and becomes what does at this one. Coarse: the targets'
+        own sides, too, are no closer than the tolerance asks.
         """
-        size = self.budgets.size
-        best, (lower, upper) = guess, self.single(eps, guess)
+        own = tolerance / 4 if coarse else 0.0
+        best, (lower, upper) = guess, self.single(eps, guess, own)
         if self._nobody_else(guess):
             return lower, upper, guess
-        for end in {0, size - 1} - {guess}:
-            sides = self.single(eps, end)
-            if sides[0] > lower:
-                best, (lower, upper) = end, sides
+
+        def meet(target: int) -> None:
+            nonlocal best, lower, upper
+            if self._about(eps, target, None) < lower - 10 * LIKELY:
+                return
+            if self.single(eps, target, tolerance / 4)[1] > lower:
+                sides = self.single(eps, target, own)
+                if sides[0] > lower:
+                    best, (lower, upper) = target, sides
+
+        for end in {0, self.budgets.size - 1} - {guess}:
+            meet(end)
         frontier = [] if frontier is None else frontier
-        pruned, notes, blocks = self._start(eps, best, upper + tolerance / 2, frontier)
+        hint = dict(self.candidates(eps, best)).get("window", 0.0)
+        frontier[:] = [held._replace(log_mass=hint, nearby=hint) if held.common else held for held in frontier]
+        pruned, notes, blocks = self._start(eps, upper + tolerance / 2 * max(1.0, -lower / 20), frontier, hint)
         left, top = MAX_EVALUATIONS // 2, -math.inf
 
         def split(block: Interval) -> list[Interval]:
@@ -296,15 +350,15 @@ class Crowd:
         for level in range(self.exact + 1 if blocks else 0):
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
             margin = slack if level == self.exact else slack / 2
-            known = self._bound(eps, level, best, best, notes[blocks[0]].nearby, -math.inf)[0]
-            measure = partial(self._measured, eps, level, notes)
-            found = maximum(blocks, measure, split, tolerance=partial(_same, margin), known=known, most=left)
+            known = self._bound(eps, level, best, best, notes[blocks[0]].nearby, -math.inf, hint)[0]
+            likely = self._about(eps, best, notes[blocks[0]].nearby) - LIKELY
+            measure = partial(self._measured, eps, level, notes, likely, hint)
+            # no closer than the bins can tell
+            near = margin if level == self.exact else max(margin, known - upper)
+            found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
             left -= found.measured
             if found.best is not None:
-                middle = sum(found.best) // 2
-                sides = self.single(eps, middle)
-                if sides[0] > lower:
-                    best, (lower, upper) = middle, sides
+                meet(sum(found.best) // 2)
             top = max([bound for bound, _ in found.left])
             if top <= upper + slack or left <= 0:
                 frontier += [notes[block] for _, block in found.left]
@@ -318,35 +372,37 @@ class Crowd:
         return lower, max(upper, pruned, top), best
 
     def _start(
-        self, eps: float, best: int, enough: float, frontier: list[Held]
+        self, eps: float, enough: float, frontier: list[Held], hint: float
     ) -> tuple[float, dict[Interval, Held], list[Interval]]:
         """Return the bound of the blocks that the frontier serves, all that it keeps, and the other blocks with a note of each."""
         if frontier:
-            bounds = [self._again(eps, held, enough) for held in frontier]
+            bounds = [self._again(eps, held, enough, hint) for held in frontier]
             failing = [held for bound, held in zip(bounds, frontier) if bound > enough]
             frontier[:] = [held for bound, held in zip(bounds, frontier) if bound <= enough]
             return max([bound for bound in bounds if bound <= enough], default=-math.inf), *_noted(failing)
-        mass = self._log_mass(eps, best, best) if self.family.windowed else 0.0
         edges = np.unique(np.linspace(0, self.budgets.size, min(self.budgets.size, 8) + 1).astype(int))
-        return -math.inf, *_noted([Held((int(a), int(b) - 1), 0, "", mass, mass) for a, b in pairwise(edges)])
+        return -math.inf, *_noted([Held((int(a), int(b) - 1), 0, "", hint, hint) for a, b in pairwise(edges)])
 
     def _measured(
-        self, eps: float, level: int, notes: dict[Interval, Held], blocks: Sequence[Interval], enough: float
+        self, eps: float, level: int, notes: dict[Interval, Held], likely: float, hint: float, blocks: Sequence[Interval],
+        enough: float,
     ) -> list[tuple[float, float, float]]:
         """Return for each block of targets, on a level of grouping, the bound of all and of one, twice.
 
-        That one is the target itself where there is no other, or the one in the middle of the block of largest bound.
+        That one is the target itself where there is no other, or the one in the middle of the block of largest bound, if its
+        estimate is at least the likely one.
         """
         bounds = []
         for block in blocks:
-            bound, notes[block] = self._bound(eps, level, *block, notes[block].nearby, enough)
+            bound, notes[block] = self._bound(eps, level, *block, notes[block].nearby, enough, hint)
             bounds.append(bound)
         values = [bound if i == j else -math.inf for bound, (i, j) in zip(bounds, blocks)]
         place = int(np.argmax(bounds))
         i, j = blocks[place]
         if i < j and bounds[place] > enough:
             middle = (i + j) // 2
-            values[place] = self._bound(eps, level, middle, middle, notes[i, j].nearby, enough)[0]
+            if self._about(eps, middle, notes[i, j].nearby) >= likely:
+                values[place] = self._bound(eps, level, middle, middle, notes[i, j].nearby, enough, hint)[0]
         return list(zip(values, values, bounds))
 
 
@@ -366,5 +422,4 @@ def _same(margin: float, best: float) -> float:
 
 def _total(log_delta: float, terms: Terms) -> float:
     """Return log(scale delta + tail)."""
-    total = log_delta + terms.log_scale
-    return float(np.logaddexp(total, terms.log_tail)) if terms.log_tail > -math.inf else total
+    return float(np.logaddexp(log_delta + terms.log_scale, terms.log_tail))

@@ -12,8 +12,9 @@ window  both laws restricted to a set G of mass kappa: :math:`r_i = \kappa \inf_
 
 Every method takes an interval [low, high] of target budgets and answers for all targets in it at once: largest weight, scale and
 tail, smallest rates (delta is non-increasing in each rate and non-decreasing in the target's local budget, by post-processing).
-With low = high it is the bound of one target. As a function of the other user's own budget every rate is quasi-concave, so
-over a range of budgets it is smallest at one of the ends.
+With low = high it is the bound of one target. As a function of the other user's own budget b every rate is a minimum of functions
+whose logarithms are concave (b e^(-b), b e^(-b^2 t), 1/(e^b + k - 1), a constant, nothing beyond the target's budget), and b times
+a falling function: so is the whole, and over a range of budgets it is smallest at one of the ends.
 """
 
 from __future__ import annotations
@@ -34,13 +35,19 @@ ROUNDING = 1e-13
 """Relative rounding of a rate that takes many operations; taken off, so that the rate stays valid."""
 
 
-class Terms(NamedTuple):
-    """What a decomposition says of the target: delta <= e^log_scale delta_clone + e^log_tail."""
+MOST_OUTSIDE = -1.25
+"""No window leaves more outside, as a logarithm."""
 
-    local_eps: float
-    log_scale: float = 0.0
-    log_tail: float = -math.inf
-    reach: float = math.inf
+Real = float | FloatArray
+
+
+class Terms(NamedTuple):
+    """What a decomposition says of the target: delta <= e^log_scale delta_clone + e^log_tail. Of several windows, arrays."""
+
+    local_eps: Real
+    log_scale: Real = 0.0
+    log_tail: Real = -math.inf
+    reach: Real = math.inf
 
 
 class Family(ABC):
@@ -48,6 +55,8 @@ class Family(ABC):
 
     kinds: ClassVar[tuple[str, ...]] = ()
     windowed: ClassVar[bool] = False
+    ends: ClassVar[bool] = False
+    """Whether the rates of `kinds` are 0 beyond the target's budget."""
 
     def terms(self, kind: str, low: float, high: float) -> Terms:
         """Return what a decomposition without a window says of targets in [low, high]."""
@@ -57,11 +66,15 @@ class Family(ABC):
         """Return its rates for users of these budgets."""
         raise self._lacks(f"decomposition {kind}")
 
-    def window(self, log_mass: float, low: float, high: float, eps: float) -> Terms:
+    def most_outside(self, low: float, eps: float) -> float:
+        """Return the largest log_mass that any window can leave outside, in a search for the best."""
+        return MOST_OUTSIDE
+
+    def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
         """Return the terms of the window that leaves about e^log_mass of the target's law outside, on one side."""
         raise self._lacks("window")
 
-    def window_rates(self, reach: FloatArray | float, low: float, high: float, budgets: FloatArray) -> FloatArray:
+    def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
         """Return the rates of the window of that reach; of several windows, a column of reaches, in a row each."""
         raise self._lacks("window")
 
@@ -113,6 +126,7 @@ class Laplace(Family):
 
     kinds: ClassVar[tuple[str, ...]] = ("S1", "S2")
     windowed: ClassVar[bool] = True
+    ends: ClassVar[bool] = True
 
     def pure_epsilon(self, budget: float) -> float:
         return budget
@@ -128,14 +142,14 @@ class Laplace(Family):
             rates *= _revealed(min(max(least, low), high))
         return np.minimum(rates, 0.5)
 
-    def window(self, log_mass: float, low: float, high: float, eps: float) -> Terms:
+    def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
         reach = (-log_mass - math.log(2)) / low
-        left, right = 0.5 * math.exp(-high * reach), 0.5 * math.exp(-high * (1 + reach))
+        outside = 0.5 * np.exp(-high * reach) * (1 + math.exp(-high))
         leak = -math.expm1(min(eps - high, 0.0))
-        tail = -low * reach - math.log(2) + math.log(leak) + 1e-13 * (1 + low * reach) if leak > 0 else -math.inf
-        return Terms(high, math.log1p(-left - right), tail, reach)
+        tail = -low * reach + (1e-13 * (1 + low * reach) - math.log(2) + (math.log(leak) if leak > 0 else -math.inf))
+        return Terms(high, np.log1p(-outside), tail, reach)
 
-    def window_rates(self, reach: FloatArray | float, low: float, high: float, budgets: FloatArray) -> FloatArray:
+    def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
         with np.errstate(under="ignore"):
             kappa = 1 - 0.5 * np.exp(-low * reach) * (1 + math.exp(-low))
             rates: FloatArray = budgets * np.exp(-budgets - np.maximum(budgets - low, 0) * reach)
@@ -174,18 +188,21 @@ class Gaussian(Family):
         loss = -math.expm1(gap)
         return min(0.0, first + math.log(loss) + 1e-13 * (2 + abs(first) + abs(eps)) * (1 + 1 / loss))
 
-    def window(self, log_mass: float, low: float, high: float, eps: float) -> Terms:
-        # beyond reach = eps sigma^2 alone the tail bound holds: inside, the ratio must be able to exceed e^eps
-        reach = max(0.5 - float(ndtri_exp(log_mass)) / low, eps / low**2 * (1 + 1e-15))
-        first = float(log_ndtr(-(reach - 0.5) * low))
-        second = eps + float(log_ndtr(-(reach + 0.5) * high))
-        gap = second - first
-        tail = first + (math.log(-math.expm1(gap)) if gap < 0 else -math.inf)
-        tail += 1e-13 * (2 + abs(first)) * (1 + (1 / -math.expm1(gap) if gap < 0 else 0))
-        kappa = math.log1p(-math.exp(log_ndtr(-(reach - 0.5) * high)) - math.exp(log_ndtr(-(reach + 0.5) * high)))
-        return Terms(reach * high**2, kappa, tail, reach)
+    def most_outside(self, low: float, eps: float) -> float:
+        return min(MOST_OUTSIDE, float(log_ndtr(low / 2 - eps / low)))
 
-    def window_rates(self, reach: FloatArray | float, low: float, high: float, budgets: FloatArray) -> FloatArray:
+    def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
+        # beyond reach = eps sigma^2 alone the tail bound holds: inside, the ratio must be able to exceed e^eps
+        reach = np.maximum(0.5 - ndtri_exp(log_mass) / low, eps / low**2 * (1 + 1e-15))
+        near, far = (reach - 0.5), (reach + 0.5)
+        first, kept, left = log_ndtr(-np.stack([near * low, near * high, far * high]))
+        loss = -np.expm1(np.minimum(eps + left - first, 0.0))
+        with np.errstate(divide="ignore"):
+            tail = first + np.log(loss) + 1e-13 * (2 + np.abs(first)) * (1 + 1 / loss)
+        tail = np.where(loss > 0, tail, -math.inf)
+        return Terms(reach * high**2, np.log1p(-np.exp(kept) - np.exp(left)), tail, reach)
+
+    def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
         kappa = np.log1p(-np.exp(log_ndtr(-(reach - 0.5) * low)) - np.exp(log_ndtr(-(reach + 0.5) * low)))
         # max(R_0, R_1) at a target in [low, high] is at most high/low times its value at low
         depth = least_log_ratio(low, budgets, reach)
@@ -196,12 +213,12 @@ class Gaussian(Family):
         return np.minimum(rates * (1 - ROUNDING * (1 + reach * reach * low * low)), 0.5)
 
 
-def least_log_ratio(a: float, b: FloatArray, reach: FloatArray | float) -> FloatArray:
+def least_log_ratio(a: float, b: FloatArray, reach: Real) -> FloatArray:
     """Return the minimum over 0 <= t <= reach of the logarithm of the ratio of two densities without their factors a and b.
 
     It is -b^2 (t + 1/2)^2/2 + a^2 (t - 1/2)^2/2: the input of the other user farthest from the output, and the target's nearest.
     """
-    def ratio(t: FloatArray | float) -> FloatArray:
+    def ratio(t: Real) -> FloatArray:
         return np.asarray(0.5 * (a * (t - 0.5)) ** 2 - 0.5 * (b * (t + 0.5)) ** 2)
 
     bend = (a - b) * (a + b)

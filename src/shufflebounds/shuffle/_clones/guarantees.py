@@ -9,13 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shufflebounds._types import Bound, FloatArray, Sides, at_each
+from shufflebounds._types import Between, Bound, FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
+from shufflebounds.composing.kept import Kept
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
 from shufflebounds.shuffle._clones.crowd import TOLERANCE, Crowd, Held
 
 __all__ = ["OfEveryUser", "OfOneUser"]
+
+MOST_FRONTIERS = 64
+"""Values of eps whose frontiers are kept."""
+
 
 def _just_below(delta: float) -> float:
     """Return log delta, less what the rounding of the exponential may add."""
@@ -96,7 +101,7 @@ class OfOneUser(_Guarantee):
         def grouped(eps: float) -> float:
             return min(at(eps, 0, one) for one in crowd.candidates(eps, i))
 
-        about = solve(grouped, target, pure, upper=True)
+        about = solve(grouped, target, pure, upper=True, rtol=1e-4)
         if about >= pure:
             return super()._epsilon(delta, bound)
         eps, chosen = about, None
@@ -105,7 +110,7 @@ class OfOneUser(_Guarantee):
             if best == chosen:
                 break
             chosen = best
-            eps = solve(partial(at, level=crowd.exact, one=best), target, pure, upper=upper)
+            eps = solve(partial(at, level=crowd.exact, one=best), target, pure, upper=upper, near=eps)
         step = 1e-13 * eps
         while (crowd.single(eps, i)[1] > target) if upper else (eps > 0 and crowd.single(eps, i)[0] < target):
             eps = eps + step if upper else max(0.0, eps - step)
@@ -113,6 +118,28 @@ class OfOneUser(_Guarantee):
             if upper and eps >= pure:
                 return pure
         return eps
+
+
+class _ManyValues:
+    """The sides over all users for what asks for many values: the worst user in bins, too, the frontier that of the nearest eps."""
+
+    def __init__(self, crowd: Crowd, guess: int) -> None:
+        self._crowd, self._guess = crowd, guess
+        self._frontiers: Kept[float, tuple[int, list[Held]]] = Kept(MOST_FRONTIERS)
+
+    def __call__(self, eps: FloatArray) -> Sides:
+        return at_each(self._sides, eps)
+
+    def _sides(self, eps: float) -> Between:
+        best, frontier = self._guess, list[Held]()
+        # a copy: other threads may add to it
+        known = list(self._frontiers.items())
+        if known:
+            _, (best, frontier) = min(known, key=lambda pair: abs(pair[0] - eps) / (pair[0] + eps + 1e-3))
+            frontier = list(frontier)
+        lower, upper, best = self._crowd.every(eps, best, frontier=frontier, coarse=True)
+        self._frontiers.of(eps, lambda: (best, frontier))
+        return Between(lower, upper)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,7 +152,9 @@ class OfEveryUser(_Guarantee):
     )
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), spacing=0.3, seconds=0.1 if self.crowd.family.windowed else 5e-3)
+        seconds = 0.1 if self.crowd.family.windowed else 5e-3
+        stick = _ManyValues(self.crowd, self._guess()) if self.crowd.exact else self._log_delta
+        return replace(super()._knowledge(), stick=stick, spacing=0.3, seconds=seconds)
 
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))
@@ -158,13 +187,14 @@ class OfEveryUser(_Guarantee):
         goal = _just_below(delta)
         best, tolerance = self._guess(), 50 * TOLERANCE
         eps, tried = -1.0, set()
+        frontier: list[Held] | None = [] if self.crowd.exact else None
         while True:
             if best not in tried:
                 tried.add(best)
                 eps = max(eps, self._of(best)._epsilon(delta, bound))
                 if eps >= self._pure_epsilon():
                     return eps
-            _, upper, best = self.crowd.every(eps, best, tolerance)
+            _, upper, best = self.crowd.every(eps, best, tolerance, frontier)
             if best in tried:
                 if tolerance > TOLERANCE:
                     tolerance = TOLERANCE
@@ -176,11 +206,11 @@ class OfEveryUser(_Guarantee):
         reach = 1e-4 * eps + 1e-12
         pure = self._pure_epsilon()
         while upper > goal:
-            here, there = (self.crowd.single(e, best)[1] for e in (eps, eps + reach))
+            here, there = (self.crowd.single(e, best, math.inf)[1] for e in (eps, eps + reach))
             slope = max((here - there) / reach, 1e-300)
             # where delta hardly falls any more its slope says little
             eps += min(max(1.02 * (upper - goal) / slope, 1e-13 * eps), eps + 1)
             if eps >= min(pure, 1e12):
                 return pure
-            _, upper, best = self.crowd.every(eps, best)
+            _, upper, best = self.crowd.every(eps, best, frontier=frontier)
         return eps

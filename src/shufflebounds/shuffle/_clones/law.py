@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -163,22 +162,22 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Between:
     return Between(lower + factor - slack, min(alone + blur, upper + factor + slack))
 
 
-def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, budgets: Sequence[Budget], eps: float) -> list[float]:
+def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, local_eps: FloatArray, eps: float) -> FloatArray:
     """Return log delta_clone(eps) of several laws, a row of rates each, roughly: to choose among bounds, never as one.
 
     One user of rate `taken` is left out of each row. In one pass: Gaussian about the tilted mean of the number of clones.
     """
-    thresholds = [_threshold(budget, eps) if budget.less(eps) > 0 else (1.0, 0.0, 0.0) for budget in budgets]
-    decay = [0.5 * ((1 + u) * math.log1p(u) + (v * math.log(v) if v > 0 else 0.0)) for u, v, _ in thresholds]
-    less = np.array([math.expm1(-d) for d in decay])
-    chances, one = np.minimum(2 * rates, 1.0), np.minimum(2 * taken, 1.0)
-    scale, alone = np.maximum(1 + chances * less[:, None], 1e-300), np.maximum(1 + one * less, 1e-300)
-    totals = np.log(scale) @ counts - np.log(alone)
-    means = (chances / scale) @ counts - one / alone
-    out = []
-    for (u, v, factor), d, total, hits in zip(thresholds, decay, totals.tolist(), means.tolist()):
-        mean = 1 + math.exp(-d) * max(hits, 0.0)
-        x = u * math.sqrt(mean)
-        value = total - d - 0.5 * math.log(mean) - 0.92 - math.log1p(1.25 * x + x * x) + factor
-        out.append(value if v > 0 else -math.inf)
-    return out
+    with np.errstate(divide="ignore", invalid="ignore"):
+        u = np.minimum(math.tanh(eps / 2) / np.tanh(local_eps / 2), 1.0)
+        less = np.minimum(eps - local_eps, 0.0)
+        v = np.minimum(2 * math.exp(-eps) / (1 + math.exp(-eps)) * np.expm1(less) / np.expm1(-local_eps), 1.0)
+        factor = np.log(np.tanh(local_eps / 2)) + np.logaddexp(0, eps)
+        decay = 0.5 * ((1 + u) * np.log1p(u) + v * np.log(v))
+        shrink = np.expm1(-decay)
+        chances, one = np.minimum(2 * rates, 1.0), np.minimum(2 * taken, 1.0)
+        scale, alone = np.maximum(1 + chances * shrink[:, None], 1e-300), np.maximum(1 + one * shrink, 1e-300)
+        total = np.log(scale) @ counts - np.log(alone)
+        mean = 1 + np.exp(-decay) * np.maximum((chances / scale) @ counts - one / alone, 0.0)
+        x = u * np.sqrt(mean)
+        value = total - decay - 0.5 * np.log(mean) - 0.92 - np.log1p(1.25 * x + x * x) + factor
+    return np.where((local_eps > eps) & (v > 0), value, -math.inf)
