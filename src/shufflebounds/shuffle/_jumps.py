@@ -52,6 +52,9 @@ _ALL = 16.0
 
 _STEP, _CLOSE = 0.05, 0.03
 
+_WIDE = 30.0
+"""So many deviations to either side of the mean are the bulk then, and ten times as many at most."""
+
 _NARROW = 300.0
 """Where the mean of the light values is so many of their deviations off, it and their variance tell enough."""
 
@@ -92,7 +95,7 @@ class _Light:
     @cached_property
     def tilts(self) -> FloatArray:
         most = 600 / float(np.abs(self.x).max())
-        low = min(0.05 / self.deviation, most / 4)
+        low = min(0.05 / self.deviation, most / 1000)
         return np.asarray(np.exp(np.linspace(math.log(low), math.log(most), max(8, int(8 * math.log(most / low))))))
 
     @cached_property
@@ -100,8 +103,9 @@ class _Light:
         """K(theta) of n users at the tilts, and at the tilts reversed."""
         w, tilted = np.exp(self.log_w), self.x[:, None] * np.concatenate([self.tilts, -self.tilts])
         steps = w @ np.expm1(tilted)
-        # where most is lost, from what is left; a rest of 0 is known to rounding only
-        left = w @ np.exp(tilted) + max(0.0, 1.0 - math.fsum(w)) + 8 * UNIT
+        # where most is lost, from what is left; a full mass is known to rounding only, as in the kernel
+        rest = 1.0 - math.fsum(w)
+        left = w @ np.exp(tilted) + (rest + 8 * UNIT if rest > 8 * UNIT else 0.0)
         return np.asarray(self.users * np.where(steps < -0.5, np.log(left), np.log1p(np.maximum(steps, -0.5))).reshape(2, -1))
 
     def lines(self, way: int) -> FloatArray:
@@ -213,14 +217,16 @@ class _Gains:
         self.low = float(((scale - _LEFT - light.lines(0)) / light.tilts).max())
         self.high = float(((light.lines(1) - math.log(sd) + _LEFT) / light.tilts).min())
         self.low, self.high = min(self.low, -mean - sd), max(self.high, -mean + sd)
+        # next to the sum of the others the light values hardly spread
+        self.crude = abs(mean) > _NARROW * sd
+        if self.crude:
+            self.low, self.high = -mean - _WIDE * sd, -mean + _WIDE * sd
         self.ends = [self.low]
         for way, end in ((0, -mean), (1, self.high)):
             pieces = max(1, min(_PIECES, math.ceil(abs(end - self.ends[-1]) / (6 * sd))))
             self.ends += np.linspace(self.ends[-1], end, pieces + 1)[1:].tolist()
             if way == 0:
                 below = pieces
-        # next to the sum of the others the light values hardly spread
-        self.crude = abs(mean) > _NARROW * sd
         self.contours = [_Contour(light, int(i >= below), (a, b), self.counts)
                          for i, (a, b) in enumerate(zip(self.ends, self.ends[1:]))]
 
@@ -370,7 +376,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Be
     light, jumps = _parted(x, log_w, heavy - int((~kept).sum()), users)
     most, log_left = _enough(x, log_w, users, jumps[2], scale - _LEFT)
     gains = _Gains(light, most, scale, min(0.2, 0.02 / few))
-    if not gains.crude and any(contour.coarse for contour in gains.contours):
+    too_wide = gains.high - gains.low > 10 * _WIDE * light.deviation
+    if too_wide or (not gains.crude and any(contour.coarse for contour in gains.contours)):
         return _NOTHING
     return _summed(gains, users, jumps, most, (moved + math.exp(log_left)) * math.exp(-scale), moved * math.exp(-scale))
 
