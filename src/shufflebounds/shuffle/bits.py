@@ -223,7 +223,7 @@ class ShuffledBits(ShuffleProtocol):
             return Sides(lower.max(axis=0), upper.max(axis=0))
         return self._worst_sides(eps, 0.0)
 
-    def rough_sides(self, eps: FloatArray) -> Sides:
+    def _rough_sides(self, eps: FloatArray) -> Sides:
         """Return bounds of log delta over all data, farther apart for many users and in some milliseconds an eps."""
         return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._loose)
 
