@@ -99,3 +99,9 @@ def test_encloses_the_worst_data_of_all_releases(name):
         assert many.delta(eps, bound="lower") <= exact * (1 + 1e-12) + 1e-15
         assert exact <= many.delta(eps) * (1 + 1e-12) + 1e-15
         assert many.delta(eps, bound="lower") > 0.2 * exact
+
+
+@pytest.mark.parametrize("profile", [ShuffledBits(50, 0.5), ShuffledBits(50, 0.5 - 1e-12), RealSum(20, 20, 3)])
+def test_next_to_nothing_is_composed(profile):
+    many = profile.self_compose(2)
+    assert 0 <= many.epsilon(1e-9, bound="lower") <= many.epsilon(1e-9) <= 1e-11

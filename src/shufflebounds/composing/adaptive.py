@@ -120,8 +120,8 @@ class Adaptive:
         """Return the bound of the log hockey stick at eps."""
         outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
         at = eps + outward
-        if abs(at) > MOST_STEPS * self.step:
-            # rounding is far wider than the losses, and no grid reaches it
+        if self.blur > self.step or abs(at) > MOST_STEPS * self.step:
+            # rounding is wider than the grid, which says nothing then
             return 0.0 if self.upper else -math.inf
         block = self._recursion(self._guide.center(at))
         place = math.floor(at / self.step) - block.first

@@ -253,13 +253,13 @@ class Knowledge:
         if self.atoms is not None:
             x = self.atoms.loss
             return Scale.of(self.atoms, float(x[0]), float(x[-1])) if x.size else Scale(0.0, 0.0, 0.0, 0.0)
+        if self.pure <= 0:
+            # nothing leaks
+            return Scale(0.0, 0.0, 0.0, 0.0)
         if self._dear:
             own, reverse = self.samples(log_tail)
             held = [side.eps[side.high > -np.inf] for side in (own, reverse)]
             return Scale.of(_enclosed(own, reverse, upper=True), -float(held[1][-1]), float(held[0][-1]))
-        if self.pure <= 0:
-            # nothing leaks
-            return Scale(0.0, 0.0, 0.0, 0.0)
         high = reach(self.stick, log_tail, min(self.pure, 1e5))
         low = high if self.reverse is None else reach(self.back, FIRST_TAIL, 1e5)
         near = np.geomspace(1e-6, 1, 120)
