@@ -108,6 +108,7 @@ def test_lower_side_between_the_points_of_a_coarse_grid(eps):
     assert exact <= upper * (1 + 1e-10)
 
 
+@pytest.mark.slow
 def test_tilted_masses_beyond_the_doubles():
     # budgets of a hundred, tilted by several: the masses were e^750, an OverflowError
     many = shuffle.ShuffledBits(16, 7.913923263947645e-50, ones=12).self_compose(2)

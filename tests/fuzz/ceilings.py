@@ -33,6 +33,7 @@ LONGER = {
     "1e9 known fakes": lambda: shuffle.FlippedReports(100, 10**9, 1000, 0.1, **KNOWN).epsilon(1e-12),
     "sums of 1e6 users": lambda: shuffle.FlippedReports(10**6, 10, 5, 0.125, view="sums").epsilon(1e-6),
     "a bound for 2**20 shifts": lambda: mechanisms.GeometricMechanism.from_dp(1.0, 1e-6, 2**20),
+    "two real sums of rare flips": lambda: shuffle.RealSum(100, 1e-6, 4).self_compose(2).epsilon(1e-6),
     "oracles at extremes": lambda: shuffle.compare_at(50.0, 1e-300, 10**6, 100),
 }
 """Each takes some seconds."""

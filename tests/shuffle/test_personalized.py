@@ -489,3 +489,16 @@ def test_no_bound_for_arbitrary_families():
 
 def test_far_beyond_every_budget():
     assert PersonalizedClones.laplace([1.0, 2.0, 3.0]).delta(1e5) == 0.0
+
+
+@pytest.mark.slow
+def test_compositions_do_not_depend_on_the_order_of_questions(monkeypatch):
+    # bins are used, too, and what was found at one eps might serve another
+    monkeypatch.setattr(crowds, "BINS", (16,))
+
+    def twice():
+        return PersonalizedClones.randomized_response(np.linspace(0.5, 3, 60), 2).self_compose(2)
+
+    asked = twice()
+    assert asked.log_delta(2.0) < asked.log_delta(0.5)
+    assert asked.log_delta(0.7) == twice().log_delta(0.7)

@@ -66,6 +66,10 @@ TIED = 1e-9
 CHOSEN = 4e7
 """Points of all transforms where pairs are chosen anew for every release, at most: some two seconds."""
 
+RARE = 200.0
+"""Beyond so many standard deviations of the losses rare outcomes decide, and a choice for each release gains nothing that is worth
+its long grid."""
+
 Releases = Sequence[tuple[Knowledge, int]]
 
 
@@ -283,7 +287,7 @@ class Composer:
     def _bounds(self, eps: float) -> Between:
         low, high = self._refined(eps)
         # where the plain sides meet, no choice is left to gain
-        if self._free is None or not high - low > self._rtol or not self._spread > 0:
+        if self._free is None or not high - low > self._rtol or not self._spread > 0 or eps > self._mean + RARE * self._spread:
             return Between(low, high)
         better = self._chosen(self._free, eps)
         return Between(max(low, better.lower), min(high, better.upper))

@@ -9,17 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shufflebounds._types import Between, Bound, FloatArray, Sides, at_each
+from shufflebounds._types import Bound, FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
-from shufflebounds.composing.kept import Kept
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
 from shufflebounds.shuffle._clones.crowd import TOLERANCE, Crowd, Held
 
 __all__ = ["OfEveryUser", "OfOneUser"]
-
-MOST_FRONTIERS = 64
-"""Values of eps whose frontiers are kept."""
 
 
 def _just_below(delta: float) -> float:
@@ -120,28 +116,6 @@ class OfOneUser(_Guarantee):
         return eps
 
 
-class _ManyValues:
-    """The sides over all users for what asks for many values: the worst user in bins, too, the frontier that of the nearest eps."""
-
-    def __init__(self, crowd: Crowd, guess: int) -> None:
-        self._crowd, self._guess = crowd, guess
-        self._frontiers: Kept[float, tuple[int, list[Held]]] = Kept(MOST_FRONTIERS)
-
-    def __call__(self, eps: FloatArray) -> Sides:
-        return at_each(self._sides, eps)
-
-    def _sides(self, eps: float) -> Between:
-        best, frontier = self._guess, list[Held]()
-        # a copy: other threads may add to it
-        known = list(self._frontiers.items())
-        if known:
-            _, (best, frontier) = min(known, key=lambda pair: abs(pair[0] - eps) / (pair[0] + eps + 1e-3))
-            frontier = list(frontier)
-        lower, upper, best = self._crowd.every(eps, best, frontier=frontier, coarse=True)
-        self._frontiers.of(eps, lambda: (best, frontier))
-        return Between(lower, upper)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class OfEveryUser(_Guarantee):
     """The guarantee of every user among users with their own budgets; see PersonalizedClones."""
@@ -153,8 +127,8 @@ class OfEveryUser(_Guarantee):
 
     def _knowledge(self) -> Knowledge:
         seconds = 0.1 if self.crowd.family.windowed else 5e-3
-        stick = _ManyValues(self.crowd, self._guess()) if self.crowd.exact else self._log_delta
-        return replace(super()._knowledge(), stick=stick, spacing=0.3, seconds=seconds)
+        # what asks for many values has the worst user in bins, too
+        return replace(super()._knowledge(), stick=partial(self._largest, coarse=True), spacing=0.3, seconds=seconds)
 
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))
@@ -164,12 +138,15 @@ class OfEveryUser(_Guarantee):
         return self.crowd.budgets.size - 1
 
     def _log_delta(self, eps: FloatArray) -> Sides:
+        return self._largest(eps, coarse=False)
+
+    def _largest(self, eps: FloatArray, *, coarse: bool) -> Sides:
         out, best = np.empty((2, eps.size)), self._guess()
         frontier: list[Held] = []
         # neighbours in eps have nearly the same frontier; few users are quickly searched anew, and the bounds come out tighter
         for i in np.argsort(eps):
             held = frontier if self.crowd.exact else None
-            out[0, i], out[1, i], best = self.crowd.every(float(eps[i]), best, frontier=held)
+            out[0, i], out[1, i], best = self.crowd.every(float(eps[i]), best, frontier=held, coarse=coarse and held is not None)
         return Sides(out[0], out[1])
 
     def worst_user(self, eps: float) -> float:
