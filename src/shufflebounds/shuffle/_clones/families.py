@@ -57,6 +57,8 @@ class Family(ABC):
     windowed: ClassVar[bool] = False
     ends: ClassVar[bool] = False
     """Whether the rates of `kinds` are 0 beyond the target's budget."""
+    value_seconds: ClassVar[tuple[float, float]] = 1.5e-3, 0.5
+    """What a log delta over all of 1e4 users takes among many, which share what they find, and what the first of them takes more."""
 
     def terms(self, kind: str, low: float, high: float) -> Terms:
         """Return what a decomposition without a window says of targets in [low, high]."""
@@ -127,6 +129,7 @@ class Laplace(Family):
     kinds: ClassVar[tuple[str, ...]] = ("S1", "S2")
     windowed: ClassVar[bool] = True
     ends: ClassVar[bool] = True
+    value_seconds: ClassVar[tuple[float, float]] = 5e-3, 2.0
 
     def pure_epsilon(self, budget: float) -> float:
         return budget
@@ -176,6 +179,7 @@ class Gaussian(Family):
     """
 
     windowed: ClassVar[bool] = True
+    value_seconds: ClassVar[tuple[float, float]] = 0.2, 0.0
 
     def pure_epsilon(self, budget: float) -> float:
         return math.inf

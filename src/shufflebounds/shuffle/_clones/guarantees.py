@@ -126,9 +126,11 @@ class OfEveryUser(_Guarantee):
     )
 
     def _knowledge(self) -> Knowledge:
-        seconds = 0.1 if self.crowd.family.windowed else 5e-3
+        seconds, setup = self.crowd.family.value_seconds
+        # few budgets are searched anew at every eps
+        seconds *= 1 if self.crowd.exact else 4
         # what asks for many values has the worst user in bins, too
-        return replace(super()._knowledge(), stick=partial(self._largest, coarse=True), spacing=0.3, seconds=seconds)
+        return replace(super()._knowledge(), stick=partial(self._largest, coarse=True), spacing=0.3, seconds=seconds, setup=setup)
 
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))
