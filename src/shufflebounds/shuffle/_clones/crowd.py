@@ -167,6 +167,8 @@ class Crowd:
         Rough: one of those that are tried first.
         """
         low, masses, values = float(self.budgets[i]), np.empty(0), np.empty(0)
+        # few budgets are quick to search closely
+        alike = ALIKE if self.exact else ALIKE / 1000
 
         def look(more: FloatArray) -> None:
             nonlocal masses, values
@@ -191,22 +193,27 @@ class Crowd:
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
             left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
             beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
-            if rough or right - left < CLOSE or beside <= values[best] + ALIKE:
+            if rough or right - left < CLOSE or beside <= values[best] + alike:
                 # few different ones, so that laws serve again at another eps
                 return min(round(float(masses[best]) / CLOSE) * CLOSE, -0.7)
             inner = float(left) + float(right - left) * INNER
             look(inner[~np.isin(inner, masses)])
 
     def _polished(self, eps: float, i: int, log_mass: float) -> float:
-        """Return the best mass beside one that estimates chose for target i, by bounds."""
-        masses = log_mass + BESIDE * np.array([-1.0, 0.0, 1.0])
+        """Return the best mass beside the one of estimates for target i, by bounds; closely for few budgets, which are quick."""
+        log_mass = self._least_beside(eps, i, log_mass, BESIDE, CLOSE)
+        return log_mass if self.exact else self._least_beside(eps, i, log_mass, BESIDE / 4, CLOSE / 32)
+
+    def _least_beside(self, eps: float, i: int, log_mass: float, far: float, unit: float) -> float:
+        """Return the least of the parabola through the bounds of three masses so far apart, in such units."""
+        masses = log_mass + far * np.array([-1.0, 0.0, 1.0])
         values = [self.value("window", eps, 0, i, i, mass, both=False)[1] for mass in masses.tolist() if mass < -0.7]
         if len(values) == 3 and min(values) > -math.inf:
             left, middle, right = values
             bend = left - 2 * middle + right
             if bend > 0:
-                least = 0.5 * BESIDE * (left - right) / bend
-                return float(log_mass + CLOSE * round(min(max(least, -2 * BESIDE), 2 * BESIDE) / CLOSE))
+                least = 0.5 * far * (left - right) / bend
+                return float(log_mass + unit * round(min(max(least, -2 * far), 2 * far) / unit))
         return float(masses[int(np.argmin(values))]) if values else log_mass
 
     def candidates(self, eps: float, i: int) -> list[tuple[str, float]]:

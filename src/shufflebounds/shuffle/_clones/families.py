@@ -58,7 +58,7 @@ class Family(ABC):
     ends: ClassVar[bool] = False
     """Whether the rates of `kinds` are 0 beyond the target's budget."""
     value_seconds: ClassVar[tuple[float, float]] = 1.5e-3, 0.5
-    """What a log delta over all of 1e4 users takes among many, which share what they find, and what the first of them takes more."""
+    """What a log delta over all of 1e4 users takes among many, which share what they find, and what the first takes more."""
 
     def terms(self, kind: str, low: float, high: float) -> Terms:
         """Return what a decomposition without a window says of targets in [low, high]."""
