@@ -64,3 +64,10 @@ def test_almost_nobody_takes_part(bins, budget, users):
     protocol = shuffle.Shuffled(mechanisms.KaryResponse(bins, budget), users, 1e-12)
     for eps in (0.1, budget / 2, budget * (1 - 1e-13)):
         assert protocol.log_delta(eps, bound="lower") <= protocol.log_delta(eps) < 0
+
+
+@pytest.mark.parametrize(("users", "participation"), [(11, 0.9995995012101866), (9, 0.7116736444868098)])
+def test_values_whose_ratio_is_no_double(users, participation):
+    protocol = shuffle.Shuffled(mechanisms.KaryResponse(28, 699.9999999999999), users, participation)
+    for eps in (349.9999999999998, 406.9472849721891):
+        assert protocol.log_delta(eps, bound="lower") <= protocol.log_delta(eps) < 0

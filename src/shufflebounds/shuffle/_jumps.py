@@ -350,12 +350,12 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Be
     """
     order = np.argsort(-np.abs(values), kind="stable")
     x, log_w = values[order], log_mass[order]
+    if not abs(x[0]) < _WIDEST:
+        return _NOTHING
     count = np.cumsum(np.exp(log_w)) * users
     if 1e-3 < count[-1] < _ALL:
         # where nearly everybody has a value, the chance that nobody has one is a rounding
         return _all_heavy(x, log_w, users) if count[-1] < _MOST_HEAVY * users else _NOTHING
-    if not abs(x[0]) < _WIDEST:
-        return _NOTHING
     # fewer leave less to the points, more leave a narrower law to the contour
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     heavy = int(np.searchsorted(count, few))
@@ -393,6 +393,8 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Between:
     x, log_w = x[kept], log_w[kept]
     # the median size
     unit = float(np.abs(x[np.searchsorted(np.cumsum(np.exp(log_w)), total / 2).clip(0, x.size - 1)]))
+    if not _MOST * float(np.abs(x).max()) / unit < math.inf:
+        return _NOTHING
     jumps = _parted(x, log_w, x.size, users)[1]
     most, log_left = _enough(x, log_w, users, jumps[2], least - _LEFT)
     return _summed(_NoLight(unit), users, jumps, most, moved + math.exp(log_left), moved)
