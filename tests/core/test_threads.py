@@ -247,7 +247,7 @@ assert not wrong, wrong
     lambda: FlippedReports(50, 5, 5, 0.2, view="sums"),
     lambda: RandomAllocation(KaryResponse(3, 1.0), 3),
     lambda: FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]).shuffled(5),
-], ids=str)
+])
 def test_what_is_computed_is_not_pickled(make):
     # another thread may add to it meanwhile, and it may hold what no pickle takes
     used, before = make(), make()
@@ -262,7 +262,7 @@ def test_what_is_computed_is_not_pickled(make):
     lambda: PersonalizedClones.laplace(np.linspace(0.1, 2, 5)),
     lambda: PersonalizedClones.gaussian(np.linspace(0.5, 2, 5)),
     lambda: PersonalizedClones.randomized_response(np.linspace(0.1, 2, 60), 5),
-], ids=str)
+])
 def test_answers_do_not_depend_on_those_before(make):
     first = make()
     values = [first.log_delta(eps, bound=side) for eps in (0.0, 0.1, 0.3) for side in ("lower", "upper")]

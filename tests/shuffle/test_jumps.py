@@ -89,6 +89,4 @@ def test_laws_of_another_kind_are_left_to_others():
 
 
 def test_values_too_far_apart_are_left_to_the_kernel():
-    # the largest is no double beside the median size
-    assert sum_with_jumps(np.array([-1e-200, 1e149]), np.array([-2.3, -940.0]), 20) == (-math.inf, math.inf)
     assert sum_with_jumps(np.array([-1.0, 1e200]), np.log([0.1, 1e-3]), 20) == (-math.inf, math.inf)
