@@ -90,3 +90,33 @@ def test_laws_of_another_kind_are_left_to_others():
 
 def test_values_too_far_apart_are_left_to_the_kernel():
     assert sum_with_jumps(np.array([-1.0, 1e200]), np.log([0.1, 1e-3]), 20) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize(("values", "log_mass"), [
+    ([-1e-200, 1e149], [-2.3, -940.0]),
+    ([1.52509451e115, -5.37663164e97], [-763.99529712, -1.47106889]),
+    ([6.77583118e124, -4.88986526e91], [-735.65688295, -2.40770188]),
+    ([2.04618407e143, -8.68524868e-2], [-660.0, -2.60153776]),
+    ([1e100, 1e120, -1e100], [-400.0, -420.0, -1.5]),
+])
+def test_masses_that_are_no_doubles(values, log_mass):
+    # a sum that lost them would be too small: log E S_+ is about that of the one gain
+    gain = max(w + math.log(x) for x, w in zip(values, log_mass) if x > 0) + math.log(20)
+    least = gain + 19 * math.log1p(-math.fsum(np.exp(log_mass)))
+    lower, upper = sum_with_jumps(np.array(values), np.array(log_mass), 20)
+    assert lower <= gain + math.log(2)
+    assert upper >= least
+
+
+def test_rare_values_are_gathered_to_their_side():
+    rng = np.random.default_rng(5)
+    values = np.append(rng.normal(size=40), rng.choice([-1, 1], 200) * np.exp(rng.uniform(0, 300, 200)))
+    log_mass = np.append(np.full(40, math.log(0.02)), -rng.uniform(691, 900, 200))
+    for upper in (False, True):
+        at, log_left = gathered(values, log_mass, upper=upper)
+        rare = log_left < -600
+        # E X_+ of the rare ones, as a logarithm
+        found, exact = (float(np.logaddexp.reduce(w[x > 0] + np.log(x[x > 0]))) for x, w in
+                        ((at[rare], log_left[rare]), (values[40:], log_mass[40:])))
+        assert 0 <= (found - exact) * (1 if upper else -1) <= 0.26
+        assert np.logaddexp.reduce(log_left[rare]) == pytest.approx(np.logaddexp.reduce(log_mass[40:]), rel=1e-12)

@@ -44,6 +44,12 @@ _PIECES = 6
 _WIDEST = 1e150
 """The square of the largest value is a double."""
 
+_TINY, _RAREST = float(np.finfo(float).tiny), -690.0
+"""The least full double, and a logarithm above its own."""
+
+_COARSE = 0.25
+"""How far apart, as logarithms, values are kept whose masses are no doubles."""
+
 _MOST_HEAVY = 0.9
 """Of all users, so many may have a value where each value is a heavy one."""
 
@@ -315,6 +321,12 @@ def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, chance: Fl
 
 def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
     """Return a law of fewer values that is larger or smaller in the convex order: of one size they are a few hundredths apart."""
+    rare = log_mass < _RAREST
+    if rare.any():
+        # masses that are no doubles are added as logarithms, at values that are larger or smaller
+        left, moved = (gathered(values[~rare], log_mass[~rare], upper=upper) if not rare.all() else (values[:0], log_mass[:0]),
+                       _rounded(values[rare], log_mass[rare], upper))
+        return np.append(left[0], moved[0]), np.append(left[1], moved[1])
     rise = np.argsort(values)
     x, w = values[rise], np.exp(log_mass[rise])
     size = np.abs(x)
@@ -324,6 +336,19 @@ def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[
     at, mass = (nodes, spread_sum(x, w, *whole, nodes)) if upper else merged_sum(x, w, *whole, nodes)
     kept = mass > 0
     return at[kept], np.log(mass[kept])
+
+
+def _rounded(values: FloatArray, log_mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
+    """Return a law of fewer values, none of which lies below, or none above, the one that it stands for."""
+    held = values != 0
+    x, w = values[held], log_mass[held]
+    away = (x > 0) == upper
+    level = np.log(np.abs(x)) / _COARSE
+    level = np.where(away, np.ceil(level + 1e-9), np.floor(level - 1e-9))
+    at, place = np.unique(np.sign(x) * np.exp(level * _COARSE), return_inverse=True)
+    out = np.full(at.size, -np.inf)
+    np.logaddexp.at(out, place, w)
+    return at, out
 
 
 def _guess(light: _Light, place: FloatArray, log_chance: FloatArray) -> float:
@@ -369,7 +394,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Be
     if not -600 < scale < 600:
         return _NOTHING
     kept, moved = _large(x[:heavy], log_w[:heavy], users, scale - _LEFT)
-    if not kept.any():
+    if not kept.any() or log_w[:heavy][kept].min() < _RAREST:
         return _NOTHING
     kept = np.append(kept, np.ones(x.size - heavy, dtype=bool))
     x, log_w = x[kept], log_w[kept]
@@ -379,7 +404,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Be
     too_wide = gains.high - gains.low > 10 * _WIDE * light.deviation
     if too_wide or (not gains.crude and any(contour.coarse for contour in gains.contours)):
         return _NOTHING
-    return _summed(gains, users, jumps, most, (moved + math.exp(log_left)) * math.exp(-scale), moved * math.exp(-scale))
+    return _summed(gains, users, jumps, most, np.logaddexp(moved, log_left) - scale, moved - scale)
 
 
 def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Between:
@@ -391,13 +416,15 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Between:
         return _NOTHING
     kept, moved = _large(x, log_w, users, least - _LEFT)
     x, log_w = x[kept], log_w[kept]
+    if log_w.min() < _RAREST:
+        return _NOTHING
     # the median size
     unit = float(np.abs(x[np.searchsorted(np.cumsum(np.exp(log_w)), total / 2).clip(0, x.size - 1)]))
     if not _MOST * float(np.abs(x).max()) / unit < math.inf:
         return _NOTHING
     jumps = _parted(x, log_w, x.size, users)[1]
     most, log_left = _enough(x, log_w, users, jumps[2], least - _LEFT)
-    return _summed(_NoLight(unit), users, jumps, most, moved + math.exp(log_left), moved)
+    return _summed(_NoLight(unit), users, jumps, most, np.logaddexp(moved, log_left), moved)
 
 
 def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple[_Light, _Heavy]:
@@ -415,14 +442,15 @@ def _log_gain(x: FloatArray, log_w: FloatArray, users: float) -> float:
 
 
 def _large(x: FloatArray, log_w: FloatArray, users: float, log_moved: float) -> tuple[NDArray[np.bool_], float]:
-    """Return which values are kept if the others move E S_+ by less than that, and what they move it by at most."""
-    size = np.exp(log_w) * np.abs(x) * users
+    """Return which values are kept if the others move E S_+ by less than that, and the log of what they move it by at most."""
+    with np.errstate(divide="ignore"):
+        size = log_w + np.log(np.abs(x)) + math.log(users)
     order = np.argsort(size)
-    total = np.cumsum(size[order])
-    place = int(np.searchsorted(total, math.exp(log_moved)))
+    total = np.logaddexp.accumulate(size[order])
+    place = int(np.searchsorted(total, log_moved))
     kept = np.ones(x.size, dtype=bool)
     kept[order[:place]] = False
-    return kept, float(total[place - 1]) * (1 + 1e-9) if place else 0.0
+    return kept, float(total[place - 1]) + 1e-9 if place else -math.inf
 
 
 def _enough(x: FloatArray, log_w: FloatArray, users: float, chance: float, log_least: float) -> tuple[int, float]:
@@ -437,13 +465,17 @@ def _enough(x: FloatArray, log_w: FloatArray, users: float, chance: float, log_l
     return k, log_left
 
 
-def _summed(gains: _Gains | _NoLight, users: float, jumps: _Heavy, most: int, more: float, less: float) -> Between:
-    """Return bounds from up to `most` heavy values; the rest adds at most `more`, and takes away at most `less`."""
+def _summed(gains: _Gains | _NoLight, users: float, jumps: _Heavy, most: int, log_more: float, log_less: float) -> Between:
+    """Return bounds from up to `most` heavy values; what the rest adds and takes away at most is known by its logarithm."""
     jump, part, chance = jumps
     log_none = math.log1p(-chance)
     nodes = gains.points((most + 1) * float(np.abs(jump).max()))
     lower, upper = (float(side[0, 0]) * math.exp(users * log_none) for side in gains.at(np.zeros(1), slice(0, 1)))
     above = gains.at(nodes, slice(min(2, most), None))[1]
+    if not max(log_more, float(np.log(above.max(initial=1.0)))) < 600:
+        return _NOTHING
+    # what the masses of sums lose, or are moved within their cell, where they are no full doubles
+    lost = _TINY * jump.size * nodes.size
     spread, merged, log_chance = part, part, users * log_none
     place, where = jump, jump
     for k in range(1, most + 1):
@@ -452,12 +484,14 @@ def _summed(gains: _Gains | _NoLight, users: float, jumps: _Heavy, most: int, mo
         if k > 1:
             spread, place = spread_sum(place, spread, jump, part, nodes), nodes
             where, merged = merged_sum(where, merged, jump, part, nodes)
-            upper += weight * float(spread @ above[:, k - min(2, most)])
+            column = above[:, k - min(2, most)]
+            # the weight may be no double where the sum is large
+            upper += math.exp(min(log_chance + math.log(float(spread @ column) + k * lost * float(column.max()) + _TINY), 700.0))
         low, high = gains.at(where, slice(k, k + 1))
-        lower += weight * float(merged @ low[:, 0])
+        lower += weight * (float(merged @ low[:, 0]) - (k - 1) * lost * float(low.max()))
         if k == 1:
             upper += weight * float(part @ high[:, 0])
     slack = 1e-11 + UNIT * (8 * users * abs(log_none) + 4 * nodes.size)
-    upper = upper * (1 + slack) + more + 1e-280
-    lower = lower * (1 - slack) - less
+    upper = upper * (1 + slack) + math.exp(log_more) + 1e-280
+    lower = lower * (1 - slack) - math.exp(log_less)
     return Between(math.log(lower) + gains.scale if lower > 0 else -math.inf, math.log(upper) + gains.scale)
