@@ -6,6 +6,7 @@ import math
 import os
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -108,7 +109,7 @@ class Composer:
         self._upper, self._lower, self._rtol, self._free = upper, lower, rtol, free
         self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(REMEMBERED)
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(REMEMBERED)
-        self._known: dict[float, Between] = {}
+        self._known: Kept[float, Between] = Kept(ANSWERS)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
         # where other laws bound from below, their distance is no matter of the grid
@@ -262,11 +263,7 @@ class Composer:
             # after a fork the lock may be that of a thread that is not here
             self._lock, self._process = threading.RLock(), os.getpid()
         with self._lock:
-            if eps not in self._known:
-                if len(self._known) >= ANSWERS:
-                    self._known.clear()
-                self._known[eps] = self._bounds(eps)
-            return self._known[eps]
+            return self._known.of(eps, partial(self._bounds, eps))
 
     def near(self, log_delta: float) -> float | None:
         """Return an eps near which the composition may have that log delta: that of a Gaussian of its mean and variance."""

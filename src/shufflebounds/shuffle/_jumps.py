@@ -83,20 +83,27 @@ class _Light:
     users: float
 
     @cached_property
+    def w(self) -> FloatArray:
+        return np.asarray(np.exp(self.log_w))
+
+    @cached_property
+    def rest(self) -> float:
+        """The mass at 0, to rounding."""
+        return 1.0 - math.fsum(self.w)
+
+    @cached_property
     def mean(self) -> float:
-        return float(np.exp(self.log_w) @ self.x)
+        return float(self.w @ self.x)
 
     @cached_property
     def deviation(self) -> float:
         """Of n users."""
-        w = np.exp(self.log_w)
-        rest = max(0.0, 1.0 - math.fsum(w))
-        return math.sqrt(self.users * float(w @ (self.x - self.mean) ** 2 + rest * self.mean**2))
+        return math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2 + max(0.0, self.rest) * self.mean**2))
 
     @cached_property
     def size(self) -> float:
         """What an ulp of every value and mass moves the sum by, in ulps."""
-        return self.users * float(np.exp(self.log_w) @ (np.abs(self.x) * (20 - self.log_w)))
+        return self.users * float(self.w @ (np.abs(self.x) * (20 - self.log_w)))
 
     @cached_property
     def tilts(self) -> FloatArray:
@@ -107,11 +114,10 @@ class _Light:
     @cached_property
     def cumulants(self) -> FloatArray:
         """K(theta) of n users at the tilts, and at the tilts reversed."""
-        w, tilted = np.exp(self.log_w), self.x[:, None] * np.concatenate([self.tilts, -self.tilts])
-        steps = w @ np.expm1(tilted)
+        tilted = self.x[:, None] * np.concatenate([self.tilts, -self.tilts])
+        steps = self.w @ np.expm1(tilted)
         # where most is lost, from what is left; a full mass is known to rounding only, as in the kernel
-        rest = 1.0 - math.fsum(w)
-        left = w @ np.exp(tilted) + (rest + 8 * UNIT if rest > 8 * UNIT else 0.0)
+        left = self.w @ np.exp(tilted) + (self.rest + 8 * UNIT if self.rest > 8 * UNIT else 0.0)
         return np.asarray(self.users * np.where(steps < -0.5, np.log(left), np.log1p(np.maximum(steps, -0.5))).reshape(2, -1))
 
     def lines(self, way: int) -> FloatArray:
@@ -321,12 +327,12 @@ def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, chance: Fl
 
 def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
     """Return a law of fewer values that is larger or smaller in the convex order: of one size they are a few hundredths apart."""
+    # masses that are no doubles are added as logarithms, at values that are larger or smaller
     rare = log_mass < _RAREST
-    if rare.any():
-        # masses that are no doubles are added as logarithms, at values that are larger or smaller
-        left, moved = (gathered(values[~rare], log_mass[~rare], upper=upper) if not rare.all() else (values[:0], log_mass[:0]),
-                       _rounded(values[rare], log_mass[rare], upper))
-        return np.append(left[0], moved[0]), np.append(left[1], moved[1])
+    moved, log_moved = _rounded(values[rare], log_mass[rare], upper)
+    if rare.all():
+        return moved, log_moved
+    values, log_mass = values[~rare], log_mass[~rare]
     rise = np.argsort(values)
     x, w = values[rise], np.exp(log_mass[rise])
     size = np.abs(x)
@@ -335,7 +341,7 @@ def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[
     whole = np.zeros(1), np.ones(1)
     at, mass = (nodes, spread_sum(x, w, *whole, nodes)) if upper else merged_sum(x, w, *whole, nodes)
     kept = mass > 0
-    return at[kept], np.log(mass[kept])
+    return np.append(at[kept], moved), np.append(np.log(mass[kept]), log_moved)
 
 
 def _rounded(values: FloatArray, log_mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:

@@ -55,21 +55,21 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     """Return bounds of log E S_+ for so many users; only one of them where one is asked for and that is less work."""
     count = np.array([float(users)])
     heavy = float(np.abs(values).max()) > HEAVY
-    if heavy and log_mass.size > _TOO_MANY:
+    if log_mass.size > (_TOO_MANY if heavy else MANY):
         # a law of its own for either side
-        sides = [sums(*gathered(values, log_mass, upper=side), users, side, effort)[side] if upper in (None, side) else other
-                 for side, other in ((False, -math.inf), (True, math.inf))]
-        return Between(*sides)
+        def one(side: bool) -> float:
+            if heavy:
+                return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
+            return _gathered_excess(values, log_mass, count, side, effort)
+
+        return Between(-math.inf if upper else one(False), math.inf if upper is False else one(True))
     found = Between(-math.inf, math.inf)
     if heavy and users > _FEW and effort[1] > _ROUGH:
         found = sum_with_jumps(values, log_mass, users)
     if found.upper - found.lower < _CLOSE:
         return found
-    if log_mass.size <= MANY or heavy:
-        lower, high = _excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort)
-        return Between(max(lower, found.lower), min(high, found.upper))
-    return Between(-math.inf if upper else _gathered_excess(values, log_mass, count, False, effort),
-                   math.inf if upper is False else _gathered_excess(values, log_mass, count, True, effort))
+    lower, high = _excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort)
+    return Between(max(lower, found.lower), min(high, found.upper))
 
 
 def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, asked: bool | None,

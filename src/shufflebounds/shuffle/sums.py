@@ -139,8 +139,8 @@ class RealSum(ShuffleProtocol):
         # among so many bits all data are nearly alike
         loose = 2e-4 if others > LARGE else 0.0
         low, high = self._within(eps, lambda at: _worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, loose))
-        far = (eps > MAX_LOCAL_EPS) & (eps < pure)
-        if self.flip > 0 and far.any():
+        far = self._far(eps)
+        if far.any():
             low[far] = np.maximum(*(self._known_data(ones, eps[far])[0] for ones in (0, others)))
         return Sides(low, np.maximum(low, high))
 
@@ -188,16 +188,20 @@ class RealSum(ShuffleProtocol):
         pairs = [Knowledge(*both, pure, pure, seconds=1e-3, single=True) for both in (sticks, sticks[::-1])]
         return replace(known, realised=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
 
+    def _far(self, eps: FloatArray) -> NDArray[np.bool_]:
+        """Whether eps lies beyond the range of the kernels, but delta is above 0."""
+        return (eps > MAX_LOCAL_EPS) & (eps < self._pure_epsilon()) & (self.flip > 0)
+
     def _known_data(self, ones: int, eps: FloatArray) -> Sides:
         """Return both sides where so many bits of the others are 1, the target's all 0 against all 1."""
-        others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
+        others = (self.users - 1) * self.bits
 
         def sides(at: FloatArray) -> tuple[FloatArray, FloatArray]:
             return _worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at)
 
         low, high = self._within(eps, sides)
-        far = (eps > MAX_LOCAL_EPS) & (eps < pure)
-        if self.flip > 0 and far.any():
+        far = self._far(eps)
+        if far.any():
             # whatever the threshold, two tails bound delta from below, in logarithms throughout
             low[far] = np.minimum(sides(eps[far])[0], high[far])
         return Sides(low, high)
