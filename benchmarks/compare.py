@@ -8,7 +8,7 @@ in SECTIONS; add a function to a file of compared/ and name it there to add rows
 
 import sys
 
-from compared import arrays, clone_bounds, counts, curves, randomizers, releases, tail_laws
+from compared import arrays, clone_bounds, counts, curves, randomizers, releases, start, tail_laws
 from keeping import keep
 from measuring import table
 
@@ -26,6 +26,7 @@ SECTIONS = {
     "randomizers": randomizers.randomizers,
     "arrays": arrays.arrays,
     "alone": arrays.alone,
+    "start": start.start,
 }
 
 

@@ -1,5 +1,6 @@
 """What a start imports: counted, since seconds depend on the machine. Rooms and SciPy come when they are asked for."""
 
+import os
 import subprocess
 import sys
 
@@ -38,6 +39,18 @@ def test_one_answer_of_the_command():
     modules = imported(f"from shufflebounds.cli import main; main({words})")
     assert not heavy(modules)
     assert not {"shufflebounds.published", "shufflebounds.cli.curve"} & set(modules)
+
+
+@pytest.mark.parametrize("asked", [None, "2"])
+def test_the_command_keeps_no_threads_for_matrices(asked):
+    code = ("import os, sys; from shufflebounds.__main__ import main; sys.argv = ['shufflebounds', '--version']\n"
+            "try: main()\n"
+            "except SystemExit: pass\n"
+            "print(os.environ['OPENBLAS_NUM_THREADS'])")
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    environment |= {"OPENBLAS_NUM_THREADS": asked} if asked else {}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split()[-1] == (asked or "1")
 
 
 def test_every_public_name_can_be_had():

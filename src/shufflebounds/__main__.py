@@ -23,6 +23,9 @@ def main() -> int:
     quiet = threading.current_thread() is threading.main_thread()
     # an exception within an import comes out as anything, several pages long
     before = signal.signal(signal.SIGINT, _stop) if quiet else None
+    if "numpy" not in sys.modules:
+        # no answer multiplies matrices; the threads kept ready for that cost as much time as the import itself
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from shufflebounds.cli import main as command
 
     if quiet:

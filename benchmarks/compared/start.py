@@ -1,0 +1,33 @@
+"""What a command costs before it answers: processes started anew, against the import of NumPy alone."""
+
+import os
+import statistics
+import subprocess
+import sys
+
+COMMAND = ["-m", "shufflebounds", "epsilon", "stronger-clones", "--users", "1e6", "--local-eps", "4", "--delta", "1e-6"]
+
+
+def seconds(words):
+    """Return the CPU seconds, all threads, of one process of the interpreter, and the first line it prints."""
+    before = os.times()
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
+    after = os.times()
+    return (
+        after.children_user + after.children_system - before.children_user - before.children_system,
+        done.stdout.partition("\n")[0],
+    )
+
+
+def start():
+    """One answer of the command, and a plain import, against the import of NumPy."""
+    asked = {"shufflebounds epsilon": COMMAND, "import shufflebounds": ["-c", "import shufflebounds"], "": ["-c", "import numpy"]}
+    taken = {name: [] for name in asked}
+    said = {}
+    for _ in range(12):  # of each the first, which may write byte code, is left out
+        for name, words in asked.items():
+            spent, said[name] = seconds(words)
+            taken[name].append(spent)
+    median = {name: statistics.median(times[1:]) for name, times in taken.items()}
+    note = "a whole process; peer: python -c 'import numpy'"
+    return [(name, said[name], "", median[name], median[""], note) for name in asked if name]
