@@ -25,7 +25,8 @@ from libc.stdlib cimport free
 from shufflebounds._core._constants cimport TWO_53, UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
-    Law, Node, Phi, Tilt, c_exponent, c_half_period, c_lattice_law, c_left_out, c_node, c_nodes_make,
+    Geometric, Law, Node, Phi, Tilt, c_exponent, c_geometric_below, c_geometric_make, c_half_period, c_lattice_law, c_left_out,
+    c_node, c_nodes_make,
 )
 from shufflebounds._core._ufunc cimport ufunc_of_pairs
 
@@ -52,12 +53,13 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
     Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, cut at J terms as in _lattice.pyx.
     """
     cdef double slope = -tilt.theta, J = c_half_period(tilt.var, fabs(tilt.shift) + 1), half
-    cdef double decay = expm1(-slope), keep = exp(-slope), cut = exp(-slope * J), geometric
     cdef double s, c, re, im, dr, di, norm, wr, wi, stray
     cdef double here = 0, even = 0, odd = 0, strict = 0, here_abs = 0, strict_abs = 0
     cdef Py_ssize_t m
     cdef Phi phi
     cdef Node at
+    cdef Geometric sums
+    c_geometric_make(slope, J, 1, &sums)
     half = c_nodes_make(law, tilt, &phi)
     for m in range(whole(J, 0, <Py_ssize_t> TWO_53) + 1):
         if not c_node(&phi, tilt, half, J, m, &at):
@@ -67,13 +69,11 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
         here_abs += at.size * at.rounding
         even += re * (1 - 2 * s * s)
         odd += im * 2 * s * c
-        # sum_(1 <= i < J) keep^i e^(i t sqrt(-1)) = (keep e^(it) - (-1)^m cut)/(1 - keep e^(it))
-        dr = -decay + 2 * keep * s * s
-        di = -2 * keep * s * c
-        norm = dr * dr + di * di
+        # the sum without its term at k: (keep e^(it) - (-1)^m cut)/(1 - keep e^(it))
+        norm = c_geometric_below(&sums, &at, &dr, &di)
         if norm > 0:
-            wr = keep * (1 - 2 * s * s) - (-cut if m & 1 else cut)
-            wi = keep * 2 * s * c
+            wr = sums.keep * (1 - 2 * s * s) - (-sums.cut if m & 1 else sums.cut)
+            wi = sums.keep * 2 * s * c
             # (wr + i wi)/(dr + i di), times re + i im, real part
             strict += (re * (wr * dr + wi * di) - im * (wi * dr - wr * di)) / norm
             strict_abs += at.size * at.rounding * sqrt((wr * wr + wi * wi) / norm)
@@ -83,13 +83,12 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
     if phi.small:
         free(phi.heap)
     stray = c_left_out(tilt.var, half, J)
-    geometric = 1 / -decay if slope * J > 1 else J
     out.here = here / (2 * J)
     out.below = (even - odd) / (2 * J)
     out.above = (even + odd) / (2 * J)
     out.strict = strict / (2 * J)
     out.error = stray + UNIT * here_abs / (2 * J)
-    out.strict_error = stray * geometric * keep + UNIT * strict_abs / (2 * J)
+    out.strict_error = stray * (1 / -sums.decay if slope * J > 1 else J) * sums.keep + UNIT * strict_abs / (2 * J)
 
 
 cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,

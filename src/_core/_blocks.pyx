@@ -26,7 +26,7 @@ Source     series and blocks by hand; convolution: textbook, two factors at a ti
 """
 
 cimport cython
-from libc.math cimport M_PI, ceil, cos, cosh, exp, expm1, fabs, log2, sin, sinh, sqrt, tanh
+from libc.math cimport ceil, cos, cosh, fabs, log2, sin, sinh, sqrt, tanh
 from libc.stdlib cimport free
 
 import numpy as np
@@ -34,8 +34,8 @@ cimport numpy as cnp
 
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
-    Heard, Law, Phi, Tilt, c_half_period, c_lattice_law, c_lattice_point, c_lattice_tilt, c_left_out, c_log_edge, c_orders,
-    c_phi_at, c_phi_make,
+    Geometric, Heard, Law, Node, Phi, Tilt, c_fill, c_geometric_make, c_geometric_times, c_half, c_half_period, c_lattice_law,
+    c_lattice_point, c_lattice_tilt, c_left_out, c_log_edge, c_node, c_orders, c_phi_make, c_place,
 )
 
 cdef extern from "arithmetic.h" nogil:
@@ -248,10 +248,11 @@ cdef class Lattice:
         """
         cdef Tilt tilt
         cdef Phi phi
+        cdef Node at
+        cdef Geometric sums
         cdef bint fast = False
-        cdef double sigma, reach, span, half, t, s, c, re, im, log_abs, phase, effort, base, slope, decay, keep, cut
-        cdef double dr, di, norm, value, spread = 0, weight, error
-        cdef Py_ssize_t period, nodes, m, last
+        cdef double sigma, reach, span, half, im, log_abs, phase, effort, base, slope, J, spread = 0, error
+        cdef Py_ssize_t period, m
         with nogil:
             if self.series.orders:
                 fast = self.tilt_by_series(center, &tilt)
@@ -263,9 +264,9 @@ cdef class Lattice:
         span = c_half_period(tilt.var, reach + fabs(tilt.shift))
         # even, so that the node at pi is one of them; for tails a multiple of 2 of the length of the kernel
         period = 2 * fast_length(whole(span if kind else ceil(0.5 * (span + reach)), 1, 1 << 53))
-        half = sqrt(21.5 / tilt.var) if tilt.var > 21.5 else 1.0
-        nodes = period // 2 + 1
-        coefficients = np.zeros(nodes, dtype=np.complex128)
+        J = period // 2
+        half = c_half(tilt.var)
+        coefficients = np.zeros(period // 2 + 1, dtype=np.complex128)
         cdef double complex[::1] out = coefficients
         with nogil:
             if fast:
@@ -273,51 +274,28 @@ cdef class Lattice:
             else:
                 c_phi_make(&self.law, tilt.theta, tilt.var, half, &phi)
             slope = fabs(tilt.theta)
-            decay = expm1(-slope)
-            keep = exp(-slope)
-            cut = exp(-slope * (period // 2))
-            last = 0
-            for m in range(nodes):
-                if m == nodes - 1:
-                    t, s, c = M_PI, 1, 0
-                else:
-                    t = 2 * M_PI * m / period
-                    s = sin(0.5 * t)
-                    c = cos(0.5 * t)
-                if s > half:
-                    break
-                last = m
+            c_geometric_make(slope, J, -kind, &sums)
+            for m in range(period // 2 + 1):
                 if fast:
+                    if not c_place(half, J, m, &at):
+                        break
                     # the tilted law's own characteristic function, about its own mean: e^(K(theta+it) - K(theta))
-                    series_at(&self.series, tilt.theta, t, &log_abs, &phase)
+                    series_at(&self.series, tilt.theta, at.t, &log_abs, &phase)
                     log_abs -= base
                     effort = fabs(base) + fabs(log_abs) + fabs(phase)
-                    phase += t * (self.law.mean - center + self.law.mean_lo)
-                else:
-                    c_phi_at(&phi, t, s, c, &log_abs, &phase, &effort)
-                    phase += t * tilt.shift
-                value = exp(log_abs)
-                re = value * cos(phase)
-                im = value * sin(phase)
+                    c_fill(log_abs, phase + at.t * (self.law.mean - center + self.law.mean_lo), effort, &at)
+                elif not c_node(&phi, &tilt, half, J, m, &at):
+                    break
                 if kind:
-                    weight = 1 + cut if m & 1 else -expm1(-slope * (period // 2))
-                    dr = -decay + 2 * keep * s * s
-                    di = kind * 2 * keep * s * c
-                    norm = dr * dr + di * di
-                    if norm > 0:
-                        re, im = weight * (re * dr + im * di) / norm, weight * (im * dr - re * di) / norm
-                        value *= weight / sqrt(norm)
-                    else:
-                        re *= period // 2
-                        value *= period // 2
-                spread += (2 if m else 1) * value * (6 + 4 * effort + 2 * fabs(phase) + 3 * log2(period))
-                out[m] = re - 1j * im
+                    c_geometric_times(&sums, m, &at)
+                spread += at.size * (at.rounding + 3 * log2(period))
+                out[m] = (at.re - 1j * at.im) / at.weight
             if not fast and phi.small:
                 free(phi.heap)
         settled()
-        error = c_left_out(tilt.var, half, 0.5 * period)
+        error = c_left_out(tilt.var, half, J)
         if kind and slope * period <= 2:
-            error *= 0.5 * period
+            error *= J
         error += EPS * spread / period
         return coefficients, period, reach, tilt.theta, tilt.exponent, sigma, error, tilt.exponent_error
 

@@ -398,58 +398,83 @@ cdef double c_left_out(double var, double half, double J) noexcept nogil:
     return band + 4 * exp(-BAND) / (1 + sqrt(var))
 
 
+cdef double c_half(double var) noexcept nogil:
+    return sqrt(0.5 * BAND / var) if var > 0.5 * BAND else 1.0
+
+
+cdef bint c_place(double half, double J, Py_ssize_t m, Node *at) noexcept nogil:
+    at.t, at.s, at.c, at.weight = M_PI, 1, 0, 1
+    if m != J:
+        at.t = M_PI * m / J
+        at.s, at.c, at.weight = sin(0.5 * at.t), cos(0.5 * at.t), 2 if m else 1
+    return at.s <= half
+
+
+cdef void c_fill(double log_abs, double phase, double effort, Node *at) noexcept nogil:
+    at.size = at.weight * exp(log_abs)
+    at.re = at.size * cos(phase)
+    at.im = at.size * sin(phase)
+    at.rounding = 6 + 4 * effort + 2 * fabs(phase)
+
+
 cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept nogil:
-    cdef double half = sqrt(0.5 * BAND / tilt.var) if tilt.var > 0.5 * BAND else 1.0
+    cdef double half = c_half(tilt.var)
     c_phi_make(law, tilt.theta, tilt.var, half, phi)
     return half
 
 
 cdef bint c_node(const Phi *phi, const Tilt *tilt, double half, double J, Py_ssize_t m, Node *at) noexcept nogil:
-    cdef double t = M_PI, weight = 1, log_abs, phase, effort
-    at.s, at.c = 1, 0
-    if m != J:
-        t = M_PI * m / J
-        at.s, at.c, weight = sin(0.5 * t), cos(0.5 * t), 2 if m else 1
-    if at.s > half:
+    cdef double log_abs, phase, effort
+    if not c_place(half, J, m, at):
         return False
-    c_phi_at(phi, t, at.s, at.c, &log_abs, &phase, &effort)
-    phase += t * tilt.shift
-    at.size = weight * exp(log_abs)
-    at.re = at.size * cos(phase)
-    at.im = at.size * sin(phase)
-    at.rounding = 6 + 4 * effort + 2 * fabs(phase)
+    c_phi_at(phi, at.t, at.s, at.c, &log_abs, &phase, &effort)
+    c_fill(log_abs, phase + at.t * tilt.shift, effort, at)
     return True
+
+
+cdef void c_geometric_make(double slope, double J, double toward, Geometric *out) noexcept nogil:
+    out.J, out.keep, out.decay, out.toward = J, exp(-slope), expm1(-slope), toward
+    out.cut, out.whole = exp(-slope * J), -expm1(-slope * J)
+
+
+cdef double c_geometric_below(const Geometric *sum, const Node *at, double *re, double *im) noexcept nogil:
+    re[0] = -sum.decay + 2 * sum.keep * at.s * at.s
+    im[0] = -sum.toward * 2 * sum.keep * at.s * at.c
+    return re[0] * re[0] + im[0] * im[0]
+
+
+cdef void c_geometric_times(const Geometric *sum, Py_ssize_t m, Node *at) noexcept nogil:
+    cdef double re, im, norm = c_geometric_below(sum, at, &re, &im), above = 1 + sum.cut if m & 1 else sum.whole
+    # 0 at t = 0 without a tilt: the sum of J ones
+    if norm > 0:
+        at.re, at.im = above * (at.re * re + at.im * im) / norm, above * (at.im * re - at.re * im) / norm
+        at.size *= above / sqrt(norm)
+    else:
+        at.re *= sum.J
+        at.size *= sum.J
 
 
 cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noexcept nogil:
     """Pr[S = k] and Pr[S >= k] (upper) or Pr[S <= k] of the law, divided by exp(K(theta) - k theta).
 
-    Trapezoid on N = 2J nodes; sum_{j<J} e^(-|theta| j) of the values at k, k +- 1, ... has the transform
-    (1 - (-1)^m e^(-|theta| J))/(1 - e^(-|theta| -+ i t_m)): a geometric kernel cut at J, so that no theta is too small.
+    Trapezoid on N = 2J nodes; the tail is the geometric sum of the values at k, k +- 1, ..., cut at J: no theta is too small.
     """
-    cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift))
-    cdef double decay = expm1(-slope), keep = exp(-slope), cut = exp(-slope * J), s, c, re, im, dr, di, norm, weight
-    cdef double pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0, stray
+    cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift)), stray
+    cdef double pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0
     cdef Py_ssize_t m
     cdef Phi phi
     cdef Node at
+    cdef Geometric sums
+    c_geometric_make(slope, J, -1 if upper else 1, &sums)
     half = c_nodes_make(law, tilt, &phi)
     for m in range(whole(J, 0, MOST_NODES) + 1):
         if not c_node(&phi, tilt, half, J, m, &at):
             break
-        s, c, re, im = at.s, at.c, at.re, at.im
-        pmf += re
+        pmf += at.re
         pmf_abs += at.size * at.rounding
-        dr = -decay + 2 * keep * s * s
-        di = 2 * keep * s * c if upper else -2 * keep * s * c
-        norm = dr * dr + di * di
-        weight = 1 + cut if m & 1 else -expm1(-slope * J)
-        if norm > 0:
-            tail += weight * (re * dr + im * di) / norm
-            tail_abs += weight * at.size * at.rounding / sqrt(norm)
-        elif m == 0:
-            tail += at.size * J
-            tail_abs += at.size * J * at.rounding
+        c_geometric_times(&sums, m, &at)
+        tail += at.re
+        tail_abs += at.size * at.rounding
     if phi.small:
         free(phi.heap)
     # nodes left out: int e^(-2 sigma^2 sin^2(t/2)) over them, split at sin(t/2)^2 = 3/4; then the law beyond J

@@ -45,16 +45,38 @@ cdef struct Phi:
 # A node t = pi m/J of the trapezoid for the law tilted to mean k: s, c = sin, cos of t/2; re + i im: weight (2, at the ends 1)
 # times phi e^(i t shift), of the given size, which rounding changes by at most so many units of 2**-53 size.
 cdef struct Node:
+    double t
     double s
     double c
+    double weight
     double re
     double im
     double size
     double rounding
 
-# phi, and the half = |sin(t/2)| beyond which nodes are negligible. The m-th of the nodes 0..J: False beyond that.
+# The half = |sin(t/2)| beyond which nodes are negligible. The place of the m-th of the nodes 0..J: False beyond the half.
+cdef double c_half(double var) noexcept nogil
+cdef bint c_place(double half, double J, Py_ssize_t m, Node *at) noexcept nogil
+# The node there, of log |phi| and phase; effort: the magnitudes that went into both.
+cdef void c_fill(double log_abs, double phase, double effort, Node *at) noexcept nogil
+# Both at once for a law that is no series: phi, and its m-th node.
 cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept nogil
 cdef bint c_node(const Phi *phi, const Tilt *tilt, double half, double J, Py_ssize_t m, Node *at) noexcept nogil
+
+# The geometric sum over J neighbours, sum_(0 <= i < J) e^(-slope i) z^(toward i) with z = e^(i t) and toward = +-1: at the
+# m-th node it is (1 - (-1)^m cut)/(1 - keep z^toward). It turns nodes of a pmf into those of a tail.
+cdef struct Geometric:
+    double J
+    double keep            # e^(-slope)
+    double decay           # e^(-slope) - 1
+    double cut             # e^(-slope J)
+    double whole           # 1 - cut
+    double toward
+
+cdef void c_geometric_make(double slope, double J, double toward, Geometric *out) noexcept nogil
+# re + i im = 1 - keep z^toward; returns its square
+cdef double c_geometric_below(const Geometric *sum, const Node *at, double *re, double *im) noexcept nogil
+cdef void c_geometric_times(const Geometric *sum, Py_ssize_t m, Node *at) noexcept nogil
 
 cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcept nogil
 cdef int c_orders(double var, double depth) noexcept nogil
