@@ -32,6 +32,7 @@ from libc.stdlib cimport free
 import numpy as np
 cimport numpy as cnp
 
+from shufflebounds._core._constants cimport UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
     Geometric, Heard, Law, Node, Phi, Tilt, c_fill, c_geometric_make, c_geometric_times, c_half, c_half_period, c_lattice_law,
@@ -54,7 +55,6 @@ cdef extern from "lattice.h" nogil:
                       int orders, Heard heard, double *even, double *odd)
     void lattice_convolve(const double *x, double *out, Py_ssize_t n, double c0, double c1, double c2)
 
-cdef double EPS = 1.1102230246251565e-16
 
 ctypedef struct Series:
     int orders
@@ -235,7 +235,7 @@ cdef class Lattice:
         tilt.var = var
         series_at(&self.series, theta, 0, &tilt.exponent, &unused)
         tilt.exponent += gap.hi * theta
-        tilt.exponent_error = EPS * (6 * fabs(gap.hi * theta) + 6 * fabs(tilt.exponent))
+        tilt.exponent_error = UNIT * (6 * fabs(gap.hi * theta) + 6 * fabs(tilt.exponent))
         return True
 
     @cython.boundscheck(False)
@@ -296,7 +296,7 @@ cdef class Lattice:
         error = c_left_out(tilt.var, half, J)
         if kind and slope * period <= 2:
             error *= J
-        error += EPS * spread / period
+        error += UNIT * spread / period
         return coefficients, period, reach, tilt.theta, tilt.exponent, sigma, error, tilt.exponent_error
 
 

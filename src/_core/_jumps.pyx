@@ -7,7 +7,7 @@
 Layer: a function on memoryviews. Points must enclose all sums; masses >= 0, their products may underflow.
 
 Roundings   a sum is moved by more than its rounding, to the side asked for; masses and distances are sums of positive terms, of
-            2 EPS for each of their terms in error
+            2 UNIT for each of their terms in error
 Cost        3 to 6 ns a pair: for each jump the places go through the points once
 Source      Shaked, Shanthikumar, Stochastic Orders, 3.A: splitting and merging
 """
@@ -16,7 +16,7 @@ from libc.math cimport fabs
 
 import numpy as np
 
-cdef double EPS = 1.1102230246251565e-16          # half an ulp of 1
+from shufflebounds._core._constants cimport UNIT
 
 
 def cell_sums(const double[::1] place, const double[::1] mass, const double[::1] jump, const double[::1] chance,
@@ -37,7 +37,7 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
     (ndarray, ndarray)
     """
     cdef Py_ssize_t i, j, k, cells = nodes.shape[0] - 1
-    cdef double x, p, here, first, blur = 4 * EPS if upper else -4 * EPS
+    cdef double x, p, here, first, blur = 4 * UNIT if upper else -4 * UNIT
     cdef double[::1] total = np.zeros(cells), moment = np.zeros(cells)
     with nogil:
         for j in range(jump.shape[0]):

@@ -37,6 +37,7 @@ Source   tilt and inversion: classical (Daniels 1954; Hong 2013 without the tilt
 from libc.math cimport INFINITY, M_PI, NAN, atan, atan2, ceil, cos, exp, expm1, fabs, log, log1p, sin, sinh, sqrt
 from libc.stdlib cimport free, malloc
 
+from shufflebounds._core._constants cimport UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_fast_sum, dd_make, dd_mul_d, dd_neg, dd_prod, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp
 
@@ -59,7 +60,6 @@ cdef extern from "lattice.h" nogil:
                              Py_ssize_t room)
     bint lattice_leave(Heard heard, Py_ssize_t done)
 
-cdef double EPS = 1.1102230246251565e-16          # half an ulp of 1
 cdef double BAND = 43.0                           # nodes with |phi| <= e^-43 are left out
 cdef Py_ssize_t FEW = 24                          # so many groups are treated one by one at every node (72 places in Phi.near)
 cdef Py_ssize_t MOST_NODES = 1 << 53              # J is 12 sigma and the reach at most, n <= 2**53
@@ -171,7 +171,7 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
     # tilt.shift stays: the transform wants the mean of the exact tilt, not of the rounded x
     total = dd_add(dd_mul_d(shift, theta), dd_neg(total))
     tilt.exponent = total.hi
-    tilt.exponent_error = EPS * (fabs(total.hi) + lost)
+    tilt.exponent_error = UNIT * (fabs(total.hi) + lost)
 
 
 cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) noexcept nogil:
@@ -481,8 +481,8 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
     stray = c_left_out(tilt.var, half, J)
     out.pmf = pmf / (2 * J)
     out.tail = tail / (2 * J)
-    out.pmf_error = stray + EPS * pmf_abs / (2 * J)
-    out.tail_error = stray * (1 if slope * J > 1 else J) + EPS * tail_abs / (2 * J)
+    out.pmf_error = stray + UNIT * pmf_abs / (2 * J)
+    out.tail_error = stray * (1 if slope * J > 1 else J) + UNIT * tail_abs / (2 * J)
 
 
 cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil:
@@ -513,12 +513,12 @@ cdef double one_side(const Law *law, double k, int upper, double *log_pmf, doubl
         return 0.0 if (k < 0) == (upper != 0) else -INFINITY
     if k == 0 or k == law.trials:
         log_pmf[0] = edge = c_log_edge(law, k != 0)
-        rel_error[0] = -4 * EPS * edge
+        rel_error[0] = -4 * UNIT * edge
         return 0.0 if (k == 0) == (upper != 0) else edge
     c_lattice_tilt(law, k, 0.02, &tilt)
     invert(law, &tilt, upper, &at)
     log_pmf[0] = tilt.exponent + log(at.pmf)
-    rel_error[0] = 2 * tilt.exponent_error + max(at.pmf_error / at.pmf, at.tail_error / at.tail) + 2 * EPS
+    rel_error[0] = 2 * tilt.exponent_error + max(at.pmf_error / at.pmf, at.tail_error / at.tail) + 2 * UNIT
     return tilt.exponent + log(at.tail)
 
 
@@ -529,7 +529,7 @@ cdef double log_tail(const Law *law, double k, int upper, double *log_pmf, doubl
     log_pmf[0] = INFINITY
     if upper and k == 1 or not upper and k == law.trials - 1:
         edge = c_log_edge(law, not upper)
-        rel_error[0] = 4 * EPS * (1 - edge)
+        rel_error[0] = 4 * UNIT * (1 - edge)
         return c_log1mexp(edge)
     if far or k <= 0 or k >= law.trials:
         tail = one_side(law, k, upper, log_pmf, rel_error)
@@ -561,7 +561,7 @@ cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf
             pmf = log1p(-(exp(below) + exp(above)))
             error = max(error, max(error_below, error_above))
         log_pmf[0] = pmf
-    rel_error[0] = error + 2 * EPS
+    rel_error[0] = error + 2 * UNIT
     return tail
 
 

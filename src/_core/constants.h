@@ -11,5 +11,6 @@
 #define NEAR_SLOPE 0.0745                       /* (0.077 * 2 sqrt(pi))^2 */
 #define LOW_ORDER_SLOPE 2.4e-3                  /* (0.0138 * 2 sqrt(pi))^2 */
 #define SERIES_VARIANCE 84.0
+#define EXCESS_LANES 8                          /* sums over tilted atoms run in so many lanes (excess.h) */
 #define TINY_P 0x1p-830                         /* below it, probabilities go with a power of p */
 #endif

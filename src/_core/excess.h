@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include "constants.h"
 #include "dd.h"
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
@@ -19,8 +20,6 @@
 #define EXCESS_CLONES
 #define EXCESS_INLINE static inline
 #endif
-
-enum { EXCESS_LANES = 8 };
 
 /* 1 - cos(2u) and sin(2u) */
 EXCESS_INLINE void excess_turn(double u, double *less, double *side)

@@ -8,7 +8,7 @@ import pytest
 from flint import arb
 
 from shufflebounds import shuffle
-from shufflebounds._core import _excess
+from shufflebounds._core import _excess, _smoothed
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.shuffle.laws import ExcessLaw
 from tests.reference.measure_excess import clones, exact, noise, random_law, sides
@@ -146,7 +146,7 @@ def test_extremes():
 
 
 def test_what_smoothing_adds_lies_between_the_polynomials():
-    above, below, sizes = _excess.sandwich()
+    above, below, sizes = _smoothed.sandwich()
     assert 0 < least_distance(above, 1) < 1e-4
     assert 0 < least_distance(below, -1) < 1e-4
     assert all(size >= max(abs(a), abs(b)) for a, b, size in zip(above, below, sizes))

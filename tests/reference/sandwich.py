@@ -1,4 +1,4 @@
-"""The polynomials of _excess.pyx between which 1 - z cdf(-z)/pdf(z) lies, as linear programs, and a proof that it does.
+"""The polynomials of _smoothed.pyx between which 1 - z cdf(-z)/pdf(z) lies, as linear programs, and a proof that it does.
 
     python tests/reference/sandwich.py        two seconds; scipy solves the programs
 """

@@ -10,3 +10,4 @@ cdef extern from "constants.h" nogil:
     const double LOW_ORDER_SLOPE
     const double SERIES_VARIANCE
     const double TINY_P
+    const int EXCESS_LANES

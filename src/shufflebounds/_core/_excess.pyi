@@ -1,7 +1,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-def sandwich() -> tuple[list[float], list[float], list[float]]: ...
 def log_excess(
     values: NDArray[np.float64],
     log_mass: NDArray[np.float64],
@@ -17,12 +16,3 @@ def log_excess_rows(
     rtol: float = 2e-7,
     work: float = 6e7,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-def tilted_nodes(
-    values: NDArray[np.float64],
-    log_mass: NDArray[np.float64],
-    count: float,
-    theta: float,
-    step: float,
-    last: float,
-    most: int,
-) -> tuple[NDArray[np.float64], float, float, float]: ...

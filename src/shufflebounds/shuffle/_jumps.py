@@ -4,7 +4,7 @@ With K users above a threshold in size, K binomial, S is a sum of n - K light va
 
     E S_+ = sum_k Pr[K = k] E g_k(Y_k),    g_k(y) = E(y + light values of n - k users)_+,    Y_k a sum of k heavy values.
 
-g_k by the contour of the kernel ``_excess``, shifted to every y at once; Y_1 as it is, Y_2 and so on spread to points or merged
+g_k by the contour of the kernel ``_smoothed``, shifted to every y at once; Y_1 as it is, Y_2 and so on spread to points or merged
 between them, which is larger or smaller in the convex order (``_jumps``): g_k is convex. More than k heavy values add at most
 n E X_+ Pr[Bin(n - 1, p) >= k], which is made next to nothing.
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._core import _excess, _jumps
+from shufflebounds._core import _jumps, _smoothed
 from shufflebounds._types import UNIT, Between, FloatArray
 
 __all__ = ["gathered", "sum_with_jumps"]
@@ -30,7 +30,7 @@ _MOST = 60
 """Never more of them."""
 
 _REACH = 8.5
-"""The smoothing ends at so many of its deviations (``_excess``)."""
+"""The smoothing ends at so many of its deviations (``_smoothed``)."""
 
 _LEFT = 20.0
 """What is left out is e^-20 of the answer."""
@@ -173,7 +173,7 @@ class _Contour:
         step, tau = 2 * math.pi / period, _SMOOTH * light.deviation
         least = float(self.counts.min())
         most = int(min(max(4e6 / light.x.size, 2048), 4e3))
-        nodes, end, value, blur = _excess.tilted_nodes(np.ascontiguousarray(self.sign * light.x), light.log_w, least, self.theta,
+        nodes, end, value, blur = _smoothed.tilted_nodes(np.ascontiguousarray(self.sign * light.x), light.log_w, least, self.theta,
                                                        step, _REACH / tau, most)
         # over e^(K + theta y) at the far end, and nearer to it elsewhere
         alias = math.exp(alias - level) / self.theta

@@ -1,0 +1,286 @@
+"""The positive part of a sum, between two smoothed ones, by inversion along an exponentially tilted contour.
+
+    U ~ N(0, tau^2) independent of S, pdf and cdf the standard normal ones:
+    E(s+U)_+ - s_+ = tau g(|s|/tau), g(z) = pdf(z) - z cdf(-z), B(z) pdf(z) <= g(z) <= A(z) pdf(z)
+
+Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which says what the caller has checked; ``tilted_nodes`` for Python.
+
+Method   sandwich        polynomials A, B = sum c_k He_2k (ABOVE and BELOW: linear programs of tests/reference/sandwich.py; a test
+                         holds B <= g/pdf <= A). E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0
+         trapezoid       on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k. It adds
+                         sum_m e^(theta L m) E h(S-Lm), L = 2 pi/step, x_+ <= h(x) for the upper side: nothing to do; h(x) <= x_+
+                         for the lower one: Chernoff's bound of that at theta +- d goes off (c_alias), L is widened until it is a
+                         thousandth of rtol
+         revivals        of |phi|: the angle arccos|phi_i(t)| moves at most by sd_i dt (c_stride), so that stretches with
+                         |phi| < e^-band are proven and stepped over; nodes lie in between only
+Roundings   the phases n arg phi, n log|phi| and the sum of nodes are charged by a model (ulp counts), beside the cumulant's blur
+Measured error and cost   those of _excess.pyx
+Source   inversion: classical; the sandwich and the stride are derived above
+"""
+
+from libc.math cimport INFINITY, atan2, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sin, sqrt
+from libc.stdlib cimport free, malloc
+
+import numpy as np
+
+from shufflebounds._core._constants cimport UNIT
+from shufflebounds._core._tilted cimport Cumulant, c_cumulant, c_lay_out, c_masses, c_saddle, room_of
+
+cdef extern from "excess.h" nogil:
+    void excess_phi(const double *p, const double *y, Py_ssize_t n, double t, double reach, double *less, double *side)
+
+cdef double SPARE = 7.0                           # aliases and nodes left out: below rtol by e^-SPARE, about
+cdef double REACH = 7.0                           # the Gaussian factor ends at so many of its standard deviations
+cdef double MORE_DEPTH = 31.0                     # where the answer is far below that of a Gaussian: below it by e^-31
+cdef double MORE_REACH = 8.5
+cdef double *ABOVE = [0.6482, -0.063716, 0.10414, 0.018912, 0.0024703]
+cdef double *BELOW = [0.4103, -0.1536, -0.01702, -0.007484, 0.0]
+cdef double *SIZES = [0.6482, 0.1536, 0.10414, 0.018912, 0.0024703]
+cdef int TERMS = 5
+
+
+# The integrand without its Gaussian factor: log |phi|, its argument and its relative error, at t.
+cdef struct Node:
+    double t
+    double log_abs
+    double phase
+    double error
+
+
+cdef inline double c_angle(double square) noexcept nogil:
+    """A bound below arccos of a modulus whose square is 1 + square: the first terms of 2 asin(y/2), and all are positive."""
+    cdef double z = -2 * square / (1 + sqrt(fmax(1 + square, 0)))
+    return sqrt(fmax(z, 0)) * (1 + z * (1.0 / 24 + z * (3.0 / 640)))
+
+
+cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, double band) noexcept nogil:
+    """How far on |phi| is proven to stay below e^-band.
+
+    arccos |phi_i(t)|, the angle between the states sqrt(p) and sqrt(p) e^(itx), moves at most as fast as sd_i (Fubini-Study).
+    """
+    cdef double best = 0, edge, low, high, middle, total
+    cdef Py_ssize_t i
+    cdef int _k
+    for i in range(number):
+        if groups[i].sd > 0:
+            # arccos(e^-x) <= sqrt(2 x)
+            best = fmax(best, (turns[i].angle - sqrt(2 * band / groups[i].count)) / groups[i].sd)
+    if number == 1:
+        return best
+    low, high = best, 0
+    for i in range(number):
+        if groups[i].sd > 0:
+            high = fmax(high, turns[i].angle / groups[i].sd)
+    for _k in range(8):
+        middle = 0.5 * (low + high)
+        total = 0
+        for i in range(number):
+            edge = turns[i].angle - groups[i].sd * middle
+            if edge > 0:
+                total += groups[i].count * log(cos(edge))
+        if total < -band:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+cdef Py_ssize_t c_nodes(const Group *groups, Py_ssize_t number, double step, double last, double band, const Cumulant *at,
+                        Node *nodes, Py_ssize_t most, Turn *turns, double *end) noexcept nogil:
+    """Nodes t = k step up to `last` with |phi| >= e^-band, at most so many evaluations; end[0]: up to where none is missing."""
+    cdef double k = 0, t = 0, less, square, effort, jump
+    cdef Py_ssize_t kept = 0, _used, i
+    cdef Node *node
+    end[0] = last
+    for _used in range(most):
+        t = k * step
+        if t > last:
+            break
+        node = &nodes[kept]
+        node.t = t
+        node.log_abs = 0
+        for i in range(number):
+            excess_phi(groups[i].p, groups[i].y, groups[i].seen, t, groups[i].reach, &turns[i].less, &turns[i].side)
+            less = turns[i].less
+            square = fmax(fmax(-2 * less + less * less + turns[i].side * turns[i].side, -2 * less), -1.0)
+            turns[i].angle = c_angle(square)
+            node.log_abs += 0.5 * groups[i].count * log1p(square)
+        if node.log_abs < -band:
+            jump = floor(c_stride(groups, number, turns, band) * (1 - 1e-9) / step)
+            k += jump if jump > 1 else 1
+            continue
+        node.phase = t * at.slope
+        effort = 0
+        for i in range(number):
+            square = atan2(turns[i].side, 1 - turns[i].less)
+            node.phase += groups[i].count * square
+            effort += groups[i].count * fabs(square)
+        node.error = t * at.blur + UNIT * (8 + 2 * fabs(node.phase) + 2 * effort - 8 * node.log_abs)
+        kept += 1
+        k += 1
+    else:
+        end[0] = t
+    return kept
+
+
+cdef inline double real_part(const double *series, double re, double im, double cosine, double sine) noexcept nogil:
+    """Re e^(i phase) sum series[k] (re + i im)^k."""
+    cdef double a = series[TERMS - 1], b = 0
+    cdef int k
+    for k in range(TERMS - 2, -1, -1):
+        a, b = a * re - b * im + series[k], a * im + b * re
+    return cosine * a - sine * b
+
+
+cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step, double tau, double reach, double band,
+                  double alias, double *lower, double *upper) noexcept nogil:
+    """Sides of e^-K(theta) E S_+: E(S+U)_+ less what U adds at most, and at least; returns what errors part them by."""
+    cdef double total = 0, total_error = 0, most = 0, least = 0, error = 0, end = reach / tau, square = tau * tau, peak
+    cdef double t, size, turn, cosine, sine, norm, less, weight = step / 6.283185307179586, left
+    # what adding so many terms rounds
+    cdef double sums = UNIT * (kept + 16)
+    cdef Py_ssize_t i
+    for i in range(kept):
+        t = nodes[i].t
+        if t > end:
+            break
+        size = exp(nodes[i].log_abs + 0.5 * square * (theta * theta - t * t)) * (2 if t > 0 else 1)
+        turn = nodes[i].phase + square * theta * t
+        cosine, sine = cos(turn), sin(turn)
+        less, norm = theta * theta - t * t, theta * theta + t * t
+        most += size * real_part(ABOVE, square * less, 2 * square * theta * t, cosine, sine)
+        least += size * real_part(BELOW, square * less, 2 * square * theta * t, cosine, sine)
+        error += size * real_part(SIZES, square * norm, 0, 1, 0) * (nodes[i].error + sums)
+        size /= norm
+        total += size * (cosine * less + sine * 2 * theta * t) / norm
+        total_error += size * (nodes[i].error + sums)
+    # the nodes left out: below e^-band, and beyond the Gaussian's reach; with v = tau |s| the terms of the second sums are at
+    # most left^2 e^(-v^2/2) sum SIZES v^2k, which is below .66 and falls like v^8 e^(-v^2/2) there
+    left = exp(0.5 * square * theta * theta)
+    peak = exp(-0.5 * reach * reach)
+    total_error = weight * total_error + left * (exp(-band) / (2 * theta) + peak / (end * reach))
+    peak *= real_part(SIZES, reach * reach, 0, 1, 0)
+    error = weight * error + left * left * (exp(-band) * end / 4
+                                            + sqrt(1 + square * theta * theta) * peak * (1.2 / reach + tau * step) / tau / 3)
+    upper[0] = weight * total + total_error - square * (weight * least - error)
+    lower[0] = weight * total - total_error - square * (weight * most + error) - alias
+    return 2 * total_error + 2 * square * error + alias
+
+
+cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double period, double depth,
+                    const Cumulant *at) noexcept nogil:
+    """Bound on what the trapezoid adds: sum over m != 0 of e^(theta L m - K(theta)) E(S - L m)_+.
+
+    From (x)_+ <= e^(s x)/(e s) with s = theta +- d; the tilt d is the one that suits a Gaussian. The factor 2 covers rounding.
+    """
+    cdef Cumulant beside
+    cdef double root = period * period - 2 * at.var * depth, total = 0, d
+    d = (period - sqrt(fmax(root, 0))) / at.var if at.var * depth > 1e-6 * period * period else depth / period
+    c_cumulant(groups, number, theta + d, False, &beside)
+    total += exp(beside.value - at.value - d * period) / ((theta + d) * -expm1(-d * period))
+    d = fmin(d, theta - 1 / period)
+    if d <= 0:
+        return INFINITY
+    c_cumulant(groups, number, theta - d, False, &beside)
+    total += exp(beside.value - at.value - d * period) / ((theta - d) * -expm1(-d * period))
+    return 2 * total / 2.718281828459045 if total == total else INFINITY
+
+
+# How far a trapezoid goes: e^-depth is what may be left out, next to the answer of a Gaussian, and reach the end of U's factor.
+cdef struct Effort:
+    double depth
+    double reach
+    Py_ssize_t most        # evaluations of phi
+
+
+cdef Py_ssize_t c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau, const Effort *effort,
+                            const Cumulant *at, Node *nodes, Turn *turns, double *lower, double *upper,
+                            double *errors) noexcept nogil:
+    """Sides of e^-K(theta) E S_+, and what errors part them by; returns the nodes kept."""
+    cdef double wide = sqrt(theta * theta * at.var + 2), depth = effort.depth + log(wide), alias = INFINITY, step, end
+    cdef double period = fmax(1.15 * (depth + 4) / theta, 1.1 * sqrt(2 * (depth + 4) * at.var))
+    cdef Py_ssize_t kept, _try
+    for _try in range(24):
+        alias = c_alias(groups, number, theta, period, depth + 4, at)
+        # next to the saddle point's value of the answer
+        if alias * theta * 2.5066282746310002 * wide < exp(-effort.depth):
+            break
+        period *= 1.25
+    step = 6.283185307179586 / period
+    kept = c_nodes(groups, number, step, effort.reach / tau, depth, at, nodes, effort.most, turns, &end)
+    tau = fmax(tau, effort.reach / end)
+    errors[0] = c_sum(nodes, kept, theta, step, tau, effort.reach, depth, alias, lower, upper)
+    return kept
+
+
+cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double work, Turn *turns,
+                          double *lower, double *upper) noexcept nogil:
+    """Sides of log E S_+ by the trapezoid; returns the nodes kept, or -1 without memory."""
+    cdef Cumulant at
+    cdef double theta = c_saddle(groups, number, True, &at), tau, low, high, errors, slack
+    cdef Py_ssize_t i, kept, size = 0
+    cdef Node *nodes
+    cdef Effort effort
+    for i in range(number):
+        size += groups[i].seen
+    effort.depth, effort.reach, effort.most = SPARE - log(rtol), REACH, <Py_ssize_t> fmin(fmax(work / size, 2048), 4e5)
+    nodes = <Node *> malloc((effort.most + 1) * sizeof(Node))
+    if nodes == NULL:
+        return -1
+    # what the integrals of the two polynomials are apart
+    tau = sqrt(rtol / (ABOVE[0] - BELOW[0])) / theta
+    kept = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
+    if high - low > rtol * high and errors > 0.25 * (high - low):
+        # the answer is far below that of a Gaussian
+        effort.depth, effort.reach = fmax(MORE_DEPTH, effort.depth + 3), MORE_REACH
+        kept = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
+    free(nodes)
+    # the exponent: the values and masses as given are good to a few ulp
+    slack = theta * at.blur + 4 * UNIT * (2 + fabs(at.value))
+    lower[0] = at.value + log(low) - slack if low > 0 else -INFINITY
+    upper[0] = at.value + log(high) + slack if high > 0 else INFINITY
+    return kept
+
+
+def sandwich():
+    """Return the two series in Hermite polynomials of even order, above and below, for the test that holds them."""
+    return [ABOVE[i] for i in range(TERMS)], [BELOW[i] for i in range(TERMS)], [SIZES[i] for i in range(TERMS)]
+
+
+def tilted_nodes(const double[::1] values, const double[::1] log_mass, double count, double theta, double step, double last,
+                 Py_ssize_t most):
+    """The characteristic function of a sum of `count` users tilted by theta, at nodes k step where it is not proven negligible.
+
+    Parameters
+    ----------
+    values, log_mass : ndarray
+        The atoms of one user, the rest of the mass at 0.
+    count, theta : float
+        Users, and the tilt > 0.
+    step, last : float
+        Distance of the nodes, and how far they go.
+    most : int
+        So many places are looked at, at most.
+
+    Returns
+    -------
+    (ndarray, float, float, float)
+        Columns t, log |phi|, arg phi and a bound of the relative error; up to where no node is missing with |phi| above e^-40;
+        K(theta); what rounding does to it for each unit of theta.
+    """
+    cdef Py_ssize_t atoms = values.shape[0], kept, i
+    cdef double[::1] room = np.empty(room_of(atoms))
+    cdef double[:, ::1] out = np.empty((most + 1, 4))
+    cdef double end = 0
+    cdef Cumulant at
+    cdef Group group
+    cdef Turn turn
+    with nogil:
+        # unscaled: the caller's theta times the values is moderate
+        c_lay_out(&group, atoms, count, &room[0])
+        for i in range(atoms):
+            group.x[i], group.log_w[i] = values[i], log_mass[i]
+        c_masses(&group)
+        c_cumulant(&group, 1, theta, True, &at)
+        kept = c_nodes(&group, 1, step, last, 40, &at, <Node *> &out[0, 0], most, &turn, &end)
+    return np.asarray(out)[:kept], end, at.value, at.blur

@@ -1,0 +1,153 @@
+"""The law of a sum of independent users in atoms, tilted exponentially, and the tilt at which a contour crosses the real axis.
+
+    K(s) = sum n log1p(sum w expm1(s x)) over groups of n users, X = x[j] with chance w[j], else 0
+    tilted by theta: chances p = w e^(theta x)/e^(K_1(theta)), values y = x - mean
+
+Layer: functions without the interpreter's lock, declared in _tilted.pxd, which says what the caller has checked.
+
+Method      a sum over the atoms of expm1, which keeps what small theta x lose; products with n and sums over groups in pairs of
+            doubles. Atoms whose tilted mass moves log phi by less than 1e-22 are left out of the tilted law.
+Roundings   values and masses are taken to be good to 4 ulp, plus what exp(log w) loses: Cumulant.blur is what that does to K(s),
+            by a model (ulp counts), not interval arithmetic. It grows like sqrt(n) beside the width of the sum: 3e-6 at n = 2**53
+Measured error  none of its own: the sides of _excess.pyx hold it
+Cost        1 to 2 exponentials an atom for each theta; some ten thetas for a saddle point
+Source      classical
+"""
+
+from libc.math cimport INFINITY, exp, expm1, fabs, fmax, log, log1p, sqrt
+
+from shufflebounds._core._constants cimport EXCESS_LANES, UNIT
+from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_prod
+
+
+cdef void c_lay_out(Group *g, Py_ssize_t atoms, double count, double *room) noexcept nogil:
+    g.all = g.atoms = atoms
+    g.count = count
+    g.x, g.w, g.log_w, g.p = room, room + atoms, room + 2 * atoms, room + 3 * atoms
+    g.y = g.p + atoms + EXCESS_LANES
+
+
+cdef void c_masses(Group *g) noexcept nogil:
+    """Masses from their logarithms, and the rest; a full mass is known to rounding only."""
+    cdef Py_ssize_t j
+    cdef dd mass = dd_make(1, 0)
+    for j in range(g.atoms):
+        g.w[j] = exp(g.log_w[j])
+        mass = dd_add(mass, dd_make(-g.w[j], 0))
+    g.rest = mass.hi if mass.hi > 8 * UNIT else 0
+    g.log_rest = log(g.rest) if g.rest > 0 else 0
+
+
+cdef inline double grow(double up, double *more) noexcept nogil:
+    """e^up; more[0]: e^up - 1."""
+    cdef double grown
+    if up < -0.5:
+        grown = exp(up)
+        more[0] = grown - 1
+        return grown
+    more[0] = expm1(up)
+    return 1 + more[0]
+
+
+cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, Cumulant *out) noexcept nogil:
+    """K(theta) = sum n log1p(sum w expm1(theta x)) and its derivatives; the tilted laws too, if asked for.
+
+    K is infinite where a term overflows: theta is beyond the saddle then, as max(p x theta) <= 2/n + 1/e there.
+    """
+    cdef Py_ssize_t i, j, k
+    cdef Group *g
+    cdef dd total = dd_make(0, 0), slope = dd_make(0, 0), gain, first
+    cdef double up, grown, more, mass, second, blur, mean, y, left
+    out.var = out.blur = 0
+    for i in range(number):
+        g = &groups[i]
+        gain = first = dd_make(0, 0)
+        second = blur = left = 0
+        for j in range(g.atoms):
+            up = theta * g.x[j]
+            if up < 700:
+                grown = g.w[j] * grow(up, &more)
+                gain = dd_add(gain, dd_make(g.w[j] * more, 0))
+            else:
+                grown = exp(up + g.log_w[j])
+                gain = dd_add(gain, dd_make(grown, 0))
+            first = dd_add(first, dd_make(grown * g.x[j], 0))
+            left += grown
+            second += grown * g.x[j] * g.x[j]
+            blur += grown * fabs(g.x[j]) * (20 - g.log_w[j]) if grown > 0 else 0
+            if tilt:
+                g.p[j] = grown
+        # where most is lost, from what is left
+        left = log(g.rest + left) if gain.hi < -0.5 else log1p(gain.hi)
+        mass = exp(-left)
+        total = dd_add(total, dd_prod(g.count, left))
+        slope = dd_add(slope, dd_prod(g.count, first.hi * mass))
+        mean = first.hi * mass
+        out.blur += g.count * blur * mass
+        if tilt:
+            # centred, so that the variance does not cancel
+            second = g.rest * mass * mean * mean
+            g.reach = fabs(mean)
+            k = 0
+            for j in range(g.atoms):
+                grown = g.p[j] * mass
+                y = g.x[j] - mean
+                second += grown * y * y
+                # the others move log phi by less than 1e-22 each
+                if grown * g.count > 1e-22:
+                    g.p[k], g.y[k] = grown, y
+                    g.reach = fmax(g.reach, fabs(y))
+                    k += 1
+            g.p[k] = g.rest * mass
+            g.y[k] = -mean
+            k += 1
+            # nothing, up to whole vectors
+            while k % EXCESS_LANES:
+                g.p[k] = g.y[k] = 0
+                k += 1
+            g.seen = k
+        else:
+            second = fmax(second * mass - mean * mean, 0)
+        g.sd = sqrt(second)
+        out.var += g.count * second
+    out.value = total.hi if total.hi == total.hi else INFINITY
+    out.slope = slope.hi if slope.hi == slope.hi else INFINITY
+    out.blur *= UNIT
+
+
+cdef double c_saddle(Group *groups, Py_ssize_t number, bint tilt, Cumulant *at) noexcept nogil:
+    """theta > 0 with K'(theta) = 2/theta, to a thousandth of the width of the peak: Newton inside a bracket."""
+    cdef double low = 0, high = INFINITY, theta, gap, step, curve
+    cdef int i
+    c_cumulant(groups, number, 0.0, False, at)
+    # of a Gaussian of the same moments; rationalised where the mean is far below 0
+    gap = sqrt(at.slope * at.slope + 8 * at.var)
+    theta = 4 / (gap + at.slope) if at.slope > 0 else (gap - at.slope) / (2 * at.var)
+    for i in range(400):
+        c_cumulant(groups, number, theta, False, at)
+        if not (at.value < INFINITY and at.slope < INFINITY and at.var < INFINITY):
+            high = theta
+            theta = sqrt(low * high) if low > high / 64 else high / 8
+            continue
+        gap = at.slope - 2 / theta
+        curve = at.var + 2 / (theta * theta)
+        if gap > 0:
+            high = theta
+        else:
+            low = theta
+        step = gap / curve
+        if fabs(step) * sqrt(curve) < 1e-3 or high < INFINITY and high - low <= 1e-13 * high:
+            break
+        # from the left the slope grows exponentially: a long step is cut
+        step = theta - step
+        if step > 4 * theta:
+            step = 4 * theta
+        if low < step < high and (i & 3) != 3:
+            theta = step
+        elif high < INFINITY:
+            theta = sqrt(low * high) if low > 0 else 0.25 * high
+        else:
+            theta *= 4
+    if tilt:
+        c_cumulant(groups, number, theta, True, at)
+    return theta
