@@ -3,7 +3,7 @@
     U ~ N(0, tau^2) independent of S, pdf and cdf the standard normal ones:
     E(s+U)_+ - s_+ = tau g(|s|/tau), g(z) = pdf(z) - z cdf(-z), B(z) pdf(z) <= g(z) <= A(z) pdf(z)
 
-Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which says what the caller has checked; ``tilted_nodes`` for Python.
+Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which says what the caller has checked; ``tilted_nodes`` in Python.
 
 Method   sandwich        polynomials A, B = sum c_k He_2k (ABOVE and BELOW: linear programs of tests/reference/sandwich.py; a test
                          holds B <= g/pdf <= A). E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0
