@@ -65,6 +65,33 @@ def test_the_targets_that_were_missed_by_a_rounding(bins):
         assert 1 - 1e-9 < profile.epsilon(1e-6) <= 1
 
 
+# delta at eps met these; so near the smallest doubles, or with sides so far apart, the eps of delta did not
+AWAY = {
+    "ClearReports": (0.5, 5e-324),
+    "Clones": (0.5, 5e-324),
+    "Shuffled, users": (0.001, 1e-300),
+    "Shuffled, budget": (0.3, 1e-200),
+    "GeometricMechanism": (1.0, 1e-300),
+}
+MORE = {
+    "Shuffled, users": lambda e, d: shuffle.Shuffled.calibrate(mechanisms.KaryResponse(4, 2.5), e, d),
+    "Shuffled, budget": lambda e, d: shuffle.Shuffled.calibrate(lambda b: mechanisms.KaryResponse(4, b), e, d, users=10**4),
+}
+
+
+@pytest.mark.parametrize("name", AWAY)
+def test_extreme_targets_are_met_from_both_ends(name):
+    eps, delta = AWAY[name]
+    assert meets((CASES | MORE)[name](eps, delta), eps, delta)
+
+
+def test_a_truncated_noise_keeps_its_own_budget():
+    # the losses are a grid of points up to eps: a search for the eps of delta passed over the last
+    noise = mechanisms.GeometricMechanism.from_dp(3.237527279355827, 5.842900668431626e-18, 2)
+    assert noise.epsilon(5.842900668431626e-18) == noise.eps
+    assert noise.epsilon(5.842900668431626e-18, bound="lower") <= noise.eps
+
+
 def test_nothing_hidden_is_no_guarantee():
     profile = shuffle.ShuffledBits(10, 0.0)
     assert not meets(profile, 1.0, 0.5)

@@ -12,7 +12,7 @@ from shufflebounds.profile.profile import PrivacyProfile
 __all__ = ["least_count", "least_parameter", "meets"]
 
 PARTED = 8
-"""So many parameters are tried for both ends to meet the target; beyond, delta at eps decides."""
+"""So many parameters are tried one after the other for both ends to meet the target; beyond, they are searched for."""
 
 
 def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
@@ -49,6 +49,11 @@ def least_count(
     count = least_int(lambda value: build(value).delta(eps) <= delta, low, high, guess)
     if count is None:
         return None
-    # delta(eps) and epsilon(delta) differ by a rounding: seldom at a whole parameter, but at all of them where delta jumps at eps
+
+    def serves(value: int) -> bool:
+        return meets(build(value), eps, delta)
+
+    # delta(eps) and epsilon(delta) differ by a rounding, or by what their sides are apart: many counts where these are large
     last = min(high, count + PARTED)
-    return next((value for value in range(count, last + 1) if meets(build(value), eps, delta)), count if last < high else None)
+    near = next((value for value in range(count, last + 1) if serves(value)), None)
+    return near if near is not None or last == high else least_int(serves, last + 1, high)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TypeVar
 
 from shufflebounds import _validate
-from shufflebounds._search import bracket
+from shufflebounds._search import bracket, outward
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.calibration import least_count, meets
 
 __all__ = ["fewest_users", "largest_budget"]
 
@@ -21,32 +21,19 @@ def _target(eps: float, delta: float) -> tuple[float, float]:
 
 
 def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> _Profile:
-    """Return the profile of the fewest users with an upper delta of at most `delta` at `eps`; delta falls with users.
+    """Return the profile of the fewest users that meets the target from both ends; delta falls with users.
 
-    Bisection on the logarithm, then on the numbers: some 60 values of delta. Where the sides do not tell whether the target is met,
-    users count as too few.
+    Where the sides do not tell whether the target is met, users count as too few.
     """
     eps, delta = _target(eps, delta)
-
-    def serves(users: int) -> bool:
-        return build(users).delta(eps) <= delta
-
-    low, high = 0, 1
-    while not serves(high):
-        if high == _validate.MAX_COUNT:
-            raise _validate.InfeasibleError(f"delta={delta:g} at eps={eps:g} needs more than 2**53 users")
-        low, high = high, min(4 * high, _validate.MAX_COUNT)
-    while high - low > 1:
-        middle = max(low + 1, min(high - 1, math.isqrt(low * high))) if high > 2 * low > 0 else (low + high) // 2
-        if serves(middle):
-            high = middle
-        else:
-            low = middle
-    return build(high)
+    users = least_count(build, eps, delta, low=1)
+    if users is None:
+        raise _validate.InfeasibleError(f"delta={delta:g} at eps={eps:g} needs more than 2**53 users")
+    return build(users)
 
 
 def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float) -> _Profile:
-    """Return the profile of the largest local budget, to 1e-9, with an upper delta of at most `delta` at `eps`."""
+    """Return the profile of the largest local budget, to 1e-9, that meets the target from both ends."""
     eps, delta = _target(eps, delta)
 
     def serves(budget: float) -> bool:
@@ -62,8 +49,10 @@ def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float)
         while serves(high):
             low = high
             if high == _BUDGETS[1]:
-                return build(high)
+                break
             high = min(2 * high, _BUDGETS[1])
     else:
         high = 2 * low
-    return build(bracket(lambda budget: not serves(budget), low, high, rtol=1e-9)[0])
+    if low < high:
+        low = bracket(lambda budget: not serves(budget), low, high, rtol=1e-9)[0]
+    return build(outward(low, lambda budget: meets(build(budget), eps, delta), -1e-12 * low, _BUDGETS[0]))
