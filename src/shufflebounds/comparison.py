@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._search import outward, root
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds.mechanisms._counts import FrequencyOracle
@@ -98,6 +99,7 @@ class Comparison:
         return "\n".join([head, *lines, *(f"{name}: {reason}" for name, reason in self.left_out)])
 
 
+@said
 def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
     r"""Return protocols and frequency oracles for a histogram, all calibrated to one central guarantee.
 
@@ -117,10 +119,7 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
     Comparison
         Sorted by the error of any bin, with the users spread evenly over the bins.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     Notes
     -----

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 
 __all__ = ["point_error_lower_bound", "point_error_lower_bound_zcdp", "project_simplex"]
 
@@ -18,6 +19,7 @@ _MOST = 1e300
 _SLACK = 64 * float(np.finfo(float).eps)
 
 
+@said
 def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     r"""The nearest non-negative vector with a given sum.
 
@@ -36,10 +38,7 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
         Non-negative; its sum is `total` within a few units of roundoff of the largest \|r_i\|. As a post-processing it costs no
         privacy where `total` is public or itself a private answer.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     Notes
     -----
@@ -74,6 +73,7 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     return np.maximum(array - top - shift, 0.0)
 
 
+@said
 def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -> float:
     r"""Least worst-case error of the cells of a private non-negative histogram whose sum is accurate.
 
@@ -98,10 +98,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     float
         Lower bound of C, at least 0: no mechanism that releases a non-negative histogram does better in all its cells on all data.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     Notes
     -----
@@ -135,6 +132,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     return _most_error(chance, cells, error, math.log(cells) / (2 * eps))
 
 
+@said
 def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
     r"""Least worst-case error of the cells of a histogram under concentrated privacy, its sum accurate.
 
@@ -156,10 +154,7 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
     float
         Lower bound of C, the root mean squared error of a cell, at least 0.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     Notes
     -----

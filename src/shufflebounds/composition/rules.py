@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp, log_add_exp
+from shufflebounds._docs import said
 from shufflebounds._types import SIDES, Between, Bound, FloatArray, plain, probability
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import SLACK, above
@@ -221,6 +222,7 @@ def compose_dp(
     return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + SLACK)))
 
 
+@said
 def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     r"""What an (eps, delta)-private mechanism gives to groups of `size` people.
 
@@ -240,10 +242,7 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     Guarantee
         Upper bounds; delta is capped at 1. No smaller pair holds for all mechanisms.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     References
     ----------

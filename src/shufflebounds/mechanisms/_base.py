@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _search, _validate
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
@@ -162,6 +163,7 @@ class LocalRandomizer(PrivacyProfile):
         return local_eps
 
 
+@said
 class AdditiveNoise(LocalRandomizer):
     """A value plus symmetric noise of mean zero."""
 
@@ -247,10 +249,7 @@ class AdditiveNoise(LocalRandomizer):
         float
             Relatively accurate to some 1e-13 while it is above 1e-300.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
         """
         t = _validate.real("t", t, 0)
         k = _validate.integer("k", k, 1)
@@ -278,10 +277,7 @@ class AdditiveNoise(LocalRandomizer):
             At or a few ulp above the exact quantile; :meth:`error_tail` there is at most `beta`. A whole number where the
             noise is whole.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
         """
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         k = _validate.integer("k", k, 1)

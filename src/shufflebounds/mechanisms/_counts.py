@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import UNIT, Between, Bound, FloatArray, plain
 from shufflebounds.mechanisms._two_level import TwoLevel
 from shufflebounds.shuffle._accuracy import ErrorLaw, Of, log_exceeded
@@ -145,6 +146,7 @@ def _envelope(points: list[tuple[int, float]], mean: float) -> float:
     return top + math.log(best) + 1e-12
 
 
+@said
 class CountEstimate:
     """How many users hold a value, from the number of messages that support it."""
 
@@ -322,10 +324,7 @@ class CountEstimate:
         float
             In users.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
 
         Notes
         -----

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, Sides, largest
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
@@ -30,6 +31,7 @@ _MOST_INPUTS = 64
 _SUM_ERROR = 1e-12
 
 
+@said
 @dataclass(frozen=True, repr=False)
 class FiniteRandomizer(LocalRandomizer):
     r"""A randomizer given by the chances of its outputs: one row an input, one column an output.
@@ -259,10 +261,7 @@ class FiniteRandomizer(LocalRandomizer):
 
         Parameters
         ----------
-        beta : float
-            Probability of a larger error, in (0, 1).
-        users : int
-            Number n of users, 1 to 2**53.
+        {rare_error}
         of : {"bin", "any"}
             The error of one input chosen beforehand, the worst of them, or the largest error of any input.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
+from shufflebounds._docs import said
 from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
@@ -30,6 +31,7 @@ _SERIES_FROM = 1.5      # the continued fraction converges in 140 steps from her
 _LARGEST_EPS = 1e140    # its squares stay in range
 
 
+@said
 @dataclass(frozen=True)
 class GaussianMechanism(AdditiveNoise):
     r"""A real value, or vector, plus independent normal noise.
@@ -117,10 +119,7 @@ class GaussianMechanism(AdditiveNoise):
         GaussianMechanism
             Its upper delta at `eps` has been evaluated and is at most `delta`; sigma is within a relative 1e-11 of the least.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
         InfeasibleError
             If no sensitivity/sigma in [1e-12, 1e6] meets the target (a ValueError).
 
@@ -167,10 +166,7 @@ class GaussianMechanism(AdditiveNoise):
         GaussianMechanism
             Its sigma is rounded up, so that the target is met exactly.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
 
         References
         ----------

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._search import least_int
 from shufflebounds._types import UNIT, Between, Bound, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
@@ -34,6 +35,7 @@ _FEW_SHIFTS = 2**10      # of larger sensitivities some shifts tell about where 
 _MOST_LISTED = 2**14     # of larger sensitivities composition is bounded from below by a single release
 
 
+@said
 @dataclass(frozen=True)
 class GeometricMechanism(AdditiveNoise):
     r"""A whole number plus noise of probability :math:`\frac{1-q}{1+q} q^{|k|}`, :math:`q = e^{-\varepsilon/\Delta}`.
@@ -117,10 +119,7 @@ class GeometricMechanism(AdditiveNoise):
         GeometricMechanism
             Its upper delta at `eps` has been evaluated and is at most `delta`.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
         InfeasibleError
             If no bound up to 2**50 meets the target (a ValueError).
         """

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._scipy import betaincc, betainccinv, betaln
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._two_level import Others, Shares, TwoLevel
@@ -25,6 +26,7 @@ _LOST = 1e-12
 """More than the rounding of a variance that is a difference from 1."""
 
 
+@said
 @dataclass(frozen=True)
 class PrivUnit(VectorRandomizer, TwoLevel):
     r"""A unit vector, uniform on the sphere but for the cap around the user's own, likelier by :math:`e^{\varepsilon_0}`.
@@ -160,20 +162,14 @@ class PrivUnit(VectorRandomizer, TwoLevel):
 
         Parameters
         ----------
-        beta : float
-            Probability of a larger error, in (0, 1).
-        users : int
-            Number n of users, 1 to 2**53.
+        {rare_error}
 
         Returns
         -------
         float
             An upper bound of the quantile for all data: the lesser of Pinelis' and Klein and Rio's; no lower one is claimed.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
 
         References
         ----------

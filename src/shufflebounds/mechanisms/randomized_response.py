@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import UNIT, FloatArray, Sides, plain
 from shufflebounds.mechanisms._base import beside, outward
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
@@ -19,6 +20,7 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["RandomizedResponse"]
 
 
+@said
 @dataclass(frozen=True)
 class RandomizedResponse(TwoLevel):
     r"""One bit about a value in [0, upper], and the least private of all pure eps-DP mechanisms.
@@ -264,10 +266,7 @@ class RandomizedResponse(TwoLevel):
         float
             In the units of the values, whatever they are.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
 
         Examples
         --------

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import UNIT
 from shufflebounds.mechanisms._counts import Chances, FrequencyOracle, bernoulli
 from shufflebounds.mechanisms._two_level import Others, Shares
@@ -18,6 +19,7 @@ from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 __all__ = ["UnaryEncoding"]
 
 
+@said
 @dataclass(frozen=True)
 class UnaryEncoding(FrequencyOracle):
     r"""One bit for every bin: a one with chance p in the user's own bin and with chance q in any other.
@@ -86,10 +88,7 @@ class UnaryEncoding(FrequencyOracle):
         UnaryEncoding
             With `local_eps` met but for the rounding of p and q.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
 
         Examples
         --------
@@ -116,10 +115,7 @@ class UnaryEncoding(FrequencyOracle):
         UnaryEncoding
             With `local_eps` met but for the rounding of q.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
         """
         eps0 = _validate.real("local_eps", local_eps, 0, 690, open_low=True)
         return cls(bins, 0.5, math.exp(-eps0) / (1 + math.exp(-eps0)))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def plot_profile(profile: Exported, ax: Any, eps: ArrayLike | None, label: str |
     return ax
 
 
+@said
 def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None, labels: list[str] | None = None,
             ax: Any = None) -> Any:
     r"""Draw several profiles on one Axes, as trade-off functions or as :math:`\delta(\varepsilon)`.
@@ -89,10 +91,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-        It is drawn, not shown.
+    {axes}
 
     Raises
     ------

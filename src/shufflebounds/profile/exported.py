@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds.composing.chords import connect
 from shufflebounds.profile import _saving
 from shufflebounds.profile._balls import Outcomes, certified, flint, stick
@@ -26,6 +27,7 @@ _OUTWARD = 1e-13
 """Covers the rounding of the masses (a few ulp) and that of the sums that dp-accounting forms of them."""
 
 
+@said
 class Exported(Enclosed):
     """What other libraries and readers take of a profile: distributions, pictures, certified digits, a table for notebooks."""
 
@@ -221,10 +223,7 @@ class Exported(Enclosed):
             Contains the exact value for the parameters as they are held, whatever was rounded on the way. It holds 0 where delta
             is 0, and where no precision tells it from 0.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
         InfeasibleError
             If it would take more than about 10 s; the message says how long (a ValueError).
         TypeError

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import uncached
+from shufflebounds._docs import said
 from shufflebounds._types import SIDES, Bound, FloatArray, Sides, largest, plain
 from shufflebounds.composing import Atoms, Knowledge, Samples
 from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["PrivacyProfile"]
 
 
+@said
 class PrivacyProfile(Exported):
     r"""A privacy profile, the function :math:`\delta(\varepsilon)` of a mechanism, enclosed on both sides.
 
@@ -366,10 +368,7 @@ class PrivacyProfile(Exported):
         Composition
             Enclosed on both sides.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
 
         Examples
         --------

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray
 from shufflebounds.profile import DominatingPair
 
@@ -24,6 +25,7 @@ LEAST_SHARE = 1e-3
 """An interval that is a smaller share of the tail beyond it is joined to the next one."""
 
 
+@said
 def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) -> float:
     r"""Lower bound of delta for DP-SGD on shuffled batches of fixed size, each record in one of t batches of an epoch.
 
@@ -48,10 +50,7 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     float
         A delta that no proof can go below: a lower bound, in [0, 1].
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     Notes
     -----

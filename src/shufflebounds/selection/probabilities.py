@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray
 from shufflebounds.selection.noisy_max import log_flip_and_permute, log_noisy_max
 
@@ -141,6 +142,7 @@ def _one_level(counts: FloatArray) -> FloatArray:
     return -np.log(counts)
 
 
+@said
 def selection_error(candidates: float, eps: float, beta: float, *, optimal: float = 1, sensitivity: float = 1.0) -> float:
     r"""How far the score that the exponential mechanism picks may lie below the best one.
 
@@ -165,10 +167,7 @@ def selection_error(candidates: float, eps: float, beta: float, *, optimal: floa
         Upper bound of the (1 - beta)-quantile of the error, in units of the score. For monotone scores half of it holds, as eps
         may be doubled. With permute-and-flip in place of the exponential mechanism it holds too.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     References
     ----------

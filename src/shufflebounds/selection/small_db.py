@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._scipy import betaln
 from shufflebounds._types import FloatArray
 from shufflebounds.selection.probabilities import selection_probs
@@ -26,6 +27,7 @@ class SmallDBError(NamedTuple):
     size: int
 
 
+@said
 def small_db_error(domain: int, queries: int, records: int, eps: float, beta: float, *, size: int | None = None) -> SmallDBError:
     r"""How far any answer of SmallDB may be off, with probability 1 - beta.
 
@@ -54,10 +56,7 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     SmallDBError
         ``(error, size)``: the error is an upper bound, above 1 where it says nothing.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     Notes
     -----

@@ -11,6 +11,7 @@ import numpy as np
 
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import log1mexp
+from shufflebounds._docs import said
 from shufflebounds.composition.budgets import BudgetSum
 
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
@@ -137,6 +138,7 @@ def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
     return _search.bracket(lambda run: not private(run), low, 2 * low, rtol=1e-15)[0]
 
 
+@said
 def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Literal["exact", "union"] = "exact") -> float:
     r"""How far the answers of sparse vector may be off, all together, with probability 1 - beta.
 
@@ -164,10 +166,7 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     float
         Upper bound of the error alpha, in units of the queries.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     Notes
     -----

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds.selection.sparse_vector import SVTScales
 
 __all__ = ["SparseVector"]
 
 
+@said
 class SparseVector:
     r"""Sparse vector on a stream of queries: AboveThreshold, Sparse, NumericSparse, and their generalisation to any scales.
 
@@ -36,10 +38,7 @@ class SparseVector:
     rng : None, int or numpy.random.Generator
         Source of randomness.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     Notes
     -----

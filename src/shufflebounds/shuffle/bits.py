@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _worst
+from shufflebounds._docs import said
 from shufflebounds._types import Between, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair, _balls
@@ -31,6 +32,7 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["ShuffledBits"]
 
 
+@said
 @dataclass(frozen=True)
 class ShuffledBits(ShuffleProtocol):
     r"""Every user flips their bit with probability q; the analyst sees the shuffled bits, that is their sum.
@@ -138,10 +140,7 @@ class ShuffledBits(ShuffleProtocol):
         -------
         ShuffledBits
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
 
         Examples
         --------
@@ -301,10 +300,7 @@ class ShuffledBits(ShuffleProtocol):
         ----------
         users : int
             Number of users, 1 to 2**53.
-        eps : float
-            Target privacy loss in nats, finite and >= 0.
-        delta : float
-            Target failure probability, in [0, 1].
+        {target: [0, 1]}
         fakes : int
             Number of fake zeros, >= 0: the more, the less each bit need be flipped.
 
@@ -314,10 +310,7 @@ class ShuffledBits(ShuffleProtocol):
             The target holds at the returned flip, evaluated there; a relative 1e-3 less delta would be met nearby (the
             tolerance of the worst case).
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
 
         Notes
         -----

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _clones
+from shufflebounds._docs import said
 from shufflebounds._types import UNIT, Between, Bound, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile.calibration import least_count
@@ -22,6 +23,7 @@ from shufflebounds.shuffle.noise import BinomialNoise
 __all__ = ["ClearReports"]
 
 
+@said
 @dataclass(frozen=True)
 class ClearReports(ShuffleProtocol):
     r"""Every user reports a bin in the clear, among m fake reports whose bins are uniform; the analyst sees the shuffled reports.
@@ -107,20 +109,14 @@ class ClearReports(ShuffleProtocol):
         ----------
         bins : int
             Number of bins, 1 to 2**53.
-        eps : float
-            Target privacy loss in nats, finite and >= 0.
-        delta : float
-            Target failure probability, in (0, 1].
+        {target: (0, 1]}
 
         Returns
         -------
         ClearReports
             With the target checked at the returned number of fakes, and missed with one fewer.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
         InfeasibleError
             If 2**53 fake reports do not suffice; the message names what they give (a ValueError).
 

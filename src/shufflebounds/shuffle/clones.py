@@ -11,6 +11,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _clones, _tradeoff
+from shufflebounds._docs import said
 from shufflebounds._types import Bound, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
@@ -139,6 +140,7 @@ class _UniformClones(PrivacyProfile):
         return replace(super()._knowledge(), single=True, seconds=1e-5)
 
 
+@said
 @dataclass(frozen=True)
 class Clones(_UniformClones):
     r"""Amplification by shuffling for every local randomizer (Feldman, McMillan and Talwar 2021): the weaker of two clone bounds.
@@ -152,10 +154,7 @@ class Clones(_UniformClones):
 
     Parameters
     ----------
-    users : int
-        Number n of users, 1 to 2**53, the target included.
-    local_eps : float
-        The randomizer's local budget :math:`\varepsilon_0` in nats, in (0, 700].
+    {crowd}
 
     Notes
     -----
@@ -194,6 +193,7 @@ class Clones(_UniformClones):
     _stronger: ClassVar[bool] = False
 
 
+@said
 @dataclass(frozen=True)
 class StrongerClones(_UniformClones):
     r"""The stronger clone bound (Feldman, McMillan and Talwar 2023), proven for every pure local randomizer.
@@ -204,10 +204,7 @@ class StrongerClones(_UniformClones):
 
     Parameters
     ----------
-    users : int
-        Number n of users, 1 to 2**53, the target included.
-    local_eps : float
-        The randomizer's local budget :math:`\varepsilon_0` in nats, in (0, 700].
+    {crowd}
 
     Notes
     -----

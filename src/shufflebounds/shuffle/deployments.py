@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _clones, _deployments
+from shufflebounds._docs import said
 from shufflebounds._types import SIDES, Bound, FloatArray, plain
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
@@ -42,6 +43,7 @@ def _clone_deployments(
     return shape, rows, rates
 
 
+@said
 def clones_epsilon(
     users: ArrayLike, local_eps: ArrayLike, delta: ArrayLike, *, stronger: bool = True, bound: Bound = "upper"
 ) -> float | FloatArray:
@@ -56,13 +58,10 @@ def clones_epsilon(
         Numbers of users, 1 to 2**53, the target included.
     local_eps : float or array_like
         Local budgets in nats, in (0, 700].
-    delta : float or array_like
-        Failure probabilities in [0, 1]. The three broadcast against each other.
+    {deltas}
     stronger : bool
         True for the bound of :class:`StrongerClones`, False for that of :class:`Clones`.
-    bound : {"upper", "lower"}
-        "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
-        lower bound of delta still reaches `delta`.
+    {side_of_eps}
 
     Returns
     -------
@@ -71,8 +70,7 @@ def clones_epsilon(
 
     Raises
     ------
-    ValueError
-        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+    {raises_of_arrays}
 
     Notes
     -----
@@ -143,6 +141,7 @@ def _noises(trials: ArrayLike, prob: ArrayLike, **third: FloatArray) -> tuple[tu
     return flat(trials=counts, prob=_validate.real_array("prob", prob, 0, 1, open_low=True, open_high=True), **third)
 
 
+@said
 def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
     r"""The epsilon of binomial noise on a count, for arrays of mechanisms.
 
@@ -151,15 +150,9 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
 
     Parameters
     ----------
-    trials : int or array_like
-        Numbers of noise bits, 0 to 2**53.
-    prob : float or array_like
-        Chances of a one among them, in (0, 1).
-    delta : float or array_like
-        Failure probabilities in [0, 1]. The three broadcast against each other.
-    bound : {"upper", "lower"}
-        "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
-        lower bound of delta still reaches `delta`.
+    {noises}
+    {deltas}
+    {side_of_eps}
 
     Returns
     -------
@@ -169,8 +162,7 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
 
     Raises
     ------
-    ValueError
-        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+    {raises_of_arrays}
 
     Notes
     -----
@@ -196,19 +188,15 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
     return plain(out.reshape(shape))
 
 
+@said
 def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
     r"""The logarithm of delta of binomial noise on a count, for arrays of mechanisms.
 
     Parameters
     ----------
-    trials : int or array_like
-        Numbers of noise bits, 0 to 2**53.
-    prob : float or array_like
-        Chances of a one among them, in (0, 1).
-    eps : float or array_like
-        Privacy losses in nats, finite and >= 0. The three broadcast against each other.
-    bound : {"upper", "lower"}
-        The side of the exact value on which the answer lies.
+    {noises}
+    {losses}
+    {side}
 
     Returns
     -------
@@ -217,8 +205,7 @@ def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound
 
     Raises
     ------
-    ValueError
-        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+    {raises_of_arrays}
 
     References
     ----------

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._docs import said
 from shufflebounds._types import UNIT, Between, FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile._budget import log_odds
@@ -30,6 +31,7 @@ SEARCHED = 128
 """Up to so many reports all data among uniform fakes is searched."""
 
 
+@said
 @dataclass(frozen=True)
 class FlippedReports(ShuffleProtocol):
     r"""Users and m fakes report one-hot vectors of d bits, every bit flipped with probability q.
@@ -282,10 +284,7 @@ class FlippedReports(ShuffleProtocol):
         ----------
         users, bins : int
             As in the class.
-        eps : float
-            Target privacy loss in nats, finite and >= 0.
-        delta : float
-            Target failure probability, in [0, 1].
+        {target: [0, 1]}
         fakes : int
             Number of fake reports.
         view, fake : str
@@ -296,10 +295,7 @@ class FlippedReports(ShuffleProtocol):
         FlippedReports
             The target holds at the returned flip, evaluated there; flip = 0 where the fake reports alone suffice.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
 
         Notes
         -----

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
+from shufflebounds._docs import said
 from shufflebounds._types import UNIT, Between, FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
@@ -22,6 +23,7 @@ from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma
 __all__ = ["ShuffledHistogram"]
 
 
+@said
 @dataclass(frozen=True)
 class ShuffledHistogram(ShuffleProtocol):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
@@ -130,10 +132,7 @@ class ShuffledHistogram(ShuffleProtocol):
             Number of users, 1 to 2**53.
         bins : int
             Number of bins, 2 to 2**53.
-        eps : float
-            Target privacy loss in nats, finite and >= 0.
-        delta : float
-            Target failure probability, in (0, 1).
+        {target: (0, 1)}
 
         Returns
         -------

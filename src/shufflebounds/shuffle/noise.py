@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _deployments
+from shufflebounds._docs import said
 from shufflebounds._types import Between, Bound, FloatArray, Sides, largest, plain
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, _balls
@@ -70,6 +71,7 @@ def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
     return loss, math.log1p(1 / k) - math.log1p(-1 / (trials - k + 1)) if k < trials else math.log1p(1 / k)
 
 
+@said
 @dataclass(frozen=True)
 class BinomialNoise(ShuffleProtocol):
     r"""A count released with binomial noise, for data sets whose counts differ by one.
@@ -156,10 +158,7 @@ class BinomialNoise(ShuffleProtocol):
 
         Parameters
         ----------
-        eps : float
-            Target privacy loss in nats, finite and >= 0.
-        delta : float
-            Target failure probability, in (0, 1].
+        {target: (0, 1]}
         prob : float
             Chance of a one among the noise bits, in (0, 1).
 
@@ -168,10 +167,7 @@ class BinomialNoise(ShuffleProtocol):
         BinomialNoise
             With the target checked at the returned number of trials, and missed with one trial fewer.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
         InfeasibleError
             If no number of trials up to 2**53 meets the target (a ValueError).
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
+from shufflebounds._docs import said
 from shufflebounds._search import least_int
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.shuffle._mixed_sum import enclose_sum
@@ -64,6 +65,7 @@ def _log_missed(users: int, gamma: float, support: int) -> float:
     return enclose_sum(lambda i: binom_logpmf(i, top, gamma), math.floor((users + 1) * gamma), 0.0, top, value)[1]
 
 
+@said
 def support_identification(support: int, eps: float, delta: float, *, bins: int | None = None, failure: float = 0.01) -> SampleSize:
     r"""Users who suffice to find which h of d values their data is drawn from, uniformly and independently.
 
@@ -90,10 +92,7 @@ def support_identification(support: int, eps: float, delta: float, *, bins: int 
     SampleSize
         With privacy and the bound of the failure checked at the returned number of users.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     Notes
     -----
@@ -141,6 +140,7 @@ def support_identification(support: int, eps: float, delta: float, *, bins: int 
     return size
 
 
+@said
 def printed_support_samples(support: int, eps: float, delta: float) -> int:
     r"""Users that Claim 3.4 asks for, its constants made explicit.
 
@@ -160,10 +160,7 @@ def printed_support_samples(support: int, eps: float, delta: float) -> int:
     -------
     int
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     References
     ----------
@@ -190,6 +187,7 @@ def printed_support_samples(support: int, eps: float, delta: float) -> int:
     return found
 
 
+@said
 def pointer_chasing(length: int, eps: float, delta: float, *, failure: float = 0.01) -> SampleSize:
     r"""Users who suffice for pointer chasing: each holds one of two permutations of `length` integers, with its label.
 
@@ -205,10 +203,7 @@ def pointer_chasing(length: int, eps: float, delta: float, *, failure: float = 0
     SampleSize
         The same number of users whatever the length and the number of steps: the support has two values, which are then followed.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     References
     ----------
@@ -225,6 +220,7 @@ def pointer_chasing(length: int, eps: float, delta: float, *, failure: float = 0
     return support_identification(2, eps, delta, bins=2 * math.factorial(length), failure=failure)
 
 
+@said
 def pointer_jumping(branching: int, height: int, eps: float, delta: float, *, failure: float = 0.01) -> SampleSize:
     r"""Users who suffice for multi-party pointer jumping: each holds the labels of one level of a complete tree.
 
@@ -242,10 +238,7 @@ def pointer_jumping(branching: int, height: int, eps: float, delta: float, *, fa
     SampleSize
         That of a support of h values.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     References
     ----------

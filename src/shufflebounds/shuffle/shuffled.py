@@ -11,6 +11,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._docs import said
 from shufflebounds._types import SIDES, UNIT, Bound, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
@@ -32,6 +33,7 @@ _NO_BETTER = 1e-9
 """By no more than this are data better that are named for no other reason."""
 
 
+@said
 @dataclass(frozen=True)
 class Shuffled(PrivacyProfile):
     r"""The shuffled messages of users who each run the same local randomizer, enclosed on both sides.
@@ -287,10 +289,7 @@ class Shuffled(PrivacyProfile):
         Shuffled
             Its upper delta at `eps` was evaluated and is at most `delta`.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
         InfeasibleError
             If 2**53 users are too few.
 

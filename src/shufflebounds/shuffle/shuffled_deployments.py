@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import SIDES, Bound, FloatArray, plain
 from shufflebounds.shuffle._mixed_data import FEW
 from shufflebounds.shuffle.deployments import flat
@@ -89,6 +90,7 @@ def _distinct(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
     return kinds, places
 
 
+@said
 def shuffled_epsilon(
     randomizer: Any, users: ArrayLike, delta: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper"
 ) -> float | FloatArray:
@@ -99,17 +101,11 @@ def shuffled_epsilon(
 
     Parameters
     ----------
-    randomizer : Randomizer, or sequence or array of them
-        What the users of each deployment run: mechanisms of :mod:`shufflebounds.mechanisms`.
-    users : int or array_like
-        Numbers of users, 1 to 2**53, the target included.
-    delta : float or array_like
-        Failure probabilities in [0, 1]. The three broadcast against each other.
+    {randomizers}
+    {deltas}
     participation : float
         Chance in [1e-12, 1] with which each user sends a message at all.
-    bound : {"upper", "lower"}
-        "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
-        lower bound of delta still reaches `delta`.
+    {side_of_eps}
 
     Returns
     -------
@@ -120,8 +116,7 @@ def shuffled_epsilon(
     ------
     TypeError
         If an entry of `randomizer` is none.
-    ValueError
-        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+    {raises_of_arrays}
 
     Notes
     -----
@@ -151,6 +146,7 @@ def shuffled_epsilon(
     return plain(out.reshape(crowd.shape))
 
 
+@said
 def shuffled_log_delta(
     randomizer: Any, users: ArrayLike, eps: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper"
 ) -> float | FloatArray:
@@ -158,16 +154,11 @@ def shuffled_log_delta(
 
     Parameters
     ----------
-    randomizer : Randomizer, or sequence or array of them
-        What the users of each deployment run: mechanisms of :mod:`shufflebounds.mechanisms`.
-    users : int or array_like
-        Numbers of users, 1 to 2**53, the target included.
-    eps : float or array_like
-        Privacy losses in nats, finite and >= 0. The three broadcast against each other.
+    {randomizers}
+    {losses}
     participation : float
         Chance in [1e-12, 1] with which each user sends a message at all.
-    bound : {"upper", "lower"}
-        The side of the exact value on which the answer lies.
+    {side}
 
     Returns
     -------
@@ -179,8 +170,7 @@ def shuffled_log_delta(
     ------
     TypeError
         If an entry of `randomizer` is none.
-    ValueError
-        If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+    {raises_of_arrays}
 
     References
     ----------

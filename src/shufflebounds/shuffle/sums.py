@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _worst
+from shufflebounds._docs import said
 from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile._budget import log_odds
@@ -35,6 +36,7 @@ LARGE = 2**32
 """Among more bits than that the search for the worst data ends earlier."""
 
 
+@said
 @dataclass(frozen=True)
 class RealSum(ShuffleProtocol):
     r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
@@ -230,10 +232,7 @@ class RealSum(ShuffleProtocol):
             Number of users, 1 to 2**53.
         bits : int
             Number of bits a user, 1 to 2**20.
-        eps : float
-            Target privacy loss in nats, finite and >= 0.
-        delta : float
-            Target failure probability, in [0, 1].
+        {target: [0, 1]}
         view : {"total", "columns"}
             What the analyst sees.
 
@@ -242,10 +241,7 @@ class RealSum(ShuffleProtocol):
         RealSum
             The target holds at the returned lam, evaluated there.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
 
         Notes
         -----

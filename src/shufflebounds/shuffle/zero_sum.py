@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
+from shufflebounds._docs import said
 from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets
@@ -22,6 +23,7 @@ from shufflebounds.shuffle.noise import BinomialNoise
 __all__ = ["ZeroSum"]
 
 
+@said
 @dataclass(frozen=True)
 class ZeroSum(ShuffleProtocol):
     r"""Every user sends their bit and a noise bit that is mostly one, as copies of one message; empty data gives exactly 0.
@@ -96,10 +98,7 @@ class ZeroSum(ShuffleProtocol):
         ----------
         users : int
             Number of users, 1 to 2**53.
-        eps : float
-            Target privacy loss in nats, finite and >= 0.
-        delta : float
-            Target failure probability, in (0, 1].
+        {target: (0, 1]}
 
         Returns
         -------
@@ -107,10 +106,7 @@ class ZeroSum(ShuffleProtocol):
             The target holds at the returned gamma, evaluated there, and fails just below it; since delta ripples in gamma, a
             slightly smaller gamma may meet it too.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range.
+        {raises}
         InfeasibleError
             If gamma = 1/2, the most noise there is, does not suffice; the message names what does (a ValueError).
 

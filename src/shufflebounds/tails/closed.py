@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._special import deviance
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, plain
 
 __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
@@ -18,6 +19,7 @@ __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
 _INWARD = 1 - 2.0**-48      # the exponents are good to a few units of roundoff
 
 
+@said
 def chernoff_logsf(
     k: ArrayLike, n: ArrayLike, mean: ArrayLike, *, method: Literal["kl", "hoeffding", "multiplicative"] = "kl"
 ) -> float | FloatArray:
@@ -45,10 +47,7 @@ def chernoff_logsf(
         Upper bounds of the natural logarithm, of the broadcast shape; 0 where k <= n mean, -inf where k > n. The lower tail
         :math:`\Pr[S \le k]` is the call at (n - k, n, 1 - mean).
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     Notes
     -----
@@ -110,6 +109,7 @@ def _deviance(x: FloatArray, m: FloatArray) -> FloatArray:
     return np.where(inside, deviance(x, np.where(inside, m, 1.0)), np.where(x > 0, np.inf, 0.0))
 
 
+@said
 def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatArray:
     r"""Upper bound of :math:`\ln \Pr[f - \mathbb{E} f \ge t]` for a function of independent variables with bounded differences.
 
@@ -131,10 +131,7 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
     float or ndarray
         Upper bounds of the natural logarithm, of the shape of t; -inf where all widths are 0 and t > 0.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range.
+    {raises}
 
     References
     ----------

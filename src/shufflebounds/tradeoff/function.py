@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.tradeoff.product import product
 from shufflebounds.tradeoff.representation import Representation
@@ -23,6 +24,7 @@ def _shaped(question: Callable[[FloatArray], FloatArray], array: FloatArray) -> 
     return plain(value)
 
 
+@said
 @dataclass(frozen=True, repr=False)
 class Function:
     """The questions to a trade-off function, checked and passed on to what it is given by."""
@@ -352,10 +354,7 @@ class Function:
         label : str, optional
             Words for the legend.
 
-        Returns
-        -------
-        matplotlib.axes.Axes
-            It is drawn, not shown.
+        {axes}
 
         Raises
         ------

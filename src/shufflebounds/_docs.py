@@ -1,0 +1,102 @@
+"""Passages that several docstrings say: under `said`, a line ``{name}`` of a docstring stands for the passage of that name.
+
+``{name: words}`` puts the words in the passage's one gap.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["said"]
+
+_Documented = TypeVar("_Documented", bound=Callable[..., Any])
+
+_LINE = re.compile(r"^( *)\{(\w+)(?:: (.*))?\}$", re.MULTILINE)
+
+_PASSAGES = {
+    "axes": """
+        Returns
+        -------
+        matplotlib.axes.Axes
+            It is drawn, not shown.
+    """,
+    "crowd": r"""
+        users : int
+            Number n of users, 1 to 2**53, the target included.
+        local_eps : float
+            The randomizer's local budget :math:`\varepsilon_0` in nats, in (0, 700].
+    """,
+    "deltas": """
+        delta : float or array_like
+            Failure probabilities in [0, 1]. The three broadcast against each other.
+    """,
+    "losses": """
+        eps : float or array_like
+            Privacy losses in nats, finite and >= 0. The three broadcast against each other.
+    """,
+    "noises": """
+        trials : int or array_like
+            Numbers of noise bits, 0 to 2**53.
+        prob : float or array_like
+            Chances of a one among them, in (0, 1).
+    """,
+    "raises": """
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range.
+    """,
+    "raises_of_arrays": """
+        ValueError
+            If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+    """,
+    "randomizers": """
+        randomizer : Randomizer, or sequence or array of them
+            What the users of each deployment run: mechanisms of :mod:`shufflebounds.mechanisms`.
+        users : int or array_like
+            Numbers of users, 1 to 2**53, the target included.
+    """,
+    "rare_error": """
+        beta : float
+            Probability of a larger error, in (0, 1).
+        users : int
+            Number n of users, 1 to 2**53.
+    """,
+    "side": """
+        bound : {"upper", "lower"}
+            The side of the exact value on which the answer lies.
+    """,
+    "side_of_eps": """
+        bound : {"upper", "lower"}
+            "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
+            lower bound of delta still reaches `delta`.
+    """,
+    "target": """
+        eps : float
+            Target privacy loss in nats, finite and >= 0.
+        delta : float
+            Target failure probability, in ....
+    """,
+}
+_DEDENTED = {name: textwrap.dedent(passage).strip("\n").rstrip() for name, passage in _PASSAGES.items()}
+
+
+def said(documented: _Documented) -> _Documented:
+    """Put the passages in the docstring of a function, or of a class and its methods."""
+    if isinstance(documented, type):
+        for member in vars(documented).values():
+            function = getattr(member, "__func__", member)
+            if inspect.isfunction(function):
+                said(function)
+    if documented.__doc__:
+        documented.__doc__ = _LINE.sub(_passage, documented.__doc__)
+    return documented
+
+
+def _passage(found: re.Match[str]) -> str:
+    indent, name, words = found.groups()
+    return textwrap.indent(_DEDENTED[name].replace("...", words or "..."), indent)
