@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXP_SLACK", "SIDES", "UNIT", "Between", "Bound", "FloatArray", "Sides", "at_each", "largest", "plain", "probability"]
+__all__ = [
+    "EXP_SLACK", "SIDES", "UNIT", "Between", "Bound", "FloatArray", "Sides", "at_each", "largest", "plain", "probability",
+    "typed_as",
+]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 FloatArray = NDArray[np.float64]
 
@@ -37,6 +42,11 @@ class Between(NamedTuple):
 
     lower: float
     upper: float
+
+
+def typed_as(_: _Function) -> Callable[[Callable[..., Any]], _Function]:
+    """Tell type checkers that a function has the overloads of this one, whose parameters it has."""
+    return lambda function: function  # type: ignore[return-value]
 
 
 def plain(values: FloatArray) -> FloatArray | float:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp, log_add_exp
 from shufflebounds._docs import said
-from shufflebounds._types import SIDES, Between, Bound, FloatArray, plain, probability
+from shufflebounds._types import SIDES, Between, Bound, FloatArray, plain, probability, typed_as
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import SLACK, above
 from shufflebounds.profile.roots import solve
@@ -97,14 +97,7 @@ def composition_delta(
     return probability(composition_log_delta(eps, delta, eps_total, k=k, bound=bound), bound, SLACK)
 
 
-@overload
-def composition_log_delta(
-    eps: ArrayLike, delta: ArrayLike, eps_total: float, *, k: ArrayLike | None = None, bound: Bound = ...
-) -> float: ...
-@overload
-def composition_log_delta(
-    eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = ...
-) -> float | FloatArray: ...
+@typed_as(composition_delta)
 def composition_log_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = "upper"
 ) -> float | FloatArray:

@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._types import FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.profile.pair import _ListedPair
+from shufflebounds.profile import DominatingPair
+from shufflebounds.profile.pair import LargestPair, _ListedPair
 
 __all__ = ["AccountingProfile", "from_dp_accounting"]
 
@@ -51,7 +50,7 @@ class _LossPair(_ListedPair):
 
 
 @dataclass(frozen=True)
-class AccountingProfile(PrivacyProfile):
+class AccountingProfile(LargestPair):
     r"""The profile of a privacy loss distribution of dp-accounting; made by :func:`from_dp_accounting`.
 
     .. math:: \delta(\varepsilon) = \max_{\text{directions}} \; p_\infty + \sum_{l > \varepsilon} (1 - e^{\varepsilon - l})\, p_l
@@ -79,15 +78,9 @@ class AccountingProfile(PrivacyProfile):
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.directions
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
-        return largest(pair._log_delta(eps) for pair in self.directions)
-
     def _knowledge(self) -> Knowledge:
         # which of two neighbours has the record stays the same from release to release
         return replace(super()._knowledge(), covered=False)
-
-    def _pure_epsilon(self) -> float:
-        return max(pair._pure_epsilon() for pair in self.directions)
 
 
 def from_dp_accounting(pld: Any) -> AccountingProfile:

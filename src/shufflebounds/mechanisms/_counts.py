@@ -146,6 +146,12 @@ def _envelope(points: list[tuple[int, float]], mean: float) -> float:
     return top + math.log(best) + 1e-12
 
 
+def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]:
+    """Return the number of users and the numbers of that name among them, 0 to all, checked."""
+    users = _validate.integer("users", users, 1)
+    return users, _validate.real_array(name, value, 0, users)
+
+
 @said
 class CountEstimate:
     """How many users hold a value, from the number of messages that support it."""
@@ -241,11 +247,9 @@ class CountEstimate:
         ValueError
             If `users` is no positive integer or `counts` leaves 0..users.
         """
-        users = _validate.integer("users", users, 1)
-        seen = _validate.real_array("counts", counts, 0, users)
+        users, seen = _of_users("counts", counts, users)
         _, _, other, _, gap = self._chances()
-        out = (seen - other * users) / gap
-        return plain(out)
+        return plain((seen - other * users) / gap)
 
     def variance(self, held: ArrayLike, users: int) -> float | FloatArray:
         r"""Variance of :meth:`estimate` for a value that `held` of the users hold.
@@ -269,8 +273,7 @@ class CountEstimate:
         ValueError
             If `users` is no positive integer or `held` leaves 0..users.
         """
-        users = _validate.integer("users", users, 1)
-        t = _validate.real_array("held", held, 0, users)
+        users, t = _of_users("held", held, users)
         own, not_own, other, not_other, gap = self._chances()
         # messages that hardly depend on the value leave an estimate of no finite variance
         with np.errstate(divide="ignore", over="ignore"):

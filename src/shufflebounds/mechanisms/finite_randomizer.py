@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import said
-from shufflebounds._types import FloatArray, Sides, largest
+from shufflebounds._types import FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._balls import Outputs, flint, larger, stick
+from shufflebounds.profile.pair import LargestPair
 from shufflebounds.shuffle._accuracy import Of
 from shufflebounds.shuffle.laws import PairLaws
 
@@ -33,7 +34,7 @@ _SUM_ERROR = 1e-12
 
 @said
 @dataclass(frozen=True, repr=False)
-class FiniteRandomizer(LocalRandomizer):
+class FiniteRandomizer(LargestPair, LocalRandomizer):
     r"""A randomizer given by the chances of its outputs: one row an input, one column an output.
 
     .. math:: \delta(\varepsilon) = \max_{x \ne x'} \sum_y \bigl(R_{x y} - e^\varepsilon R_{x' y}\bigr)_+
@@ -97,14 +98,8 @@ class FiniteRandomizer(LocalRandomizer):
             logs = np.log(self._rows)
         return tuple(DominatingPair.from_pmfs(first, second) for first, second in permutations(logs, 2))
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
-        return largest(pair._log_delta(eps) for pair in self._all_pairs)
-
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), single=False)
-
-    def _pure_epsilon(self) -> float:
-        return max(pair._pure_epsilon() for pair in self._all_pairs)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _search, _validate
-from shufflebounds._types import EXP_SLACK, SIDES, UNIT, Between, Bound, FloatArray, Sides, plain, probability
+from shufflebounds._types import EXP_SLACK, SIDES, UNIT, Between, Bound, FloatArray, Sides, plain, probability, typed_as
 from shufflebounds.profile.roots import beside, solve
 
 __all__ = ["Enclosed"]
@@ -78,10 +78,7 @@ class Enclosed(ABC):
         value = np.minimum(value, 0.0).reshape(array.shape)
         return plain(value)
 
-    @overload
-    def delta(self, eps: float, *, bound: Bound = ...) -> float: ...
-    @overload
-    def delta(self, eps: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
+    @typed_as(log_delta)
     def delta(self, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
         r"""The least :math:`\delta` for which the mechanism is (eps, delta)-differentially private.
 
@@ -143,10 +140,7 @@ class Enclosed(ABC):
         out = np.array([self._epsilon(float(d), bound) for d in array.ravel()]).reshape(array.shape)
         return plain(out)
 
-    @overload
-    def loss_tail(self, eps: float, *, bound: Bound = ...) -> float: ...
-    @overload
-    def loss_tail(self, eps: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
+    @typed_as(log_delta)
     @np.errstate(all="ignore")
     def loss_tail(self, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
         r"""How often the privacy loss of an outcome exceeds eps: the pointwise guarantee of the literature.

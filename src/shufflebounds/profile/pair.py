@@ -13,15 +13,13 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._types import UNIT, Bound, FloatArray, Sides
+from shufflebounds._types import UNIT, Bound, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile._balls import Outcomes, flint
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["DominatingPair"]
-
-
+__all__ = ["DominatingPair", "LargestPair"]
 
 class DominatingPair(PrivacyProfile):
     r"""One ordered pair of output laws (P, Q), answering with :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`."""
@@ -175,3 +173,17 @@ def _missing(law: tuple[float, ...]) -> float:
     """Return the mass that a law lacks; what the rounding of its entries explains counts as 0."""
     missing = abs(1 - math.fsum(np.exp(law)))
     return missing if missing > 1e-15 * len(law) else 0.0
+
+
+class LargestPair(PrivacyProfile):
+    """A guarantee that is the largest of several: of its pairs, unless it says otherwise."""
+
+    def _several(self) -> tuple[PrivacyProfile, ...]:
+        """Return what the guarantee is the largest of."""
+        return self.pairs()
+
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return largest(one._log_delta(eps) for one in self._several())
+
+    def _pure_epsilon(self) -> float:
+        return max(one._pure_epsilon() for one in self._several())

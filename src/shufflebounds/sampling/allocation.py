@@ -16,6 +16,7 @@ from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile._balls import blanket, blanket_operations, largest_answer
+from shufflebounds.profile.pair import LargestPair
 from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling._balls import Allocation
 from shufflebounds.sampling._listed import ListedAllocation
@@ -134,7 +135,7 @@ class AllocationPair(DominatingPair):
 
 
 @dataclass(frozen=True)
-class RandomAllocation(PrivacyProfile):
+class RandomAllocation(LargestPair):
     r"""Training by random allocation: in an epoch every record enters `chosen` of `steps` steps, drawn uniformly.
 
     .. math:: \delta(\varepsilon) = \max\{H_E(\bar P \| Q^t),\; H_E(Q^t \| \bar P)\}, \qquad
@@ -209,15 +210,11 @@ class RandomAllocation(PrivacyProfile):
     def _compositions(self) -> tuple[Composition, ...]:
         return tuple(Composition(((pair, self.chosen),)) for pair in self._block_pairs)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
-        first, second = (way._log_delta(eps) for way in self._directions())
-        return Sides(np.maximum(first[0], second[0]), np.maximum(first[1], second[1]))
+    def _several(self) -> tuple[PrivacyProfile, ...]:
+        return self._directions()
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
         return largest_answer(pair._ball() for pair in self.pairs())
-
-    def _pure_epsilon(self) -> float:
-        return max(way._pure_epsilon() for way in self._directions())
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), spacing=0.1, setup=3.5)

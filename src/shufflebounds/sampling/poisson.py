@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, FloatArray, Sides, largest
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile._balls import Outcomes, flint, largest_answer
+from shufflebounds.profile.pair import LargestPair
 from shufflebounds.profile.profile import checked_profile
 
 __all__ = ["SampledPair", "Subsampled", "mixed_losses", "sampled_eps"]
@@ -233,7 +234,7 @@ def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric:
 
 
 @dataclass(frozen=True)
-class Subsampled(PrivacyProfile):
+class Subsampled(LargestPair):
     r"""A mechanism on a Poisson sample: every record enters with chance q, independently.
 
     .. math:: \delta(\varepsilon) = \max\{H_E((1-q) Q + q P \| Q),\; H_E(Q \| (1-q) Q + q P)\}, \qquad E = e^\varepsilon
@@ -287,14 +288,8 @@ class Subsampled(PrivacyProfile):
     def _directions(self) -> tuple[DominatingPair, ...]:
         return self.pairs()
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
-        return largest(pair._log_delta(eps) for pair in self.pairs())
-
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
         return largest_answer(pair._ball() for pair in self.pairs())
-
-    def _pure_epsilon(self) -> float:
-        return max(pair._pure_epsilon() for pair in self.pairs())
 
     def _knowledge(self) -> Knowledge:
         known = self.mechanism._knowledge()

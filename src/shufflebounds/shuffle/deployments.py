@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -136,9 +137,17 @@ def clones_log_delta(
     return plain(out.reshape(shape))
 
 
-def _noises(trials: ArrayLike, prob: ArrayLike, **third: FloatArray) -> tuple[tuple[int, ...], list[FloatArray]]:
+def _of_noises(
+    kernel: Callable[..., None], trials: ArrayLike, prob: ArrayLike, bound: Bound, **third: FloatArray
+) -> float | FloatArray:
+    """Return what the kernel says of noises, each with its third argument."""
+    upper = _validate.choice("bound", bound, SIDES) == "upper"
     counts = _validate.whole_array("trials", trials, 0, _validate.MAX_COUNT).astype(np.float64)
-    return flat(trials=counts, prob=_validate.real_array("prob", prob, 0, 1, open_low=True, open_high=True), **third)
+    chances = _validate.real_array("prob", prob, 0, 1, open_low=True, open_high=True)
+    shape, rows = flat(trials=counts, prob=chances, **third)
+    out = np.empty(rows[0].size)
+    kernel(*rows, upper, out)
+    return plain(out.reshape(shape))
 
 
 @said
@@ -181,11 +190,7 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
     >>> bool(shuffle.noise_epsilon(10**4, 0.5, 1e-6) == noise.epsilon(1e-6))
     True
     """
-    upper = _validate.choice("bound", bound, SIDES) == "upper"
-    shape, rows = _noises(trials, prob, delta=_validate.real_array("delta", delta, 0, 1))
-    out = np.empty(rows[0].size)
-    _deployments.noise_epsilon(rows[0], rows[1], rows[2], upper, out)
-    return plain(out.reshape(shape))
+    return _of_noises(_deployments.noise_epsilon, trials, prob, bound, delta=_validate.real_array("delta", delta, 0, 1))
 
 
 @said
@@ -217,8 +222,4 @@ def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound
     >>> print(f"{shuffle.noise_log_delta(10**9, 0.5, 0.001):.9f}")
     -141.120205661
     """
-    upper = _validate.choice("bound", bound, SIDES) == "upper"
-    shape, rows = _noises(trials, prob, eps=_validate.real_array("eps", eps, 0))
-    out = np.empty(rows[0].size)
-    _deployments.noise_log_delta(rows[0], rows[1], rows[2], upper, out)
-    return plain(out.reshape(shape))
+    return _of_noises(_deployments.noise_log_delta, trials, prob, bound, eps=_validate.real_array("eps", eps, 0))

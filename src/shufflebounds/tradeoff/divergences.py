@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._core import _tradeoff
 from shufflebounds._scipy import logsumexp
-from shufflebounds._types import FloatArray, plain
+from shufflebounds._types import FloatArray, plain, typed_as
 from shufflebounds.tradeoff.piecewise import Piecewise, ordered
 
 __all__ = ["hockey_stick", "log_hockey_stick", "max_divergence", "renyi_divergence"]
@@ -65,10 +65,7 @@ def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> floa
     return plain(out)
 
 
-@overload
-def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: float) -> float: ...
-@overload
-def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray: ...
+@typed_as(log_hockey_stick)
 def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
     r"""The hockey-stick divergence of two listed laws, :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`.
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
 from shufflebounds._docs import said
-from shufflebounds._types import FloatArray, plain
+from shufflebounds._types import FloatArray, plain, typed_as
 from shufflebounds.tradeoff.product import product
 from shufflebounds.tradeoff.representation import Representation
 
@@ -148,10 +148,7 @@ class Function:
         array = _validate.real_array("eps", eps)
         return _shaped(self._form.log_delta, array)
 
-    @overload
-    def delta(self, eps: float) -> float: ...
-    @overload
-    def delta(self, eps: ArrayLike) -> float | FloatArray: ...
+    @typed_as(log_delta)
     def delta(self, eps: ArrayLike) -> float | FloatArray:
         """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`, which also serves below 1e-300.
 
