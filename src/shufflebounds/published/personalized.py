@@ -6,6 +6,7 @@ Y. Liu et al., Enhanced privacy bound for shuffle model with personalized privac
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf
 from shufflebounds._scipy import logsumexp, ndtr
+from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import LOSS, integer
 from shufflebounds.published._printed import At, Comparison, Counterexample, printed
 from shufflebounds.shuffle.personalized import PersonalizedClones
@@ -51,8 +53,14 @@ def _enumerated(first: list[float], second: list[float], other: list[float], oth
     return float(max(np.maximum(p - math.exp(eps) * q, 0).sum(), np.maximum(q - math.exp(eps) * p, 0).sum()))
 
 
-def _bins(cdf: list[float]) -> list[float]:
-    return [b - a for a, b in pairwise([0.0, *cdf, 1.0])]
+def _in_bins(
+    edges: list[float], cdf: Callable[[float, float], float], target: float, other: float, others: int, eps: float
+) -> float:
+    """Return the hockey stick of the target at 0 against 1, outputs in bins, the others all at 0 or all at 1: the larger."""
+    def row(width: float, x: float) -> list[float]:
+        return [b - a for a, b in pairwise([0.0, *(cdf(z - x, width) for z in edges), 1.0])]
+
+    return max(_enumerated(row(target, 0), row(target, 1), row(other, x), others, eps) for x in (0.0, 1.0))
 
 
 def _laplace_weight_counterexample() -> Counterexample:
@@ -117,15 +125,14 @@ def liu2024_weight_rr(eps_target: float, categories: int) -> float:
     return 1 / (math.exp(eps_target) + categories - 1)
 
 
+def _laplace_cdf(z: float, budget: float) -> float:
+    return 0.5 * math.exp(budget * z) if z < 0 else 1 - 0.5 * math.exp(-budget * z)
+
+
 def _laplace_rate_counterexample() -> Counterexample:
     eps, target, other = 0.05, 2.0, 1.9
     claim = _pair(liu2024_weight_laplace(target), liu2024_laplace_rate(other, target), 2, eps)
-    edges = [0.22, 0.53, 0.69, 0.74, 1.42]
-
-    def row(budget: float, x: float) -> list[float]:
-        return _bins([0.5 * math.exp(budget * (z - x)) if z < x else 1 - 0.5 * math.exp(-budget * (z - x)) for z in edges])
-
-    truth = max(_enumerated(row(target, 0), row(target, 1), row(other, x), 2, eps) for x in (0.0, 1.0))
+    truth = _in_bins([0.22, 0.53, 0.69, 0.74, 1.42], _laplace_cdf, target, other, 2, eps)
     return Counterexample(claim, truth, "three Laplace users, eps_1 = 2, the others 1.9, delta(0.05), outputs in six bins")
 
 
@@ -163,12 +170,7 @@ def liu2024_laplace_rate(eps_other: float, eps_target: float) -> float:
 def _gaussian_rate_counterexample() -> Counterexample:
     eps, target, other = 0.59, 1.35, 1.3
     claim = _pair(liu2024_weight_gaussian(target), liu2024_gaussian_rate(other, target), 1, eps)
-    edges = [-1.4, -0.25, 0.5, 1.25, 2.4]
-
-    def row(sigma: float, x: float) -> list[float]:
-        return _bins([float(ndtr((z - x) / sigma)) for z in edges])
-
-    truth = max(_enumerated(row(target, 0), row(target, 1), row(other, x), 1, eps) for x in (0.0, 1.0))
+    truth = _in_bins([-1.4, -0.25, 0.5, 1.25, 2.4], lambda z, sigma: float(ndtr(z / sigma)), target, other, 1, eps)
     return Counterexample(claim, truth, "two Gaussian users, sigma = 1.35 and 1.3, delta(0.59), outputs in six bins")
 
 
@@ -227,6 +229,19 @@ def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> flo
     return 0.0 if other == target else 1 / (math.exp(other) + categories - 1)
 
 
+def clones(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[FloatArray, FloatArray]:
+    """Return the numbers of clones from `least` on and the logarithms of their chances."""
+    lowest, log_weights = poisson_binom_window(2 * _validate.real_array("rates", rates, 0, 0.5), counts, log_tail=-1500.0)
+    i = lowest + np.arange(log_weights.size, dtype=np.float64)
+    return i[i >= least], log_weights[i >= least]
+
+
+def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[float, float]:
+    """Return log alpha and the log power of the test that rejects up to i - y of i clones."""
+    alpha, power = (float(logsumexp(log_weights + binom_logcdf(k, i, 0.5))) for k in (i - y, np.minimum(i + 1 - y, i)))
+    return alpha, power
+
+
 @printed(
     "false", f"{_PAPER}, Theorem 2",
     reason="delta_1 counts as if a failed randomizer hid everything; sums from i = 1 drop the event without clones",
@@ -259,18 +274,12 @@ def liu2024_delta(
     >>> published.liu2024_delta(0.1, 0.2, [0.0])
     0.0
     """
-    w, fail, start = weight, delta_target, first
-    chances = 2 * _validate.real_array("rates", rates, 0, 0.5)
-    lowest, log_weights = poisson_binom_window(chances, counts, log_tail=-1500.0)
-    i = lowest + np.arange(log_weights.size, dtype=np.float64)
-    slope, loss = (1 - fail) * (1 - 2 * w), math.exp(eps) - (1 - fail) * 2 * w - fail
-    y = (i + 1) / (slope / loss + 1)
-    kept = i >= start
-    if not kept.any():
+    w, fail = weight, delta_target
+    i, log_weights = clones(rates, counts, first)
+    if not i.size:
         return 0.0
-    i, y, log_weights = i[kept], y[kept], log_weights[kept]
-    alpha = float(logsumexp(log_weights + binom_logcdf(i - y, i, 0.5)))
-    power = float(logsumexp(log_weights + binom_logcdf(np.minimum(i + 1 - y, i), i, 0.5)))
+    slope, loss = (1 - fail) * (1 - 2 * w), math.exp(eps) - (1 - fail) * 2 * w - fail
+    alpha, power = log_test(i, log_weights, (i + 1) / (slope / loss + 1))
     if power == -math.inf:
         return 0.0
     return max(0.0, math.exp(power) * (slope - loss * math.exp(alpha - power)))

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
-from shufflebounds._scipy import logsumexp
+from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import LOSS, Given
 from shufflebounds.published._printed import At, printed
+from shufflebounds.published.personalized import clones, log_test
 from shufflebounds.shuffle.personalized import PersonalizedClones
-from shufflebounds.tails.poisson_binomial import poisson_binom_window
 
 __all__ = ["liu2024_delta_literal", "liu2024_tradeoff"]
 
@@ -27,13 +26,6 @@ def _threshold(name: str, value: Any) -> float:
 
 
 _THRESHOLD = Given("float", "Likelihood ratio at which the test turns, >= 0; inf is alpha = 1", _threshold)
-
-
-def _clones(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[FloatArray, FloatArray]:
-    """Return the numbers of clones from `least` on and the logarithms of their chances."""
-    lowest, log_weights = poisson_binom_window(2 * _validate.real_array("rates", rates, 0, 0.5), counts, log_tail=-1500.0)
-    i = lowest + np.arange(log_weights.size, dtype=np.float64)
-    return i[i >= least], log_weights[i >= least]
 
 
 @printed(
@@ -63,11 +55,9 @@ def liu2024_tradeoff(
     [0.636739, 0.713925, 0.6]
     """
     w, fail = weight, delta_target
-    i, log_weights = _clones(rates, counts, 0)
+    i, log_weights = clones(rates, counts, 0)
     # at alpha = 1 every outcome is rejected
-    y = (i + 1) / (t + 1)
-    alpha = math.exp(float(logsumexp(log_weights + binom_logcdf(i - y, i, 0.5))))
-    power = math.exp(float(logsumexp(log_weights + binom_logcdf(np.minimum(i + 1 - y, i), i, 0.5))))
+    alpha, power = map(math.exp, log_test(i, log_weights, (i + 1) / (t + 1)))
     return (1 - fail) * (2 * w * (1 - alpha) + (1 - 2 * w) * power) + fail * (1 - alpha)
 
 
@@ -101,12 +91,10 @@ def liu2024_delta_literal(
     """
     w, fail = weight, delta_target
     slope, loss = (1 - fail) * (1 - 2 * w), math.exp(eps) - (1 - fail) * 2 * w - fail
-    i, log_weights = _clones(rates, counts, 1)
+    i, log_weights = clones(rates, counts, 1)
     if not i.size:
         return 0.0
-    j = _ceilings(i, log_weights, slope, loss)
-    alpha = float(logsumexp(log_weights + binom_logcdf(i - j, i, 0.5)))
-    power = float(logsumexp(log_weights + binom_logcdf(i + 1 - j, i, 0.5)))
+    alpha, power = log_test(i, log_weights, _ceilings(i, log_weights, slope, loss))
     return max(0.0, slope * math.exp(power) - loss * math.exp(alpha))
 
 

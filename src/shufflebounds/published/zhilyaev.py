@@ -6,6 +6,7 @@ Throughout :math:`A = 1 - e^{-\varepsilon}`, p = 1 - q and :math:`L_c = \ln(c/\d
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from shufflebounds import _validate
 from shufflebounds._search import bracket
@@ -19,6 +20,7 @@ _PAPER = "Zhilyaev"
 _CASE = (10**6, 1.0, 1e-6)
 _SETTING = "n = 10^6, eps = 1, delta = 10^-6"
 _FLIP = {"users": BITS, "eps": POSITIVE, "delta": CLOSED}
+_frequency = partial(printed, returns="The printed frequency; above 1/2 no flip meets the printed condition.", where=_FLIP)
 
 
 def _target(eps: float, delta: float) -> tuple[float, float]:
@@ -41,12 +43,10 @@ def _least_flip_reversed(users: int, eps: float, delta: float) -> float:
     return bracket(lambda flip: ShuffledBits(users, flip).pair(0).reverse().delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
 
 
-@printed(
+@_frequency(
     "unproven", f"{_PAPER}, (4.36)",
     reason="the proof covers one of the two directions; no violation found; several times the flip that is needed",
     comparison=At(f"{_SETTING}, all others at 0", _CASE, _least_flip_of_zeros, "flip"),
-    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where=_FLIP,
 )
 def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency where every other user holds 0, :math:`q = 3 L_2 / (n A^2)`.
@@ -64,13 +64,11 @@ def _right_counterexample() -> Counterexample:
     return Counterexample(delta, truth, "n = 1000, eps = 3, all others at 0: delta asked, and of the target at 1 against 0")
 
 
-@printed(
+@_frequency(
     "false", f"{_PAPER}, (4.40)",
     reason="Chernoff's bound is used at a relative distance (e^eps - 1) p/(p - q), which must be at most 1: false at eps = 2",
     counterexample=_right_counterexample,
     comparison=At(f"{_SETTING}, all others at 0, 1 against 0", _CASE, _least_flip_reversed, "flip"),
-    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where=_FLIP,
 )
 def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the right tail, :math:`q = 3 L_2 / (n (e^\varepsilon - 1)^2)`, every other user at 0.
@@ -84,12 +82,10 @@ def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
     return level / (n * math.expm1(eps) ** 2)
 
 
-@printed(
+@_frequency(
     "unproven", f"{_PAPER}, Proposition 4.5, (4.48)",
     reason="the proof confuses n with n - 1 bits and leans on (4.47); no violation found",
     comparison=At(_SETTING, _CASE, _least_flip, "flip"),
-    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where=_FLIP,
 )
 def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency for any data, :math:`q = 3 L_2 / (n A^2) + 4 / (n A)`.

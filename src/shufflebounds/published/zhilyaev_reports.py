@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, partial
 
 from shufflebounds.published._glossary import CLOSED
 from shufflebounds.published._printed import At, Counterexample, printed
@@ -12,6 +12,8 @@ from shufflebounds.shuffle import ClearReports, FlippedReports
 __all__ = ["zhilyaev_fakes_per_bin", "zhilyaev_flip_fakes", "zhilyaev_flip_records", "zhilyaev_flip_sums"]
 
 _PAPER = "Zhilyaev"
+_FLIP = {"delta": CLOSED}
+_frequency = partial(printed, returns="The printed frequency; above 1/2 no flip meets the printed condition.", where=_FLIP)
 
 
 def _level(delta: float) -> float:
@@ -25,7 +27,7 @@ def _level(delta: float) -> float:
     comparison=At("d = 100, eps = 1, delta = 10^-6", (1.0, 1e-6),
                   lambda *target: ClearReports.calibrate(100, *target).fakes / 100, "m/d"),
     returns="The printed number of fake records, over the number of bins.",
-    where={"delta": CLOSED},
+    where=_FLIP,
 )
 def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
     r"""Printed number of fake records a bin that hides a report sent in the clear.
@@ -52,12 +54,10 @@ def _proposition(reports: int, eps: float, delta: float) -> float:
     return _level(delta) / (reports * half * half) + 4 / (reports * half)
 
 
-@printed(
+@_frequency(
     "unproven", f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where only the sum of each bin is seen",
     reason="rests on (4.48), and on the sums of bins alone being seen; no violation found there",
     comparison=At("10^6 reports, none fake, eps = 1, delta = 10^-6", _CASE, lambda n, *_: _least_flip(n, 2, 0), "flip"),
-    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where={"delta": CLOSED},
 )
 def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the bits of n reports and m fake ones, where the analyst sees the sum of each bin.
@@ -77,12 +77,10 @@ def _records_counterexample() -> Counterexample:
     return Counterexample(delta, records.delta(eps, bound="lower"), case)
 
 
-@printed(
+@_frequency(
     "false", f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where the shuffled records are seen",
     reason="a shuffled record keeps its bits together, and hiding one takes two flips at once: shuffle bits, not records",
     counterexample=_records_counterexample,
-    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where={"delta": CLOSED},
 )
 def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the bits of shuffled records, the same as :func:`zhilyaev_flip_sums`.
@@ -95,13 +93,11 @@ def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
     return _proposition(reports, eps, delta)
 
 
-@printed(
+@_frequency(
     "unproven", f"{_PAPER}, (5.26)",
     reason="for sums, many more bins than fakes, and bins that are otherwise empty; (4.36) and its mirror image, both unproven",
     comparison=At("one user among m = 10^6 fakes, d = 10^9 bins, eps = 1, delta = 10^-6", _CASE,
                   lambda fakes, *_: _least_flip(1, 10**9, fakes), "flip"),
-    returns="The printed frequency; above 1/2 no flip meets the printed condition.",
-    where={"delta": CLOSED},
 )
 def zhilyaev_flip_fakes(fakes: int, eps: float, delta: float) -> float:
     r"""Printed flipping frequency of the bits where m fake records among many more bins hide a single one.
