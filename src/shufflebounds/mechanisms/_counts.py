@@ -1,29 +1,23 @@
-"""Counts from messages that each support some values: the unbiased estimate, its variance and the law of its error."""
+"""Counts from messages that each support some values: the unbiased estimate and its variance."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, Between, Bound, FloatArray, plain
+from shufflebounds._types import Bound, FloatArray, plain
+from shufflebounds.mechanisms._count_errors import Chances, CountErrors
 from shufflebounds.mechanisms._two_level import TwoLevel
-from shufflebounds.shuffle._accuracy import ErrorLaw, Of, log_exceeded
+from shufflebounds.shuffle._accuracy import Of
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
-from shufflebounds.tails.closed import bernstein
 
-__all__ = ["Chances", "CountErrors", "CountEstimate", "FrequencyOracle", "bernoulli"]
-
-_SCANNED = 256
-"""Up to so many users every number of holders is tried, for more so many blocks of it are bounded."""
-
+__all__ = ["CountEstimate", "FrequencyOracle", "bernoulli"]
 
 def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], chance: float) -> NDArray[np.bool_]:
     """Return independent events of one chance, good to 2**-61: one random byte decides all but 1 of 256 of them."""
@@ -35,115 +29,6 @@ def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], chance: float) -
     ties = np.flatnonzero(drawn == first) if first < 256 else np.empty(0, dtype=np.int64)
     out[ties] = rng.random(ties.size) < scaled - first
     return out.reshape(shape)
-
-
-class Chances(NamedTuple):
-    """Chances that a message supports the value behind it, and another value; their complements, and the gap between them."""
-
-    own: float
-    not_own: float
-    other: float
-    not_other: float
-    gap: float
-
-
-@dataclass(frozen=True)
-class CountErrors(ErrorLaw):
-    """The error of the estimated number of holders of a value, of `users` users; `bins` values are estimated.
-
-    `truth` is the number of users who hold the value, for any of them together the largest such number.
-    """
-
-    chances: Chances
-    users: int
-    bins: int
-
-    @property
-    def variance(self) -> float:
-        """Largest variance of one estimate, over all data."""
-        return max(self._variance(held) for held in (0, self.users))
-
-    def _variance(self, held: float) -> float:
-        own, not_own, other, not_other, gap = self.chances
-        if gap < 1e-140:
-            raise _validate.InfeasibleError(f"the messages say next to nothing: a value supports its own by {gap:.3g} more than "
-                                            "another's, and the error of an estimate leaves the numbers there are")
-        return (held * own * not_own + (self.users - held) * other * not_other) / gap**2
-
-    def _checked_truth(self, truth: Any) -> int | None:
-        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
-
-    def _scale(self) -> float:
-        return math.sqrt(self.variance) + 1
-
-    def _many(self) -> int:
-        return self.bins
-
-    def _even(self) -> int:
-        return -(-self.users // self.bins)
-
-    def _error(self, a: Fraction, truth: int | None) -> Between:
-        reach = a * Fraction(self.chances.gap)
-        if truth is not None:
-            return self._known(truth, self.users - truth, reach)
-        if self.users <= _SCANNED:
-            sides = [self._known(held, self.users - held, reach) for held in range(self.users + 1)]
-            return Between(max(low for low, _ in sides), max(high for _, high in sides))
-        lower = max(self._known(held, self.users - held, reach)[0] for held in (0, self.users // 2, self.users))
-        return Between(lower, max(high for _, high in self._blocks(reach, lower)))
-
-    def _any_error(self, a: Fraction, truth: int | None) -> Between:
-        if truth is not None:
-            return super()._any_error(a, truth)
-        # every user holds one value: a value has users/values holders on average, where the concave envelope of the tail is read
-        reach = a * Fraction(self.chances.gap)
-        if self.users <= _SCANNED:
-            tails = [self._known(held, self.users - held, reach) for held in range(self.users + 1)]
-            points = [(held, high) for held, (_, high) in enumerate(tails)]
-            lower = max(low for low, _ in tails)
-        else:
-            lower = max(self._known(held, self.users - held, reach)[0] for held in (0, self.users // 2, self.users))
-            points = self._blocks(reach, lower)
-        return Between(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
-
-    def _known(self, held: int, others: int, reach: Fraction) -> Between:
-        own, not_own, other, not_other, _ = self.chances
-        center = held * Fraction(own) + others * Fraction(other)
-        one, zero = np.array([own, other]), np.array([not_own, not_other])
-        return log_exceeded(one, zero, np.array([held, others], dtype=np.float64), center, reach, rounding=8 * UNIT)
-
-    def _blocks(self, reach: Fraction, lower: float) -> list[tuple[int, float]]:
-        """Return the first number of holders of each block, with an upper bound of the log tail for all numbers in it."""
-        own, not_own, other, not_other, _ = self.chances
-        size = -(-(self.users + 1) // _SCANNED)
-        # of a block as many users as it is wide are summed apart: off by more than `apart` with Bernstein's probability
-        depth = max(1.0, 6 - lower) if lower > -math.inf else 745.0
-        spread = size * max(own * not_own, other * not_other)
-        apart = bernstein(spread, depth)
-        rest, left = math.log(2) - depth, reach - Fraction(apart)
-        out = []
-        for first in range(0, self.users + 1, size):
-            width = min(size - 1, self.users - first)
-            high = self._known(first, self.users - first - width, left)[1]
-            out.append((first, min(0.0, float(np.logaddexp(high, rest)) + 1e-12)))
-        return out
-
-
-def _envelope(points: list[tuple[int, float]], mean: float) -> float:
-    """Return, at the mean, the logarithm of the least concave and not falling function above all points (x, e^y)."""
-    top = max(y for _, y in points)
-    if top == -math.inf:
-        return top
-    x = np.array([float(x) for x, _ in points])
-    y = np.exp(np.array([y for _, y in points]) - top)
-    # the least line above all points, by its slope: convex and piecewise linear, so that a finite list of slopes has it
-    right = x > mean
-    slopes = np.concatenate([[0.0], ((y[right][:, None] - y[~right][None, :]) / (x[right][:, None] - x[~right][None, :])).ravel()])
-    slopes = np.unique(np.maximum(slopes, 0.0))
-    best = math.inf
-    for part in np.array_split(slopes, max(1, slopes.size // 1024)):
-        best = min(best, float((part * mean + (y[None, :] - part[:, None] * x[None, :]).max(axis=1)).min()))
-    return top + math.log(best) + 1e-12
 
 
 def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]:

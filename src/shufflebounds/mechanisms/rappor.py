@@ -14,7 +14,8 @@ from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
-from shufflebounds.mechanisms._counts import Chances, CountEstimate
+from shufflebounds.mechanisms._count_errors import Chances
+from shufflebounds.mechanisms._counts import CountEstimate
 from shufflebounds.mechanisms._heights import chosen, product_law, split
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws

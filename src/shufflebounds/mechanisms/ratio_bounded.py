@@ -13,7 +13,8 @@ from shufflebounds._types import UNIT
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.kary_response import KaryResponse
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, variation_ratio_law
+from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 
 __all__ = ["PureLocal", "VariationRatio"]
 

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._docs import said
 from shufflebounds._types import UNIT
-from shufflebounds.mechanisms._counts import Chances, FrequencyOracle, bernoulli
+from shufflebounds.mechanisms._count_errors import Chances
+from shufflebounds.mechanisms._counts import FrequencyOracle, bernoulli
 from shufflebounds.mechanisms._two_level import Others, Shares
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 

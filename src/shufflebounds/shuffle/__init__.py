@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from shufflebounds.shuffle.noise import BinomialNoise
     from shufflebounds.shuffle.personalized import PersonalizedClones
     from shufflebounds.shuffle.personalized_bits import PersonalizedBits
-    from shufflebounds.shuffle.shuffled import Shuffled, VariationRatio
+    from shufflebounds.shuffle.shuffled import Shuffled
     from shufflebounds.shuffle.shuffled_deployments import shuffled_epsilon, shuffled_log_delta
     from shufflebounds.shuffle.sums import RealSum
+    from shufflebounds.shuffle.variation_ratio import VariationRatio
     from shufflebounds.shuffle.zero_sum import ZeroSum
 
 __all__ = [
@@ -62,7 +63,7 @@ _HOMES = {
     "ShuffledBits": "shufflebounds.shuffle.bits",
     "ShuffledHistogram": "shufflebounds.shuffle.histogram",
     "StrongerClones": "shufflebounds.shuffle.clones",
-    "VariationRatio": "shufflebounds.shuffle.shuffled",
+    "VariationRatio": "shufflebounds.shuffle.variation_ratio",
     "ZeroSum": "shufflebounds.shuffle.zero_sum",
     "clones_epsilon": "shufflebounds.shuffle.deployments",
     "clones_log_delta": "shufflebounds.shuffle.deployments",

@@ -8,20 +8,20 @@ shuffled messages from above; under :math:`m = R_{x^*}` it is the hockey stick w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _deployments
-from shufflebounds._types import UNIT, Between, Bound, FloatArray, Sides
+from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.composing.kept import Kept
+from shufflebounds.shuffle._compiled_laws import log_deltas, packed
 from shufflebounds.shuffle._phi import HEAVY, MANY, NORMAL, excesses, rounding, sums, without_negligible
 
-__all__ = ["ExcessLaw", "PairLaws", "Randomizer", "largest_epsilon", "largest_log_delta", "variation_ratio_law"]
+__all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
 
 _KEPT = 256
 
@@ -215,7 +215,7 @@ class ExcessLaw:
     @cached_property
     def _alone(self) -> _deployments.Laws:
         """The law as the kernel takes it."""
-        return _packed([[self]])
+        return packed([[self]])
 
     @cached_property
     def _slack(self) -> float:
@@ -273,7 +273,7 @@ class ExcessLaw:
         if self.dear:
             sides = [self._log_phi(e, users) for e in points.tolist()]
             return Sides(np.array([low for low, _ in sides]), np.array([high for _, high in sides]))
-        return _log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
+        return log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
 
     def log_phi_side(self, eps: float, users: float, *, upper: bool) -> float:
         """Return one of the two bounds at one eps, without the work that the other takes alone.
@@ -365,80 +365,6 @@ class ExcessLaw:
     @cached_property
     def _has_cut(self) -> bool:
         return bool(np.any(np.asarray(self.log_cut) > -np.inf))
-
-
-def _packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
-    """Return sets of laws as the kernel takes them, each set with the widest law first."""
-    # the widest is likely to be the largest
-    ordered = [law for laws in sets for law in (sorted(laws, key=lambda law: -law.spread(0.0)) if len(laws) > 1 else laws)]
-    atoms = [law._distinct for law in ordered]
-    cuts = [np.broadcast_arrays(law.log_cut, law.log_cut_b) for law in ordered]
-
-    def joined(parts: Sequence[FloatArray]) -> FloatArray:
-        # a place to point to where there is nothing
-        return np.concatenate([*parts, [0.0]])
-
-    def ends(sizes: list[int]) -> NDArray[np.intp]:
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-
-    log_mass, log_a, log_b = (joined([law[i] for law in atoms]) for i in range(3))
-    log_cut, log_cut_b = (joined([law[i] for law in cuts]) for i in range(2))
-    slack, pure = np.array([law._slack for law in ordered]), np.array([law.pure_epsilon for law in ordered])
-    return _deployments.Laws(log_mass, log_a, log_b, ends([law[0].size for law in atoms]),
-                             log_cut, log_cut_b, ends([law[0].size for law in cuts]),
-                             slack, pure, ends([len(laws) for laws in sets]))
-
-
-def largest_epsilon(
-    sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, delta: ArrayLike, bound: Bound
-) -> FloatArray:
-    """Return a side of eps of the largest law of a set, for arrays of deployments: the set at `places`, users and delta of each."""
-    count, target = np.array([users, delta], dtype=np.float64)
-    out: FloatArray = np.empty((1, count.size))
-    _packed(sets).run(np.asarray(places, dtype=np.intp), count, target, True, bound == "upper", out)
-    return out.ravel()
-
-
-def largest_log_delta(
-    sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, eps: ArrayLike
-) -> Sides:
-    """Return both sides of the largest log phi of a set of laws, for arrays of deployments."""
-    return _log_deltas(_packed(sets), places, users, eps)
-
-
-def _log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps: ArrayLike) -> Sides:
-    count, points = np.array([users, eps], dtype=np.float64)
-    out = np.empty((2, count.size))
-    laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out)
-    return Sides(out[0], out[1])
-
-
-def variation_ratio_law(p: float, beta: float, q: float, sign: int = 1) -> ExcessLaw:
-    """Return the law of X that dominates every randomizer with these three numbers.
-
-    Parameters
-    ----------
-    p, beta, q : float
-        Largest ratio of the two laws, > 1, their total variation distance, at most (p-1)/(p+1), and the largest ratio of either
-        to the output law of any input, >= 1 + beta.
-    sign : int
-        1 for a law at or above the formula's, -1 for one at or below it.
-
-    Returns
-    -------
-    ExcessLaw
-        Of three atoms, moved by more than their rounding.
-    """
-    share = beta / (p - 1)
-    # the part that both laws share costs: less of it is more
-    rest = max(0.0, 1 - (p + 1) * share * (1 + sign * 8 * UNIT))
-    log_p, log_q = float(np.log(p)), float(np.log(q))
-    with np.errstate(divide="ignore"):
-        log_mass = np.array([np.log(share) + log_p - log_q] * 2 + [float(np.log(rest)) - log_q])
-    low = log_q - log_p
-    law = ExcessLaw(log_mass, np.array([log_q, low, log_q]), np.array([low, log_q, log_q]))
-    # what is left at X = 0, exactly rounded
-    return law.filled(max(0.0, math.fsum([q, -1.0, -beta])) / q).widened(sign)
 
 
 @dataclass(frozen=True, eq=False)

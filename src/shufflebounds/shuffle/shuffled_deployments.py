@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._docs import said
 from shufflebounds._types import SIDES, Bound, FloatArray, plain
+from shufflebounds.shuffle._compiled_laws import largest_epsilon, largest_log_delta
 from shufflebounds.shuffle._mixed_data import FEW
 from shufflebounds.shuffle.deployments import flat
-from shufflebounds.shuffle.laws import ExcessLaw, Randomizer, largest_epsilon, largest_log_delta
+from shufflebounds.shuffle.laws import ExcessLaw, Randomizer
 from shufflebounds.shuffle.shuffled import Shuffled
 
 __all__ = ["shuffled_epsilon", "shuffled_log_delta"]

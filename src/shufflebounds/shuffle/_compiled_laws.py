@@ -1,0 +1,63 @@
+"""Sets of laws as the kernel of deployments takes them, and what it says of the largest of each set, for many deployments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds._core import _deployments
+from shufflebounds._types import Bound, FloatArray, Sides
+
+if TYPE_CHECKING:
+    from shufflebounds.shuffle.laws import ExcessLaw
+
+__all__ = ["largest_epsilon", "largest_log_delta", "log_deltas", "packed"]
+
+
+def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
+    """Return sets of laws as the kernel takes them, each set with the widest law first."""
+    # the widest is likely to be the largest
+    ordered = [law for laws in sets for law in (sorted(laws, key=lambda law: -law.spread(0.0)) if len(laws) > 1 else laws)]
+    atoms = [law._distinct for law in ordered]
+    cuts = [np.broadcast_arrays(law.log_cut, law.log_cut_b) for law in ordered]
+
+    def joined(parts: Sequence[FloatArray]) -> FloatArray:
+        # a place to point to where there is nothing
+        return np.concatenate([*parts, [0.0]])
+
+    def ends(sizes: list[int]) -> NDArray[np.intp]:
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+    log_mass, log_a, log_b = (joined([law[i] for law in atoms]) for i in range(3))
+    log_cut, log_cut_b = (joined([law[i] for law in cuts]) for i in range(2))
+    slack, pure = np.array([law._slack for law in ordered]), np.array([law.pure_epsilon for law in ordered])
+    return _deployments.Laws(log_mass, log_a, log_b, ends([law[0].size for law in atoms]),
+                             log_cut, log_cut_b, ends([law[0].size for law in cuts]),
+                             slack, pure, ends([len(laws) for laws in sets]))
+
+
+def largest_epsilon(
+    sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, delta: ArrayLike, bound: Bound
+) -> FloatArray:
+    """Return a side of eps of the largest law of a set, for arrays of deployments: the set at `places`, users and delta of each."""
+    count, target = np.array([users, delta], dtype=np.float64)
+    out: FloatArray = np.empty((1, count.size))
+    packed(sets).run(np.asarray(places, dtype=np.intp), count, target, True, bound == "upper", out)
+    return out.ravel()
+
+
+def largest_log_delta(
+    sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, eps: ArrayLike
+) -> Sides:
+    """Return both sides of the largest log phi of a set of laws, for arrays of deployments."""
+    return log_deltas(packed(sets), places, users, eps)
+
+
+def log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps: ArrayLike) -> Sides:
+    count, points = np.array([users, eps], dtype=np.float64)
+    out = np.empty((2, count.size))
+    laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out)
+    return Sides(out[0], out[1])
