@@ -6,14 +6,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "betaincc", "betainccinv", "betaln", "erfcx", "exprel", "fft", "gammaincc", "log_ndtr", "logsumexp", "ndtr", "ndtri_exp",
-    "toeplitz",
+    "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammaincc", "log_ndtr", "logsumexp", "ndtr",
+    "ndtri_exp", "toeplitz",
 ]
 
 if TYPE_CHECKING:
     from scipy import fft
     from scipy.linalg import toeplitz
-    from scipy.special import betaincc, betainccinv, betaln, erfcx, exprel, gammaincc, log_ndtr, logsumexp, ndtr, ndtri_exp
+    from scipy.special import betaincc, betainccinv, betaln, erfcx, erfinv, exprel, gammaincc, log_ndtr, logsumexp, ndtr, ndtri_exp
 else:
 
     class _Later:
@@ -38,8 +38,8 @@ else:
 
     fft = _Later("scipy.fft")
     toeplitz = _Later("scipy.linalg", "toeplitz")
-    betaincc, betainccinv, betaln, erfcx, exprel, gammaincc, log_ndtr, logsumexp, ndtr, ndtri_exp = (
+    betaincc, betainccinv, betaln, erfcx, erfinv, exprel, gammaincc, log_ndtr, logsumexp, ndtr, ndtri_exp = (
         _Later("scipy.special", name)
-        for name in ("betaincc", "betainccinv", "betaln", "erfcx", "exprel", "gammaincc", "log_ndtr", "logsumexp", "ndtr",
+        for name in ("betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "gammaincc", "log_ndtr", "logsumexp", "ndtr",
                      "ndtri_exp")
     )

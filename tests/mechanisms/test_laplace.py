@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shufflebounds import Tradeoff
 from shufflebounds.mechanisms import LaplaceMechanism
 from shufflebounds.shuffle import PersonalizedClones, StrongerClones
 from tests.errors import reference, relative
@@ -191,3 +192,20 @@ def test_sides_and_monotone(scale, asked, more):
 def test_bad_input(call, text):
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize("budget", [1e-12, 3e-6, 0.2, 0.99999, 1.0, 7.0, 300.0])
+def test_mu_is_that_of_equal_errors(budget):
+    # alpha = beta = e^(-budget/2)/2, of which 1/2 - alpha keeps its digits
+    noise = LaplaceMechanism(1.0, budget)
+    with mp.workdps(200):
+        exact = 2 * mp.sqrt(2) * mp.erfinv(-mp.expm1(-mp.mpf(budget) / 2))
+    assert noise.gdp_mu(bound="lower") <= exact <= noise.gdp_mu()
+    assert relative(noise.gdp_mu(), exact) < 1e-14
+    assert relative(noise.gdp_mu(bound="lower"), exact) < 2e-14
+
+
+def test_mu_encloses_the_curve():
+    noise = LaplaceMechanism(0.5)
+    alpha = np.linspace(1e-4, 0.9999, 500)
+    assert (Tradeoff.gaussian(noise.gdp_mu()).beta(alpha) <= noise.tradeoff(bound="upper").beta(alpha)).all()

@@ -220,8 +220,7 @@ class Composer:
     def _product(self, step: float, log_tail: float, middle: float, side: int) -> Product:
         """The product of the upper side (-1) or of a lower one. Dear values are taken where the eps in the middle needs them."""
         releases = self._upper if side < 0 else self._lower[side]
-        sparing = any(release.sparing(step, log_tail) for release, _ in releases)
-        key = (step, log_tail, middle if sparing else math.inf, side)
+        key = (step, log_tail, self._asked(releases, step, log_tail, middle), side)
 
         def made() -> Product:
             laws = [
@@ -231,6 +230,11 @@ class Composer:
             return Product(laws, [r for _, r in releases], upper=side < 0)
 
         return self._products.of(key, made)
+
+    @staticmethod
+    def _asked(releases: Releases, step: float, log_tail: float, middle: float) -> float:
+        """Return the middle where laws depend on it, since values are placed one by one; else inf, so that laws serve again."""
+        return middle if any(release.sparing(step, log_tail) for release, _ in releases) else math.inf
 
     def _theta(self, eps: float) -> float:
         """The tilt that moves the mean of a Gaussian of the same mean and variance to eps; that of the composition is near it."""
@@ -321,7 +325,8 @@ class Composer:
                     several = [[(atoms.law(0.0, step, upper=True), 1)] for atoms in listed]
                 return Adaptive(several, times, laws(others), guide, upper=True)
 
-            return self._games.of((step, log_tail, middle, upper), game).log_delta(eps)
+            releases = [*self._upper, *(pair for pairs in free.pairs for pair in pairs)]
+            return self._games.of((step, log_tail, self._asked(releases, step, log_tail, middle), upper), game).log_delta(eps)
 
         below, above = self._transforms(free)
         return Between(answer(below, False) if free.pairs else -math.inf, answer(above, True))

@@ -231,14 +231,13 @@ class GeometricMechanism(AdditiveNoise):
                 # the upper end of the law itself
                 (np.where(touching, -np.inf, -bound * rate), -log_rest + self._gap(np.abs(bound - s) - bound, e), abs(log_rest)),
             ]
+        masses, gaps, parts = (np.stack(np.broadcast_arrays(*column)) for column in zip(*classes))
+        size = np.where(np.isfinite(gaps), np.abs(gaps), 0.0) + 2 * parts
         sides = []
         for side in (-1, 1):
-            terms = []
-            for log_mass, gap, part in classes:
-                size = np.where(np.isfinite(gap), np.abs(gap), 0.0) + 2 * np.asarray(part)
-                moved = np.maximum(gap + side * 4 * UNIT * size, 0.0)
-                with np.errstate(divide="ignore"):
-                    terms.append(np.broadcast_to(log_mass + np.log(-np.expm1(-moved)), (s.size, e.size)))
+            moved = np.maximum(gaps + side * 4 * UNIT * size, 0.0)
+            with np.errstate(divide="ignore"):
+                terms = masses + np.log(-np.expm1(-moved))
             value = np.logaddexp.reduce(terms).max(axis=0) - math.log1p(q)
             sides.append(value + side * UNIT * (24 + 6 * np.abs(value)))
         return Sides(sides[0], sides[1])

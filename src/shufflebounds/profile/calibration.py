@@ -15,6 +15,13 @@ PARTED = 8
 """So many parameters are tried one after the other for both ends to meet the target; beyond, they are searched for."""
 
 
+ROUNDED = 1e-12
+"""No parameter is moved further than that for the rounding of its root."""
+
+SHARE = 0.25
+"""Of what epsilon(delta) is above eps, relatively, the parameter grows by so much at first."""
+
+
 def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
     """Return whether the target holds from both ends: delta(eps) is at most delta, and epsilon(delta) at most eps."""
     return profile.delta(eps) <= delta and profile.epsilon(delta) <= eps
@@ -33,7 +40,18 @@ def least_parameter(
         log_delta = build(value).log_delta(eps)
         return goal - math.sqrt(-log_delta) if log_delta > -math.inf else -1e3
 
-    return least_real(excess, low, high, enough=lambda value: meets(build(value), eps, delta), rtol=rtol)
+    value = least_real(excess, low, high, enough=lambda value: build(value).delta(eps) <= delta, rtol=rtol)
+    # epsilon(delta) costs a search: so far out, rounding seldom leaves it above eps
+    value, step = value * (1 + min(rtol, ROUNDED)), rtol
+    while value < high:
+        profile = build(value)
+        reached = profile.epsilon(delta)
+        if reached <= eps and profile.delta(eps) <= delta:
+            return value
+        # where the sides are a search's, to its tolerance, eps is missed by more, and falls about as the root of the parameter
+        value *= 1 + max(step, SHARE * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)
+        step *= 8
+    return high
 
 
 def least_count(

@@ -21,6 +21,7 @@ from shufflebounds.profile import DominatingPair, _balls
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.profile.curves import least
+from shufflebounds.profile.roots import NEAR_RTOL, solve
 from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
@@ -221,6 +222,17 @@ class ShuffledBits(ShuffleProtocol):
             lower, upper = bit_sides(data, data[::-1], self.flip, eps)
             return Sides(lower.max(axis=0), upper.max(axis=0))
         return self._worst_sides(eps, 0.0)
+
+    def _near(self, log_delta: float) -> float | None:
+        if self.ones != "worst" or self.flip in (0, 0.5):
+            return None
+        data = np.array([0.0, self._bits - 1.0])
+
+        def one_end(eps: float) -> float:
+            # nobody else at 1: of all data nearly the worst, and a thousandth of the time of all
+            return min(0.0, float(bit_sides(data, data[::-1], self.flip, np.full(2, eps))[1].max()))
+
+        return solve(one_end, log_delta, self._pure_epsilon(), upper=True, rtol=NEAR_RTOL)
 
     def _rough_sides(self, eps: FloatArray) -> Sides:
         """Return bounds of log delta over all data, farther apart for many users and in some milliseconds an eps."""

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._scipy import erfcx, exprel, log_ndtr, ndtri_exp
+from shufflebounds._scipy import erfcx, erfinv, exprel, log_ndtr, ndtri_exp
 from shufflebounds._types import UNIT, FloatArray
 from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile
 
-__all__ = ["Gaussian", "Laplace"]
+__all__ = ["MU_ERROR", "Gaussian", "Laplace"]
 
-ROOT_2 = math.sqrt(2)
+ROOT_2, ROOT_8 = math.sqrt(2), math.sqrt(8)
+
+MU_ERROR = 16 * UNIT
+"""Of the mu of Laplace noise, relative."""
+
 # nodes of the double exponential rule on (0, inf), s = exp(pi/2 sinh(t)), for integrands that decay
 _T = np.linspace(-3.6, 1.75, 102)
 _S = np.exp(math.pi / 2 * np.sinh(_T))
@@ -96,5 +100,7 @@ class Laplace(Representation):
 
     def gdp_mu(self) -> float:
         # the two quantiles add up to most where alpha = beta = e^(-eps/2)/2
-        mu = -2 * float(ndtri_exp(-self.eps / 2 - math.log(2)))
-        return max(0.0, mu * (1 + 8 * UNIT)) if self.eps else 0.0
+        # near 1/2 the quantile of a logarithm loses what an error function keeps; both are accurate to 5e-16
+        small = self.eps < 1
+        mu = ROOT_8 * erfinv(-math.expm1(-self.eps / 2)) if small else -2 * ndtri_exp(-self.eps / 2 - math.log(2))
+        return float(mu) * (1 + MU_ERROR)

@@ -32,6 +32,9 @@ SKETCH = 2**6
 BINS = (2**9, 2**11, 2**13)
 """Bins of budgets on the levels of the search over targets; the last level has one for each distinct budget."""
 
+FEW = 8
+"""So few targets are all looked at."""
+
 GROWTH = 1.6
 INNER: FloatArray = np.array([k / 7 for k in range(1, 7)])
 FAR: FloatArray = np.array([0.125 * GROWTH**k for k in range(10)])
@@ -327,6 +330,10 @@ class Crowd:
         The frontier is what bounded all targets at an eps nearby, or empty, and becomes what does at this one. Coarse: the targets'
         own sides, too, are no closer than the tolerance asks.
         """
+        if self.budgets.size <= FEW:
+            sides = [self.single(eps, i) for i in range(self.budgets.size)]
+            best = max(range(len(sides)), key=lambda i: sides[i].lower)
+            return sides[best].lower, max(upper for _, upper in sides), best
         own = tolerance / 4 if coarse else 0.0
         best, (lower, upper) = guess, self.single(eps, guess, own)
         if self._nobody_else(guess):

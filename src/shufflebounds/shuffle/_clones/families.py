@@ -53,12 +53,16 @@ class Terms(NamedTuple):
 class Family(ABC):
     """One randomizer with a budget for every user; a larger budget is less private."""
 
-    kinds: ClassVar[tuple[str, ...]] = ()
     windowed: ClassVar[bool] = False
     ends: ClassVar[bool] = False
     """Whether the rates of `kinds` are 0 beyond the target's budget."""
     value_seconds: ClassVar[tuple[float, float]] = 1.5e-3, 0.5
     """What a log delta over all of 1e4 users takes among many, which share what they find, and what the first takes more."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The decompositions without a window."""
+        return ()
 
     def terms(self, kind: str, low: float, high: float) -> Terms:
         """Return what a decomposition without a window says of targets in [low, high]."""
@@ -99,7 +103,10 @@ class RandomizedResponse(Family):
 
     categories: int
 
-    kinds: ClassVar[tuple[str, ...]] = ("S1", "S2")
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        # of a bit both are the same
+        return ("S1", "S2") if self.categories > 2 else ("S1",)
 
     def pure_epsilon(self, budget: float) -> float:
         return budget
@@ -126,10 +133,13 @@ class Laplace(Family):
     only a window [-T, 1+T] counts such users, with the ratio at z = -T, x_i = 1.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("S1", "S2")
     windowed: ClassVar[bool] = True
     ends: ClassVar[bool] = True
     value_seconds: ClassVar[tuple[float, float]] = 5e-3, 2.0
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return "S1", "S2"
 
     def pure_epsilon(self, budget: float) -> float:
         return budget
