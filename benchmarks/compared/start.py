@@ -1,6 +1,6 @@
 """What a command costs before it answers: processes started anew, against the import of NumPy alone."""
 
-import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -10,13 +10,10 @@ COMMAND = ["-m", "shufflebounds", "epsilon", "stronger-clones", "--users", "1e6"
 
 def seconds(words):
     """Return the CPU seconds, all threads, of one process of the interpreter, and the first line it prints."""
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
-    after = os.times()
-    return (
-        after.children_user + after.children_system - before.children_user - before.children_system,
-        done.stdout.partition("\n")[0],
-    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout.partition("\n")[0]
 
 
 def start():
