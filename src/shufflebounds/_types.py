@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "EXP_SLACK", "SIDES", "UNIT", "Between", "Bound", "FloatArray", "Sides", "at_each", "largest", "plain", "probability",
+    "EXP_SLACK", "UNIT", "Between", "Bound", "FloatArray", "Sides", "at_each", "largest", "plain", "probability",
     "typed_as",
 ]
 
@@ -20,9 +20,6 @@ FloatArray = NDArray[np.float64]
 Bound = Literal["upper", "lower"]
 """The side of the exact value on which an answer lies."""
 
-SIDES = ("lower", "upper")
-"""The two bounds, in the order in which every function returns them."""
-
 UNIT = float(np.finfo(float).eps)
 """Distance from 1 to the next double, 2**-52."""
 
@@ -31,7 +28,7 @@ EXP_SLACK = 4 * UNIT
 
 
 class Sides(NamedTuple):
-    """A lower and an upper bound of the same numbers; unpacks like the bare pair."""
+    """A lower and an upper bound of the same numbers; unpacks like the bare pair, and the bool `upper` is the place of a side."""
 
     lower: FloatArray
     upper: FloatArray
@@ -65,10 +62,10 @@ def largest(several: Iterable[Sides]) -> Sides:
     return Sides(*(np.max(side, axis=0) for side in zip(*several)))
 
 
-def probability(log_value: FloatArray | float, bound: Bound, slack: float = EXP_SLACK) -> FloatArray | float:
+def probability(log_value: FloatArray | float, upper: bool, slack: float = EXP_SLACK) -> FloatArray | float:
     """Return the exponential on the named side, in [0, 1]; from above a positive number is never 0."""
     value = np.asarray(log_value)
-    if bound == "upper":
+    if upper:
         out = np.where(value == -np.inf, 0.0, np.nextafter(np.exp(value) * (1 + slack), np.inf))
     else:
         out = np.nextafter(np.exp(value) * (1 - slack), -np.inf)

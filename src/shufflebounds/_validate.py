@@ -249,6 +249,11 @@ def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     return value
 
 
+def upper_side(bound: Any) -> bool:
+    """Return whether the word is "upper", False for "lower", or raise ValueError: so far words go, inside it is this bool."""
+    return choice("bound", bound, ("lower", "upper")) == "upper"
+
+
 def generator(rng: Any) -> np.random.Generator:
     """Return rng as a NumPy Generator (SPEC 7): one already, or seeded by an integer >= 0 or the system; else raise ValueError."""
     if isinstance(rng, np.random.Generator):

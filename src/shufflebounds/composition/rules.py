@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp, log_add_exp
 from shufflebounds._docs import said
-from shufflebounds._types import SIDES, Between, Bound, FloatArray, plain, probability, typed_as
+from shufflebounds._types import Between, Bound, FloatArray, plain, probability, typed_as
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import SLACK, above
 from shufflebounds.profile.roots import solve
@@ -94,7 +94,7 @@ def composition_delta(
     >>> print(f"{composition_delta([0.1, 0.2, 0.3, 0.5, 0.8], 1e-7, 1.2):.10f}")
     0.0863569603
     """
-    return probability(composition_log_delta(eps, delta, eps_total, k=k, bound=bound), bound, SLACK)
+    return probability(composition_log_delta(eps, delta, eps_total, k=k, bound=bound), bound == "upper", SLACK)
 
 
 @typed_as(composition_delta)
@@ -134,11 +134,11 @@ def composition_log_delta(
     >>> round(composition_log_delta(0.1, 0.0, 10_000.0, k=10**6), 6)
     -1263.089775
     """
-    side = SIDES.index(_validate.choice("bound", bound, SIDES))
+    upper = _validate.upper_side(bound)
     budgets, failures, counts = _mechanisms(eps, delta, k)
     totals = _validate.real_array("eps_total", eps_total, 0)
-    law, lost = BudgetSum(budgets, counts), _log_failures(failures, counts)[side]
-    out = np.array([_with_failures(lost, law.log_excess(e)[side]) for e in totals.ravel().tolist()]).reshape(totals.shape)
+    law, lost = BudgetSum(budgets, counts), _log_failures(failures, counts)[upper]
+    out = np.array([_with_failures(lost, law.log_excess(e)[upper]) for e in totals.ravel().tolist()]).reshape(totals.shape)
     return plain(out)
 
 

@@ -151,7 +151,7 @@ def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bo
     if len(rows) > 2:
         others.append(("the others are spread evenly", rows.mean(axis=0)))
     return tuple(
-        PairLaws(f"inputs {i} and {j}", ExcessLaw.of(rows[i], rows[j], base).filled(rest).widened(1),
-                 tuple((text, ExcessLaw.of(rows[i], rows[j], row).widened(-1)) for text, row in others), symmetric)
+        PairLaws(f"inputs {i} and {j}", ExcessLaw.of(rows[i], rows[j], base).filled(rest).widened(upper=True),
+                 tuple((text, ExcessLaw.of(rows[i], rows[j], row).widened(upper=False)) for text, row in others), symmetric)
         for i, j in pairs
     )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shufflebounds import _validate
 from shufflebounds._docs import said
 from shufflebounds._search import least_int
-from shufflebounds._types import UNIT, Between, Bound, FloatArray, Sides
+from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, product
 from shufflebounds.mechanisms._interval import BLUR, checked, grouped, interval_laws, matrix_laws
@@ -242,10 +242,10 @@ class GeometricMechanism(AdditiveNoise):
             sides.append(value + side * UNIT * (24 + 6 * np.abs(value)))
         return Sides(sides[0], sides[1])
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
-        value = super()._epsilon(delta, bound)
+    def _epsilon(self, delta: float, upper: bool) -> float:
+        value = super()._epsilon(delta, upper)
         # just below its own budget delta is far larger than what the ends leave there: a search steps over that point
-        if bound == "upper" and self.eps < value and self.delta(self.eps) <= delta:
+        if upper and self.eps < value and self.delta(self.eps) <= delta:
             return self.eps
         return value
 

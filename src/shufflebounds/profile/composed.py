@@ -11,7 +11,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._types import EXP_SLACK, Bound, FloatArray, Sides
+from shufflebounds._types import EXP_SLACK, FloatArray, Sides
 from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Free, Knowledge, Samples, announced
 from shufflebounds.profile._balls import Outcomes, flint, largest_answer, repeated, ways
 from shufflebounds.profile.curves import least, repeated_mu
@@ -217,9 +217,9 @@ class Composition(PrivacyProfile):
             return Cost(sum(one.seconds for one in both), max(one.memory for one in both))
         return self._composer.cost
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
+    def _epsilon(self, delta: float, upper: bool) -> float:
         with announced(self.cost()):
-            return super()._epsilon(delta, bound)
+            return super()._epsilon(delta, upper)
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         with announced(self.cost()):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _search, _validate
-from shufflebounds._types import EXP_SLACK, SIDES, UNIT, Between, Bound, FloatArray, Sides, plain, probability, typed_as
+from shufflebounds._types import EXP_SLACK, UNIT, Between, Bound, FloatArray, Sides, plain, probability, typed_as
 from shufflebounds.profile.roots import beside, solve
 
 __all__ = ["Enclosed"]
@@ -71,7 +71,7 @@ class Enclosed(ABC):
         ValueError
             If `eps` is negative, not finite or empty, or `bound` is neither word.
         """
-        upper = _validate.choice("bound", bound, SIDES) == "upper"
+        upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0)
         # a kernel that leaves its range says nothing
         value = np.nan_to_num(self._log_side(array.ravel(), upper=upper), nan=0.0 if upper else -np.inf, posinf=0.0, neginf=-np.inf)
@@ -100,7 +100,7 @@ class Enclosed(ABC):
         ValueError
             If `eps` is negative, not finite or empty, or `bound` is neither word.
         """
-        return probability(self.log_delta(eps, bound=bound), bound)
+        return probability(self.log_delta(eps, bound=bound), bound == "upper")
 
     @overload
     def epsilon(self, delta: float, *, bound: Bound = ...) -> float: ...
@@ -135,9 +135,9 @@ class Enclosed(ABC):
         Brent's method on the square root of -log delta, which is nearly linear in eps, then outward steps until the
         evaluated bound is on its side.
         """
-        _validate.choice("bound", bound, SIDES)
+        upper = _validate.upper_side(bound)
         array = _validate.real_array("delta", delta, 0, 1)
-        out = np.array([self._epsilon(float(d), bound) for d in array.ravel()]).reshape(array.shape)
+        out = np.array([self._epsilon(float(d), upper) for d in array.ravel()]).reshape(array.shape)
         return plain(out)
 
     @typed_as(log_delta)
@@ -190,18 +190,18 @@ class Enclosed(ABC):
         >>> print(f"{bits.delta(0.2):.2e} {lower:.2e} {upper:.2e}")
         2.87e-08 3.11e-06 3.11e-06
         """
-        side = SIDES.index(_validate.choice("bound", bound, SIDES))
+        upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0, open_low=True)
-        out = self._loss_tail(array.ravel())[side].reshape(array.shape)
+        out = self._loss_tail(array.ravel())[upper].reshape(array.shape)
         return plain(out)
 
     @abstractmethod
     def _loss_tail(self, eps: FloatArray) -> Sides:
         """Return bounds of the chance of a loss above each eps > 0."""
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
+    def _epsilon(self, delta: float, upper: bool) -> float:
         """Return eps(delta) for one delta in [0, 1]."""
-        pure, upper = self._pure_epsilon(), bound == "upper"
+        pure = self._pure_epsilon()
         if delta == 0:
             return pure if upper else self._last_positive(pure)
         # delta() adds a rounding to the exponential: the target leaves room for it, so that delta(epsilon(d)) <= d holds exactly

@@ -84,7 +84,7 @@ class DominatingPair(PrivacyProfile):
         >>> print(f"{curve.beta(0.05):.9f}")
         0.940223229
         """
-        upper = _validate.choice("bound", bound, ("lower", "upper")) == "upper"
+        upper = _validate.upper_side(bound)
         return self._tradeoff(upper, _validate.real("log_tail", log_tail, -1e6, -1))
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._cached import uncached
 from shufflebounds._docs import said
-from shufflebounds._types import SIDES, Bound, FloatArray, Sides, largest, plain
+from shufflebounds._types import Bound, FloatArray, Sides, largest, plain
 from shufflebounds.composing import Atoms, Knowledge, Samples
 from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots
 from shufflebounds.profile.exported import Exported
@@ -170,7 +170,7 @@ class PrivacyProfile(Exported):
         >>> print(f"{below.beta(0.05):.7f}", bool(below.beta(0.05) <= above.beta(0.05)))
         0.9489427 True
         """
-        upper = _validate.choice("bound", bound, SIDES) == "upper"
+        upper = _validate.upper_side(bound)
         return self._tradeoff(upper)
 
     def _outcomes(self) -> Atoms | None:
@@ -232,7 +232,7 @@ class PrivacyProfile(Exported):
         >>> shuffle.BinomialNoise(trials=100, prob=0.5).gdp_mu()
         inf
         """
-        upper = _validate.choice("bound", bound, SIDES) == "upper"
+        upper = _validate.upper_side(bound)
         return self._gdp_mu(upper)
 
     def _gdp_mu(self, upper: bool) -> float:
@@ -295,7 +295,7 @@ class PrivacyProfile(Exported):
         >>> [f"{v:.5f}" for v in bits.rdp([1, 2, 8])]
         ['0.00674', '0.01361', '0.05768']
         """
-        upper = _validate.choice("bound", bound, SIDES) == "upper"
+        upper = _validate.upper_side(bound)
         array = _validate.orders("order", order)
         value = self._rdp(array.ravel(), upper).reshape(array.shape)
         return plain(value)

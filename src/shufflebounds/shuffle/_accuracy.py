@@ -13,7 +13,7 @@ from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._core._blocks import Lattice
 from shufflebounds._search import bracket
-from shufflebounds._types import SIDES, UNIT, Between, Bound, FloatArray, probability
+from shufflebounds._types import UNIT, Between, Bound, FloatArray, probability
 from shufflebounds.tails.closed import bernstein
 
 SCANNED = 512
@@ -98,13 +98,13 @@ class ErrorLaw(ABC):
         their probability is one binomial or Poisson-binomial tail on each side. An estimate that is rounded may fall on the other
         side of a tie. Any bin: the union bound, unless the class says better; its lower side is one bin alone.
         """
-        _validate.choice("bound", bound, SIDES)
+        upper = _validate.upper_side(bound)
         a = _validate.real("a", a, 0)
         _validate.choice("of", of, ("bin", "any"))
-        return self._tail(Fraction(a), self._checked_truth(truth), of, bound)
+        return self._tail(Fraction(a), self._checked_truth(truth), of, upper)
 
-    def _tail(self, a: Fraction, truth: Any, of: str, bound: Bound) -> float:
-        return float(probability(min(0.0, self._sides(a, truth, of)[SIDES.index(bound)]), bound))
+    def _tail(self, a: Fraction, truth: Any, of: str, upper: bool) -> float:
+        return float(probability(min(0.0, self._sides(a, truth, of)[upper]), upper))
 
     def error_quantile(self, beta: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
         """The least error that is exceeded with probability at most `beta`.
@@ -135,18 +135,18 @@ class ErrorLaw(ABC):
         -----
         Bisection to a relative 1e-12.
         """
-        _validate.choice("bound", bound, SIDES)
+        upper = _validate.upper_side(bound)
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         _validate.choice("of", of, ("bin", "any"))
         known = self._checked_truth(truth)
 
         def exceeded(a: float) -> bool:
-            return self._tail(Fraction(a), known, of, bound) > beta
+            return self._tail(Fraction(a), known, of, upper) > beta
 
         if not exceeded(0.0):
             return 0.0
         low, high = bracket(lambda a: not exceeded(a), 0.0, self._scale(), rtol=1e-12)
-        if bound == "lower":
+        if not upper:
             return low
         short = float(f"{high:.10g}")
         return short if low < short < high and not exceeded(short) else high

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._core import _deployments
-from shufflebounds._types import Bound, FloatArray, Sides
+from shufflebounds._types import FloatArray, Sides
 
 if TYPE_CHECKING:
     from shufflebounds.shuffle.laws import ExcessLaw
@@ -40,12 +40,12 @@ def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
 
 
 def largest_epsilon(
-    sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, delta: ArrayLike, bound: Bound
+    sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, delta: ArrayLike, upper: bool
 ) -> FloatArray:
     """Return a side of eps of the largest law of a set, for arrays of deployments: the set at `places`, users and delta of each."""
     count, target = np.array([users, delta], dtype=np.float64)
     out: FloatArray = np.empty((1, count.size))
-    packed(sets).run(np.asarray(places, dtype=np.intp), count, target, True, bound == "upper", out)
+    packed(sets).run(np.asarray(places, dtype=np.intp), count, target, True, upper, out)
     return out.ravel()
 
 

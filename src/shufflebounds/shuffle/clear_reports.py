@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _clones
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, Between, Bound, FloatArray, Sides
+from shufflebounds._types import UNIT, Between, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import log_exceeded
@@ -90,10 +90,10 @@ class ClearReports(ShuffleProtocol):
             _clones.clones_log_delta(users, rate, endless, np.ascontiguousarray(eps), lower, upper)
         return Sides(lower, upper)
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
+    def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bins == 1:
-            return super()._epsilon(delta, bound)
-        return _clones.clone_epsilon(*self._clones(), math.inf, delta, bound == "upper")
+            return super()._epsilon(delta, upper)
+        return _clones.clone_epsilon(*self._clones(), math.inf, delta, upper)
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), single=True, seconds=1e-5)

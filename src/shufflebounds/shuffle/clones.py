@@ -12,7 +12,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _clones, _tradeoff
 from shufflebounds._docs import said
-from shufflebounds._types import Bound, FloatArray, Sides
+from shufflebounds._types import FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.profile.curves import rounded
@@ -62,8 +62,8 @@ class _UniformClones(PrivacyProfile):
 
         return float(self.users) ** 2, value
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
-        return _clones.clone_epsilon(self.users, self._rate(), self.local_eps, delta, bound == "upper")
+    def _epsilon(self, delta: float, upper: bool) -> float:
+        return _clones.clone_epsilon(self.users, self._rate(), self.local_eps, delta, upper)
 
     def _pure_epsilon(self) -> float:
         return self.local_eps

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _clones, _deployments
 from shufflebounds._docs import said
-from shufflebounds._types import SIDES, Bound, FloatArray, plain
+from shufflebounds._types import Bound, FloatArray, plain
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["clones_epsilon", "clones_log_delta", "flat", "noise_epsilon", "noise_log_delta"]
@@ -94,7 +94,7 @@ def clones_epsilon(
     >>> bool(eps[1, 1] == shuffle.StrongerClones(10**6, 4.0).epsilon(1e-9))
     True
     """
-    upper = _validate.choice("bound", bound, SIDES) == "upper"
+    upper = _validate.upper_side(bound)
     target = _validate.real_array("delta", delta, 0, 1)
     shape, rows, rates = _clone_deployments(users, local_eps, stronger, delta=target)
     out = np.empty(rates.size)
@@ -128,12 +128,12 @@ def clones_log_delta(
     >>> print(f"{shuffle.clones_log_delta(2**53, 1.0, 1e-8):.9f}")
     -20.173788672
     """
-    side = SIDES.index(_validate.choice("bound", bound, SIDES))
+    upper = _validate.upper_side(bound)
     at = _validate.real_array("eps", eps, 0)
     shape, rows, rates = _clone_deployments(users, local_eps, stronger, eps=at)
     sides = np.empty(rates.size), np.empty(rates.size)
     _clones.clones_log_delta(rows[0], rates, rows[1], rows[2], *sides)
-    out = np.minimum(sides[side], 0.0)
+    out = np.minimum(sides[upper], 0.0)
     return plain(out.reshape(shape))
 
 
@@ -141,7 +141,7 @@ def _of_noises(
     kernel: Callable[..., None], trials: ArrayLike, prob: ArrayLike, bound: Bound, **third: FloatArray
 ) -> float | FloatArray:
     """Return what the kernel says of noises, each with its third argument."""
-    upper = _validate.choice("bound", bound, SIDES) == "upper"
+    upper = _validate.upper_side(bound)
     counts = _validate.whole_array("trials", trials, 0, _validate.MAX_COUNT).astype(np.float64)
     chances = _validate.real_array("prob", prob, 0, 1, open_low=True, open_high=True)
     shape, rows = flat(trials=counts, prob=chances, **third)

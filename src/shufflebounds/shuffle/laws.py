@@ -147,13 +147,13 @@ class ExcessLaw:
         log_a, log_b = np.append(self.log_a, -np.inf), np.append(self.log_b, -np.inf)
         return ExcessLaw(np.append(self.log_mass, math.log(rest)), log_a, log_b, self.log_cut, self.log_cut_b)
 
-    def widened(self, sign: int) -> ExcessLaw:
-        """Return a law with X moved up (sign 1) or down (sign -1) by more than the rounding of a and b.
+    def widened(self, *, upper: bool) -> ExcessLaw:
+        """Return a law with X moved up or down by more than the rounding of a and b.
 
         Parameters
         ----------
-        sign : int
-            1 for an upper law, -1 for a lower one.
+        upper : bool
+            Up, for an upper law.
 
         Returns
         -------
@@ -161,6 +161,7 @@ class ExcessLaw:
             With a and b in error by some units in the last place of their logarithms and of that of their mass.
         """
         sizes = [np.where(x > -np.inf, np.abs(x), 0.0) for x in (self.log_a, self.log_b, self.log_mass)]
+        sign = 1 if upper else -1
         move = sign * UNIT * (2 + sizes[0] + sizes[1] + 2 * sizes[2])
         cut = sign * UNIT * (2 + np.abs(np.where(self.log_cut > -np.inf, self.log_cut, 0.0)))
         return ExcessLaw(self.log_mass, self.log_a + move, self.log_b - move, self.log_cut + cut, self.log_cut_b - cut)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _deployments
 from shufflebounds._docs import said
-from shufflebounds._types import Between, Bound, FloatArray, Sides, largest, plain
+from shufflebounds._types import Between, FloatArray, Sides, largest, plain
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, _balls
 from shufflebounds.profile.calibration import least_count
@@ -141,10 +141,10 @@ class BinomialNoise(ShuffleProtocol):
     def _log_delta(self, eps: FloatArray) -> Sides:
         return largest(pair._log_delta(eps) for pair in self.pairs())
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
+    def _epsilon(self, delta: float, upper: bool) -> float:
         out = np.empty(1)
         trials, prob, target = np.array([[self.trials], [self.prob], [delta]], dtype=np.float64)
-        _deployments.noise_epsilon(trials, prob, target, bound == "upper", out)
+        _deployments.noise_epsilon(trials, prob, target, upper, out)
         return float(out[0])
 
     def _knowledge(self) -> Knowledge:

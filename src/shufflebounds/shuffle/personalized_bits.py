@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._types import Bound, FloatArray, Sides, at_each
+from shufflebounds._types import FloatArray, Sides, at_each
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
 from shufflebounds.shuffle._data_blocks import blocks_of_targets
@@ -232,13 +232,13 @@ class PersonalizedBits(PrivacyProfile):
         assert self.bits is not None
         return Everyone.of(self.local_eps, self.bits)
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
+    def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bits is None and self.local_eps.size > MANY:
             # one side at a time, by a search of its own
-            return self._side(bound == "upper")._epsilon(delta, bound)
+            return self._side(upper)._epsilon(delta, upper)
         if self.bits is None or self.target is not None or delta in (0, 1) or self._everyone.exact is self._everyone.coarse:
-            return super()._epsilon(delta, bound)
-        return self._everyone.epsilon(delta, bound == "upper")
+            return super()._epsilon(delta, upper)
+        return self._everyone.epsilon(delta, upper)
 
     def _side(self, upper: bool) -> PrivacyProfile:
         """Return what stands above or below the privacy loss over all data."""

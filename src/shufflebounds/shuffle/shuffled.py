@@ -12,7 +12,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, Bound, FloatArray, Sides
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
@@ -207,9 +207,9 @@ class Shuffled(PrivacyProfile):
         inputs, text, _ = self._below[place]
         return text if len(self._pairs) == 1 else f"{text}; target between {inputs}"
 
-    def _searched(self, bound: Bound) -> list[ExcessLaw] | None:
+    def _searched(self, upper: bool) -> list[ExcessLaw] | None:
         """Return the laws whose largest excess is a side, none where more than that is known of it."""
-        if bound == "upper":
+        if upper:
             if self._bits is not None:
                 return None
             laws = [pair.upper for pair in self._pairs]
@@ -219,14 +219,14 @@ class Shuffled(PrivacyProfile):
             laws = [law for _, _, law in self._below]
         return None if any(law.dear for law in laws) else laws
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
-        known = [law for pair in self._pairs for law in ([pair.upper] if bound == "upper" else [law for _, law in pair.lower])]
+    def _epsilon(self, delta: float, upper: bool) -> float:
+        known = [law for pair in self._pairs for law in ([pair.upper] if upper else [law for _, law in pair.lower])]
         if any(law.lost > delta for law in known):
             return math.inf
-        laws = self._searched(bound)
+        laws = self._searched(upper)
         if laws is None:
-            return super()._epsilon(delta, bound)
-        return float(largest_epsilon([laws], [0], [self.users], [delta], bound)[0])
+            return super()._epsilon(delta, upper)
+        return float(largest_epsilon([laws], [0], [self.users], [delta], upper)[0])
 
     def _pure_epsilon(self) -> float:
         return self._budget

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import said
-from shufflebounds._types import SIDES, Bound, FloatArray, plain
+from shufflebounds._types import Bound, FloatArray, plain
 from shufflebounds.shuffle._compiled_laws import largest_epsilon, largest_log_delta
 from shufflebounds.shuffle._mixed_data import FEW
 from shufflebounds.shuffle.deployments import flat
@@ -36,24 +36,24 @@ class _Crowd:
         """Return the class of one deployment."""
         return Shuffled(self.kinds[self.places[place]], int(self.users[place]), self.share)
 
-    def laws(self, bound: Bound) -> list[list[ExcessLaw]]:
+    def laws(self, upper: bool) -> list[list[ExcessLaw]]:
         """Return the laws of each randomizer, none where the class does more than take the largest."""
-        return [protocol._searched(bound) or [] for protocol in self.protocols]
+        return [protocol._searched(upper) or [] for protocol in self.protocols]
 
-    def left(self, bound: Bound, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
+    def left(self, upper: bool, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
         """Return which deployments are left to the class: those of which it knows more than their laws."""
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
-        if bound == "lower":
+        if not upper:
             for place in np.flatnonzero(~alone & (self.users <= FEW)).tolist():
-                alone[place] = self.protocol(place)._searched(bound) is None
+                alone[place] = self.protocol(place)._searched(upper) is None
         return alone
 
     def answers(
-        self, bound: Bound, compiled: Callable[..., FloatArray], single: Callable[[Shuffled, float], float | FloatArray]
+        self, upper: bool, compiled: Callable[..., FloatArray], single: Callable[[Shuffled, float], float | FloatArray]
     ) -> FloatArray:
         """Return one answer each: in compiled code from the laws, and of the class where these are not all that is known."""
-        laws = self.laws(bound)
-        alone = self.left(bound, laws)
+        laws = self.laws(upper)
+        alone = self.left(upper, laws)
         out = np.empty(alone.size)
         out[~alone] = compiled(laws, self.places[~alone], self.users[~alone], self.third[~alone])
         for place in np.flatnonzero(alone).tolist():
@@ -141,9 +141,9 @@ def shuffled_epsilon(
     >>> bool(eps[1, 0] == shuffle.Shuffled(kinds[0], 10**6).epsilon(1e-6))
     True
     """
-    _validate.choice("bound", bound, SIDES)
+    upper = _validate.upper_side(bound)
     crowd = _Crowd(randomizer, users, participation, delta=_validate.real_array("delta", delta, 0, 1))
-    out = crowd.answers(bound, partial(largest_epsilon, bound=bound), lambda one, delta: one.epsilon(delta, bound=bound))
+    out = crowd.answers(upper, partial(largest_epsilon, upper=upper), lambda one, delta: one.epsilon(delta, bound=bound))
     return plain(out.reshape(crowd.shape))
 
 
@@ -183,9 +183,9 @@ def shuffled_log_delta(
     >>> print(f"{shuffle.shuffled_log_delta(mechanisms.KaryResponse(10, 1.0), 10**6, 0.002):.5f}")
     -14.48884
     """
-    side = SIDES.index(_validate.choice("bound", bound, SIDES))
+    upper = _validate.upper_side(bound)
     crowd = _Crowd(randomizer, users, participation, eps=_validate.real_array("eps", eps, 0))
-    out = crowd.answers(bound, lambda *law: largest_log_delta(*law)[side], lambda one, eps: one.log_delta(eps, bound=bound))
+    out = crowd.answers(upper, lambda *law: largest_log_delta(*law)[upper], lambda one, eps: one.log_delta(eps, bound=bound))
     # where the upper laws have nothing left
     pure = np.array([protocol._pure_epsilon() for protocol in crowd.protocols])[crowd.places]
     out[crowd.third >= pure] = -np.inf

@@ -11,7 +11,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._types import SIDES, UNIT, Bound, FloatArray, Sides
+from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
@@ -20,7 +20,7 @@ from shufflebounds.shuffle.laws import ExcessLaw
 __all__ = ["VariationRatio", "variation_ratio_law"]
 
 
-def variation_ratio_law(p: float, beta: float, q: float, sign: int = 1) -> ExcessLaw:
+def variation_ratio_law(p: float, beta: float, q: float, *, upper: bool = True) -> ExcessLaw:
     """Return the law of X that dominates every randomizer with these three numbers.
 
     Parameters
@@ -28,8 +28,8 @@ def variation_ratio_law(p: float, beta: float, q: float, sign: int = 1) -> Exces
     p, beta, q : float
         Largest ratio of the two laws, > 1, their total variation distance, at most (p-1)/(p+1), and the largest ratio of either
         to the output law of any input, >= 1 + beta.
-    sign : int
-        1 for a law at or above the formula's, -1 for one at or below it.
+    upper : bool
+        Whether the law lies at or above the formula's, or at or below it.
 
     Returns
     -------
@@ -38,14 +38,14 @@ def variation_ratio_law(p: float, beta: float, q: float, sign: int = 1) -> Exces
     """
     share = beta / (p - 1)
     # the part that both laws share costs: less of it is more
-    rest = max(0.0, 1 - (p + 1) * share * (1 + sign * 8 * UNIT))
+    rest = max(0.0, 1 - (p + 1) * share * (1 + (8 if upper else -8) * UNIT))
     log_p, log_q = float(np.log(p)), float(np.log(q))
     with np.errstate(divide="ignore"):
         log_mass = np.array([np.log(share) + log_p - log_q] * 2 + [float(np.log(rest)) - log_q])
     low = log_q - log_p
     law = ExcessLaw(log_mass, np.array([log_q, low, log_q]), np.array([low, log_q, log_q]))
     # what is left at X = 0, exactly rounded
-    return law.filled(max(0.0, math.fsum([q, -1.0, -beta])) / q).widened(sign)
+    return law.filled(max(0.0, math.fsum([q, -1.0, -beta])) / q).widened(upper=upper)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class VariationRatio(PrivacyProfile):
 
     @cached_property
     def _laws(self) -> tuple[ExcessLaw, ...]:
-        return tuple(variation_ratio_law(self.p, self.beta, self.q, sign) for sign in (-1, 1))
+        return tuple(variation_ratio_law(self.p, self.beta, self.q, upper=upper) for upper in (False, True))
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         inside, out = eps < self._pure_epsilon(), np.full(eps.size, -np.inf)
@@ -123,11 +123,11 @@ class VariationRatio(PrivacyProfile):
     def _log_delta(self, eps: FloatArray) -> Sides:
         return Sides(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
-        law = self._laws[SIDES.index(bound)]
+    def _epsilon(self, delta: float, upper: bool) -> float:
+        law = self._laws[upper]
         if law.dear:
-            return super()._epsilon(delta, bound)
-        return min(float(largest_epsilon([[law]], [0], [self.users], [delta], bound)[0]), self._pure_epsilon())
+            return super()._epsilon(delta, upper)
+        return min(float(largest_epsilon([[law]], [0], [self.users], [delta], upper)[0]), self._pure_epsilon())
 
     def _pure_epsilon(self) -> float:
         return math.log(self.p) * (1 + 2 * UNIT)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shufflebounds._types import Bound, FloatArray, Sides, at_each
+from shufflebounds._types import FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
@@ -82,12 +82,11 @@ class OfOneUser(_Guarantee):
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[self.index]))
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
+    def _epsilon(self, delta: float, upper: bool) -> float:
         crowd, i = self.crowd, self.index
         if not crowd.exact or delta in (0, 1):
-            return super()._epsilon(delta, bound)
+            return super()._epsilon(delta, upper)
         # a solve with grouped budgets names the decomposition; its clones are then counted once for all eps
-        upper = bound == "upper"
         target = _just_below(delta) if upper else float(np.nextafter(math.log(delta), np.inf))
         pure = self._pure_epsilon()
 
@@ -99,7 +98,7 @@ class OfOneUser(_Guarantee):
 
         about = solve(grouped, target, pure, upper=True, rtol=1e-4)
         if about >= pure:
-            return super()._epsilon(delta, bound)
+            return super()._epsilon(delta, upper)
         eps, chosen = about, None
         for _ in range(3):
             best = min(crowd.candidates(eps, i), key=partial(at, eps, 0))
@@ -159,10 +158,10 @@ class OfEveryUser(_Guarantee):
     def _of(self, index: int) -> OfOneUser:
         return OfOneUser(self.crowd, self.description, self.parameters, index, index)
 
-    def _epsilon(self, delta: float, bound: Bound) -> float:
+    def _epsilon(self, delta: float, upper: bool) -> float:
         """Return the largest eps(delta) of the worst users met, moved outward until the bound of all users is met."""
         if delta in (0, 1):
-            return super()._epsilon(delta, bound)
+            return super()._epsilon(delta, upper)
         goal = _just_below(delta)
         best, tolerance = self._guess(), 50 * TOLERANCE
         eps, tried = -1.0, set()
@@ -170,26 +169,26 @@ class OfEveryUser(_Guarantee):
         while True:
             if best not in tried:
                 tried.add(best)
-                eps = max(eps, self._of(best)._epsilon(delta, bound))
+                eps = max(eps, self._of(best)._epsilon(delta, upper))
                 if eps >= self._pure_epsilon():
                     return eps
-            _, upper, best = self.crowd.every(eps, best, tolerance, frontier)
+            _, above, best = self.crowd.every(eps, best, tolerance, frontier)
             if best in tried:
                 if tolerance > TOLERANCE:
                     tolerance = TOLERANCE
                     continue
                 break
-        if bound == "lower":
+        if not upper:
             return eps
         # the search over users is tight to its tolerance only: the slope is that of the worst user
         reach = 1e-4 * eps + 1e-12
         pure = self._pure_epsilon()
-        while upper > goal:
+        while above > goal:
             here, there = (self.crowd.single(e, best, math.inf)[1] for e in (eps, eps + reach))
             slope = max((here - there) / reach, 1e-300)
             # where delta hardly falls any more its slope says little
-            eps += min(max(1.02 * (upper - goal) / slope, 1e-13 * eps), eps + 1)
+            eps += min(max(1.02 * (above - goal) / slope, 1e-13 * eps), eps + 1)
             if eps >= min(pure, 1e12):
                 return pure
-            _, upper, best = self.crowd.every(eps, best, frontier=frontier)
+            _, above, best = self.crowd.every(eps, best, frontier=frontier)
         return eps
