@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shufflebounds import _validate
+from shufflebounds._cached import cached_property
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
@@ -283,6 +284,10 @@ class Subsampled(LargestPair):
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def pairs(self) -> tuple[DominatingPair, ...]:
+        return self._both
+
+    @cached_property
+    def _both(self) -> tuple[DominatingPair, ...]:
         return SampledPair(self.mechanism, self.rate), SampledPair(self.mechanism, self.rate, removed=False)
 
     def _directions(self) -> tuple[DominatingPair, ...]:

@@ -129,7 +129,7 @@ class FlippedReports(ShuffleProtocol):
         if self.users + self.fakes > _validate.MAX_COUNT:
             raise ValueError(f"users={self.users} plus fakes={self.fakes} must be at most 2**53")
 
-    @property
+    @cached_property
     def clear(self) -> ClearReports:
         """The protocol without flips, of which this is post-processing while the fakes are uniform."""
         return ClearReports(self.fakes, self.bins)

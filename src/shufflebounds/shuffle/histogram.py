@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
 from shufflebounds._docs import said
 from shufflebounds._types import UNIT, Between, FloatArray, Sides, at_each
@@ -85,7 +86,7 @@ class ShuffledHistogram(ShuffleProtocol):
         _validate.integer_field(self, "bins", 1)
         _validate.real_field(self, "gamma", 0, 0.5, open_low=True)
 
-    @property
+    @cached_property
     def one_bin(self) -> ZeroSum:
         """The protocol of a single bin."""
         return ZeroSum(self.users, self.gamma)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._docs import said
 from shufflebounds._types import UNIT, Between, FloatArray, Sides
@@ -79,7 +80,7 @@ class ZeroSum(ShuffleProtocol):
         _validate.integer_field(self, "users", 1)
         _validate.real_field(self, "gamma", 0, 0.5, open_low=True)
 
-    @property
+    @cached_property
     def noise(self) -> BinomialNoise:
         """The noise on the count, seen from the zero noise bits."""
         return BinomialNoise(self.users, self.gamma)
