@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from shufflebounds import Tradeoff, compare, plotting, profile, shuffle
+from shufflebounds import Tradeoff, compare, mechanisms, plotting, profile, sampling, shuffle
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -151,6 +151,25 @@ def test_a_missing_matplotlib_names_the_extra(monkeypatch):
     for call in (NOISE.plot, lambda: compare(NOISE), Tradeoff.gaussian(1.0).plot):
         with pytest.raises(ImportError, match=r"shufflebounds\[plot\]"):
             call()
+
+
+DEAR = {
+    "atoms": lambda: profile.DominatingPair.from_pmfs([-np.log(1e5)] * 10**5, [-np.log(1e5)] * 10**5),
+    "budgets": lambda: shuffle.PersonalizedBits(np.full(10**5, 1.0), bits=np.zeros(10**5), target=0),
+    "a transform": lambda: sampling.RandomAllocation(mechanisms.GaussianMechanism(1.0), 1000),
+    "a search over it": lambda: sampling.ReplaceOne(sampling.RandomAllocation(mechanisms.GaussianMechanism(1.0), 1000)),
+    "columns": lambda: shuffle.RealSum(10**6, 100.0, 20),
+    "a blanket": lambda: mechanisms.GaussianVector(5.0, 50).shuffled(1000),
+    "a composition": lambda: shuffle.ShuffledHistogram(10**9, 500, 1e-6).self_compose(30),
+}
+
+
+@pytest.mark.parametrize("name", DEAR)
+def test_no_table_prepares_what_is_dear(name):
+    dear = DEAR[name]()
+    before = set(vars(dear))
+    assert dear._repr_html_().count("takes longer") == 3
+    assert set(vars(dear)) == before
 
 
 def test_table_for_notebooks():

@@ -153,4 +153,8 @@ def number(value: Any) -> str:
         return str(value)
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u2009")
-    return f"{value:.6g}" if isinstance(value, float) else (repr(value) if len(repr(value)) <= 24 else "…")
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    # the repr of a million numbers takes seconds
+    text = "…" if isinstance(value, tuple | list) and len(value) > 12 else repr(value)
+    return text if len(text) <= 24 else "…"

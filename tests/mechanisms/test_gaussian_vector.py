@@ -53,6 +53,14 @@ def test_more_coordinates_hide_less():
     assert values == sorted(values)
 
 
+@pytest.mark.parametrize(("sigma", "dimension"), [(20.0, 100), (100.0, 200)])
+def test_a_hundred_coordinates(sigma, dimension):
+    # all of them below 1/2 is rarer than what is cut, and so many choices of those that are count
+    noise = GaussianVector(sigma, dimension)
+    after = noise.shuffled(10**5)
+    assert after.epsilon(1e-6, bound="lower") <= after.epsilon(1e-6) < 0.01 * noise.epsilon(1e-6)
+
+
 def test_alone_it_is_the_noise_on_the_line():
     cube, sphere = GaussianVector(2.0, 9), GaussianVector(2.0, 9, "sphere")
     assert cube.epsilon(1e-5) == pytest.approx(GaussianMechanism(2.0, 3.0).epsilon(1e-5), rel=1e-12)

@@ -1,11 +1,19 @@
 """The protocol of docs/extending.md, taken from the page: short, right on both sides, and answering everything."""
 
 import math
+import pickle
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import mpmath
+import numpy as np
 import pytest
+
+from shufflebounds import PrivacyProfile
+from shufflebounds._types import Sides
+from shufflebounds.mechanisms import RandomizedResponse
+from shufflebounds.profile import DominatingPair
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
 
@@ -45,6 +53,73 @@ def test_sides_enclose_the_sum_over_all_outcomes(protocol, rate, eps):
     lower, upper = (profile.log_delta(eps, bound=side) for side in ("lower", "upper"))
     assert lower <= exact <= upper
     assert upper - lower < 1e-9 * (1 - lower)
+
+
+@dataclass(frozen=True)
+class Response(PrivacyProfile):
+    """Seven lines: randomized response, of which nothing but delta is said."""
+
+    budget: float
+
+    def _log_delta(self, eps):
+        value = np.log(np.maximum(-np.expm1(eps - self.budget), 0.0)) - math.log1p(math.exp(-self.budget))
+        slack = np.where(value > -np.inf, 1e-14 * (1 - value), 0.0)
+        return Sides(value - slack, value + slack)
+
+
+@dataclass(frozen=True)
+class Listed(PrivacyProfile):
+    """The same, by its outcomes."""
+
+    budget: float
+
+    def pairs(self):
+        law = np.array([0.0, -self.budget]) - math.log1p(math.exp(-self.budget))
+        return (DominatingPair.from_pmfs(law, law[::-1]),)
+
+    def _log_delta(self, eps):
+        return self.pairs()[0]._log_delta(eps)
+
+
+SEVEN = [Response(1.0), Listed(1.0)]
+
+
+@pytest.mark.parametrize("profile", SEVEN, ids=lambda p: type(p).__name__)
+def test_seven_lines_answer_everything(profile):
+    known = RandomizedResponse(1.0)
+    for ask in (
+        lambda one, side: one.delta(0.5, bound=side),
+        lambda one, side: one.epsilon(1e-6, bound=side),
+        lambda one, side: one.epsilon(0.0, bound=side),
+        lambda one, side: -one.tradeoff(bound="lower" if side == "upper" else "upper").beta(0.05),
+        lambda one, side: one.gdp_mu(bound=side),
+        lambda one, side: one.rdp(2.0, bound=side),
+        lambda one, side: one.rdp(math.inf, bound=side),
+        lambda one, side: one.self_compose(10).epsilon(1e-6, bound=side),
+        lambda one, side: one.compose(one).epsilon(1e-6, bound=side),
+    ):
+        assert ask(profile, "lower") <= ask(known, "upper")
+        assert ask(known, "lower") <= ask(profile, "upper")
+    assert profile == pickle.loads(pickle.dumps(profile))
+    assert "not stated" in profile._repr_html_()
+    assert "1e-12" in profile._repr_html_()
+    with pytest.raises(TypeError, match="not a class of this library"):
+        profile.to_dict()
+
+
+def test_no_pure_budget_is_claimed_that_was_not_said():
+    # inf stands for unknown; the kernels see delta vanish at 1
+    assert SEVEN[0].epsilon(0.0) == math.inf
+    assert 1 - 1e-9 < SEVEN[0].epsilon(0.0, bound="lower") <= 1
+    assert 1 - 1e-9 < SEVEN[0].rdp(math.inf, bound="lower") <= 1
+
+
+def test_one_listed_pair_composes_exactly():
+    ten, known = Listed(1.0).self_compose(10), RandomizedResponse(1.0).self_compose(10)
+    lower, upper = (ten.epsilon(1e-6, bound=side) for side in ("lower", "upper"))
+    assert upper - lower < 1e-9 * upper
+    assert lower <= known.epsilon(1e-6)
+    assert known.epsilon(1e-6, bound="lower") <= upper
 
 
 def test_it_answers_everything(protocol):

@@ -149,6 +149,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     def _cube_law(self, log_cut: float) -> ExcessLaw:
         """Return the upper law on the cube: a is the product of the ratios of the coordinates below 1/2, b that of the others."""
         s, d = self.sigma, self.dimension
+        # what is cut counts for every choice of the coordinates below 1/2
+        log_cut -= math.lgamma(d + 1) - 2 * math.lgamma(d / 2 + 1)
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0) - math.log(d)))
         step = end / (s * s * _FINE)
         self._check_height(end / (s * s))
@@ -165,7 +167,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
             sums.append(np.convolve(sums[-1], one))
             height = np.exp(0.5 * step * np.arange(sums[-1].size))
             tail = np.cumsum((sums[-1] * height)[::-1])[::-1]
-            kept = int(np.count_nonzero(tail > math.exp(log_cut)))
+            # many coordinates are seldom all below 1/2: a part of what is so rare stays, to be multiplied further
+            kept = int(np.count_nonzero(tail > min(math.exp(log_cut), 1e-3 * float(tail[0]))))
             lost.append(lost[-1] + beyond + (float(tail[kept]) if kept < tail.size else 0.0))
             sums[-1] = sums[-1][:kept]
             self._check_height(step * kept)

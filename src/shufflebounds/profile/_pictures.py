@@ -139,11 +139,12 @@ def table(profile: Exported) -> str:
     start = time.perf_counter()
     quick = _QUESTIONS * profile._seconds() < _TABLE_SECONDS
     for delta in _TABLE_DELTA:
+        told = f"takes longer: <code>.epsilon({delta:g})</code>"
         if quick and time.perf_counter() - start < _TABLE_SECONDS:
-            low, high = (profile.epsilon(delta, bound=side) for side in ("lower", "upper"))
-            rows.append((f"&epsilon; at &delta; = {delta:g}", f"{low:.6g} &le; &epsilon; &le; {high:.6g}"))
-        else:
-            rows.append((f"&epsilon; at &delta; = {delta:g}", f"takes longer: <code>.epsilon({delta:g})</code>"))
+            low = profile.epsilon(delta, bound="lower")
+            if time.perf_counter() - start < _TABLE_SECONDS:
+                told = f"{low:.6g} &le; &epsilon; &le; {profile.epsilon(delta):.6g}"
+        rows.append((f"&epsilon; at &delta; = {delta:g}", told))
     head = f'<tr><th colspan="2" style="text-align:left">{html.escape(type(profile).__name__.lstrip("_"))}</th></tr>'
     body = "".join(
         f'<tr><td style="text-align:left">{name}</td><td style="text-align:left">{value}</td></tr>' for name, value in rows

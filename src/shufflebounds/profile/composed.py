@@ -137,7 +137,7 @@ class Composition(PrivacyProfile):
 
     def _seconds(self) -> float:
         # a transform at the least
-        return max(0.05, *(known.seconds for known, _ in self._above))
+        return 0.05
 
     @property
     def relation(self) -> str:  # type: ignore[override]
@@ -398,6 +398,12 @@ class Composition(PrivacyProfile):
             total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
             single = np.maximum(single, total)
         return np.asarray((sure + single) * (1 - EXP_SLACK))
+
+    def _last_positive(self, pure: float) -> float:
+        if pure < math.inf:
+            return super()._last_positive(pure)
+        # no release takes away what another leaked
+        return max(profile._last_positive(profile._pure_epsilon()) for profile, _ in self.factors)
 
     def _pure_epsilon(self) -> float:
         if self._ways:

@@ -226,7 +226,15 @@ class Enclosed(ABC):
         return solve(log_delta, target, pure, upper=upper, cap=cap, near=self._near(target))
 
     def _last_positive(self, pure: float) -> float:
-        """Return an eps with positive delta as near below the pure value as the kernels can tell."""
-        if not math.isfinite(pure):
+        """Return an eps with positive delta as near below the pure value as the kernels can tell; inf where that seems endless."""
+
+        def positive(eps: float) -> bool:
+            return bool(self._log_side(np.array([eps]), upper=False)[0] > -math.inf)
+
+        if math.isfinite(pure):
+            return _search.outward(pure, positive, -pure * UNIT, 0.0)
+        far = 1e6 * self._eps_scale()
+        if positive(far):
             return pure
-        return _search.outward(pure, lambda eps: self._log_side(np.array([eps]), upper=False)[0] > -math.inf, -pure * UNIT, 0.0)
+        # no pure budget is known, which does not mean that there is none
+        return _search.bracket(lambda eps: not positive(eps), 0.0, far, rtol=1e-12)[0] if positive(0.0) else 0.0

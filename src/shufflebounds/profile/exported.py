@@ -36,7 +36,7 @@ class Exported(Enclosed):
 
     @abstractmethod
     def _seconds(self) -> float:
-        """Return what one value of delta costs."""
+        """Return about what one value of delta costs, a share of what comes before the first included; itself told at once."""
 
     def _opposite(self) -> Exported:
         """Return the guarantee with the two data sets exchanged: the same one, where neighbours are symmetric."""

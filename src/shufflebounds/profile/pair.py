@@ -137,6 +137,10 @@ class _ListedPair(DominatingPair):
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), listed=lambda log_tail: self._atoms)
 
+    def _seconds(self) -> float:
+        # they are checked and sorted first
+        return 1e-7 * len(self.log_p)
+
     @cached_property
     def _atoms(self) -> Atoms:
         missing = [_missing(law) for law in (self.log_p, self.log_q)]

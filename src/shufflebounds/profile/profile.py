@@ -47,8 +47,8 @@ class PrivacyProfile(Exported):
         Compositions refuse to mix the first two.
     """
 
-    theorem: ClassVar[str]
-    neighbours: ClassVar[str]
+    theorem: ClassVar[str] = "not stated"
+    neighbours: ClassVar[str] = "not stated"
     relation: ClassVar[str] = "replace-one"
 
     def __getstate__(self) -> dict[str, object]:
@@ -79,9 +79,13 @@ class PrivacyProfile(Exported):
 
     def _knowledge(self) -> Knowledge:
         """Return what is known of the pair that this profile stands for; a class that knows more overrides this."""
+        pairs = self._listed_pairs()
+        if len(pairs) == 1 and not self._directions():
+            # the one pair is all there is to know; its other order counts for no neighbours that it does not cover
+            return pairs[0]._knowledge()
         realised = tuple(one for pair in self._realised_pairs() for one in pair._knowledge().below)
         # all pairs of neighbours are listed, and which of two comes first may change from release to release
-        covered = len(realised) == len(self._listed_pairs()) > 0 and not self._directions()
+        covered = len(realised) == len(pairs) > 0 and not self._directions()
         return Knowledge(self._log_delta, pure=self._pure_epsilon(), realised=realised, covered=covered)
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
@@ -99,7 +103,6 @@ class PrivacyProfile(Exported):
         return ()
 
     def _seconds(self) -> float:
-        """Return what one value of delta costs."""
         return self._knowledge().seconds
 
     def _loss_tail(self, eps: FloatArray) -> Sides:
@@ -311,9 +314,11 @@ class PrivacyProfile(Exported):
         pairs = self._listed_pairs()
         if pairs:
             return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))
-        reverse, own = self._samples(0.05)
         pure = self._pure_epsilon()
         largest = pure if upper else self._last_positive(pure)
+        if np.all(orders == np.inf):
+            return np.full(orders.size, largest)
+        reverse, own = self._samples(0.05)
         rtol, most = self._effort(1e-6, 2**13)
         value = np.array([renyi(own, reverse, float(a), upper, rtol, most) if a < math.inf else largest for a in orders])
         return np.minimum(value, largest) if upper else value

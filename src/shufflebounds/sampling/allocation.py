@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -126,6 +127,10 @@ class AllocationPair(DominatingPair):
     def _pure_epsilon(self) -> float:
         return (self.mechanism if self.removed else self.mechanism._opposite())._pure_epsilon()
 
+    def _last_positive(self, pure: float) -> float:
+        # an endless mechanism is endless in one of the steps, far below what the kernels reach
+        return pure if self.mechanism._last_positive(math.inf) == pure == math.inf else super()._last_positive(pure)
+
     def _knowledge(self) -> Knowledge:
         # a value is a look into a transform, a new level may be a new one
         return replace(super()._knowledge(), spacing=0.1, setup=3.5)
@@ -215,6 +220,13 @@ class RandomAllocation(LargestPair):
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
         return largest_answer(pair._ball() for pair in self.pairs())
+
+    def _last_positive(self, pure: float) -> float:
+        return max(way._last_positive(pure) for way in self._directions())
+
+    def _seconds(self) -> float:
+        # seconds before the first value
+        return 0.1
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), spacing=0.1, setup=3.5)

@@ -82,6 +82,9 @@ class ReplaceOne(PrivacyProfile):
     def _pure_epsilon(self) -> float:
         return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * UNIT)
 
+    def _seconds(self) -> float:
+        return 100 * self.profile._seconds()
+
     def _knowledge(self) -> Knowledge:
         # every delta is a search
         known = self.profile._knowledge()

@@ -255,6 +255,10 @@ class PersonalizedBits(PrivacyProfile):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         return super()._rdp(orders, upper) if self.bits is not None else self._side(upper)._rdp(orders, upper)
 
+    def _seconds(self) -> float:
+        # one user among known data is one pair, formed of all budgets
+        return 5e-2 if self.bits is None or self.target is None else 1e-4 + 1e-7 * self.local_eps.size
+
     def _knowledge(self) -> Knowledge:
         known = replace(super()._knowledge(), spacing=0.3, seconds=5e-2)
         if self.bits is None:
