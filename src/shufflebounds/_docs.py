@@ -1,6 +1,6 @@
 """Passages that several docstrings say: under `said`, a line ``{name}`` of a docstring stands for the passage of that name.
 
-``{name: words}`` puts the words in the passage's one gap.
+``{name: words}`` puts the words in the passage's one gap, where ``{name}`` leaves the words of `_WORDS`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,27 @@ _PASSAGES = {
         prob : float or array_like
             Chances of a one among them, in (0, 1).
     """,
+    "participation": """
+        participation : float
+            Chance in [1e-12, 1] with which each user sends a message at all.
+    """,
     "raises": """
         Raises
         ------
         ValueError
-            If an argument lies outside its range.
+            ...
     """,
     "raises_of_arrays": """
+        Raises
+        ------
+        ValueError
+            If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+    """,
+    "raises_of_randomizers": """
+        Raises
+        ------
+        TypeError
+            If an entry of `randomizer` is none.
         ValueError
             If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
     """,
@@ -75,6 +89,12 @@ _PASSAGES = {
             "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
             lower bound of delta still reaches `delta`.
     """,
+    "log_probability": """
+        Returns
+        -------
+        ndarray of the shape of k, or float
+            Natural logarithm of the probability; -inf for zero.
+    """,
     "target": """
         eps : float
             Target privacy loss in nats, finite and >= 0.
@@ -82,6 +102,7 @@ _PASSAGES = {
             Target failure probability, in ....
     """,
 }
+_WORDS = {"raises": "If an argument lies outside its range."}
 _DEDENTED = {name: textwrap.dedent(passage).strip("\n").rstrip() for name, passage in _PASSAGES.items()}
 
 
@@ -99,4 +120,4 @@ def said(documented: _Documented) -> _Documented:
 
 def _passage(found: re.Match[str]) -> str:
     indent, name, words = found.groups()
-    return textwrap.indent(_DEDENTED[name].replace("...", words or "..."), indent)
+    return textwrap.indent(_DEDENTED[name].replace("...", words or _WORDS.get(name, "...")), indent)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray
 
 __all__ = ["SLACK", "above", "rdp_to_dp", "zcdp_to_dp"]
@@ -20,6 +21,7 @@ SLACK = 16 * float(np.finfo(float).eps)
 _MOST = 1e300   # an exponent beyond it promises all or nothing; smaller ones add up without overflow
 
 
+@said
 def rdp_to_dp(
     orders: ArrayLike,
     rdp: ArrayLike,
@@ -53,10 +55,7 @@ def rdp_to_dp(
     order : float
         The order at which it was attained.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, the shapes disagree, or not exactly one of `delta` and `eps` is given.
+    {raises: If an argument lies outside its range, the shapes disagree, or not exactly one of `delta` and `eps` is given.}
 
     References
     ----------
@@ -93,6 +92,7 @@ def rdp_to_dp(
     return above(float(logs[best]), 1 + abs(float(logs[best]))), float(a[best])
 
 
+@said
 def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = None, xi: float = 0.0) -> tuple[float, float]:
     r"""The (eps, delta) guarantee that (xi, rho)-zero-concentrated privacy implies, at the best order.
 
@@ -116,10 +116,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     order : float
         The best order; inf where pure privacy answers.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or not exactly one of `delta` and `eps` is given.
+    {raises: If an argument lies outside its range, or not exactly one of `delta` and `eps` is given.}
 
     Notes
     -----

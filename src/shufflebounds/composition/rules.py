@@ -38,6 +38,7 @@ def composition_delta(
 def composition_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = ...
 ) -> float | FloatArray: ...
+@said
 def composition_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = "upper"
 ) -> float | FloatArray:
@@ -67,10 +68,7 @@ def composition_delta(
         The chosen bound of delta in [0, 1], of the shape of `eps_total`. The upper bound of a positive delta is never 0; below
         1e-300 use :func:`composition_log_delta`.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range or the shapes do not agree.
+    {raises: If an argument lies outside its range or the shapes do not agree.}
 
     Notes
     -----
@@ -97,6 +95,7 @@ def composition_delta(
     return probability(composition_log_delta(eps, delta, eps_total, k=k, bound=bound), bound == "upper", SLACK)
 
 
+@said
 @typed_as(composition_delta)
 def composition_log_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = "upper"
@@ -113,10 +112,7 @@ def composition_log_delta(
     float or ndarray
         The chosen bound of the logarithm, of the shape of `eps_total`; -inf where delta is 0.
 
-    Raises
-    ------
-    ValueError
-        As :func:`composition_delta`.
+    {raises: As :func:`composition_delta`.}
 
     Notes
     -----
@@ -142,6 +138,7 @@ def composition_log_delta(
     return plain(out)
 
 
+@said
 def compose_dp(
     eps: ArrayLike,
     delta: ArrayLike,
@@ -171,10 +168,7 @@ def compose_dp(
         ``(eps, delta)`` with :math:`\delta = 1 - (1-s)\prod_i(1-\delta_i)`, where s = 0 for "basic". The composition, adaptive
         or not, has it.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range or the shapes do not agree.
+    {raises: If an argument lies outside its range or the shapes do not agree.}
 
     Notes
     -----

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from shufflebounds._cached import cached_property
+from shufflebounds._docs import said
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair, _ListedPair
@@ -83,6 +84,7 @@ class AccountingProfile(LargestPair):
         return replace(super()._knowledge(), covered=False)
 
 
+@said
 def from_dp_accounting(pld: Any) -> AccountingProfile:
     """Return the profile of a privacy loss distribution of dp-accounting.
 
@@ -96,10 +98,7 @@ def from_dp_accounting(pld: Any) -> AccountingProfile:
     AccountingProfile
         Both sides of its delta, at any depth its masses have.
 
-    Raises
-    ------
-    ValueError
-        If `pld` is none, or holds no mass.
+    {raises: If `pld` is none, or holds no mass.}
 
     Examples
     --------

@@ -6,6 +6,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import Bound
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import Composition
@@ -15,6 +16,7 @@ __all__ = ["OpacusAccountant", "register"]
 NAME = "shufflebounds"
 
 
+@said
 class OpacusAccountant:
     """Poisson-sampled Gaussian steps, as Opacus counts them, answered on a named side.
 
@@ -128,10 +130,7 @@ class OpacusAccountant:
         state_dict : mapping
             From :meth:`state_dict`.
 
-        Raises
-        ------
-        ValueError
-            If a key is missing, or it is that of another accountant; nothing is taken up then.
+        {raises: If a key is missing, or it is that of another accountant; nothing is taken up then.}
         """
         if not state_dict or "history" not in state_dict or "mechanism" not in state_dict:
             raise ValueError("state_dict must have the keys 'history' and 'mechanism'")

@@ -75,6 +75,7 @@ def phi(x: FloatArray) -> FloatArray:
     return np.asarray(np.where(small, series, direct))
 
 
+@said
 class LocalRandomizer(PrivacyProfile):
     """A mechanism that every user may run on their own value before a shuffle."""
 
@@ -123,10 +124,7 @@ class LocalRandomizer(PrivacyProfile):
             The privacy blanket of this mechanism above, the best data found below. Noise is taken on an interval of length
             `sensitivity`, with inputs at its two ends.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range, or the local budget is above 700.
+        {raises: If an argument lies outside its range, or the local budget is above 700.}
         """
         return Shuffled(self, users, participation)
 
@@ -143,10 +141,7 @@ class LocalRandomizer(PrivacyProfile):
         Subsampled
             For neighbours with and without a record, exact in both directions.
 
-        Raises
-        ------
-        ValueError
-            If `rate` lies outside its range.
+        {raises: If `rate` lies outside its range.}
         """
         from shufflebounds.sampling.poisson import Subsampled
 
@@ -202,10 +197,7 @@ class AdditiveNoise(LocalRandomizer):
         ndarray
             Of the shape of `values`.
 
-        Raises
-        ------
-        ValueError
-            If `values` is empty, not finite or, where the noise is whole, not whole, or `rng` is no generator.
+        {raises: If `values` is empty, not finite or, where the noise is whole, not whole, or `rng` is no generator.}
         """
         if self.whole:
             whole = _validate.whole_array("values", values)
@@ -226,10 +218,7 @@ class AdditiveNoise(LocalRandomizer):
         float or ndarray
             Of the shape of `messages`.
 
-        Raises
-        ------
-        ValueError
-            If `messages` is empty or not finite.
+        {raises: If `messages` is empty or not finite.}
         """
         released = _validate.real_array("messages", messages)
         return plain(released)

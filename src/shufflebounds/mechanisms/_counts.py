@@ -61,10 +61,7 @@ class CountEstimate:
         ndarray of shape (users,) or (users, length of a message)
             Messages as the class describes them.
 
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or holds anything else, or `rng` is no generator.
+        {raises: If `values` has another shape or holds anything else, or `rng` is no generator.}
         """
 
     @abstractmethod
@@ -82,10 +79,7 @@ class CountEstimate:
             One entry a value.
         users : int
 
-        Raises
-        ------
-        ValueError
-            If `messages` is empty or holds anything but messages.
+        {raises: If `messages` is empty or holds anything but messages.}
         """
 
     def estimate(self, messages: ArrayLike) -> FloatArray:
@@ -105,10 +99,7 @@ class CountEstimate:
         ndarray
             One entry a value; it may lie outside [0, n].
 
-        Raises
-        ------
-        ValueError
-            If `messages` is empty or holds anything but messages.
+        {raises: If `messages` is empty or holds anything but messages.}
         """
         return np.asarray(self.from_counts(*self.support(messages)))
 
@@ -127,10 +118,7 @@ class CountEstimate:
         float or ndarray
             Of the shape of `counts`.
 
-        Raises
-        ------
-        ValueError
-            If `users` is no positive integer or `counts` leaves 0..users.
+        {raises: If `users` is no positive integer or `counts` leaves 0..users.}
         """
         users, seen = _of_users("counts", counts, users)
         _, _, other, _, gap = self._chances()
@@ -153,10 +141,7 @@ class CountEstimate:
         float or ndarray
             Of the shape of `held`.
 
-        Raises
-        ------
-        ValueError
-            If `users` is no positive integer or `held` leaves 0..users.
+        {raises: If `users` is no positive integer or `held` leaves 0..users.}
         """
         users, t = _of_users("held", held, users)
         own, not_own, other, not_other, gap = self._chances()
@@ -178,10 +163,7 @@ class CountEstimate:
         CountErrors
             With `error_tail` and `error_quantile`.
 
-        Raises
-        ------
-        ValueError
-            If `users` lies outside its range.
+        {raises: If `users` lies outside its range.}
         """
         return CountErrors(self._chances(), _validate.integer("users", users, 1), self._values())
 
@@ -222,6 +204,7 @@ class CountEstimate:
         return self.errors(users).error_quantile(beta, truth, of=of, bound=bound)
 
 
+@said
 class FrequencyOracle(CountEstimate, TwoLevel):
     """A two-level randomizer of one of `bins` values, from whose messages their histogram is estimated."""
 
@@ -278,10 +261,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         -------
         float
 
-        Raises
-        ------
-        ValueError
-            If `users` is no positive integer.
+        {raises: If `users` is no positive integer.}
         """
         users = _validate.integer("users", users, 1)
         own, not_own, other, not_other, gap = self._chances()

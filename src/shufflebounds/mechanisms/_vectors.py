@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray
 
 
+@said
 class VectorRandomizer:
     """A vector for a vector; the mean of the messages is that of the users' vectors, shrunk by a known factor."""
 
@@ -45,10 +47,7 @@ class VectorRandomizer:
         -------
         ndarray, shape (users, dimension)
 
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or leaves the domain, or `rng` is no generator.
+        {raises: If `values` has another shape or leaves the domain, or `rng` is no generator.}
         """
         return self._messages(self._held(values), _validate.generator(rng))
 
@@ -68,10 +67,7 @@ class VectorRandomizer:
         -------
         ndarray, shape (dimension,)
 
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or holds what is no message.
+        {raises: If `messages` has another shape or holds what is no message.}
         """
         return np.asarray(self._said(messages).mean(axis=0) / self.scale)
 

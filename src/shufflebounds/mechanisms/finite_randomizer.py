@@ -153,10 +153,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         ndarray of int64, shape (users,)
             Numbers of columns.
 
-        Raises
-        ------
-        ValueError
-            If `values` is empty, not 1-D or holds anything but inputs, or `rng` is no generator.
+        {raises: If `values` is empty, not 1-D or holds anything but inputs, or `rng` is no generator.}
         """
         held = _validate.labels("values", values, len(self.matrix))
         source = _validate.generator(rng)
@@ -183,10 +180,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         counts : ndarray of int64, shape (outputs,)
         users : int
 
-        Raises
-        ------
-        ValueError
-            If `messages` is empty, not 1-D or holds anything but outputs.
+        {raises: If `messages` is empty, not 1-D or holds anything but outputs.}
         """
         seen = _validate.labels("messages", messages, len(self.matrix[0]))
         return np.bincount(seen, minlength=len(self.matrix[0])), seen.size
@@ -216,10 +210,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         -------
         ndarray, shape (inputs,)
 
-        Raises
-        ------
-        ValueError
-            If `messages` is empty, not 1-D or holds anything but outputs, or the rows of the matrix are dependent.
+        {raises: If `messages` is empty, not 1-D or holds anything but outputs, or the rows of the matrix are dependent.}
         """
         counts, _ = self.support(messages)
         return np.asarray(counts @ self._weights)
@@ -236,10 +227,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         -------
         ndarray, shape (inputs,)
 
-        Raises
-        ------
-        ValueError
-            If `held` has another shape or holds anything but counts, or the rows of the matrix are dependent.
+        {raises: If `held` has another shape or holds anything but counts, or the rows of the matrix are dependent.}
         """
         counts = _validate.counts("held", held, _validate.MAX_COUNT, len(self.matrix))
         weights = self._weights
@@ -265,10 +253,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         float
             In users, an upper bound of the quantile; no lower one is claimed.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range, or the rows of the matrix are dependent.
+        {raises: If an argument lies outside its range, or the rows of the matrix are dependent.}
 
         Examples
         --------

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _search, _validate
+from shufflebounds._docs import said
 from shufflebounds._types import UNIT, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
@@ -27,6 +28,7 @@ __all__ = ["LaplaceMechanism"]
 _DEEPEST = 300.0        # losses so far below the budget have a mass of e^-150
 
 
+@said
 @dataclass(frozen=True)
 class LaplaceMechanism(AdditiveNoise):
     r"""A real value plus noise of density :math:`e^{-|y|/b}/(2b)`.
@@ -106,10 +108,7 @@ class LaplaceMechanism(AdditiveNoise):
         LaplaceMechanism
             Its scale is rounded up, so that the target is met exactly.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range, or both targets are 0.
+        {raises: If an argument lies outside its range, or both targets are 0.}
 
         Examples
         --------

@@ -126,10 +126,7 @@ class RandomizedResponse(TwoLevel):
         float or ndarray
             Of the shape of `values`.
 
-        Raises
-        ------
-        ValueError
-            If `values` is empty or leaves [0, upper].
+        {raises: If `values` is empty or leaves [0, upper].}
         """
         share = _validate.real_array("values", values, 0, self.upper) / self.upper
         # both weights positive: no cancellation at either end
@@ -151,10 +148,7 @@ class RandomizedResponse(TwoLevel):
         ndarray of int64
             Zeros and ones, of the shape of `values`.
 
-        Raises
-        ------
-        ValueError
-            If `values` is empty or leaves [0, upper], or `rng` is no generator.
+        {raises: If `values` is empty or leaves [0, upper], or `rng` is no generator.}
 
         Notes
         -----
@@ -181,10 +175,7 @@ class RandomizedResponse(TwoLevel):
         float
             It may lie outside [0, upper].
 
-        Raises
-        ------
-        ValueError
-            If `messages` is empty or holds anything but 0 and 1.
+        {raises: If `messages` is empty or holds anything but 0 and 1.}
         """
         bits = _validate.whole_array("messages", messages, 0, 1)
         return float(self.from_counts(int(bits.sum()), bits.size))
@@ -204,10 +195,7 @@ class RandomizedResponse(TwoLevel):
         float or ndarray
             Of the shape of `ones`; it may lie outside [0, upper].
 
-        Raises
-        ------
-        ValueError
-            If `users` is no positive integer or `ones` lies outside 0..users.
+        {raises: If `users` is no positive integer or `ones` lies outside 0..users.}
         """
         users = _validate.integer("users", users, 1)
         share = _validate.real_array("ones", ones, 0, users) / users
@@ -239,10 +227,7 @@ class RandomizedResponse(TwoLevel):
         float
             At most :math:`m^2 \coth^2(\varepsilon/2)/(4n)`.
 
-        Raises
-        ------
-        ValueError
-            If `values` is empty, not 1-D, or leaves [0, upper].
+        {raises: If `values` is empty, not 1-D, or leaves [0, upper].}
         """
         array = _validate.real_array("values", values, 0, self.upper)
         if array.ndim != 1:

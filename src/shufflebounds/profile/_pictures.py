@@ -93,10 +93,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
 
     {axes}
 
-    Raises
-    ------
-    ValueError
-        If there is no profile, `kind` is neither word, `labels` has another length, or `eps` lies outside its range.
+    {raises: If there is no profile, `kind` is neither word, `labels` has another length, or `eps` lies outside its range.}
     ImportError
         If matplotlib is not installed (extra ``plot``).
 

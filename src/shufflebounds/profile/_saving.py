@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from shufflebounds._docs import said
 from shufflebounds.profile.enclosed import Enclosed
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def to_dict(profile: Enclosed) -> dict[str, Any]:
     return {"profile": type(profile).__name__, **fields}
 
 
+@said
 def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
     """Return the profile that was made plain data; its parameters are checked as in a call.
 
@@ -72,10 +74,7 @@ def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
     PrivacyProfile
         Equal to the one saved.
 
-    Raises
-    ------
-    ValueError
-        If the class is unknown, or a parameter is missing, unknown or out of range.
+    {raises: If the class is unknown, or a parameter is missing, unknown or out of range.}
     """
     if not isinstance(data, Mapping) or "profile" not in data:
         raise ValueError(f"{data!r} is no saved profile: it must be a mapping with the key 'profile'")

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _search, _validate
+from shufflebounds._docs import said
 from shufflebounds._types import EXP_SLACK, UNIT, Between, Bound, FloatArray, Sides, plain, probability, typed_as
 from shufflebounds.profile.roots import beside, solve
 
 __all__ = ["Enclosed"]
 
 
+@said
 class Enclosed(ABC):
     """A function delta(eps) known by bounds of its logarithm: delta, eps(delta) and the tail of the loss, each on a named side."""
 
@@ -66,10 +68,7 @@ class Enclosed(ABC):
         float or ndarray
             The chosen bound of log delta, of the shape of `eps`; -inf where delta is 0.
 
-        Raises
-        ------
-        ValueError
-            If `eps` is negative, not finite or empty, or `bound` is neither word.
+        {raises: If `eps` is negative, not finite or empty, or `bound` is neither word.}
         """
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0)
@@ -95,10 +94,7 @@ class Enclosed(ABC):
             The chosen bound of delta in [0, 1], of the shape of `eps`. Where delta is positive but below the smallest double
             the upper bound is that double, never 0; use :meth:`log_delta` there.
 
-        Raises
-        ------
-        ValueError
-            If `eps` is negative, not finite or empty, or `bound` is neither word.
+        {raises: If `eps` is negative, not finite or empty, or `bound` is neither word.}
         """
         return probability(self.log_delta(eps, bound=bound), bound == "upper")
 
@@ -125,10 +121,7 @@ class Enclosed(ABC):
             The chosen bound in nats, of the shape of `delta`; inf where no finite eps serves (delta = 0 without pure
             differential privacy).
 
-        Raises
-        ------
-        ValueError
-            If `delta` lies outside [0, 1] or is empty, or `bound` is neither word.
+        {raises: If `delta` lies outside [0, 1] or is empty, or `bound` is neither word.}
 
         Notes
         -----
@@ -162,10 +155,7 @@ class Enclosed(ABC):
             guarantee whose pairs are not listed may be three times the lower; where losses lie on few points both sides stay
             apart by the mass at eps and next to it.
 
-        Raises
-        ------
-        ValueError
-            If `eps` is not positive, not finite or empty, or `bound` is neither word.
+        {raises: If `eps` is not positive, not finite or empty, or `bound` is neither word.}
 
         Notes
         -----

@@ -62,10 +62,7 @@ class Exported(Enclosed):
             :class:`~shufflebounds.DominatingPair` gives its own two directions, which composes more tightly where all
             releases move the same way.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range, or the grid would need more than 2**20 points.
+        {raises: If an argument lies outside its range, or the grid would need more than 2**20 points.}
         ImportError
             If dp-accounting is not installed (extra ``interop``).
 
@@ -148,10 +145,7 @@ class Exported(Enclosed):
         PrivacyProfile
             Of the class that is asked; equal to the one that was saved.
 
-        Raises
-        ------
-        ValueError
-            Where that raises it, and if the profile is none of the class that is asked; ask ``PrivacyProfile`` for any.
+        {raises: Where that raises it, and if the profile is none of the class that is asked; ask ``PrivacyProfile`` for any.}
         """
         profile = _saving.from_dict(data)
         if not isinstance(profile, cls):
@@ -175,10 +169,7 @@ class Exported(Enclosed):
         matplotlib.axes.Axes
             It is drawn, not shown. Its y values are log10 of delta (the ticks read as delta), so they have no smallest one.
 
-        Raises
-        ------
-        ValueError
-            If `eps` lies outside its range.
+        {raises: If `eps` lies outside its range.}
         ImportError
             If matplotlib is not installed (extra ``plot``).
 

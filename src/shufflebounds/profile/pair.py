@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._docs import said
 from shufflebounds._types import UNIT, Bound, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile._balls import Outcomes, flint
@@ -21,6 +22,7 @@ from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["DominatingPair", "LargestPair"]
 
+@said
 class DominatingPair(PrivacyProfile):
     r"""One ordered pair of output laws (P, Q), answering with :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`."""
 
@@ -72,10 +74,7 @@ class DominatingPair(PrivacyProfile):
             For a sum of bits the masses are lowered by their error bound, a relative 1e-12. Beyond, corners are chosen:
             the deltas of the two sides are about a relative :math:`10^{-4} |\log\delta|` apart, at any number of atoms.
 
-        Raises
-        ------
-        ValueError
-            If `bound` is neither word, or `log_tail` lies outside its range.
+        {raises: If `bound` is neither word, or `log_tail` lies outside its range.}
 
         Examples
         --------
@@ -106,10 +105,7 @@ class DominatingPair(PrivacyProfile):
         DominatingPair
             Its profile is the hockey stick of the two lists, its :meth:`reverse` that of the lists exchanged.
 
-        Raises
-        ------
-        ValueError
-            If the shapes differ, an entry is NaN or positive, or a law does not sum to 1.
+        {raises: If the shapes differ, an entry is NaN or positive, or a law does not sum to 1.}
 
         Examples
         --------

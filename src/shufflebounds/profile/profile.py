@@ -149,10 +149,7 @@ class PrivacyProfile(Exported):
             "lower" has the delta of the mechanism, at least, at every eps, and may be composed. An infimum of several curves
             need not be convex: "lower" is then its convex hull, and "upper" the infimum itself.
 
-        Raises
-        ------
-        ValueError
-            If `bound` is neither word.
+        {raises: If `bound` is neither word.}
 
         Notes
         -----
@@ -213,10 +210,7 @@ class PrivacyProfile(Exported):
             inf where the supports of a pair differ: no Gaussian curve lies below then. The upper bound is inf, too, where nothing
             finite can be proven, as without pure privacy.
 
-        Raises
-        ------
-        ValueError
-            If `bound` is neither word.
+        {raises: If `bound` is neither word.}
 
         Notes
         -----
@@ -274,10 +268,7 @@ class PrivacyProfile(Exported):
             In nats, of the shape of `order`; inf where the supports of a pair differ, and as an upper bound where nothing finite
             can be proven.
 
-        Raises
-        ------
-        ValueError
-            If `order` is below 1, NaN or empty, or `bound` is neither word.
+        {raises: If `order` is below 1, NaN or empty, or `bound` is neither word.}
 
         Notes
         -----

@@ -21,6 +21,7 @@ _NOISES = ("gumbel", "laplace", "exponential")
 MAX_GAP = 1e8
 
 
+@said
 def selection_probs(
     scores: ArrayLike, eps: float, *, sensitivity: float = 1.0, monotone: bool = False, noise: Noise = "gumbel"
 ) -> FloatArray:
@@ -49,10 +50,7 @@ def selection_probs(
     ndarray, shape (k,)
         The probabilities, each with relative accuracy; they sum to 1 up to that. Neither bound nor estimate: the law itself.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or the scores are further apart than 1e8 times b.
+    {raises: If an argument lies outside its range, or the scores are further apart than 1e8 times b.}
 
     Notes
     -----
@@ -82,6 +80,7 @@ def selection_probs(
     return np.exp(selection_log_probs(scores, eps, sensitivity=sensitivity, monotone=monotone, noise=noise))
 
 
+@said
 def selection_log_probs(
     scores: ArrayLike, eps: float, *, sensitivity: float = 1.0, monotone: bool = False, noise: Noise = "gumbel"
 ) -> FloatArray:
@@ -97,10 +96,7 @@ def selection_log_probs(
     ndarray, shape (k,)
         Natural logarithms of the probabilities.
 
-    Raises
-    ------
-    ValueError
-        As :func:`selection_probs`.
+    {raises: As :func:`selection_probs`.}
 
     Examples
     --------

@@ -36,6 +36,7 @@ class SVTScales(NamedTuple):
     cutoff: int
 
 
+@said
 def svt_scales(
     eps: float,
     delta: float = 0.0,
@@ -70,10 +71,7 @@ def svt_scales(
     SVTScales
         ``(threshold, query, answer, cutoff)``; sensitivity D multiplies the three scales. The privacy is an upper bound: it holds.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or ("advanced") the closed form is not private there.
+    {raises: If an argument lies outside its range, or ("advanced") the closed form is not private there.}
 
     Notes
     -----
@@ -243,6 +241,7 @@ def _failure(scales: SVTScales, k: int, c: int, alpha: float) -> float:
     return total
 
 
+@said
 def svt_rdp(
     order: float,
     rdp_threshold: Callable[[float], float],
@@ -294,10 +293,7 @@ def svt_rdp(
         Upper bound of the Renyi divergence of that order between the outputs of neighbours, in nats. With neither `max_queries`
         nor `log_moment` the third form is used alone.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or no form applies.
+    {raises: If an argument lies outside its range, or no form applies.}
 
     Notes
     -----

@@ -12,6 +12,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._core._blocks import Lattice
+from shufflebounds._docs import said
 from shufflebounds._search import bracket
 from shufflebounds._types import UNIT, Between, Bound, FloatArray, probability
 from shufflebounds.tails.closed import bernstein
@@ -27,6 +28,7 @@ Of = Literal["bin", "any"]
 """Whose error: that of one bin chosen beforehand, or the largest of any bin."""
 
 
+@said
 class ErrorLaw(ABC):
     """What every protocol says of the error of its estimate, estimate minus truth.
 
@@ -87,10 +89,7 @@ class ErrorLaw(ABC):
             The chosen bound of :math:`\Pr[|\text{estimate} - \text{truth}| > a]`. For given data the sides are about a
             relative 1e-12 apart.
 
-        Raises
-        ------
-        ValueError
-            If `a` is negative or not finite, `truth` is no data of this mechanism, or `of` or `bound` is none of its words.
+        {raises: If `a` is negative or not finite, `truth` is no data of this mechanism, or `of` or `bound` is none of its words.}
 
         Notes
         -----
@@ -126,10 +125,7 @@ class ErrorLaw(ABC):
         float
             In the units of the estimate.
 
-        Raises
-        ------
-        ValueError
-            If `beta` lies outside (0, 1), `truth` is no data of this mechanism, or `of` or `bound` is none of its words.
+        {raises: If `beta` lies outside (0, 1), `truth` is no data of this mechanism, or `of` or `bound` is none of its words.}
 
         Notes
         -----

@@ -7,10 +7,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from shufflebounds._docs import said
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._accuracy import ErrorLaw
 
 
+@said
 class ShuffleProtocol(PrivacyProfile, ErrorLaw):
     """A protocol of many users, with an estimate and the law of its error."""
 
@@ -30,10 +32,7 @@ class ShuffleProtocol(PrivacyProfile, ErrorLaw):
         int or ndarray
             In the form that the class describes.
 
-        Raises
-        ------
-        ValueError
-            If `values` is no data of this protocol, `rng` is no generator, or the messages would not fit into memory.
+        {raises: If `values` is no data of this protocol, `rng` is no generator, or the messages would not fit into memory.}
         """
 
     @abstractmethod
@@ -50,8 +49,5 @@ class ShuffleProtocol(PrivacyProfile, ErrorLaw):
         float or ndarray
             One number, or one a bin. It may fall outside the range of the truth: clipping would bias it.
 
-        Raises
-        ------
-        ValueError
-            If `messages` is nothing that the analyst may see, or says nothing of the data, as fair coins.
+        {raises: If `messages` is nothing that the analyst may see, or says nothing of the data, as fair coins.}
         """

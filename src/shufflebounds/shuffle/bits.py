@@ -166,10 +166,7 @@ class ShuffledBits(ShuffleProtocol):
         DominatingPair
             Exact for these data; its `reverse` is the other direction.
 
-        Raises
-        ------
-        ValueError
-            If `ones` lies outside its range.
+        {raises: If `ones` lies outside its range.}
         """
         ones = _validate.integer("ones", ones, 0, self.users - 1)
         return BitPair(ones, self._bits - 1 - ones, self.flip)

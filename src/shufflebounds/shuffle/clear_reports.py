@@ -178,10 +178,7 @@ class ClearReports(ShuffleProtocol):
         float
             1 + fakes/users.
 
-        Raises
-        ------
-        ValueError
-            If `users` lies outside its range.
+        {raises: If `users` lies outside its range.}
         """
         return 1 + self.fakes / _validate.integer("users", users, 1)
 

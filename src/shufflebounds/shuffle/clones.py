@@ -28,6 +28,7 @@ MOST_LISTED = 512
 """Up to so many users all outcomes of the clone pair are listed for a curve."""
 
 
+@said
 @dataclass(frozen=True)
 class _UniformClones(PrivacyProfile):
     """Every user runs the same eps0-LDP randomizer; the number of clones is Bin(users - 1, rate)."""
@@ -90,10 +91,7 @@ class _UniformClones(PrivacyProfile):
         Clones or StrongerClones
             Its upper delta at `eps` was evaluated and is at most `delta`.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range, or both or none of `users` and `local_eps` are given.
+        {raises: If an argument lies outside its range, or both or none of `users` and `local_eps` are given.}
         InfeasibleError
             If 2**53 users are too few.
 

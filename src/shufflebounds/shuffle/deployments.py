@@ -69,8 +69,6 @@ def clones_epsilon(
     float or ndarray
         The chosen bound in nats, of the common shape: the very number that ``epsilon`` of the class returns.
 
-    Raises
-    ------
     {raises_of_arrays}
 
     Notes
@@ -169,8 +167,6 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
         The chosen bound in nats, of the common shape, inf where no eps serves: the very number that ``epsilon`` of the class
         returns.
 
-    Raises
-    ------
     {raises_of_arrays}
 
     Notes
@@ -208,8 +204,6 @@ def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound
     float or ndarray
         The chosen bound of log delta, of the common shape: the very number that ``log_delta`` of :class:`BinomialNoise` returns.
 
-    Raises
-    ------
     {raises_of_arrays}
 
     References

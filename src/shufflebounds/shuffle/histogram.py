@@ -178,10 +178,7 @@ class ShuffledHistogram(ShuffleProtocol):
         -------
         ndarray, shape (bins,)
 
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or a number outside its range.
+        {raises: If `messages` has another shape or a number outside its range.}
         """
         seen = _validate.counts("messages", messages, 2 * self.users, self.bins)
         counts = seen - self.users + self.users * self.gamma

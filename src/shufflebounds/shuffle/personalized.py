@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
@@ -26,6 +27,7 @@ __all__ = ["PersonalizedClones"]
 _TINY_WEIGHT = math.exp(-MAX_LOCAL_EPS)
 
 
+@said
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonalizedClones(PrivacyProfile):
     r"""Clone bound of one target user among users who clone the target at their own rates.
@@ -53,10 +55,7 @@ class PersonalizedClones(PrivacyProfile):
     counts : array_like of int, shape (groups,), optional
         How many users have each rate, 1 each by default; their total is at most 2**53.
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, or the shapes differ.
+    {raises: If an argument lies outside its range, or the shapes differ.}
 
     Notes
     -----
@@ -170,10 +169,7 @@ class PersonalizedClones(PrivacyProfile):
             chosen, not below the loss itself. For every user the sides are up to 1e-3 apart (relatively, in delta; below 1e-20
             5e-5 of log delta): the search over users ends there.
 
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range, or the shapes differ.
+        {raises: If an argument lies outside its range, or the shapes differ.}
 
         Notes
         -----

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, Sides, at_each
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
@@ -71,6 +72,7 @@ class _PersonalPair(DominatingPair):
         return atoms_of_sum(*self.law.arrays, bit, bit[::-1], -1e6) if self.budget > 0 else None
 
 
+@said
 @dataclass(frozen=True, eq=False)
 class PersonalizedBits(PrivacyProfile):
     r"""Each user i flips their bit with probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`; the analyst sees the shuffled bits.
@@ -168,10 +170,7 @@ class PersonalizedBits(PrivacyProfile):
         -------
         DominatingPair
 
-        Raises
-        ------
-        ValueError
-            If the data is unknown or no target is named, or it lies outside 0..users - 1.
+        {raises: If the data is unknown or no target is named, or it lies outside 0..users - 1.}
         """
         if self.bits is None:
             raise ValueError("bits=None must be known data: give one 0 or 1 a user")
@@ -292,10 +291,7 @@ class PersonalizedBits(PrivacyProfile):
         PersonalizedBits
             With `bits` set; its lower delta at `eps` is at least that of all-equal data.
 
-        Raises
-        ------
-        ValueError
-            If no target is named, or an argument lies outside its range.
+        {raises: If no target is named, or an argument lies outside its range.}
 
         Notes
         -----
@@ -348,10 +344,7 @@ class PersonalizedBits(PrivacyProfile):
         -------
         ndarray of int8, shape (users,)
 
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or holds anything but 0 and 1, or `rng` is no generator.
+        {raises: If `values` has another shape or holds anything but 0 and 1, or `rng` is no generator.}
         """
         known = _validate.zeros_and_ones("values", values, self.local_eps.shape, "one bit a user")
         source = _validate.generator(rng)

@@ -190,10 +190,7 @@ class Shuffled(PrivacyProfile):
         str
             In words, with the pair of the target's inputs where there are several.
 
-        Raises
-        ------
-        ValueError
-            If `eps` is negative or not finite.
+        {raises: If `eps` is negative or not finite.}
         """
         eps = _validate.real("eps", eps, 0)
         value, place = self._best_below(eps)

@@ -104,8 +104,7 @@ def shuffled_epsilon(
     ----------
     {randomizers}
     {deltas}
-    participation : float
-        Chance in [1e-12, 1] with which each user sends a message at all.
+    {participation}
     {side_of_eps}
 
     Returns
@@ -113,11 +112,7 @@ def shuffled_epsilon(
     float or ndarray
         The chosen bound in nats, of the common shape: the number that ``epsilon`` of the class returns.
 
-    Raises
-    ------
-    TypeError
-        If an entry of `randomizer` is none.
-    {raises_of_arrays}
+    {raises_of_randomizers}
 
     Notes
     -----
@@ -157,8 +152,7 @@ def shuffled_log_delta(
     ----------
     {randomizers}
     {losses}
-    participation : float
-        Chance in [1e-12, 1] with which each user sends a message at all.
+    {participation}
     {side}
 
     Returns
@@ -167,11 +161,7 @@ def shuffled_log_delta(
         The chosen bound of log delta, of the common shape; -inf where delta is 0. The number that ``log_delta`` of
         :class:`Shuffled` returns.
 
-    Raises
-    ------
-    TypeError
-        If an entry of `randomizer` is none.
-    {raises_of_arrays}
+    {raises_of_randomizers}
 
     References
     ----------

@@ -294,10 +294,7 @@ class RealSum(ShuffleProtocol):
         ndarray of int64, shape (users,)
             :math:`\mu - 1` or :math:`\mu = \lceil x r \rceil`, of mean x r.
 
-        Raises
-        ------
-        ValueError
-            If `values` has another shape or leaves [0, 1], or `rng` is no generator.
+        {raises: If `values` has another shape or leaves [0, 1], or `rng` is no generator.}
         """
         numbers = self._numbers("values", values) * self.bits
         whole = np.floor(numbers)
@@ -325,10 +322,7 @@ class RealSum(ShuffleProtocol):
         -------
         float
 
-        Raises
-        ------
-        ValueError
-            If `messages` has another shape or lies outside its range, or lam = users, which leaves nothing to estimate.
+        {raises: If `messages` has another shape or lies outside its range, or lam = users, which leaves nothing to estimate.}
         """
         self._informative()
         if self.view == "columns":

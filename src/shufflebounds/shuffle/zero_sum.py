@@ -140,10 +140,7 @@ class ZeroSum(ShuffleProtocol):
         -------
         float
 
-        Raises
-        ------
-        ValueError
-            If `messages` is no whole number in its range.
+        {raises: If `messages` is no whole number in its range.}
         """
         seen = _validate.integer("messages", messages, 0, 2 * self.users)
         return float(seen - self.users + self.users * self.gamma) if raw or seen > self.users else 0.0

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._core import _compound
 from shufflebounds._core._special import log1mexp
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, plain
 
 __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_logsf"]
@@ -18,6 +19,7 @@ __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_log
 PMF, LOWER, UPPER = 0, 1, 2
 
 
+@said
 def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
     r"""Logarithm of the compound binomial probability mass function.
 
@@ -34,15 +36,9 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     p : float
         Chance of success of each trial, in [0, 1].
 
-    Returns
-    -------
-    ndarray of the shape of k, or float
-        Natural logarithm of the probability; -inf for zero.
+    {log_probability}
 
-    Raises
-    ------
-    ValueError
-        If an argument lies outside its range, `k` has a NaN, or the weights do not sum to 1.
+    {raises: If an argument lies outside its range, `k` has a NaN, or the weights do not sum to 1.}
 
     Notes
     -----

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp
+from shufflebounds._docs import said
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import FloatArray
 
@@ -25,6 +26,7 @@ MOST_VALUES = 10**7     # that an expectation sums over
 DEPTH = -80.0           # log of the mass that an expectation may leave out on either side
 
 
+@said
 class FrozenLaw(ABC):
     r"""A law on consecutive integers; ``sf(k)`` is Pr[X > k], and k may be any real number.
 
@@ -128,10 +130,7 @@ class FrozenLaw(ABC):
         float
             The sum over the values that leave out a mass of at most :math:`e^{-80}` on either side; f is to be bounded there.
 
-        Raises
-        ------
-        ValueError
-            If the sum has more than 1e7 values or, where conditional, the range has no mass.
+        {raises: If the sum has more than 1e7 values or, where conditional, the range has no mass.}
         """
         low, high = float(self.ilogcdf(DEPTH)), float(self.ilogsf(DEPTH))
         low = low if lb is None else max(math.ceil(_validate.real("lb", lb)), self.support()[0])

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.tails import _poisson_tables, compound_binomial, poisson_binomial
 from shufflebounds.tails.frozen import FrozenLaw
@@ -28,6 +29,7 @@ def _numbers(k: ArrayLike) -> FloatArray:
     return values
 
 
+@said
 @dataclass(frozen=True)
 class binom(FrozenLaw):
     """The binomial law Bin(n, p), frozen.
@@ -39,10 +41,7 @@ class binom(FrozenLaw):
     p : float
         Chance of success, in [0, 1].
 
-    Raises
-    ------
-    ValueError
-        If a parameter lies outside its range.
+    {raises: If a parameter lies outside its range.}
 
     See Also
     --------
@@ -92,6 +91,7 @@ class binom(FrozenLaw):
         return rng.binomial(self.n, self.p, size)
 
 
+@said
 @dataclass(frozen=True, eq=False, repr=False)
 class poisson_binom(FrozenLaw):
     """The law of a sum of independent Bernoulli variables, frozen.
@@ -103,10 +103,7 @@ class poisson_binom(FrozenLaw):
     counts : array_like of int, shape (groups,), optional
         Multiplicity of each p; 1 each by default. Their total is at most 2**53.
 
-    Raises
-    ------
-    ValueError
-        As :func:`poisson_binom_logpmf`.
+    {raises: As :func:`poisson_binom_logpmf`.}
 
     See Also
     --------
@@ -187,6 +184,7 @@ class poisson_binom(FrozenLaw):
         return drawn if shape else int(drawn)
 
 
+@said
 @dataclass(frozen=True, eq=False, repr=False)
 class compound_binom(FrozenLaw):
     r"""The law Bin(S, p) with a random number S of trials, frozen: :math:`\Pr[S = \text{first} + i] = e^{\text{log\_weights}_i}`.
@@ -200,10 +198,7 @@ class compound_binom(FrozenLaw):
     p : float
         Chance of success of each trial, in [0, 1].
 
-    Raises
-    ------
-    ValueError
-        As :func:`compound_binom_logpmf`.
+    {raises: As :func:`compound_binom_logpmf`.}
 
     Notes
     -----

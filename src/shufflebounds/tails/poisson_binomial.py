@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.tails._poisson_tables import LOWER, PMF, UPPER, served, window_of
 
@@ -19,6 +20,7 @@ BINOMIAL = {PMF: binom_logpmf, UPPER: binom_logsf, LOWER: binom_logcdf}
 MAX_TRIALS = 2.0**53
 
 
+@said
 def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
     r"""Logarithm of the Poisson-binomial probability mass function.
 
@@ -33,10 +35,7 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     counts : array_like of int, shape (groups,), optional
         Multiplicity of each p; 1 each by default. Their total n is at most 2**53.
 
-    Returns
-    -------
-    ndarray of the shape of k, or float
-        Natural logarithm of the probability; -inf for zero.
+    {log_probability}
 
     Raises
     ------
@@ -112,6 +111,7 @@ def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = N
     return _evaluate(k, p, counts, UPPER)
 
 
+@said
 def poisson_binom_window(
     p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0
 ) -> tuple[int, FloatArray]:
@@ -135,10 +135,7 @@ def poisson_binom_window(
     logpmf : ndarray, shape (last - first + 1,)
         Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; each with relative accuracy in the probability.
 
-    Raises
-    ------
-    ValueError
-        As in `poisson_binom_logpmf`, and if log_tail lies outside [-1e6, -1].
+    {raises: As in `poisson_binom_logpmf`, and if log_tail lies outside [-1e6, -1].}
 
     Notes
     -----

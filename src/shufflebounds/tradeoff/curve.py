@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray
 from shufflebounds.tradeoff.closed import Gaussian, Laplace
 from shufflebounds.tradeoff.envelope import envelope
@@ -18,6 +19,7 @@ from shufflebounds.tradeoff.piecewise import Piecewise
 __all__ = ["Tradeoff"]
 
 
+@said
 @dataclass(frozen=True, repr=False)
 class Tradeoff(Function):
     r"""The trade-off function of two laws: the least error of the second kind at a given one of the first.
@@ -65,10 +67,7 @@ class Tradeoff(Function):
         Tradeoff
             Its first knot is (0, 1 - Q(P = 0)), its last :math:`\alpha` is 1 - P(Q = 0).
 
-        Raises
-        ------
-        ValueError
-            If the shapes differ, an entry is NaN or positive, or a law does not sum to 1.
+        {raises: If the shapes differ, an entry is NaN or positive, or a law does not sum to 1.}
 
         Notes
         -----
@@ -108,10 +107,7 @@ class Tradeoff(Function):
             any trade-off function that lies at or above the lines between the knots. Give both ends, (0, f(0)) and (f = 0), to
             set them otherwise.
 
-        Raises
-        ------
-        ValueError
-            If the shapes differ, an entry is NaN or positive, the order is wrong, or a knot lies above the diagonal.
+        {raises: If the shapes differ, an entry is NaN or positive, the order is wrong, or a knot lies above the diagonal.}
 
         Notes
         -----
@@ -149,10 +145,7 @@ class Tradeoff(Function):
         Tradeoff
             Nowhere above :math:`T(P, Q)` for any pair with such profiles, and nowhere above the maximum of the lines.
 
-        Raises
-        ------
-        ValueError
-            If the shapes differ, an entry is NaN or outside its range, or the arrays are empty.
+        {raises: If the shapes differ, an entry is NaN or outside its range, or the arrays are empty.}
 
         Notes
         -----
@@ -198,10 +191,7 @@ class Tradeoff(Function):
         Tradeoff
             Exact to rounding, with relative accuracy at any depth.
 
-        Raises
-        ------
-        ValueError
-            If `mu` lies outside its range.
+        {raises: If `mu` lies outside its range.}
 
         Notes
         -----
@@ -241,10 +231,7 @@ class Tradeoff(Function):
         Tradeoff
             Exact to rounding.
 
-        Raises
-        ------
-        ValueError
-            If `eps` is negative or not finite.
+        {raises: If `eps` is negative or not finite.}
 
         Examples
         --------
@@ -273,10 +260,7 @@ class Tradeoff(Function):
         Tradeoff
             Piecewise linear; exact to rounding.
 
-        Raises
-        ------
-        ValueError
-            If `eps` or `delta` lies outside its range.
+        {raises: If `eps` or `delta` lies outside its range.}
 
         References
         ----------
@@ -310,10 +294,7 @@ class Tradeoff(Function):
         Tradeoff
             Piecewise linear; exact to rounding.
 
-        Raises
-        ------
-        ValueError
-            If `eps` is negative or not finite.
+        {raises: If `eps` is negative or not finite.}
 
         Examples
         --------

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core import _tradeoff
+from shufflebounds._docs import said
 from shufflebounds._scipy import logsumexp
 from shufflebounds._types import FloatArray, plain, typed_as
 from shufflebounds.tradeoff.piecewise import Piecewise, ordered
@@ -21,6 +22,7 @@ __all__ = ["hockey_stick", "log_hockey_stick", "max_divergence", "renyi_divergen
 def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: float) -> float: ...
 @overload
 def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray: ...
+@said
 def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
     r"""Natural logarithm of the hockey-stick divergence, :math:`\log \sum_y \max(0, P(y) - e^\varepsilon Q(y))`.
 
@@ -37,10 +39,7 @@ def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> floa
     float or ndarray
         Of the shape of `eps`; -inf where the divergence is 0. Exact to rounding.
 
-    Raises
-    ------
-    ValueError
-        If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `eps` is not finite.
+    {raises: If the shapes differ, an entry is NaN or positive, a law does not sum to 1, or `eps` is not finite.}
 
     Notes
     -----
@@ -95,6 +94,7 @@ def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | 
 def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: float = ...) -> float: ...
 @overload
 def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = ...) -> float | FloatArray: ...
+@said
 def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -> float | FloatArray:
     r"""The delta-approximate max divergence, the least :math:`\varepsilon \ge 0` with a hockey stick of at most delta.
 
@@ -113,10 +113,7 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
         In nats, of the shape of `delta`, rounded up: an eps at which the hockey stick was evaluated and is at most delta. inf
         where P has more than delta of its mass where Q has none.
 
-    Raises
-    ------
-    ValueError
-        As :func:`log_hockey_stick`, or if `delta` lies outside [0, 1].
+    {raises: As :func:`log_hockey_stick`, or if `delta` lies outside [0, 1].}
 
     Notes
     -----
@@ -145,6 +142,7 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
 def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: float) -> float: ...
 @overload
 def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> float | FloatArray: ...
+@said
 def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> float | FloatArray:
     r"""The Renyi divergence of two listed laws, of any order.
 
@@ -163,10 +161,7 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
         In nats, of the shape of `order`; inf where P has mass that Q has not and a >= 1, or the two share no atom.
         Exact to rounding.
 
-    Raises
-    ------
-    ValueError
-        As :func:`log_hockey_stick`, or if `order` is not positive.
+    {raises: As :func:`log_hockey_stick`, or if `order` is not positive.}
 
     Notes
     -----

@@ -61,10 +61,7 @@ class Function:
         float or ndarray
             Of the shape of `log_alpha`; -inf where f is 0.
 
-        Raises
-        ------
-        ValueError
-            If `log_alpha` is positive, NaN or empty.
+        {raises: If `log_alpha` is positive, NaN or empty.}
 
         Notes
         -----
@@ -99,10 +96,7 @@ class Function:
         float or ndarray
             In [0, 1], of the shape of `alpha`. Below 1e-300 use :meth:`log_beta`.
 
-        Raises
-        ------
-        ValueError
-            If `alpha` lies outside [0, 1] or is empty.
+        {raises: If `alpha` lies outside [0, 1] or is empty.}
         """
         array = _validate.real_array("alpha", alpha, 0, 1)
         with np.errstate(divide="ignore"):
@@ -127,10 +121,7 @@ class Function:
             Of the shape of `eps`; -inf where delta is 0. For :math:`f = T(P, Q)` it is
             :math:`\sum_y \max(0, Q(y) - e^\varepsilon P(y))`, an upper bound where f is a lower one.
 
-        Raises
-        ------
-        ValueError
-            If `eps` is not finite or empty.
+        {raises: If `eps` is not finite or empty.}
 
         Notes
         -----
@@ -182,10 +173,7 @@ class Function:
             Of the shape of `delta`, rounded up: an eps at which :meth:`log_delta` was evaluated and is at most log delta. inf
             where no finite eps serves.
 
-        Raises
-        ------
-        ValueError
-            If `delta` lies outside [0, 1] or is empty.
+        {raises: If `delta` lies outside [0, 1] or is empty.}
 
         Examples
         --------

@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, plain
 
 __all__ = ["loss_tail", "privacy_losses"]
 
 
+@said
 def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, FloatArray]:
     r"""Return the privacy losses of P against Q, and what mass P puts on each.
 
@@ -28,10 +30,7 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
     log_mass : ndarray, shape (losses,)
         Natural logarithms of the mass of P at each. What P lacks of 1 is not among them.
 
-    Raises
-    ------
-    ValueError
-        As from :func:`log_hockey_stick`.
+    {raises: As from :func:`log_hockey_stick`.}
 
     References
     ----------
@@ -53,6 +52,7 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
     return losses, log_mass
 
 
+@said
 def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
     r"""How often P's outcome has a privacy loss above eps, :math:`\Pr_{y \sim P}[\mathcal{L}(y) > \varepsilon]`.
 
@@ -71,10 +71,7 @@ def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | Flo
     float or ndarray
         Of the shape of `eps`, exact to rounding; what P lacks of 1 is left out.
 
-    Raises
-    ------
-    ValueError
-        As from :func:`log_hockey_stick`.
+    {raises: As from :func:`log_hockey_stick`.}
 
     Notes
     -----
