@@ -80,6 +80,13 @@ def test_moments_expectations_and_draws(law):
     assert np.array_equal(law.ppf(law.cdf(k[:-1])), [law.ppf(law.cdf(j)) for j in k[:-1]])
     assert (law.ppf(0), law.ppf(1), law.isf(0), law.isf(1)) == (first - 1, last, last, first - 1)
     assert law.interval(0.9) == (law.ppf(0.05), law.isf(0.05))
+    assert law.expect(lb=-np.inf, ub=np.inf) == law.expect()
+    low, high = law.interval([[0.5, 0.9]])
+    assert low.shape == high.shape == (1, 2)
+    assert (low[0, 1], high[0, 1]) == law.interval(0.9)
+    assert np.array_equal(law.rvs(5, random_state=3), law.rvs(5, rng=3))
+    with pytest.raises(ValueError, match="give one of the two"):
+        law.rvs(5, 1, random_state=1)
     draws = law.rvs(20000, rng=1)
     assert draws.min() >= first
     assert draws.max() <= last
@@ -88,6 +95,16 @@ def test_moments_expectations_and_draws(law):
     assert np.ndim(law.rvs(rng=1)) == 0
     assert law.rvs((2, 3), rng=1).shape == (2, 3)
     assert repr(law).startswith(type(law).__name__)
+
+
+def test_expectations_far_out():
+    # Pr[X >= lb] = e^-5990: the value next to lb has the ratio (n - k) p/((k + 1)(1 - p)) of its chance, and so on
+    law, lb = tails.binom(10**6, 0.3), 350000
+    ratios = np.cumprod([(10**6 - k) * 0.3 / ((k + 1) * 0.7) for k in range(lb, lb + 500)])
+    mass = np.append(1.0, ratios)
+    assert law.sf(lb) == 0.0
+    assert law.expect(lb=lb, conditional=True) == pytest.approx(lb + mass @ np.arange(501) / mass.sum(), rel=1e-13)
+    assert law.expect(lb=lb) == 0.0
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -107,10 +107,10 @@ class FrozenLaw(ABC):
         logs = _validate.log_values("log_q", log_q)
         return self._search(log1mexp(logs), logs)
 
-    def interval(self, confidence: float) -> tuple[float, float]:
-        """Return the quantiles that leave (1 - confidence)/2 on either side; confidence in [0, 1]."""
-        outside = (1 - _validate.real("confidence", confidence, 0, 1)) / 2
-        return float(self.ppf(outside)), float(self.isf(outside))
+    def interval(self, confidence: ArrayLike) -> tuple[FloatArray | float, FloatArray | float]:
+        """Return the quantiles that leave (1 - confidence)/2 on either side; confidence in [0, 1], of any shape."""
+        outside = (1 - _validate.real_array("confidence", confidence, 0, 1)) / 2
+        return self.ppf(outside), self.isf(outside)
 
     def expect(self, func: Callable[[FloatArray], Any] | None = None, lb: float | None = None, ub: float | None = None,
                conditional: bool = False) -> float:
@@ -123,7 +123,7 @@ class FrozenLaw(ABC):
         lb, ub : float, optional
             Ends of the sum, both included; the support by default.
         conditional : bool
-            Divide by Pr[lb <= X <= ub].
+            Divide by Pr[lb <= X <= ub], however small that is.
 
         Returns
         -------
@@ -132,25 +132,33 @@ class FrozenLaw(ABC):
 
         {raises: If the sum has more than 1e7 values or, where conditional, the range has no mass.}
         """
-        low, high = float(self.ilogcdf(DEPTH)), float(self.ilogsf(DEPTH))
-        low = low if lb is None else max(math.ceil(_validate.real("lb", lb)), self.support()[0])
-        high = high if ub is None else min(math.floor(_validate.real("ub", ub)), self.support()[1])
+        first, last = self.support()
+        low = first if lb is None or lb == -math.inf else max(math.ceil(_validate.real("lb", lb)), first)
+        high = last if ub is None or ub == math.inf else min(math.floor(_validate.real("ub", ub)), last)
+        if high >= low:
+            # what may be left out is a share of what the other end leaves
+            within = float(self.logcdf(high)) + DEPTH, float(self.logsf(low - 1)) + DEPTH
+            low, high = max(low, float(self.ilogcdf(within[0]))), min(high, float(self.ilogsf(within[1])))
         if high - low >= MOST_VALUES:
             raise ValueError(f"{self!r} has {high - low + 1:.3g} values to sum over, more than {MOST_VALUES:g}: give lb and ub")
-        if high < low:
-            low, high = 1.0, 0.0
-        values: FloatArray = low + np.arange(int(high - low) + 1, dtype=np.float64)
-        mass = np.atleast_1d(self.pmf(values))
+        values: FloatArray = low + np.arange(int(max(high - low, -1.0)) + 1, dtype=np.float64)
+        logs = np.atleast_1d(self.logpmf(values))
+        top = float(logs.max(initial=-math.inf))
+        if top == -math.inf:
+            if conditional:
+                raise ValueError(f"lb={lb}, ub={ub}: the range has no mass to condition on")
+            return 0.0
+        mass = np.exp(logs - top)
         terms = np.asarray(values if func is None else func(values)) * mass
         total = math.fsum(np.broadcast_to(terms, values.shape).tolist())
-        if conditional:
-            if not mass.any():
-                raise ValueError(f"lb={lb}, ub={ub}: the range has no mass to condition on")
-            total /= math.fsum(mass.tolist())
-        return total
+        return total / math.fsum(mass.tolist()) if conditional else total * math.exp(top)
 
-    def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
-        """Draw values; `rng` is None, a seed or a numpy.random.Generator (SPEC 7), `size` as in NumPy."""
+    def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None, *, random_state: Any = None) -> Any:
+        """Draw values; `rng` is None, a seed or a numpy.random.Generator (SPEC 7), `random_state` the same as SciPy calls it."""
+        if random_state is not None:
+            if rng is not None:
+                raise ValueError(f"rng={rng!r} and random_state={random_state!r}: give one of the two")
+            rng = random_state
         return self._draw(_validate.generator(rng), size)
 
     def _draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None) -> Any:
