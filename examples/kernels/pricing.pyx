@@ -4,16 +4,26 @@ from shufflebounds cimport cython_tails as kernels
 
 
 def laws(double k):
-    """Return logarithms of tails of six laws at k."""
-    cdef double[6] out
+    """Return log Pr[X = k], log Pr[X <= k] and log Pr[X > k] of four laws."""
+    cdef double[12] out
     with nogil:
-        out[0] = kernels.binom_logsf(k, 1000, 0.25)
-        out[1] = kernels.poisson_logsf(k, 250)
-        out[2] = kernels.nbinom_logsf(k, 250.5, 0.5)
-        out[3] = kernels.hypergeom_logsf(k, 4000, 1000, 1000)
-        out[4] = kernels.log_gammaincc(k, 250)
-        out[5] = kernels.log_betainc(k, 750, 0.25)
+        out[:] = [kernels.binom_logpmf(k, 1000, 0.25), kernels.binom_logcdf(k, 1000, 0.25), kernels.binom_logsf(k, 1000, 0.25),
+                  kernels.poisson_logpmf(k, 250), kernels.poisson_logcdf(k, 250), kernels.poisson_logsf(k, 250),
+                  kernels.nbinom_logpmf(k, 250.5, 0.5), kernels.nbinom_logcdf(k, 250.5, 0.5), kernels.nbinom_logsf(k, 250.5, 0.5),
+                  kernels.hypergeom_logpmf(k, 4000, 1000, 1000), kernels.hypergeom_logcdf(k, 4000, 1000, 1000),
+                  kernels.hypergeom_logsf(k, 4000, 1000, 1000)]
     return list(out)
+
+
+def incomplete(double a, double b, double x):
+    """Return log P(a, b), log Q(a, b), log I_x(a, b) and log(1 - I_x(a, b))."""
+    return (kernels.log_gammainc(a, b), kernels.log_gammaincc(a, b), kernels.log_betainc(a, b, x), kernels.log_betaincc(a, b, x))
+
+
+def mixed(double p, double k, double n):
+    """Return Pr[X = k] and Pr[X > k] of Bin(n, p), as an integrator over p asks for them."""
+    cdef double[3] x = [p, k, n]
+    return kernels.quad_binom_pmf(3, x), kernels.quad_binom_sf(3, x)
 
 
 def poisson_binom_logsf(const double[::1] p, double k):
