@@ -41,8 +41,8 @@ def shown(taken):
     """Return seconds in two digits and a unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
         if taken >= 0.95 * scale:
-            return f"{float(f'{taken / scale:.2g}'):g} {unit}"
-    return "0"
+            break
+    return f"{float(f'{taken / scale:.2g}'):g} {unit}"
 
 
 def array(function, *arguments):

@@ -18,6 +18,8 @@ GAUSS_NODES = 32
 MILLS_PIECES, MILLS_DEGREE, MILLS_SCALE = 32, 8, 4
 LOG_FIRST, LOG_STEP = 0.6875, 128
 STIRLING_LAST = 15
+STIRLING_NODES = (1, 2, 3, 4, 5, 6, 7, 9, 12, 20)
+SMALL_MILLS_SCALE, SMALL_MILLS_DEGREE, SMALL_MILLS_MOST = 6, 18, 8
 
 
 def log_table():
@@ -33,12 +35,44 @@ def log_table():
     return rows
 
 
+def stirling_error(n):
+    """Return log(n!) - log(sqrt(2 pi n) (n/e)^n)."""
+    n = mpmath.mpf(n)
+    return mpmath.loggamma(n + 1) - (n + mpmath.mpf(1) / 2) * mpmath.log(n) + n - mpmath.log(2 * mpmath.pi) / 2
+
+
 def stirling_table():
-    """Return log(n!) - log(sqrt(2 pi n) (n/e)^n) for n = 1, 2, ..., with a zero in front."""
-    def error(n):
-        n = mpmath.mpf(n)
-        return mpmath.loggamma(n + 1) - (n + mpmath.mpf(1) / 2) * mpmath.log(n) + n - mpmath.log(2 * mpmath.pi) / 2
-    return [0.0] + [float(error(n)) for n in range(1, STIRLING_LAST + 1)]
+    """Return the errors for n = 1, 2, ..., with a zero in front."""
+    return [0.0] + [float(stirling_error(n)) for n in range(1, STIRLING_LAST + 1)]
+
+
+def stirling_ratio():
+    """Return P, Q, low order first, with Stirling's error of n = P(n^2)/(n Q(n^2)): exact at STIRLING_NODES and infinity.
+
+    As a function of 1/n^2 it is a Stieltjes function, so every coefficient is positive and integers between the nodes are near.
+    """
+    half = len(STIRLING_NODES) // 2
+    points = [(mpmath.mpf(n) ** -2, n * stirling_error(n)) for n in STIRLING_NODES] + [(mpmath.mpf(0), mpmath.mpf(1) / 12)]
+    matrix = mpmath.matrix([[w**d for d in range(half + 1)] + [-g * w**d for d in range(1, half + 1)] for w, g in points])
+    solved = list(mpmath.lu_solve(matrix, mpmath.matrix([g for _, g in points])))
+    top, bottom = solved[: half + 1], [mpmath.mpf(1), *solved[half + 1 :]]
+    return [float(c) for c in top[::-1]], [float(c) for c in bottom[::-1]]
+
+
+def small_mills():
+    """Return the coefficients, low order first, of M(x), 0 <= x <= most, in u = scale (most - x)/(most (scale + x)) in [0, 1].
+
+    Those that count are positive: no term cancels another.
+    """
+    scale, most, nodes = SMALL_MILLS_SCALE, SMALL_MILLS_MOST, SMALL_MILLS_DEGREE + 1
+    points = [(1 + mpmath.cos(mpmath.pi * (2 * j + 1) / (2 * nodes))) / 2 for j in range(nodes)]
+    matrix = mpmath.matrix([[u**d for d in range(nodes)] for u in points])
+
+    def mills(u):
+        x = scale * most * (1 - u) / (scale + most * u)
+        return mpmath.sqrt(mpmath.pi / 2) * mpmath.exp(x * x / 2) * mpmath.erfc(x / mpmath.sqrt(2))
+
+    return [float(c) for c in mpmath.lu_solve(matrix, mpmath.matrix([mills(u) for u in points]))]
 
 
 def mills_value(y):
@@ -222,6 +256,9 @@ def render():
         " * STIRLING               log n! - log(sqrt(2 pi n)(n/e)^n), rounded to nearest; entry 0 is unused.",
         f" * MILLS                  M(x)/y on {MILLS_PIECES} cells of y = {MILLS_SCALE}/({MILLS_SCALE}+x), degree {MILLS_DEGREE},"
         " within 1e-16 relative, coefficients rounded.",
+        f" * SMALL_MILLS            M(x), 0 <= x <= {SMALL_MILLS_MOST}, in"
+        f" {SMALL_MILLS_SCALE} ({SMALL_MILLS_MOST} - x)/({SMALL_MILLS_MOST} ({SMALL_MILLS_SCALE} + x)), within 3e-17 relative.",
+        " * STIRLING_P, _Q         Stirling's error of n as P(n^2)/(n Q(n^2)), n a positive integer, within 1e-20 before rounding.",
         " * ATANH                  (atanh(v)/v - 1)/v^2 as a polynomial in v^2 <= 1/9, within 2e-17 relative before rounding.",
         " * LGAMMA                 log Gamma(2 + a) = sum_k LGAMMA[k-1] a^k; what is left out at a = 1/2 is below 1e-18.",
         " * GAUSS_X, GAUSS_W        Gauss-Legendre rule of 32 nodes on [-1, 1], its positive half.",
@@ -236,6 +273,9 @@ def render():
         f"#define MILLS_PIECES {MILLS_PIECES}",
         f"#define MILLS_DEGREE {MILLS_DEGREE}",
         f"#define MILLS_SCALE {MILLS_SCALE}.0",
+        f"#define SMALL_MILLS_SCALE {SMALL_MILLS_SCALE}.0",
+        f"#define SMALL_MILLS_DEGREE {SMALL_MILLS_DEGREE}",
+        f"#define SMALL_MILLS_MOST {SMALL_MILLS_MOST}.0",
         f"#define ATANH_TERMS {ATANH_TERMS}",
         f"#define LGAMMA_TERMS {LGAMMA_TERMS}",
         f"#define GAUSS_HALF {GAUSS_NODES // 2}",
@@ -252,6 +292,9 @@ def render():
     array("LOG_LO", [r[2] for r in rows])
     array("STIRLING", stirling_table())
     array("MILLS", [c for row in mills_table() for c in row])
+    array("SMALL_MILLS", small_mills())
+    for name, values in zip(("STIRLING_P", "STIRLING_Q"), stirling_ratio(), strict=True):
+        array(name, values)
     array("ATANH", atanh_table())
     array("LGAMMA", lgamma_table())
     nodes = gauss_table()

@@ -3,6 +3,8 @@
  * LOG_C, LOG_HI, LOG_LO  c ~ 1/z at the centre of a cell of z, and -log(c) in two doubles (106 bits).
  * STIRLING               log n! - log(sqrt(2 pi n)(n/e)^n), rounded to nearest; entry 0 is unused.
  * MILLS                  M(x)/y on 32 cells of y = 4/(4+x), degree 8, within 1e-16 relative, coefficients rounded.
+ * SMALL_MILLS            M(x), 0 <= x <= 8, in 6 (8 - x)/(8 (6 + x)), within 3e-17 relative.
+ * STIRLING_P, _Q         Stirling's error of n as P(n^2)/(n Q(n^2)), n a positive integer, within 1e-20 before rounding.
  * ATANH                  (atanh(v)/v - 1)/v^2 as a polynomial in v^2 <= 1/9, within 2e-17 relative before rounding.
  * LGAMMA                 log Gamma(2 + a) = sum_k LGAMMA[k-1] a^k; what is left out at a = 1/2 is below 1e-18.
  * GAUSS_X, GAUSS_W        Gauss-Legendre rule of 32 nodes on [-1, 1], its positive half.
@@ -17,6 +19,9 @@
 #define MILLS_PIECES 32
 #define MILLS_DEGREE 8
 #define MILLS_SCALE 4.0
+#define SMALL_MILLS_SCALE 6.0
+#define SMALL_MILLS_DEGREE 18
+#define SMALL_MILLS_MOST 8.0
 #define ATANH_TERMS 12
 #define LGAMMA_TERMS 28
 #define GAUSS_HALF 16
@@ -177,6 +182,21 @@ static const double MILLS[288] = {
     -1.1164098168382921e-10, 3.8792207650913017e-12, 1.7075873954003565e-14, 1.2111902900073839,
     0.082676671841638835, 0.0031116630342678188, 6.0663481887425523e-05, 2.0968693753660233e-07,
     -1.3140997740085139e-08, -8.4120598335604195e-11, 3.965680591292569e-12, 4.6931586695031858e-15,
+};
+static const double SMALL_MILLS[19] = {
+    0.1231319632579323, 0.27896015348211051, 0.25135260074158289, 0.20803986158264612,
+    0.15730602129945664, 0.10782436816270785, 0.066252748104342507, 0.035878855716862182,
+    0.016652487059287673, 0.0062807041808644222, 0.0016865141336519038, 0.00014684012794339679,
+    -0.00011681392424540316, -9.2754141034829621e-05, 1.4742661064093742e-05, -1.8690831064131726e-05,
+    2.0995497091432047e-05, -7.3518613676970294e-06, 8.9206566839346277e-07,
+};
+static const double STIRLING_P[6] = {
+    0.078233489592929625, 1.7425183599552898, 5.1851457920033033, 4.2313652344170647,
+    1.1174332828274378, 0.083333333333333329,
+};
+static const double STIRLING_Q[6] = {
+    1.3386625336420215, 22.635310499119914, 63.808033020663096, 51.214943427723902,
+    13.442532727262586, 1,
 };
 static const double ATANH[12] = {
     0.33333333333333331, 0.20000000000000007, 0.14285714285710971, 0.11111111111665993,

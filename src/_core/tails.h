@@ -1,16 +1,17 @@
 /* Binomial tails of a block of elements, in passes that a compiler can vectorise: what _binomial.pyx says of one, for many.
  *
- * Every element of a pass is computed alike, whether it is needed or not, and what a pass does not serve is left to the scalar
- * kernel. So an element's bits depend on nothing but itself, on every instruction set.
+ * The elements are sorted by the way they are computed, each way is a pass, and what none serves is left to the scalar kernel.
+ * So an element's bits depend on nothing but itself, on every instruction set.
  *   all      deviance of the smaller tail, its distance from the mode in double-double
- *   near     the uniform expansion
- *   far      compacted first, then eight side by side: the series, or the continued fraction, each until the last is done
+ *   near     the uniform expansion, of order 9 or 15
+ *   far      the continued fraction, in six lists by the number of steps, 5 to 37 over the whole domain
  *   scalar   deviances above 32 (8 standard deviations), p below 2**-830, arguments outside the domain or the support
- * The logarithm is 2 atanh(f/(2 + f)), the exponential Taylor's polynomial of degree 13.
+ * The logarithm is 2 atanh(f/(2 + f)), the exponential Taylor's polynomial of degree 13; Mills' ratio a polynomial and Stirling's
+ * error a quotient (tables.h), so that no pass looks anything up.
  *
- * Error    as in _binomial.pyx; gcc, clang, -O0, AVX2 and AVX-512 give the same bits, alone or in a block.
- * Cost     AVX2, an element: 8 ns deviances, 13 (order 9) or 19 (order 15) the expansion, 10 the logarithms, 2 to sort; far ones
- *          some 100 besides, of which 30 are divisions: two a step of the fraction, a dozen steps
+ * Error    in _binomial.pyx; gcc, clang, -O0, AVX2 and AVX-512 give the same bits, alone or in a block.
+ * Cost     AVX2, an element: 8 ns deviances, 8 (order 9) or 11 (order 15) the expansion, 9 the logarithms, 2 to sort, 6 to gather
+ *          where a block has several ways; far ones 1.5 a step and 15 the logarithms, 8 more where a part is steep
  */
 #ifndef SHUFFLEBOUNDS_TAILS_H
 #define SHUFFLEBOUNDS_TAILS_H
@@ -24,19 +25,26 @@
 #include "tables.h"
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
-#define TAILS_CLONES __attribute__((target_clones("avx2", "default")))
+#define TAILS_CLONES __attribute__((target_clones("avx2","default")))
 #define TAILS_INLINE static inline __attribute__((always_inline))
 #else
 #define TAILS_CLONES
 #define TAILS_INLINE static inline
 #endif
 
-enum { TAILS_BLOCK = 256, TAILS_ABREAST = 8 };
+enum { TAILS_BLOCK = 256, TAILS_ABREAST = 4, TAILS_STEPS = 4, TAILS_MOST_STEPS = 100, TAILS_LENGTH = 24 };
+/* The ways to compute an element: the expansion of order 9, that of order 15, the fraction by how many steps it takes, the scalar
+ * kernel. Each begins at a multiple of TAILS_ABREAST among the sorted. */
+enum { TAILS_LOW, TAILS_HIGH, TAILS_FAR, TAILS_LONE = TAILS_FAR + 6, TAILS_WAYS,
+       TAILS_ROOM = TAILS_BLOCK + TAILS_ABREAST * TAILS_WAYS };
 
 typedef double (*tails_scalar)(double k, double n, double p);
 
 TAILS_INLINE uint64_t tails_bits(double x) { uint64_t u; memcpy(&u, &x, sizeof u); return u; }
 TAILS_INLINE double tails_double(uint64_t u) { double x; memcpy(&x, &u, sizeof x); return x; }
+
+/* One over the power of two at or below x, 2^-1022 <= x < 2^1022. */
+TAILS_INLINE double tails_inverse(double x) { return tails_double(0x7fe0000000000000u - (tails_bits(x) & 0x7ff0000000000000u)); }
 
 /* (atanh(v)/v - 1)/v^2 at w = v^2 <= 1/9. */
 TAILS_INLINE double tails_atanh(double w)
@@ -70,11 +78,31 @@ TAILS_INLINE double tails_exp(double x)
     return tails_double(tails_bits(1 + (r + r2 * (low + r4 * high))) + (tails_bits(t) << 52));
 }
 
-/* log(1 - t), 0 < t < 1. */
+/* log(1 - t), 0 < t < 1; what 1 - t loses is below 2^-54, and nothing for t > 1/2. */
 TAILS_INLINE double tails_log1m(double t)
 {
-    double v = t / (2 - t), w = v * v, near = -2 * (v + v * w * tails_atanh(w)), far = tails_log(t > 0.5 ? 1 - t : 0.5);
-    return t > 0.5 ? far : near;
+    double rest = 1 - t;
+    return tails_log(rest) + ((1 - rest) - t) * (1 + t);
+}
+
+/* Mills' ratio, 0 <= x <= SMALL_MILLS_MOST. */
+TAILS_INLINE double tails_mills(double x)
+{
+    const double *c = SMALL_MILLS;
+    double u = 1 - (1 + SMALL_MILLS_SCALE / SMALL_MILLS_MOST) * x / (SMALL_MILLS_SCALE + x), u2 = u * u, u4 = u2 * u2;
+    double low = (c[0] + u * c[1]) + u2 * (c[2] + u * c[3]) + u4 * ((c[4] + u * c[5]) + u2 * (c[6] + u * c[7]));
+    double high = (c[8] + u * c[9]) + u2 * (c[10] + u * c[11]) + u4 * ((c[12] + u * c[13]) + u2 * (c[14] + u * c[15])
+        + u4 * ((c[16] + u * c[17]) + u2 * c[18]));
+    return low + u4 * u4 * high;
+}
+
+/* log(n!/Stirling's formula), 1 <= n <= 2^53. */
+TAILS_INLINE double tails_stirling(double n)
+{
+    const double *p = STIRLING_P, *q = STIRLING_Q;
+    double m = n * n, m2 = m * m, m4 = m2 * m2;
+    return ((p[0] + m * p[1]) + m2 * (p[2] + m * p[3]) + m4 * (p[4] + m * p[5]))
+        / (n * ((q[0] + m * q[1]) + m2 * (q[2] + m * q[3]) + m4 * (q[4] + m * q[5])));
 }
 
 /* x log(x/m) - d, d = x - m, |d| <= (x + m)/3; *v = d/(x + m). */
@@ -86,10 +114,18 @@ TAILS_INLINE double tails_deviance(double x, double m, double d, double *v)
 }
 
 typedef struct {
-    /* the smaller tail is Pr[X >= j] at odds p : q; d = j - (n + 1) p, dev its deviance, steep the larger |d/(x + m)| of its parts */
-    double j[TAILS_BLOCK], b[TAILS_BLOCK], size[TAILS_BLOCK], p[TAILS_BLOCK], q[TAILS_BLOCK], d[TAILS_BLOCK];
-    double dev[TAILS_BLOCK], steep[TAILS_BLOCK], var[TAILS_BLOCK], other[TAILS_BLOCK], value[TAILS_BLOCK], extra[TAILS_BLOCK];
+    /* the smaller tail is Pr[X >= j] at odds p : q; d = j - (n + 1) p, dev its deviance, steep the larger |d/(x + m)| of its parts,
+     * var the variance, other whether the larger tail is asked for */
+    double j[TAILS_ROOM], b[TAILS_ROOM], size[TAILS_ROOM], p[TAILS_ROOM], q[TAILS_ROOM], d[TAILS_ROOM];
+    double dev[TAILS_ROOM], steep[TAILS_ROOM], var[TAILS_ROOM], other[TAILS_ROOM], value[TAILS_ROOM];
 } Tails;
+
+/* Of the fraction: the denominators of the last two convergents, the product of all u, the odd part of what comes next, the t as a
+ * cubic of the step, whether it is still wanted. */
+typedef struct {
+    double p0[TAILS_ROOM], p1[TAILS_ROOM], gap[TAILS_ROOM], odd[TAILS_ROOM], unit2[TAILS_ROOM], rate[TAILS_ROOM], open[TAILS_ROOM];
+    double t0[TAILS_ROOM], t1[TAILS_ROOM], t2[TAILS_ROOM], t3[TAILS_ROOM];
+} Fraction;
 
 static TAILS_CLONES void tails_all(const double *k, const double *n, const double *chance, double upper, ptrdiff_t count,
                                    Tails *t)
@@ -119,153 +155,127 @@ static TAILS_CLONES void tails_all(const double *k, const double *n, const doubl
     }
 }
 
-/* way[i]: 0 near the mode, 1 by the series, 2 by the fraction, 3 by the scalar kernel. */
+/* way[i]: how element i is computed; far ones by their number of steps, some 7 to 40. */
 static TAILS_CLONES void tails_sort(const Tails *t, const double *k, const double *n, const double *p, ptrdiff_t count, double *way)
 {
     ptrdiff_t i;
     for (i = 0; i < count; i++) {
-        double square = t->dev[i] > 3.125 ? 2 * t->dev[i] : 6.25, far = t->var[i] < SERIES_VARIANCE ? 1 : 2;
+        double dev = t->dev[i], var = t->var[i], square = dev > 3.125 ? 2 * dev : 6.25, close = var / (1 + 0.4 * dev);
+        double far = TAILS_FAR + ((close > 1.5 ? 1.0 : 0) + (close > 5 ? 1.0 : 0)) + ((close > 13 ? 1.0 : 0)
+            + (close > 26 ? 1.0 : 0)) + (close > 50 ? 1.0 : 0);
         int plain = (k[i] >= 0) & (k[i] < n[i]) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (p[i] >= TINY_P) & (p[i] < 1);
-        int near = (t->steep[i] <= 1 / 3.0) & (square < NEAR_SLOPE * t->var[i]);
-        far = near ? 0 : far;
-        way[i] = (plain & (t->dev[i] <= 32)) ? far : 3;
+        int near = (t->steep[i] <= 1 / 3.0) & (square < NEAR_SLOPE * var);
+        far = near ? (square < LOW_ORDER_SLOPE * var ? TAILS_LOW : TAILS_HIGH) : far;
+        way[i] = (plain & (dev <= 32)) ? far : TAILS_LONE;
     }
 }
 
-/* M(s) + B(s)/leading: the uniform expansion of order 9 or, where an element asks for it, 15. */
-static TAILS_CLONES void tails_near(Tails *t, ptrdiff_t count, double *s)
-{
-    ptrdiff_t i, more = 0;
-    for (i = 0; i < count; i++) {
-        double square = t->dev[i] > 3.125 ? 2 * t->dev[i] : 6.25;
-        more += square < LOW_ORDER_SLOPE * t->var[i] ? 0 : 1;
+/* M(s) + B(s)/leading: the uniform expansion. */
+#define NEAR(order)                                                                                                     \
+    static TAILS_CLONES void tails_near_##order(Tails *t, ptrdiff_t from, ptrdiff_t to)                                 \
+    {                                                                                                                   \
+        ptrdiff_t i;                                                                                                    \
+        for (i = from; i < to; i++) {                                                                                   \
+            double leading, s = sqrt(2 * t->dev[i]);                                                                    \
+            double more = uniform_##order((t->j[i] - t->b[i]) / t->size[i], 1 / sqrt(t->var[i]), s, &leading);          \
+            t->value[i] = tails_mills(s) + more / leading;                                                              \
+        }                                                                                                               \
     }
-    for (i = 0; i < count; i++) s[i] = sqrt(2 * t->dev[i]);
-    if (more < count)
-        for (i = 0; i < count; i++) {
-            double leading;
-            t->value[i] = uniform_9((t->j[i] - t->b[i]) / t->size[i], 1 / sqrt(t->var[i]), s[i], &leading);
-            t->value[i] /= leading;
-        }
-    if (more)
-        for (i = 0; i < count; i++) {
-            double leading, square = t->dev[i] > 3.125 ? 2 * t->dev[i] : 6.25;
-            double fine = uniform_15((t->j[i] - t->b[i]) / t->size[i], 1 / sqrt(t->var[i]), s[i], &leading);
-            fine /= leading;
-            double coarse = more < count ? t->value[i] : 0;
-            t->value[i] = square < LOW_ORDER_SLOPE * t->var[i] ? coarse : fine;
-        }
-    for (i = 0; i < count; i++) {
-        double y = MILLS_SCALE / (MILLS_SCALE + s[i]), z = y * MILLS_PIECES, x, x2, x4;
-        /* y is in [0, 1], or NaN where the element is not near: the last piece */
-        int piece = z < MILLS_PIECES ? (int)z : MILLS_PIECES - 1;
-        const double *c = MILLS + piece * (MILLS_DEGREE + 1);
-        x = z - piece - 0.5;
-        x2 = x * x;
-        x4 = x2 * x2;
-        t->value[i] += y * ((c[0] + (x * c[1] + x2 * (c[2] + x * c[3]))) + x4 * ((c[4] + x * c[5]) + x2 * (c[6] + x * c[7]) + x4 * c[8]));
-    }
-}
+NEAR(9)
+NEAR(15)
+#undef NEAR
 
-static TAILS_CLONES void tails_near_logs(const Tails *t, ptrdiff_t count, double *out)
+static TAILS_CLONES void tails_near_logs(Tails *t, ptrdiff_t to)
 {
     ptrdiff_t i;
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < to; i++) {
         double small = tails_exp(-t->dev[i]) * (t->value[i] * INV_SQRT_2PI);
         double log_small = -t->dev[i] + (tails_log(t->value[i]) - LOG_SQRT_2PI);
-        out[i] = t->other[i] > 0 ? tails_log1m(small) : log_small;
+        t->value[i] = t->other[i] > 0 ? tails_log1m(small) : log_small;
     }
 }
 
-/* Pr[X >= j]/Pr[X = j] as a series of positive terms, four to a division, for eight elements: those that are done gain nothing. */
-static TAILS_CLONES void tails_series(const double *j, const double *b, const double *p, const double *q, double *ratio)
-{
-    enum { W = TAILS_ABREAST };
-    double total[W], term[W], top[W], bottom[W], odds[W];
-    int i, left;
-    for (i = 0; i < W; i++) {
-        total[i] = term[i] = 1;
-        top[i] = b[i] - 1;
-        bottom[i] = j[i] + 1;
-        odds[i] = p[i] / q[i];
-    }
-    do {
-        left = 0;
-        for (i = 0; i < W; i++) {
-            double a12 = top[i] * odds[i] * ((top[i] - 1) * odds[i]), a3 = (top[i] - 2) * odds[i];
-            double a34 = a3 * ((top[i] - 3) * odds[i]), b34 = (bottom[i] + 2) * (bottom[i] + 3);
-            double inverse = 1 / (bottom[i] * (bottom[i] + 1) * b34), c4 = a12 * a34 * inverse;
-            double part = (top[i] * odds[i] * ((bottom[i] + 1) * b34) + a12 * b34 + a12 * (a3 * (bottom[i] + 3))) * inverse + c4;
-            total[i] += term[i] * part;
-            term[i] *= c4;
-            top[i] -= 4;
-            bottom[i] += 4;
-        }
-        for (i = 0; i < W; i++) left += term[i] > 1e-18 * total[i];
-    } while (left);
-    for (i = 0; i < W; i++) ratio[i] = total[i];
-}
-
-/* The same by the even part of Gauss's continued fraction (_binomial.pyx, even_fraction), each kept as it was when it was done. */
-static TAILS_CLONES void tails_fraction(const double *j, const double *b, const double *p, const double *q, const double *d,
-                                        double *ratio)
-{
-    enum { W = TAILS_ABREAST };
-    double odd[W], w[W], p0[W], q0[W], p1[W], q1[W], got[W], m = 0;
-    int i, left;
-    for (i = 0; i < W; i++) {
-        odd[i] = (j[i] + b[i]) * p[i] / (j[i] + 1);
-        w[i] = j[i];
-        p0[i] = 1;
-        q0[i] = 0;
-        p1[i] = (1 + d[i]) / (j[i] + 1);
-        q1[i] = 1;
-        got[i] = 0;
-    }
-    do {
-        m += 1;
-        left = 0;
-        for (i = 0; i < W; i++) {
-            double a = j[i], x = p[i], up = w[i] + 2, r = 1 / ((up - 1) * up * (up + 1));
-            double even = m * (b[i] - m) * x * (up + 1) * r, u = odd[i] * even, f, p2, q2, done;
-            r *= up - 1;
-            odd[i] = (a + m) * (a + b[i] + m) * x * r;
-            f = even + ((a + m) * ((d[i] + 1) + (2 + q[i]) * m) + m * (m + 1)) * r;
-            p2 = f * p1[i] + u * p0[i];
-            q2 = f * q1[i] + u * q0[i];
-            done = fabs(p2 * q1[i] - p1[i] * q2) <= 1e-16 * p2 * q1[i] ? 1 : 0;
-            /* the value lies between two convergents; kept once: a quotient is never 0 */
-            got[i] = got[i] == 0 && done > 0 ? q2 / p2 : got[i];
-            f = p2 < 1e-150 ? 1e150 : 1;
-            p0[i] = p1[i] * f;
-            q0[i] = q1[i] * f;
-            p1[i] = p2 * f;
-            q1[i] = q2 * f;
-            w[i] = up;
-        }
-        for (i = 0; i < W; i++) left += got[i] == 0;
-    } while (left && m < 1e5);
-    for (i = 0; i < W; i++) ratio[i] = q[i] * got[i];
-}
-
-/* sum += sign log(n!/Stirling's formula), n >= 1. */
-static TAILS_CLONES void tails_stirling(const double *n, ptrdiff_t count, double sign, double *sum)
+/* Steps 0 and 1 of the even part of Gauss's continued fraction 1/(t_0 + u_1/(t_1 + ...)) for Pr[X >= a]/Pr[X = a] (_binomial.pyx,
+ * even_fraction), and what the next ones take.
+ *
+ * With g_m the product of u_1..u_m, the convergents c_m = q_m/p_m have c_(m+1) = c_(m-1) + g_m t_(m+1)/(p_(m-1) p_(m+1)), m even: a
+ * sum of positive terms, which forgives what the recurrence of the p has gathered by the time the terms are small.
+ * Every step is multiplied by its denominators, so that none divides: with w = a + 2 m,
+ *     t w (w^2-1) = m (b-m) x (w+1) + ((a+m)(1 + d + (1+q) m) + m (m+1))(w-1),
+ * a cubic of m with positive coefficients. Lengths count in units of a + TAILS_LENGTH, and steps are so scaled, by powers of two,
+ * that p stays between 1e-20 and 1e60: d + sqrt(b x) of them are what t and u have of a. */
+static TAILS_CLONES void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fraction *f)
 {
     ptrdiff_t i;
-    for (i = 0; i < count; i++) {
-        double r = 1 / n[i], w = r * r;
-        int small = n[i] <= STIRLING_LAST;
-        double series = r * (1 / 12.0 - w * (1 / 360.0 - w * (1 / 1260.0 - w * (
-            1 / 1680.0 - w * (1 / 1188.0 - w * (691 / 360360.0))))));
-        sum[i] += sign * (small ? STIRLING[small ? (int)n[i] : 0] : series);
+    for (i = from; i < to; i++) {
+        double a = t->j[i], b = t->b[i], x = t->p[i], d = 1 + t->d[i], slope = 2 + t->q[i], w = a + 2;
+        double unit = tails_inverse(a + TAILS_LENGTH), unit2 = unit * unit, rate = unit * tails_inverse(d + sqrt(b * x));
+        double cube = unit * rate;
+        double even = (b - 1) * x / ((a + 1) * w), start = d / (a + 1), u = (a + b) * x / (a + 1) * even;
+        double turn = even + ((a + 1) * (d + slope) + 2) / (w * (a + 3)), scale = w * (a + 1) * (a + 3) * cube;
+        t->value[i] = turn / (turn * start + u);
+        f->p0[i] = start;
+        f->p1[i] = (turn * start + u) * scale;
+        f->gap[i] = u * scale;
+        f->odd[i] = (a + 1) * ((a + 1 + b) * x * rate);
+        f->t0[i] = a * d * (a - 1) * cube;
+        f->t1[i] = (x * b * (a + 1) + (a * slope + d + 1) * (a - 1) + 2 * a * d) * cube;
+        f->t2[i] = (2 * x * b + ((slope + 1) * (a - 1) + 2 * (a * slope + d + 1) - x * (a + 1))) * cube;
+        f->t3[i] = 2 * ((slope + 1) - x) * cube;
+        f->unit2[i] = unit2;
+        f->rate[i] = rate;
+        f->open[i] = 1;
     }
+}
+
+/* TAILS_STEPS more after m of them, m odd; the exact value lies between the last two convergents. Returns how many elements are
+ * still wanted: not those whose last two are as near as doubles can be. */
+static TAILS_CLONES ptrdiff_t tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to, Fraction *f)
+{
+    ptrdiff_t i;
+    double left = 0;
+    for (i = from; i < to; i++) {
+        double a = t->j[i], b = t->b[i], x = t->p[i], unit2 = f->unit2[i], rate = f->rate[i], odd = f->odd[i], gap = f->gap[i];
+        double t0 = f->t0[i], t1 = f->t1[i], t2 = f->t2[i], t3 = f->t3[i], p0 = f->p0[i], p1 = f->p1[i], old = p1;
+        double more, v, turn, u, mid, sum = t->value[i], open = f->open[i];
+        /* p, which held the last but one, from it and the last */
+#define STEP(r, p, last)                                                                    \
+        more = b - (m + r);                                                                 \
+        v = a + (2 * (m + r) - 1);                                                          \
+        turn = t0 + (m + r) * (t1 + (m + r) * (t2 + (m + r) * t3));                         \
+        u = odd * ((more > 0 ? more : 0) * x * ((m + r) * rate)) * ((v * v - 4) * unit2);   \
+        odd = (a + (m + r)) * ((a + (m + r) + b) * x * rate);                               \
+        p = turn * last + u * p;
+        STEP(1, p0, p1)
+        gap *= u;
+        STEP(2, p1, p0)
+        mid = gap * turn / (old * p1);
+        gap *= u;
+        old = p1;
+        STEP(3, p0, p1)
+        gap *= u;
+        STEP(4, p1, p0)
+        mid += gap * turn / (old * p1);
+        gap *= u;
+#undef STEP
+        sum = open > 0 ? sum + mid : sum;
+        open = gap <= 2e-16 * (sum * (p0 * p1)) ? 0 : open;
+        f->p0[i] = p0;
+        f->p1[i] = p1;
+        f->odd[i] = odd;
+        f->gap[i] = gap;
+        f->open[i] = open;
+        t->value[i] = sum;
+        left += open;
+    }
+    return (ptrdiff_t)left;
 }
 
 /* dev anew where a part is too steep for the polynomial. */
-static TAILS_CLONES void tails_far_deviance(Tails *t, ptrdiff_t count)
+static TAILS_CLONES void tails_steep(Tails *t, ptrdiff_t from, ptrdiff_t to)
 {
     ptrdiff_t i;
-    for (i = 0; i < count; i++) {
+    for (i = from; i < to; i++) {
         double x = t->j[i], m = t->size[i] * t->p[i], d = t->d[i], v, u;
         double first = tails_deviance(x, m, d, &v), plain = x * tails_log(x / m) - d, second, y = t->b[i], l = t->size[i] * t->q[i];
         second = tails_deviance(y, l, -d, &u);
@@ -276,77 +286,93 @@ static TAILS_CLONES void tails_far_deviance(Tails *t, ptrdiff_t count)
     }
 }
 
-static TAILS_CLONES void tails_far_logs(const Tails *t, ptrdiff_t count, double *out)
+static TAILS_CLONES void tails_far_logs(Tails *t, const Fraction *f, ptrdiff_t from, ptrdiff_t to)
 {
     ptrdiff_t i;
-    for (i = 0; i < count; i++) {
-        double value = t->value[i] / t->q[i];
-        double log_small = -t->dev[i]
-            + (0.5 * tails_log(t->b[i] / t->size[i] / (6.283185307179586477 * t->j[i]) * value * value) + t->extra[i]);
-        double big = tails_log1m(tails_exp(log_small));
-        out[i] = t->other[i] > 0 ? big : log_small;
+    for (i = from; i < to; i++) {
+        double j = t->j[i], b = t->b[i], size = t->size[i], value = t->value[i], log_small, big;
+        double extra = tails_stirling(size) - tails_stirling(j) - tails_stirling(b);
+        log_small = -t->dev[i] + (0.5 * tails_log(b * value * value / (6.283185307179586477 * j * size)) + extra);
+        big = tails_log1m(tails_exp(log_small));
+        big = t->other[i] > 0 ? big : log_small;
+        t->value[i] = f->open[i] > 0 ? 1 : big;
     }
 }
 
-static void tails_pack(const Tails *from, const int *at, ptrdiff_t count, Tails *to)
+/* The logarithms of the far ones, or 1: no value was found. first: where each way begins. */
+static void tails_far(Tails *t, const ptrdiff_t *first)
 {
-    ptrdiff_t i, padded = (count + TAILS_ABREAST - 1) / TAILS_ABREAST * TAILS_ABREAST;
-#define PACK(name) for (i = 0; i < padded; i++) to->name[i] = from->name[at[i < count ? i : 0]]
-    PACK(j); PACK(b); PACK(size); PACK(p); PACK(q); PACK(d); PACK(dev); PACK(other);
-#undef PACK
+    Fraction f;
+    ptrdiff_t i, r, to = first[TAILS_LONE];
+    int w, m;
+    tails_first(t, first[TAILS_FAR], to, &f);
+    for (w = TAILS_FAR; w < TAILS_LONE; w++)
+        for (m = 1; first[w] < first[w + 1] && m < TAILS_MOST_STEPS; m += TAILS_STEPS)
+            if (!tails_steps(t, m, first[w], first[w + 1], &f)) break;
+    for (i = first[TAILS_FAR]; i < to; i += TAILS_ABREAST)
+        for (r = 0; r < TAILS_ABREAST; r++)
+            if (t->steep[i + r] > 1 / 3.0) {
+                tails_steep(t, i, i + TAILS_ABREAST);
+                break;
+            }
+    tails_far_logs(t, &f, first[TAILS_FAR], to);
 }
 
-/* Elements at[0..count-1], by the series or by the fraction; those that turn out deep are appended to lone. Returns how many it holds. */
-static ptrdiff_t tails_far(const Tails *all, const int *at, ptrdiff_t count, int series, double *out, int *lone, ptrdiff_t lones)
+/* at: the elements by way, each way filled to a multiple of TAILS_ABREAST by repeating its first; first, last: where it begins,
+ * ends. Every other element is listed from the end, or each would wait for the one before to be counted. */
+static void tails_list(const double *way, ptrdiff_t count, int *at, ptrdiff_t *first, ptrdiff_t *last)
 {
-    Tails far;
-    double s[TAILS_BLOCK];
-    ptrdiff_t i;
-    if (!count) return lones;
-    tails_pack(all, at, count, &far);
-    for (i = 0; i < count; i += TAILS_ABREAST)
-        if (series)
-            tails_series(far.j + i, far.b + i, far.p + i, far.q + i, far.value + i);
-        else
-            tails_fraction(far.j + i, far.b + i, far.p + i, far.q + i, far.d + i, far.value + i);
-    tails_far_deviance(&far, count);
-    memset(far.extra, 0, (size_t)count * sizeof *far.extra);
-    tails_stirling(far.size, count, 1, far.extra);
-    tails_stirling(far.j, count, -1, far.extra);
-    tails_stirling(far.b, count, -1, far.extra);
-    tails_far_logs(&far, count, s);
-    for (i = 0; i < count; i++)
-        if (far.dev[i] <= 32)
-            out[at[i]] = s[i];
-        else
-            lone[lones++] = at[i];
-    return lones;
+    int list[TAILS_WAYS][TAILS_BLOCK], up[TAILS_WAYS] = {0}, down[TAILS_WAYS] = {0}, w;
+    ptrdiff_t i, place = 0;
+    for (i = 0; i + 1 < count; i += 2) {
+        int here = (int)way[i], there = (int)way[i + 1];
+        list[here][up[here]++] = (int)i;
+        list[there][TAILS_BLOCK - ++down[there]] = (int)i + 1;
+    }
+    if (i < count) list[(int)way[i]][up[(int)way[i]]++] = (int)i;
+    for (w = 0; w < TAILS_WAYS; w++) {
+        first[w] = place;
+        for (i = 0; i < up[w]; i++) at[place++] = list[w][i];
+        for (i = 1; i <= down[w]; i++) at[place++] = list[w][TAILS_BLOCK - i];
+        last[w] = place;
+        for (; place % TAILS_ABREAST; place++) at[place] = at[first[w]];
+    }
+    first[TAILS_WAYS] = place;
 }
 
 /* log Pr[X > k] (upper = 1) or log Pr[X <= k] (0) of count <= TAILS_BLOCK elements. */
 static void tails_block(const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar)
 {
     const double *k = in[0], *n = in[1], *p = in[2];
-    Tails all;
-    double s[TAILS_BLOCK];
-    int list[3][TAILS_BLOCK];                       /* by the series, by the fraction, by the scalar kernel */
-    ptrdiff_t i, far[2] = {0, 0}, lones = 0, nears = 0;
+    Tails all, some;
+    double way[TAILS_BLOCK];
+    int at[TAILS_ROOM], w;
+    ptrdiff_t i, first[TAILS_WAYS + 1], last[TAILS_WAYS];
     tails_all(k, n, p, upper, count, &all);
-    tails_sort(&all, k, n, p, count, s);
-    for (i = 0; i < count; i++) {
-        list[0][far[0]] = list[1][far[1]] = list[2][lones] = (int)i;
-        nears += s[i] == 0;
-        far[0] += s[i] == 1;
-        far[1] += s[i] == 2;
-        lones += s[i] == 3;
+    tails_sort(&all, k, n, p, count, way);
+    tails_list(way, count, at, first, last);
+    w = last[TAILS_LOW] == count ? TAILS_LOW : TAILS_HIGH;
+    if (last[w] - first[w] == count) {
+        (w == TAILS_LOW ? tails_near_9 : tails_near_15)(&all, 0, count);
+        tails_near_logs(&all, count);
+        memcpy(out, all.value, (size_t)count * sizeof *out);
+        return;
     }
-    if (nears) {
-        tails_near(&all, count, s);
-        tails_near_logs(&all, count, out);
+    for (i = 0; i < first[TAILS_LONE]; i++) {
+        int from = at[i];
+#define PACK(name) some.name[i] = all.name[from]
+        PACK(j); PACK(b); PACK(size); PACK(p); PACK(q); PACK(d); PACK(dev); PACK(steep); PACK(var); PACK(other);
+#undef PACK
     }
-    lones = tails_far(&all, list[0], far[0], 1, out, list[2], lones);
-    lones = tails_far(&all, list[1], far[1], 0, out, list[2], lones);
-    for (i = 0; i < lones; i++) out[list[2][i]] = scalar(k[list[2][i]], n[list[2][i]], p[list[2][i]]);
+    tails_near_9(&some, first[TAILS_LOW], first[TAILS_HIGH]);
+    tails_near_15(&some, first[TAILS_HIGH], first[TAILS_FAR]);
+    tails_near_logs(&some, first[TAILS_FAR]);
+    if (first[TAILS_FAR] < first[TAILS_LONE]) tails_far(&some, first);
+    for (w = 0; w < TAILS_LONE; w++)
+        for (i = first[w]; i < last[w]; i++)
+            /* deep, now that the deviance is right, or without a value */
+            out[at[i]] = some.dev[i] <= 32 && some.value[i] <= 0 ? some.value[i] : scalar(k[at[i]], n[at[i]], p[at[i]]);
+    for (i = first[TAILS_LONE]; i < last[TAILS_LONE]; i++) out[at[i]] = scalar(k[at[i]], n[at[i]], p[at[i]]);
 }
 
 #endif

@@ -59,6 +59,28 @@ def test_mills_pieces():
                 assert abs(value / exact - 1) < 2.5e-16
 
 
+def test_mills_ratio_near_the_mode():
+    row = array("SMALL_MILLS")
+    with mpmath.workdps(40):
+        for x in (0, 1e-9, 0.3, 1, 2.5, 4, 6.3, 7.99, 8):
+            exact = mpmath.sqrt(mpmath.pi / 2) * mpmath.exp(mpmath.mpf(x) ** 2 / 2) * mpmath.erfc(x / mpmath.sqrt(2))
+            u = 6 * (8 - mpmath.mpf(x)) / (8 * (6 + mpmath.mpf(x)))
+            assert abs(sum(mpmath.mpf(c) * u**d for d, c in enumerate(row)) / exact - 1) < 3e-17
+    # nothing cancels
+    assert sum(abs(c) for c in row) < 1.001 * sum(row)
+
+
+def test_stirling_quotient():
+    rows = array("STIRLING_P"), array("STIRLING_Q")
+    with mpmath.workdps(50):
+        for n in [*range(1, 60), 100, 10**3, 10**6, 2**53]:
+            n = mpmath.mpf(n)
+            exact = mpmath.loggamma(n + 1) - mpmath.log(2 * mpmath.pi * n) / 2 - n * mpmath.log(n) + n
+            p, q = (sum(mpmath.mpf(c) * n ** (2 * d) for d, c in enumerate(row)) for row in rows)
+            assert abs(p / (n * q) - exact) < 1e-17
+    assert min(min(row) for row in rows) > 0
+
+
 def test_atanh_polynomial():
     with mpmath.workdps(40):
         for w in (1e-6, 0.01, 0.05, 1 / 9):
