@@ -15,7 +15,7 @@ from shufflebounds.composing.samples import Samples
 
 __all__ = ["Blocks"]
 
-MOST = 400
+MOST = 600
 """About so many eps are asked for."""
 
 

@@ -16,10 +16,10 @@ from shufflebounds.tails._poisson_tables import bits_window
 
 __all__ = ["blocks_of_ones", "blocks_of_targets"]
 
-CUTS = np.array([0.0, 0.003, 0.01, 0.03, 0.1, 0.3])
+CUTS = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3])
 """Where blocks begin, as shares of the others' bits; the same from behind, as the reverse of m ones among N bits is N - m."""
 
-FINE, SKEWED = (1e-4, 2e-4, 4e-4, 8e-4), 0.15
+FINE, SKEWED = (5e-5, 1e-4, 2e-4, 4e-4, 8e-4), 0.1
 """How long a run is: as a share of all bits, the least that takes no longer than allowed; of its distance from the end times the
 skewness of the sum."""
 
