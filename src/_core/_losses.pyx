@@ -43,31 +43,42 @@ cdef extern from "arithmetic.h" nogil:
     Py_ssize_t slot(Py_ssize_t i, Py_ssize_t n)
 
 
+# A sum of exponentials that rise: (total + rest) e^top, compensated, its scale a whole power of e so that it is seldom moved.
+cdef struct Rising:
+    double top
+    double total
+    double rest
+
+
+cdef inline void add_exp(Rising *sum, double v) noexcept nogil:
+    cdef double term, old
+    if v > sum.top + 1 or sum.total == 0:
+        term = exp(sum.top - ceil(v)) if sum.total > 0 else 0
+        sum.total, sum.rest, sum.top = sum.total * term, sum.rest * term, ceil(v)
+    term = exp(v - sum.top)
+    old, sum.total = sum.total, sum.total + term
+    sum.rest += (old - sum.total) + term if old >= term else (term - sum.total) + old
+
+
+cdef inline double log_of(const Rising *sum) noexcept nogil:
+    return sum.top + log(sum.total + sum.rest) if sum.total > 0 else -INFINITY
+
+
 cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil:
     """log H at every loss. Checked by the caller: loss rises, nothing is NaN; log_rest is the mass of infinite loss."""
-    cdef double top = -INFINITY, total = 0, rest = 0, base = -INFINITY, held = 0, spare = 0, term, old, v, gap
+    # the hockey stick so far, and the mass of the other law beyond
+    cdef Rising stick, other
     cdef Py_ssize_t i
+    stick.top = other.top = -INFINITY
+    stick.total = stick.rest = other.total = other.rest = 0
     if log_rest > -INFINITY:
-        top, total = ceil(log_rest), exp(log_rest - ceil(log_rest))
+        stick.top, stick.total = ceil(log_rest), exp(log_rest - ceil(log_rest))
     for i in range(n - 1, -1, -1):
-        if i < n - 1 and held > 0:
-            gap = loss[i + 1] - loss[i]
-            v = base + log(held + spare) + loss[i + 1] + log(-expm1(-gap))
-            if v > top + 1 or total == 0:
-                term = exp(top - ceil(v)) if total > 0 else 0
-                total, rest, top = total * term, rest * term, ceil(v)
-            term = exp(v - top)
-            old, total = total, total + term
-            rest += (old - total) + term if old >= term else (term - total) + old
-        out[i] = top + log(total + rest) if total > 0 else -INFINITY
-        v = log_p[i] - loss[i]
-        if v > -INFINITY:
-            if v > base + 1 or held == 0:
-                term = exp(base - ceil(v)) if held > 0 else 0
-                held, spare, base = held * term, spare * term, ceil(v)
-            term = exp(v - base)
-            old, held = held, held + term
-            spare += (old - held) + term if old >= term else (term - held) + old
+        if i < n - 1 and other.total > 0:
+            add_exp(&stick, log_of(&other) + loss[i + 1] + log(-expm1(-(loss[i + 1] - loss[i]))))
+        out[i] = log_of(&stick)
+        if log_p[i] - loss[i] > -INFINITY:
+            add_exp(&other, log_p[i] - loss[i])
 
 
 cdef inline void pour(double *out, Py_ssize_t at, double v) noexcept nogil:

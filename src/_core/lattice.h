@@ -220,6 +220,17 @@ LATTICE_INLINE void lattice_begin(const double *__restrict x, const double *__re
     }
 }
 
+/* Add the lanes of both families of sums, two orders of each by turns, to their totals. */
+LATTICE_INLINE void lattice_gather(double (*__restrict s)[LATTICE_CHUNK / 4], int orders, dd *__restrict one, dd *__restrict two)
+{
+    int m, i;
+    for (m = 0; m < orders; m += 2)
+        for (i = 0; i < 2; i++) {
+            one[m + i] = dd_add(one[m + i], dd_make(lattice_fold(s[2 * m + i], LATTICE_CHUNK / 4), 0));
+            two[m + i] = dd_add(two[m + i], dd_make(lattice_fold(s[2 * m + i + 2], LATTICE_CHUNK / 4), 0));
+        }
+}
+
 /* even[m-1] = sum g w^m and odd[m-1] = sum g delta (1 - delta^2m), m = 1..orders, for w = 4xy, delta = x - y. */
 static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const double *g, ptrdiff_t n,
                                         double a, double b, double c, int orders, lattice_heard heard,
@@ -231,7 +242,7 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
     double s[2 * LATTICE_ORDERS + 4][LATTICE_CHUNK / 4];
     dd e[LATTICE_ORDERS + 1], o[LATTICE_ORDERS + 1];
     ptrdiff_t start, first;
-    int m, i;
+    int m;
     for (m = 0; m <= orders; m++) e[m] = o[m] = dd_make(0, 0);
     for (first = 0; first < n && !lattice_leave(heard, first); first += LATTICE_RUN) {
         ptrdiff_t last = n - first < LATTICE_RUN ? n : first + LATTICE_RUN;
@@ -248,11 +259,7 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
             }
             for (m = 2; m < orders; m += 2) lattice_step(power, four, rest, square, v, s + 2 * m);
         }
-        for (m = 0; m < orders; m += 2)
-            for (i = 0; i < 2; i++) {
-                e[m + i] = dd_add(e[m + i], dd_make(lattice_fold(s[2 * m + i], LATTICE_CHUNK / 4), 0));
-                o[m + i] = dd_add(o[m + i], dd_make(lattice_fold(s[2 * m + i + 2], LATTICE_CHUNK / 4), 0));
-            }
+        lattice_gather(s, orders, e, o);
     }
     for (m = 0; m < orders; m++) {
         even[m] = e[m].hi;
@@ -299,11 +306,7 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
             for (; padded < LATTICE_CHUNK; padded++) x[padded] = y[padded] = d[padded] = w[padded] = 0;
             for (m = 0; m < LATTICE_SMALL; m += 2) lattice_step(w, x, d, x, y, s + 2 * m);
         }
-        for (m = 0; m < LATTICE_SMALL; m += 2)
-            for (i = 0; i < 2; i++) {
-                sum[m + i] = dd_add(sum[m + i], dd_make(lattice_fold(s[2 * m + i], LATTICE_CHUNK / 4), 0));
-                other[m + i] = dd_add(other[m + i], dd_make(lattice_fold(s[2 * m + i + 2], LATTICE_CHUNK / 4), 0));
-            }
+        lattice_gather(s, LATTICE_SMALL, sum, other);
     }
     for (m = 0; m < LATTICE_SMALL; m++) {
         low[m] = sum[m].hi;
