@@ -32,7 +32,8 @@ def test_only_long_work_on_a_terminal_is_announced(monkeypatch):
     assert stream.getvalue() == ""
 
 
-def test_dear_values_are_asked_in_pieces():
+def counted():
+    """Return a hockey stick, and the list in which it notes how many values it is asked for."""
     asked = []
 
     def stick(eps):
@@ -40,6 +41,11 @@ def test_dear_values_are_asked_in_pieces():
         value = -1 - 5 * eps
         return value, value
 
+    return stick, asked
+
+
+def test_dear_values_are_asked_in_pieces():
+    stick, asked = counted()
     own, _ = Knowledge(stick, seconds=0.02).samples(-60.0)
     # 32 of .02 s: Ctrl-C is heard within a second
     assert max(asked) <= 32
@@ -58,13 +64,7 @@ def test_costs():
 
 
 def test_predicted_values_are_those_asked_for():
-    asked = []
-
-    def stick(eps):
-        asked.append(eps.size)
-        value = -1 - 5 * eps
-        return value, value
-
+    stick, asked = counted()
     known = Knowledge(stick, pure=5.0, seconds=2e-3, single=True)
     predicted = known.expected / known.seconds
     Composer([(known, 10)], [[(known, 10)]], 1e-5).bounds(8.0)

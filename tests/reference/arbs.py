@@ -173,6 +173,13 @@ def agrees(made, stored, digits=24):
     return bool(abs(made.mid() - stored_ball) < abs(stored_ball) * arb(10) ** -(min(digits, held - 2)))
 
 
+def written(name, about, values):
+    """Write a file of values, one a line, beside the generators."""
+    rows = ",\n".join(json.dumps(v) for v in values)
+    Path(__file__).with_name(name).write_text(f'{{"about": {json.dumps(about)},\n"values": [\n{rows}\n]}}\n')
+    print(len(values), "cases")
+
+
 def main(name, value_of):
     """Make every value of the file anew, say which of them differ from those stored, and with --write store these."""
     path = HERE / f"{name}.json"

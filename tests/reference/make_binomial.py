@@ -23,6 +23,10 @@ from pathlib import Path
 import flint
 from flint import arb, fmpq
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from arbs import written
+
 flint.ctx.prec = 400
 CUT = 100
 PANELS = 4
@@ -239,9 +243,7 @@ def main():
         "Binomial log pmf, log Pr[X<=k], log Pr[X>k] at the corners: written by make_binomial.py (python-flint, "
         "400 bits, Gauss quadrature of the incomplete beta integral). p is an exact double."
     )
-    rows = ",\n".join(json.dumps(v) for v in values)
-    Path(__file__).with_name("binomial_corners.json").write_text(f'{{"about": {json.dumps(about)},\n"values": [\n{rows}\n]}}\n')
-    print(len(values), "cases")
+    written("binomial_corners.json", about, values)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,16 @@ Run as ``python tests/reference/make_clones.py``: about a minute on one core.
 """
 
 import functools
-import json
 import math
+import sys
 from pathlib import Path
 
 import flint
 from flint import arb
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from arbs import written
 
 SMALL = 170
 
@@ -155,9 +159,7 @@ def main():
         "log delta of the clone pair from its two laws: written by make_clones.py (python-flint, 500 bits). "
         "eps0, eps: exact doubles."
     )
-    rows = ",\n".join(json.dumps(v) for v in values)
-    Path(__file__).with_name("clones_direct.json").write_text(f'{{"about": {json.dumps(about)},\n"values": [\n{rows}\n]}}\n')
-    print(len(values), "cases")
+    written("clones_direct.json", about, values)
 
 
 if __name__ == "__main__":

@@ -128,6 +128,13 @@ def tail_ratio(module, rng, trials):
     return ratio
 
 
+def about(rng, m, least):
+    """Return a number from `least` to 2**53, one about m, or one next to it."""
+    return rng.choice(
+        (log_uniform(rng, least, 2**53), m * rng.uniform(0.3, 3), m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1)))
+    )
+
+
 def outside(rng, trials):
     """Yield the double-double functions, reached through their cimported C interface, and the binomial tail ratio."""
     import tempfile
@@ -140,13 +147,7 @@ def outside(rng, trials):
         errors, near = [], []
         for _ in range(trials):
             m = log_uniform(rng, 1e-270, 2**53)
-            x = rng.choice(
-                (
-                    log_uniform(rng, 1e-270, 2**53),
-                    m * rng.uniform(0.3, 3),
-                    m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1)),
-                )
-            )
+            x = about(rng, m, 1e-270)
             m_lo = m * 2.0**-54 * rng.uniform(-1, 1)
             if x <= 0 or not 2.0**-1000 < x / m < 2.0**1000:
                 continue
@@ -161,13 +162,7 @@ def outside(rng, trials):
         high, both = [], []
         for _ in range(trials):
             m = log_uniform(rng, 1e-3, 2**53)
-            x = rng.choice(
-                (
-                    log_uniform(rng, 1e-3, 2**53),
-                    m * rng.uniform(0.3, 3),
-                    m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1)),
-                )
-            )
+            x = about(rng, m, 1e-3)
             if x <= 0 or x == m:
                 continue
             m_lo = m * 2.0**-54 * rng.uniform(-1, 1)
