@@ -121,7 +121,7 @@ class Adaptive:
         outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
         at = eps + outward
         if self.blur > self.step or abs(at) > MOST_STEPS * self.step:
-            # rounding is wider than the grid, which says nothing then
+            # where rounding is wider than the grid, nothing is known
             return 0.0 if self.upper else -math.inf
         block = self._recursion(self._guide.center(at))
         place = math.floor(at / self.step) - block.first
@@ -197,7 +197,7 @@ class Adaptive:
         error = UNIT * (2 * abs(theta * x[0]) + 8) * float(f.max())
         run = _Run(size, length, theta * x[0], best)
         state = _State(f, 0.0, error, -float(more[best] * x[-1]))
-        # what is computed last is released first
+        # the recursion runs backwards: the last law in it is released first
         for several, r in stages if self.upper else stages[::-1]:
             for _ in range(r):
                 state = run.best(state, several)
@@ -286,7 +286,7 @@ class _Run:
         return _State(out, scale, error, state.right + float(law.ahead[self._tilt]))
 
     def _transform(self, f: FloatArray) -> NDArray[np.complex128]:
-        # all choices ask for that of the same f
+        # all choices use the same transform of f
         if self._last is None or self._last[0] is not f:
             self._last = f, fft.rfft(f, self._length)
         return self._last[1]

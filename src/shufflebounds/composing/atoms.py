@@ -126,7 +126,7 @@ class Atoms:
         if self.log_rest > -math.inf or (upper and self.log_lost > -math.inf):
             return np.full(orders.size, np.inf)
         side = 1 if upper else -1
-        # every term grows with the size of its loss
+        # every term grows with its loss's distance from 0, so that moving all outward, or inward, bounds the sum
         loss = np.sign(self.loss) * np.maximum(np.abs(self.loss) + side * self.blur, 0.0)
         unit = UNIT * (64 + self.loss.size)
         out = np.empty(orders.size)
@@ -144,7 +144,7 @@ class Atoms:
         knots = _tradeoff.tradeoff_knots(self.log_p, log_q, self.log_rest, self.log_other)
         slack = UNIT * (16 + 4 * np.abs(np.maximum(knots, -1e300))) + self.slack
         slack[2:] += self.blur
-        # a level that is exactly 1 stays
+        # a level of exactly 1 is not moved
         slack[[0, 2]] = np.where(knots[[1, 3]] > -np.inf, slack[[0, 2]], 0.0)
         down = np.array([[1.0], [-1.0], [1.0], [-1.0]])
         out: FloatArray = np.minimum(knots - down * slack if not upper else knots + down * slack, 0.0)

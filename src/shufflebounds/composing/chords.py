@@ -65,7 +65,7 @@ def dominating(right: Chain, left: Chain) -> Atoms:
     chains = []
     for x, upper in (right, left):
         y = np.minimum(np.minimum.accumulate(upper), 0.0)
-        # one zero is enough
+        # of several zeros the first is enough
         size = int(np.argmax(y == -np.inf)) + 1 if (y == -np.inf).any() else y.size
         chains.append((x[:size].copy(), y[:size].copy()))
     joint = joined(*chains)
@@ -89,7 +89,7 @@ def dominated(right: Chain, left: Chain) -> Atoms:
     slack = max(float((got[real] - wanted[real]).max(initial=0.0)), total, 0.0)
     slack += UNIT * (32 + float(np.abs(wanted[real]).max(initial=0)))
     held = log_p > -np.inf
-    # the last points of both sides are where the lines end, not where anything was asked
+    # at the last points of both sides the lines end; no value was asked for there
     blur = 4 * UNIT * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
     return Atoms(log_p[held], loss[held], -math.inf, -math.inf, slack, blur)
 

@@ -112,7 +112,7 @@ class Composer:
         self._known: Kept[float, Between] = Kept(ANSWERS)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
-        # where other laws bound from below, their distance is no matter of the grid
+        # where other laws bound from below, no grid brings the sides together
         self._tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
 
     @property
@@ -334,7 +334,7 @@ class Composer:
     def _transforms(self, free: Free) -> tuple[int, int]:
         """How many transforms the best adaptive choice takes, from below and from above."""
         known, times = self._upper[free.place]
-        # there and back for every law, but that all choices begin with the same
+        # two transforms for every law; the first of them is the same for all choices
         below = free.times * (1 + sum(2 * sum(r for _, r in pair) - 1 for pair in free.pairs)) + 2 * sum(r for _, r in free.others)
         return below, times * (1 + known.choices) + 2 * (self._count - times)
 
@@ -361,7 +361,7 @@ class Composer:
                 last = found[1] - found[0]
                 found = Between(max(low, found[0]), min(high, found[1]))
                 if not gap < 0.8 * last:
-                    # no better: the grid is not what keeps the sides apart
+                    # no better on a finer grid: it is not the grid that keeps the sides apart
                     return found
             found = found or Between(low, high)
             met = gap <= max(slope * max(eps, self._spread), 1.0) * self._rtol

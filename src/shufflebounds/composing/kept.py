@@ -34,7 +34,7 @@ class Kept(dict[Key, Value]):
         self.most, self._size, self._held = most, size, 0
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # what is kept stays behind
+        # kept values are not pickled
         return type(self), (self.most, self._size)
 
     def of(self, key: Key, make: Callable[[], Value]) -> Value:

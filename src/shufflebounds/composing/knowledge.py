@@ -254,7 +254,7 @@ class Knowledge:
             x = self.atoms.loss
             return Scale.of(self.atoms, float(x[0]), float(x[-1])) if x.size else Scale(0.0, 0.0, 0.0, 0.0)
         if self.pure <= 0:
-            # nothing leaks
+            # no loss at all
             return Scale(0.0, 0.0, 0.0, 0.0)
         if self._dear:
             own, reverse = self.samples(log_tail)
@@ -305,7 +305,7 @@ class Knowledge:
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part[1] for part in parts)]))
             gaps, held = [part[2] for part in parts], [part[3] for part in parts]
             gaps, held = ([np.logaddexp(*gaps)], [np.logaddexp(*held)]) if own is back else (gaps, held)
-            # what the sides of the values leave between them is no reason for more values, where it is little
+            # where the sides of the values themselves are apart by little, that is no reason for more values
             whole = float(np.logaddexp.reduce([part[1] for part in parts]))
             if float(np.logaddexp.reduce(np.concatenate(held))) > whole + math.log(LITTLE):
                 held = [np.full(part.size, -np.inf) for part in held]
@@ -339,7 +339,7 @@ class Knowledge:
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Grid points at which the hockey stick is asked for."""
         scale = self.scale(log_tail)
-        # knots finer than the accuracy of the values would follow their errors
+        # knots closer than the accuracy of the values would follow their errors
         stride = max(1, round(math.sqrt(8 * scale.apart * scale.var) / step))
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)

@@ -187,7 +187,7 @@ class Product:
             place, x = place + 1, x + self.step
         # beyond the last point, far from it against the step, the difference is rounding
         x = min(max(x, 0.0), self.step) if place >= size else x
-        # beyond the window only its bound is left
+        # beyond the window only the bound of its mass is known
         tail, stick = (float(block.tail[place]), float(block.stick[place])) if place < size else (0.0, 0.0)
         fade, part = math.exp(-theta * x), -math.expm1(-x)
         total = fade * (stick + part * tail)
@@ -200,7 +200,7 @@ class Product:
         error = block.error * shares + UNIT * (80 + 4 * reached) * (total + 2 * block.error * shares)
         blurred = error / total if total > 0 else 1.0
         if self.upper:
-            # what fades by more than e^-60 is summed with an error of its own
+            # terms smaller by more than e^-60 are summed apart, with an error of their own
             total += error + block.above + (4 * UNIT * size * math.exp(-60.0) if reached < size - place else 0.0)
         else:
             total -= error + block.outside * largest
@@ -259,7 +259,7 @@ class Product:
             size = math.ceil(mean + up) + MARGIN - first
             if size >= support or size <= (LONG if limit == OUTSIDE else MOST_POINTS):
                 break
-        # next_fast_len refuses what is far too long
+        # next_fast_len refuses lengths that are far too long
         size = fft.next_fast_len(min(support, size, 2 * MOST_POINTS), real=True)
         if size > MOST_POINTS:
             # a few far losses of little mass may need more than there is: then a coarser grid reaches as far

@@ -45,7 +45,7 @@ class Samples:
         if pure > LEAST_PURE:
             self.add(np.zeros(1))
         if not self.eps.size or self.high[0] == -np.inf:
-            # delta <= tanh(pure/2) where there is any
+            # delta <= tanh(pure/2) where there is a pure budget
             top = math.log(pure) if 0 < pure <= LEAST_PURE else -math.inf
             self.eps, self.low, self.high = np.zeros(1), np.full(1, -np.inf), np.full(1, top)
             if top > -math.inf:
@@ -86,7 +86,7 @@ class Samples:
         last = 0.0
         while not whole and (value := self._at(end)) > -0.5 * deepest**2 and end < min(self.pure, 600.0):
             if self.depth is not None and end > scale and value > last - 1e-3:
-                # what is left is infinite loss
+                # the rest of the mass has infinite loss
                 break
             last, end = value, min(1.5 * end, self.pure, 600.0)
         octaves = max(4, math.ceil(math.log2(end / scale)) + 4)
@@ -139,7 +139,7 @@ class Samples:
         eps, log_low = self.below(other)
         low, coarse = _pieces(eps, log_low, power)
         low[coarse] = -np.inf
-        # two pieces an interval, cut by a vertex; none where the lower side knows nothing
+        # the lower side has two pieces in each interval, which meet at a vertex; none where it says nothing
         folded = np.full(high.size + 1, -np.inf)
         np.logaddexp.at(folded, np.minimum(np.arange(low.size) // 2, high.size), low)
         held, _ = _pieces(self.eps, self.low, power)

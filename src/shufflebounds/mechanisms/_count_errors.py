@@ -99,7 +99,7 @@ class CountErrors(ErrorLaw):
         """Return the first number of holders of each block, with an upper bound of the log tail for all numbers in it."""
         own, not_own, other, not_other, _ = self.chances
         size = -(-(self.users + 1) // _SCANNED)
-        # of a block as many users as it is wide are summed apart: off by more than `apart` with Bernstein's probability
+        # data of a block differ in as many users as it is wide: they move the error by more than `apart` with Bernstein's chance
         depth = max(1.0, 6 - lower) if lower > -math.inf else 745.0
         spread = size * max(own * not_own, other * not_other)
         apart = bernstein(spread, depth)

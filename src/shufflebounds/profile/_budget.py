@@ -41,7 +41,7 @@ class Budget:
         """Return budget - eps for eps >= 0, to an ulp where it is positive, and not positive where the exact one is not."""
         if self.head == math.inf:
             return np.full_like(eps, math.inf, dtype=np.float64) if isinstance(eps, np.ndarray) else math.inf
-        # the first difference is exact where it is small
+        # where the first difference is small it is exact
         return (self.head - eps) + self.rest
 
     def times(self, many: int) -> Budget:

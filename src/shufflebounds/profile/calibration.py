@@ -19,7 +19,7 @@ ROUNDED = 1e-12
 """No parameter is moved further than that for the rounding of its root."""
 
 SHARE = 0.25
-"""Of what epsilon(delta) is above eps, relatively, the parameter grows by so much at first."""
+"""Share of the relative distance from eps up to epsilon(delta) by which the parameter grows at first."""
 
 
 def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
@@ -41,14 +41,14 @@ def least_parameter(
         return goal - math.sqrt(-log_delta) if log_delta > -math.inf else -1e3
 
     value = least_real(excess, low, high, enough=lambda value: build(value).delta(eps) <= delta, rtol=rtol)
-    # epsilon(delta) costs a search: so far out, rounding seldom leaves it above eps
+    # epsilon(delta) costs a search: the parameter is moved so far at once that rounding seldom leaves it above eps
     value, step = value * (1 + min(rtol, ROUNDED)), rtol
     while value < high:
         profile = build(value)
         reached = profile.epsilon(delta)
         if reached <= eps and profile.delta(eps) <= delta:
             return value
-        # where the sides are a search's, to its tolerance, eps is missed by more, and falls about as the root of the parameter
+        # where a search forms the sides, eps is missed by its tolerance; it falls about like the root of the parameter
         value *= 1 + max(step, SHARE * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)
         step *= 8
     return high

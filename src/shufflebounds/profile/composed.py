@@ -136,7 +136,7 @@ class Composition(PrivacyProfile):
         return "; ".join(dict.fromkeys(profile.neighbours for profile, _ in self.factors)) + " (all on the same data)"
 
     def _seconds(self) -> float:
-        # a transform at the least
+        # one transform at least
         return 0.05
 
     @property
@@ -155,7 +155,7 @@ class Composition(PrivacyProfile):
         )
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # the laws already composed stay behind
+        # the laws already composed are not pickled
         return type(self), (self.factors, self.rtol)
 
     @cached_property
@@ -313,7 +313,7 @@ class Composition(PrivacyProfile):
         return coarse
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
-        # deeper than that, another law would be needed at every step
+        # deeper down every step would need a law of its own
         coarse = self._coarse
         opposite = coarse._opposite()
         spacing = max(least_step, 0.02, *(known.spacing for known, _ in self._above))
@@ -394,7 +394,7 @@ class Composition(PrivacyProfile):
                 single = np.maximum(single, (times if known.realised else 1) * profile._rdp(orders, False))
                 several.append((profile._realised_pairs(), times))
         for i in _matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
-            # all take the same entry of their pairs, every time
+            # all releases take the same entry of their lists of pairs
             total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
             single = np.maximum(single, total)
         return np.asarray((sure + single) * (1 - EXP_SLACK))

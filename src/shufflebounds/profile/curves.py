@@ -138,7 +138,7 @@ def _crossings(log_alpha: FloatArray, first: FloatArray, second: FloatArray) -> 
     above = np.sign(np.where(first == second, 0.0, np.nan_to_num(first, neginf=-1e308) - np.nan_to_num(second, neginf=-1e308)))
     places = np.flatnonzero(above[:-1] * above[1:] < 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # beta falls: the values on the left are the largest
+        # beta falls, so that its largest values are on the left
         top = np.maximum(first, second)[places]
         gap, after = (np.abs(np.exp(first[at] - top) - np.exp(second[at] - top)) for at in (places, places + 1))
         part = np.clip(np.nan_to_num(gap / (gap + after), nan=0.5), 0.0, 1.0)

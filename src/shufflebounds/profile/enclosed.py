@@ -72,7 +72,7 @@ class Enclosed(ABC):
         """
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0)
-        # a kernel that leaves its range says nothing
+        # outside its range a kernel returns NaN, which bounds nothing
         value = np.nan_to_num(self._log_side(array.ravel(), upper=upper), nan=0.0 if upper else -np.inf, posinf=0.0, neginf=-np.inf)
         value = np.minimum(value, 0.0).reshape(array.shape)
         return plain(value)

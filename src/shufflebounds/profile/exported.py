@@ -36,7 +36,7 @@ class Exported(Enclosed):
 
     @abstractmethod
     def _seconds(self) -> float:
-        """Return about what one value of delta costs, a share of what comes before the first included; itself told at once."""
+        """Return about what one value of delta costs, with a share of the preparations. This answer itself takes no time."""
 
     def _opposite(self) -> Exported:
         """Return the guarantee with the two data sets exchanged: the same one, where neighbours are symmetric."""
@@ -258,7 +258,7 @@ def _top(profile: Enclosed, interval: float, log_tail: float) -> int:
     tail = max(math.exp(log_tail), 5e-324)
     eps = profile.epsilon(tail)
     if eps == math.inf:
-        # a part of the law has infinite loss: resolve what lies above it
+        # a part of the law has infinite loss: the grid resolves delta above the mass of that part
         eps = profile.epsilon(min(1.0, profile.delta(min(cap, LARGEST_EPS)) * (1 + 1e-9) + tail))
     if eps > min(cap, LARGEST_EPS):
         if cap < LARGEST_EPS:

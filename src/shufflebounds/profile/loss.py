@@ -30,7 +30,7 @@ def loss_tail(log_delta: Callable[[FloatArray], Sides], eps: FloatArray, single:
     rest = -np.expm1(earlier - at)
     before = np.exp(_of(log_delta, earlier)[1])
     if single:
-        # a difference of two sides, charged with its rounding
+        # the difference of two sides is charged with its rounding
         rise = before - np.exp(earlier - at + low)
         above = (rise + 4 * EXP_SLACK * before) / rest
     else:

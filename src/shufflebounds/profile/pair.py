@@ -47,7 +47,7 @@ class DominatingPair(PrivacyProfile):
         return (self,)
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
-        # its own answers, not those of a list
+        # it gives its own answers, not the largest of a list
         return ()
 
     def _knowledge(self) -> Knowledge:
@@ -154,7 +154,7 @@ class _ListedPair(DominatingPair):
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         if upper and self._atoms.log_lost > -math.inf:
             return super()._tradeoff(upper, log_tail)
-        # the lists are the laws, entry by entry
+        # the listed laws are taken as they are
         return Tradeoff._of(np.array(self.log_p), np.array(self.log_q))
 
     def _log_delta(self, eps: FloatArray) -> Sides:

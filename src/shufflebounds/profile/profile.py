@@ -52,7 +52,7 @@ class PrivacyProfile(Exported):
     relation: ClassVar[str] = "replace-one"
 
     def __getstate__(self) -> dict[str, object]:
-        # what is computed from the parameters stays behind
+        # what is computed from the parameters is not pickled
         return uncached(self)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -81,7 +81,7 @@ class PrivacyProfile(Exported):
         """Return what is known of the pair that this profile stands for; a class that knows more overrides this."""
         pairs = self._listed_pairs()
         if len(pairs) == 1 and not self._directions():
-            # the one pair is all there is to know; its other order counts for no neighbours that it does not cover
+            # the one listed pair is all there is to know: its other order stands for no further neighbours
             return pairs[0]._knowledge()
         realised = tuple(one for pair in self._realised_pairs() for one in pair._knowledge().below)
         # all pairs of neighbours are listed, and which of two comes first may change from release to release
@@ -109,7 +109,7 @@ class PrivacyProfile(Exported):
         pairs = self._listed_pairs()
         if pairs:
             return largest(pair._loss_tail(eps) for pair in pairs)
-        # as they are checked and rounded on their way out
+        # checked and rounded as the public answers are
         def log_delta(at: FloatArray) -> Sides:
             return Sides(np.asarray(self.log_delta(at, bound="lower")), np.asarray(self.log_delta(at)))
 

@@ -56,7 +56,7 @@ def renyi(own: Samples, reverse: Samples, order: float, upper: bool, rtol: float
             width = np.diff(samples.eps)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
             steepest = order if own is reverse else abs(power)
-            # more samples do not help where the sides of delta are as far apart as it falls over the interval
+            # where the sides of delta are as far apart as delta falls over the interval, more samples do not help
             with np.errstate(invalid="ignore"):
                 fall, blur = -np.diff(samples.high), samples.high - samples.low
                 open_ &= (steepest * width > STEEP) | ~(fall < 4 * np.maximum(blur[:-1], blur[1:]))

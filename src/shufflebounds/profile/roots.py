@@ -13,7 +13,7 @@ NEAR_RTOL = 2e-3
 
 def solve(log_delta: Callable[[float], float], target: float, pure: float, *, upper: bool, cap: float = 1e6,
           near: float | None = None, rtol: float = _ROOT_RTOL) -> float:
-    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing; no looking further than cap.
+    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing. The search ends at cap.
 
     The search begins at the guess, where one is given.
     """
@@ -59,7 +59,7 @@ def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[
         at_beyond = excess(beyond)
         if (at_beyond > 0) != (at_near > 0):
             return (beyond, at, at_beyond, at_near) if away < 0 else (at, beyond, at_near, at_beyond)
-        # somewhat beyond where the line through both crosses
+        # somewhat beyond the place where the line through both points crosses the target
         rise = at_beyond - at_near
         crossing = abs((beyond - at_beyond * (beyond - at) / rise) / near - 1) if rise else math.inf
         at, at_near, width = beyond, at_beyond, max(1.5 * width, min(8 * width, 1.2 * crossing))

@@ -262,13 +262,13 @@ class Allocation:
             levels = levels + t * SNAP * self._grid.step
         side, rest = self.upper if upper else self.lower, -math.inf
         name = "upper" if upper else "lower"
-        # about delta by one large ratio: what is far below it need not be known well
+        # about the delta that one large ratio makes: what is far below that need not be known well
         alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
         floor = np.maximum(alone, CUT) + math.log(t) - SPARE
         out = self._sum(name, t).stop_loss(levels, upper=upper, floor=floor)
         values, mass = side.big
         chance = float(mass.sum())
-        # what several of them add at most: the record's own step is large, or enough of the others are
+        # what several large ratios add at most: the record's own step is one, or enough of the others are
         above = self.law.log_p_above(math.log(side.small.values[-1])) if chance > 0 else -math.inf
         if chance > 0 and float(np.logaddexp(above, _more(t, chance, 1))) < float(out.min()) - math.log(t) - NEAR_ENOUGH:
             chance, rest = 0.0, float(np.logaddexp(above, _more(t, chance, 1)))
@@ -319,7 +319,7 @@ class Allocation:
         lower = below.stop_loss(levels * (1 - 8 * UNIT) + shift, upper=False, floor=floor)
         lost = LOWER_CUT + 1 + math.log(t) if not math.isfinite(self.law.low) else -math.inf
         error = UNIT * (64 + 4 * np.abs(weight))
-        # where all ratios must be small for the average to be: no level is then too low
+        # the average is small only where all ratios are small: then no level is too low
         capped = t * self.law.log_q_below(math.log(t) - eps + 64 * UNIT * (1 + eps))
         high = np.minimum(np.logaddexp(weight + upper + error, lost), capped)
         return Sides(np.minimum(weight + lower - error, high), high)

@@ -38,7 +38,7 @@ class ListedAllocation:
 
     def remove(self, eps: FloatArray) -> Sides:
         """Return log H_E(average || Q) at eps >= 0."""
-        # a step that only the record explains, or that is not listed, gives it away
+        # an outcome that only the record explains, or that is not listed, gives the record away
         return self._sides(eps, 1, np.array([self.outcomes.log_rest, self.outcomes.log_lost]))
 
     def add(self, eps: FloatArray) -> Sides:
@@ -53,7 +53,7 @@ class ListedAllocation:
         loss, log_mass = loss[kept], np.minimum(log_mass[kept], 0.0)
         moved = 0.0
         if self.log_lost == -math.inf:
-            # no mass may be left over at X = 0, which next to rare outcomes would count
+            # no mass may be left over at X = 0: beside rare outcomes it would count
             heaviest = int(np.argmax(log_mass))
             others = math.fsum(np.exp(np.delete(log_mass, heaviest)))
             whole = math.log1p(-others) if others < 1 else float(log_mass[heaviest])
@@ -66,9 +66,9 @@ class ListedAllocation:
             log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
             cuts = log_cut if side > 0 else log_cut[:1]
             lost = math.exp(self.log_lost) if side < 0 else 0.0
-            # from below: given that all are listed
+            # the lower side is that of the case in which all outcomes are listed
             law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
-            # the chances of t outcomes are as far off as those of one, t times
+            # the chance of t outcomes is off by t times as much as that of one
             error = t * (moved + base.slack + base.blur + UNIT * (8 + float(np.abs(log_mass).max())))
             value = law.log_phi(eps, t)[(1 + side) // 2] + t * math.log1p(-lost)
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))

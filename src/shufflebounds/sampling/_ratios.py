@@ -71,7 +71,7 @@ class Ratios:
 
 def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     below, above = tail(edges)
-    # differences of the smaller tail
+    # masses are differences of the smaller tail
     left = below[1:] < above[1:]
     low, high = np.where(left, below[:-1], above[1:]), np.where(left, below[1:], above[:-1])
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -112,7 +112,7 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
         out, moment = [], 0.0
         for k in range(last):
             if free[k]:
-                # half of the next one, about
+                # about half of the next one
                 moment = 0.5 * (1 - far[k + 1]) * mass[k + 1] if k + 1 < len(mass) and not free[k + 1] else 0.0
             else:
                 moment = max(0.0, far[k] * (mass[k] - moment / near[k]))
@@ -201,7 +201,7 @@ class SumLaw:
         goal = (level / self.times - self._base) / self.step
         mean, var = self._rough(0.0)
         least = LOWEST / (self.step * math.sqrt(max(var, 1e-12) * self.times))
-        # a few far values may fill the tilted law long before that
+        # a few far values may take all mass of the tilted law long before that
         while self.times * self._growth(least, mean) > 1:
             least /= 1.5
         if mean >= goal:
@@ -303,7 +303,7 @@ class SumLaw:
         slack = UNIT * self.times * 64 + 64 * UNIT
         if upper:
             base = float(self._read(self._serving(low), np.array([low]), True)[0])
-            # the transform falls by at most the mass
+            # the stop-loss transform falls by at most the mass
             return np.asarray(np.logaddexp(base, whole + np.log(low - levels)) + slack)
         return np.asarray(whole + np.log(np.maximum(self.mean - levels, 1e-300)) - slack)
 
@@ -325,7 +325,7 @@ class SumLaw:
         x = np.maximum(block.origin + self.step * place - levels, 0.0)
         after = np.where(inside + 1 < size, block.second[np.minimum(inside + 1, size - 1)], 0.0)
         value = np.exp(-theta * x) * (x * block.tail[inside] + self.step * math.exp(-theta * self.step) * after)
-        # beyond the window nothing is left of it
+        # nothing lies beyond the window
         value = np.where(place > size - 1, 0.0, value)
         # the shares z e^(-theta z) of errors: their sum, and the largest
         largest = 1 / (math.e * theta)

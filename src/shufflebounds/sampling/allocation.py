@@ -77,11 +77,11 @@ class AllocationPair(DominatingPair):
         self._listed()
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # transforms stay behind
+        # transforms are not pickled
         return type(self), (self.mechanism, self.steps, self.removed)
 
     def reverse(self) -> Self:
-        # both share their transforms
+        # both orders share their transforms
         other = type(self)(self.mechanism, self.steps, not self.removed)
         other.__dict__["_engine"] = self._engine
         return other
@@ -128,11 +128,11 @@ class AllocationPair(DominatingPair):
         return (self.mechanism if self.removed else self.mechanism._opposite())._pure_epsilon()
 
     def _last_positive(self, pure: float) -> float:
-        # an endless mechanism is endless in one of the steps, far below what the kernels reach
+        # where one step has no pure budget, the average has none either: delta goes on far below what the kernels reach
         return pure if self.mechanism._last_positive(math.inf) == pure == math.inf else super()._last_positive(pure)
 
     def _knowledge(self) -> Knowledge:
-        # a value is a look into a transform, a new level may be a new one
+        # a value is read off a transform, and a new level may need a new one
         return replace(super()._knowledge(), spacing=0.1, setup=3.5)
 
     def _eps_scale(self) -> float:

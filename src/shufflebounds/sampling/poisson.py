@@ -47,7 +47,7 @@ def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
     if rate == 1:
         return loss
     gain = rate * np.expm1(np.minimum(loss, _FAR))
-    # below, sums of positive terms
+    # where the loss falls, a sum of positive terms
     low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, _FAR)))
     far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, _FAR)))
     return np.asarray(np.where(loss >= _FAR, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))
@@ -150,7 +150,7 @@ class SampledPair(DominatingPair):
             value = float(mixed_losses(np.array([pure]), q)[0]) if pure < math.inf else math.inf
         else:
             value = -math.log1p(-q * -math.expm1(-pure)) if q < 1 else pure
-        # of a loss that no double holds the least one is left
+        # a loss too small for a double counts as the least double
         return max(value * (1 + 16 * UNIT), 5e-324) if pure > 0 else 0.0
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
@@ -167,7 +167,7 @@ class SampledPair(DominatingPair):
         if mechanism.density and self.mechanism._opposite() is self.mechanism:
             known = replace(known, density=partial(self._around, mechanism.density))
         if mechanism.density and pure < math.inf:
-            # both ends are atoms
+            # the mixture has an atom at either end
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             known = replace(known, lattice=((high if self.removed else -low), high - low))
         return replace(known, listed=self._atoms) if mechanism.listed else known
@@ -181,7 +181,7 @@ class SampledPair(DominatingPair):
     def _around(self, density: Callable[[float, float], Atoms], anchor: float, step: float) -> Atoms:
         """Return the mixture of the outcomes that the mechanism has about every grid point."""
         pure = self.mechanism._pure_epsilon()
-        # a step of the mechanism's loss is a step of the sampled one, or less, at its steepest: at the top
+        # the sampled loss rises no faster than the mechanism's, and fastest at the top
         top = float(mixed_losses(np.array([pure]), self.rate)[0]) if pure < math.inf else math.inf
         slope = self.rate * math.exp(pure - top) if pure < math.inf else 1.0
         base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
@@ -216,12 +216,12 @@ def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric:
     if max(base.log_lost, other.log_lost) > -math.inf:
         if not symmetric:
             return None
-        # Q beyond one end is P beyond the other
+        # the mass of Q beyond one end is that of P beyond the other
         hidden = base.log_p[(base.loss > -base.loss[0]) | (base.loss < -base.loss[-1])]
         log_lost = float(np.logaddexp.reduce(np.append(hidden, base.log_lost)))
     mixed = mixed_losses(base.loss, rate)
     if other.log_rest > -math.inf and rate < 1:
-        # what Q alone can show
+        # outcomes that only Q has
         log_q, mixed = np.append(other.log_rest, log_q), np.append(math.log1p(-rate), mixed)
     log_mix = log_q + mixed
     size = float(np.abs(base.log_p).max() + np.abs(base.loss).max())

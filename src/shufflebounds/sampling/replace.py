@@ -86,7 +86,7 @@ class ReplaceOne(PrivacyProfile):
         return 100 * self.profile._seconds()
 
     def _knowledge(self) -> Knowledge:
-        # every delta is a search
+        # every value of delta is a search
         known = self.profile._knowledge()
         return replace(super()._knowledge(), convex=False, seconds=100 * known.seconds,
                        spacing=max(0.1, known.spacing), setup=2.5)

@@ -98,7 +98,7 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
 
 def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
     """Return the log masses of the intervals of the largest entry, under P and under Q."""
-    # in units of sigma; below and above next to nothing happens under both
+    # in units of sigma; outside these edges both laws have next to no mass
     reach = math.sqrt(2 * math.log(steps + 1)) + 9.0
     quiet = -9.0 if steps < 50 else max(-9.0, math.sqrt(max(0.0, 2 * math.log(steps) - 12)) - 3.0)
     edges = np.linspace(quiet, max(reach, 2 / sigma + 9.0), BINS - 1)

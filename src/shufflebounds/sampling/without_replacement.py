@@ -100,7 +100,7 @@ class WithoutReplacement(PrivacyProfile):
         return self.batch / self.records
 
     def _log_delta(self, eps: FloatArray) -> Sides:
-        # the quotient is rounded too
+        # the rate is a rounded quotient
         return sampled_sides(self.mechanism, eps, self.rate, 16 * UNIT)
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
@@ -138,7 +138,7 @@ def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None
     if laws is None:
         return None
     first, second, neither = laws
-    # a little less than the rate, for what rounding adds
+    # a little less than the rate makes up for rounding
     one, other = (neither + rate * (1 - 1e-9) * (law - neither) for law in (first, second))
     return DominatingPair.from_pmfs(np.log(one / one.sum()), np.log(other / other.sum()))
 
@@ -163,7 +163,7 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     for cut in MERGED * math.sqrt(scale.var):
         kept = (loss > cut) & (q > 0)
         common, rest = 1 - float(p[kept].sum() + q[kept].sum()), 1 - 2 * float(q[kept].sum())
-        # both sides fall: the larger value at the left end of each stretch against the smaller at its right end
+        # both sides fall: on each stretch the larger curve is taken at the left end, the smaller one at the right end
         if kept.any() and common > 0 and (rest - np.exp(eps[:-1]) * common <= allowed * (1 - 1e-9)).all():
             ends = ((p, q, common), (q, p, common), (q, q, rest))
             first, second, neither = (np.concatenate([up[kept], down[kept], [last]]) for up, down, last in ends)

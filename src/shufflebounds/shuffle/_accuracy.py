@@ -54,7 +54,7 @@ class ErrorLaw(ABC):
 
     def _any_error(self, a: Fraction, truth: Any) -> Between:
         low, high = self._error(a, truth)
-        # the union bound; a bin alone is exceeded no more often than any of them
+        # above: the union bound over all bins; below: one bin alone, which errs no more often than any of them
         return Between(low, min(0.0, high + math.log(self._many()) * (1 + UNIT)))
 
     def _sides(self, a: Fraction, truth: Any, of: str) -> Between:
@@ -222,13 +222,13 @@ def bits_exceeded(
         sides = [known(held, users - held, width) for held in everyone]
         return Between(max(low for low, _ in sides), max(high for _, high in sides))
     lower = max(known(held, users - held, width)[0] for held in (0, users // 2, users))
-    # of a block of data, as many users as it is wide are summed apart: off by more than `apart` with Bernstein's probability
+    # data of a block differ in as many users as it is wide: they move the error by more than `apart` with Bernstein's chance
     size = -(-users // BLOCKS)
     depth = max(1.0, 6 - lower) if lower > -math.inf else 745.0
     apart = bernstein(size * flip * (1 - flip), depth)
     rest = math.log(2) - depth
     reach = width - Fraction(apart)
-    # without further bits the error of the mirrored data is the mirrored error
+    # without further bits, data with 0 and 1 exchanged have the mirrored error
     top = users if extra[2] else users // 2
     upper = max(known(first, users - first - min(size, users - first), reach)[1] for first in range(0, top + 1, size))
     upper = min(0.0, float(np.logaddexp(upper, rest)) + 1e-12)

@@ -112,7 +112,7 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
     local = math.log1p(-flip) - math.log(flip)
     if hidden:
         return np.full(orders.size, local * (1 + 1e-15))
-    # the outcomes that underflowed
+    # what the outcomes that underflowed may add
     with np.errstate(over="ignore"):
         lost = np.exp(math.log(users * _SMALL) + np.minimum(orders * local - (orders - 1) * best, 1e3))
     out: FloatArray = np.minimum(best + slack + lost / np.maximum(orders - 1, 1e-3), local * (1 + 1e-15))

@@ -38,7 +38,7 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
     log_flip, log_keep = math.log(flip), math.log1p(-flip)
     ones, zeros = float(second[0]), float(second[1])
     lower, upper = _without_law(first, second, flip, eps)
-    # what is left out must not matter beside delta, which is lower at least
+    # the mass left out must be small beside delta, which is at least e^lower
     log_tail = min(-60.0, lower - 40 - eps) if lower > -math.inf else -60.0
     while log_tail >= -1e6:
         try:
@@ -53,7 +53,7 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
         )
         error += 1e-13 + 4 * UNIT * float(np.abs(log_p).max())
         least, most = _log_sum(log_p + low) - error, _log_sum(log_p + high) + error
-        # what the window leaves out counts whole above; below, its mass under the other law could be lost e^eps times
+        # outcomes outside the window: above, all their mass counts; below, e^eps times their mass under the other law is taken off
         outside = math.log(2) + log_tail
         if outside < most - 34 or log_tail < -5e5:
             gone = outside + eps - least
@@ -104,7 +104,7 @@ class Bins:
         error = 1e-12 + 4 * UNIT * (order.size - self.log_tail)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             ratio = more * q / p
-            # any threshold bounds from below; above, outcomes count whose ratio may be larger than it seems
+            # below, any threshold is a valid test; above, outcomes count whose ratio may exceed the rounded one
             last, most = np.searchsorted(order, -ratio), np.searchsorted(order, -ratio * (1 - 4 * error))
         here, there = p * p_below[last], more * q * q_below[last]
         low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())

@@ -98,7 +98,7 @@ class BitPair(DominatingPair):
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         one, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
         held = counts > 0
-        # all of them: at any depth nothing is missing
+        # all outcomes are listed, so that nothing is missing at any depth
         bit = math.log1p(-self.flip), math.log(self.flip)
         return atoms_of_sum(one[held], one[::-1][held], counts[held], bit, bit[::-1], -1e6)
 

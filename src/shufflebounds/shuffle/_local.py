@@ -40,7 +40,7 @@ def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float)
         return build(budget).delta(eps) <= delta
 
     low = high = eps
-    # a local budget of eps serves whatever the users
+    # a local budget of eps suffices at any number of users
     while not serves(low):
         low /= 2
         if low < _BUDGETS[0]:

@@ -78,7 +78,7 @@ class MixedData:
     def _error(self) -> float:
         """Relative error of a coefficient: products and sums of each of the convolutions behind it."""
         cells = float((self.users + 1) ** (self.rows.shape[1] - 1))
-        # and the chances themselves, some ulp each, once a user
+        # the chances themselves are off by some ulp, once for every user
         return UNIT * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
 
     def _power(self, x: int, count: int) -> FloatArray:
@@ -151,7 +151,7 @@ class MixedData:
 
 
 def _merged(rows: FloatArray) -> FloatArray:
-    """Return the rows without empty columns, those that are multiples of one another added: nothing tells them apart."""
+    """Return the rows without empty columns. Proportional columns are added up: such outputs tell the same."""
     rows = rows[:, rows.any(axis=0)]
     kinds = (rows / rows.max(axis=0)).T
     out: dict[bytes, FloatArray] = {}

@@ -67,7 +67,7 @@ class Groups(NamedTuple):
 
 def grouped(local_eps: FloatArray, data: FloatArray) -> Groups:
     """Return the distinct (budget, bit) pairs with their multiplicities."""
-    # two sorts of numbers are ten times as fast as one of pairs
+    # sorting numbers twice is ten times as fast as sorting pairs once
     kinds = [(bit, *np.unique(local_eps[data == bit], return_counts=True)) for bit in (0.0, 1.0)]
     return Groups(np.concatenate([budgets for _, budgets, _ in kinds]), np.repeat([0.0, 1.0], [b.size for _, b, _ in kinds]),
                   np.concatenate([counts for *_, counts in kinds]).astype(np.float64))
@@ -143,7 +143,7 @@ class Everyone:
             for first, last in intervals:
                 middle = (first + last) // 2
                 bound = self._above(first, last, eps)
-                # a value, and its lower side, only where it may be the largest
+                # a target is evaluated, and its lower side formed, only where it may be the largest
                 low = high = -math.inf
                 if bound > enough:
                     high = bound if first == last else self._above(middle, middle, eps)

@@ -56,7 +56,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     count = np.array([float(users)])
     heavy = float(np.abs(values).max()) > HEAVY
     if log_mass.size > (_TOO_MANY if heavy else MANY):
-        # a law of its own for either side
+        # each side has a law of its own
         def one(side: bool) -> float:
             if heavy:
                 return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
@@ -79,7 +79,7 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, a
     An atom x of mass w that goes to 0 moves E S_+ by at most n w |x|.
     """
     with np.errstate(divide="ignore"):
-        # a mass at 0 is listed where what is missing from 1 is not known as well
+        # the mass at 0 is listed: what is missing from 1 is known less well
         size = np.where(values == 0, np.inf, log_mass + np.log(np.abs(values)))
     order = np.argsort(size, kind="stable")
     total = np.logaddexp.accumulate(size[order])

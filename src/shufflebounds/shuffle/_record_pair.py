@@ -30,7 +30,7 @@ def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> floa
     """Return an upper bound of log delta of shuffled records, whatever the data.
 
     The target shows 10 or 01 with probability c = p^2 + q^2, whichever it holds, one of them with p^2/c. Every other record is
-    10 or 01, each with probability q^2 and all other bits as the target's, or something else; who is what may be told.
+    10 or 01, each with probability q^2 and all other bits as the target's, or something else; which of the two may be revealed.
     A uniform fake is either one with (p^2 + q^2)/d + (1 - 2/d) q^2.
     """
     p, q = 1 - flip, flip

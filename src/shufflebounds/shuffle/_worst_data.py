@@ -38,7 +38,7 @@ def of_two_counts(
             single = first == last and low == high
             bound = math.inf if single else enclose(first, low, last - first, high - low)[1]
             if not bound <= enough:
-                # the corner nearest to the worst data that the rectangle holds
+                # the worst data are near (0, 0): the corner of the rectangle that is nearest
                 corner = max(first, low), low
                 if corner not in known:
                     known[corner] = enclose(*corner, 0, 0)

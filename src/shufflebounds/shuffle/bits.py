@@ -226,7 +226,7 @@ class ShuffledBits(ShuffleProtocol):
         data = np.array([0.0, self._bits - 1.0])
 
         def one_end(eps: float) -> float:
-            # nobody else at 1: of all data nearly the worst, and a thousandth of the time of all
+            # all others at 0: nearly the worst data, in a thousandth of the time that all data take
             return min(0.0, float(bit_sides(data, data[::-1], self.flip, np.full(2, eps))[1].max()))
 
         return solve(one_end, log_delta, self._pure_epsilon(), upper=True, rtol=NEAR_RTOL)
@@ -389,7 +389,7 @@ class ShuffledBits(ShuffleProtocol):
             return bits_exceeded(self.users, self.flip, width, truth)
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, truth, fakes)
-        # data of users and fakes alike hold those in which the fakes are 0, and are searched more closely
+        # another bound: with fakes taken for users the data include those whose fakes are 0, and that search is tighter
         return Between(lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None)[1]))
 
     def _scale(self) -> float:

@@ -77,7 +77,7 @@ class ClearReports(ShuffleProtocol):
         _validate.integer_field(self, "bins", 1)
 
     def _clones(self) -> tuple[float, float]:
-        """Return users and rate of the clone pair that this is, one with an endless local budget: a hit is a clone.
+        """Return users and rate of the equal clone pair. Its local budget is infinite; a fake report in either bin is a clone.
 
         Of 2**53 fake reports one is left out, as n + 1 is no double: log delta moves by half an ulp, less than its slack.
         """
@@ -136,7 +136,7 @@ class ClearReports(ShuffleProtocol):
         if bins == 1 or delta == 1:
             return cls(0, bins)
 
-        # near the number that would be certain to hit the two bins often enough
+        # a guess: so many fakes hit the two bins often enough on average
         hits = BinomialNoise.calibrate(eps, delta).trials
         fakes = least_count(lambda fakes: cls(fakes, bins), eps, delta, guess=hits * bins // 2)
         if fakes is None:

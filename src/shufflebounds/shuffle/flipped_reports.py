@@ -180,7 +180,7 @@ class FlippedReports(ShuffleProtocol):
                 return Between(low, high)
         else:
             low = self._uniform_at_worst(eps)
-        # the sums of the other bins tell how many fakes missed these two: two bins alone bound from below
+        # the sums of the other bins tell how many fakes missed these two, so that the two bins alone bound from below
         return Between(low, self._known_sums(others + self.fakes, eps)[1])
 
     @cached_property
@@ -198,7 +198,7 @@ class FlippedReports(ShuffleProtocol):
         try:
             return self._known_sums_searched(others, eps)
         except WideWindowError:
-            # too wide for a table: one bin alone below, and each of two bins with half of eps above
+            # the law is too wide for a table: below, one bin alone; above, two bins at half of eps each
             one = ShuffledBits(others + 1, self.flip)
             low, high = one._log_delta(np.array([eps, eps / 2]))
             return Between(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
@@ -238,7 +238,7 @@ class FlippedReports(ShuffleProtocol):
         return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, 20_000)
 
     def _one_case(self, eps: float) -> Between | None:
-        # sums of many among known others: everyone else in the target's bin
+        # the nearly worst data of many reports, the others' bins known: everyone else in the target's bin
         reports = self.users + self.fakes
         if self.view == "records" or reports <= SEARCHED or not 0 < self.flip < 0.5 or eps >= min(700.0, self._pure_epsilon()):
             return None

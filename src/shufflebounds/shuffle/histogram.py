@@ -237,7 +237,7 @@ class ShuffledHistogram(ShuffleProtocol):
         few = min(self.bins, self.users) - many
         at_worst, at_most = (log_missed(self.users, self.gamma, total, a) for total in (worst, max(worst - 1, 1)))
         upper = _any_of([at_worst[1], at_most[1]], np.array([many, few]))
-        # what is left over has a bin of its own, or joins another
+        # the users left over have a bin of their own, or join another
         if left and many == self.bins:
             rest, alone = log_missed(self.users, self.gamma, worst + left, a)[0], many - 1
         else:

@@ -69,7 +69,7 @@ class ExcessLaw:
                              f"{self.log_b.shape}: they must be 1-D and agree")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # what is formed from them stays behind
+        # what is computed from the fields is not pickled
         return type(self), (self.log_mass, self.log_a, self.log_b, self.log_cut, self.log_cut_b)
 
     @classmethod
@@ -130,7 +130,7 @@ class ExcessLaw:
         return cls(log_mass[kept], log_a[kept], log_b[kept], log_cut)
 
     def filled(self, rest: float) -> ExcessLaw:
-        """Return the law with the mass at X = 0 listed, where it is known better than as what is missing from 1.
+        """Return the law with the mass at X = 0 as an atom, for where it is known better than as 1 minus the other masses.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class ExcessLaw:
         cuts = (self.log_cut + move, self.log_cut_b + move)
         masses = np.append(self.log_mass + move, np.log1p(-share))
         law = ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), *cuts)
-        # where few take part, what is left at X = 0 is less than the rounding of the whole
+        # where few take part, the mass at X = 0 may be less than the rounding of the total
         return law.filled(share * rest if rest > 8 * UNIT else 0.0)
 
     def values(self, eps: float) -> FloatArray:
@@ -239,7 +239,7 @@ class ExcessLaw:
         return float(np.exp(cut[other == -np.inf]).sum()) * (1 - 1e-9)
 
     def spread(self, eps: float) -> float:
-        """Return the second moment of X: of laws with one mean the wider one has the larger excess, about.
+        """Return the second moment of X. Of two laws of equal mean the one with the larger moment mostly has the larger excess.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class ExcessLaw:
     def _log_phi(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Between:
         """Return both bounds; where one is asked for, the other may be anything."""
         if self._heavy and not rough:
-            # searches ask again, for either side
+            # searches ask for the same eps again, for both sides
             side = asked if self._distinct[0].size > MANY else None
             return self._known.of((eps, users, side), lambda: self._formed(eps, users, side))
         return self._formed(eps, users, asked, rough=rough)

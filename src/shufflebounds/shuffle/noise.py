@@ -38,7 +38,7 @@ class _ShiftedBinomial(DominatingPair):
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        # a flip of chance 0 adds nothing to one, 1 to the other
+        # at flip 0 the target's bit adds 0 under one law and 1 under the other
         return curve_of_sum(*self._noise, -math.inf, 0.0, log_tail, upper=upper) or super()._tradeoff(upper)
 
     @property
@@ -49,7 +49,7 @@ class _ShiftedBinomial(DominatingPair):
         return held * 0 + one, held * 0 + zero, held
 
     def _atoms(self, log_tail: float) -> Atoms | None:
-        # all of them: at any depth nothing is missing
+        # all outcomes are listed, so that nothing is missing at any depth
         return atoms_of_sum(*self._noise, (0.0, -math.inf), (-math.inf, 0.0), -1e6)
 
     def _knowledge(self) -> Knowledge:

@@ -41,7 +41,7 @@ class SampleSize:
     failure: float
 
     def __repr__(self) -> str:
-        # of a huge domain its logarithm: Python refuses to print thousands of digits
+        # a huge domain is shown by its logarithm: Python refuses to print thousands of digits
         bins = str(self.bins) if self.bins < 10**30 else f"<10**{math.log10(self.bins):.2f}>"
         return f"SampleSize(users={self.users}, bins={bins}, gamma={self.gamma!r}, failure={self.failure!r})"
 
@@ -116,7 +116,7 @@ def support_identification(support: int, eps: float, delta: float, *, bins: int 
     failure = _validate.real("failure", failure, 0, 1, open_low=True, open_high=True)
     bins = max(support, 2) if bins is None else bins
     if isinstance(bins, bool) or not isinstance(bins, int):
-        # domains beyond 2**53 have integers only
+        # only an int can be larger than 2**53
         bins = _validate.integer("bins", bins, max(support, 2))
     if bins < max(support, 2):
         raise ValueError(f"bins={bins} must be an integer of at least {max(support, 2)}")
@@ -132,7 +132,7 @@ def support_identification(support: int, eps: float, delta: float, *, bins: int 
     doublings = least_int(lambda times: solved(support << times) is not None, 1, 52)
     assert doublings is not None
     low = support << (doublings - 1)
-    # to a thousandth: every trial calibrates
+    # the number is found to a thousandth: every trial is a calibration
     step = max(1, low // 1024)
     index = bisect_left(range(low, 2 * low, step), True, key=lambda users: solved(users) is not None)
     size = solved(min(low + index * step, 2 * low))

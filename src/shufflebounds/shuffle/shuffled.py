@@ -107,7 +107,7 @@ class Shuffled(PrivacyProfile):
             raise TypeError(f"{self.randomizer!r} must be a randomizer that knows its laws of X (excess_laws)")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # the laws stay behind
+        # the laws are not pickled
         return type(self), (self.randomizer, self.users, self.participation)
 
     @cached_property
@@ -162,11 +162,11 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _bits(self) -> ShuffledBits | None:
-        """Randomized response of the same budget where there are two inputs: every message is made of its bit alone."""
+        """Of a randomizer of two inputs, randomized response of the same budget: every message is made from its bit alone."""
         budget = self._pure_epsilon()
         if getattr(self.randomizer, "_inputs", math.inf) != 2 or self.participation < 1 or not 0 < budget < MAX_LOCAL_EPS:
             return None
-        # fewer flips tell more
+        # rounded towards fewer flips, which tell more
         less = math.exp(-budget)
         return ShuffledBits(self.users, less / (1 + less) * (1 - 8 * UNIT * (1 + budget)))
 

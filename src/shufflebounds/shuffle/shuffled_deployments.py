@@ -29,7 +29,7 @@ class _Crowd:
         self.share = participation
         self.kinds, places = _distinct(randomizer)
         self.shape, (self.places, self.users, self.third) = flat(randomizer=places, users=counts, **third)
-        # raises where the share, or a randomizer, is none
+        # the class refuses a share or a randomizer that is none
         self.protocols = [Shuffled(kind, _validate.MAX_COUNT, participation) for kind in self.kinds]
 
     def protocol(self, place: int) -> Shuffled:
@@ -176,7 +176,7 @@ def shuffled_log_delta(
     upper = _validate.upper_side(bound)
     crowd = _Crowd(randomizer, users, participation, eps=_validate.real_array("eps", eps, 0))
     out = crowd.answers(upper, lambda *law: largest_log_delta(*law)[upper], lambda one, eps: one.log_delta(eps, bound=bound))
-    # where the upper laws have nothing left
+    # from the pure budget on, delta is 0
     pure = np.array([protocol._pure_epsilon() for protocol in crowd.protocols])[crowd.places]
     out[crowd.third >= pure] = -np.inf
     return plain(np.minimum(out, 0.0).reshape(crowd.shape))

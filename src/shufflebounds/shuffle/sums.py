@@ -132,7 +132,7 @@ class RealSum(ShuffleProtocol):
             return self.column._log_delta(eps)
         low, high = self._total(eps)
         if self.view == "columns":
-            # where the total's sides are at odds with the columns' data, the upper one wins
+            # the lower side of the total bounds that of the columns; where rounding puts it above the upper side, both are raised
             high = np.array([self._columns(float(e), side) for e, side in zip(eps, high)])
         return Sides(low, np.maximum(low, high))
 

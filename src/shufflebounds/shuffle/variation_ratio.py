@@ -37,7 +37,7 @@ def variation_ratio_law(p: float, beta: float, q: float, *, upper: bool = True) 
         Of three atoms, moved by more than their rounding.
     """
     share = beta / (p - 1)
-    # the part that both laws share costs: less of it is more
+    # mass that both laws share lowers the excess: an upper law takes less of it
     rest = max(0.0, 1 - (p + 1) * share * (1 + (8 if upper else -8) * UNIT))
     log_p, log_q = float(np.log(p)), float(np.log(q))
     with np.errstate(divide="ignore"):

@@ -91,7 +91,7 @@ class BinnedLaw(CloneLaw):
         norm = norm / (mean / 2 + 1) + 4 * math.exp(-0.153 * mean)
         log_mass = float(np.log1p(-a * self.chances) @ self.counts) - 2 * math.log(float(scale.min()))
         rest = self._half_spread * norm * math.exp(min(beyond + log_mass - log_sum, 700.0)) * (1 + 1e-9)
-        # of both sides the one that moves further
+        # log(1 - rest) moves further than log(1 + rest): it serves both sides
         return -math.log1p(-rest) if rest < 1 else math.inf
 
 

@@ -17,10 +17,10 @@ from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 
-LEAST_V = 1e-290        # smaller thresholds lose their digits
+LEAST_V = 1e-290        # a smaller v = 1 - u has lost its digits
 NEGLIGIBLE = -30.0      # log of the part of the sum that may stay outside the window
 LOG_TAIL = -50.0
-STRETCH = 3.0           # of the tilt, in its standard deviations: so far a window serves
+STRETCH = 3.0           # a window serves tilts so many standard deviations apart
 KEPT = 3
 
 
@@ -86,7 +86,7 @@ class CloneLaw:
         if v <= 0:
             return Between(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
-        # the middle of a stretch that the decay alone decides: an answer does not depend on what was asked before
+        # the tilt is rounded to a grid, so that an answer does not depend on what was asked before
         middle, log_tail = self.stretch * round(decay / self.stretch), LOG_TAIL
         while True:
             window = self.windows.of((middle, log_tail), partial(self._window, middle, log_tail))
