@@ -1,4 +1,4 @@
-"""What every room of the package uses: the type of its arrays, the roundoff unit, and the two sides of a number."""
+"""What every room of the package uses: the type of its arrays, an ulp, and the two sides of a number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "EXP_SLACK", "UNIT", "Between", "Bound", "FloatArray", "Sides", "at_each", "largest", "plain", "probability",
+    "EXP_SLACK", "ULP", "Between", "Bound", "FloatArray", "Sides", "at_each", "largest", "plain", "probability",
     "typed_as",
 ]
 
@@ -20,10 +20,10 @@ FloatArray = NDArray[np.float64]
 Bound = Literal["upper", "lower"]
 """The side of the exact value on which an answer lies."""
 
-UNIT = float(np.finfo(float).eps)
-"""Distance from 1 to the next double, 2**-52."""
+ULP = float(np.finfo(float).eps)
+"""An ulp of 1: the distance to the next double, 2**-52. The kernels count in units of roundoff, half of it."""
 
-EXP_SLACK = 4 * UNIT
+EXP_SLACK = 4 * ULP
 """Relative error of an exponential or a logarithm of the C library, with room to spare."""
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._scipy import fft
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.atoms import Law, any_of
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.product import Product
@@ -118,7 +118,7 @@ class Adaptive:
 
     def log_delta(self, eps: float) -> float:
         """Return the bound of the log hockey stick at eps."""
-        outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
+        outward = (-1 if self.upper else 1) * (self.blur + 4 * ULP * abs(eps))
         at = eps + outward
         if self.blur > self.step or abs(at) > MOST_STEPS * self.step:
             # where rounding is wider than the grid, nothing is known
@@ -141,7 +141,7 @@ class Adaptive:
         if not total > 0:
             return block.log_rest + (self.slack if self.upper else -self.slack)
         raw = block.scale - block.theta * at
-        slack = self.slack + UNIT * (64 + (16 + self._releases) * abs(block.scale) + 16 * (abs(block.theta * at) + abs(raw)))
+        slack = self.slack + ULP * (64 + (16 + self._releases) * abs(block.scale) + 16 * (abs(block.theta * at) + abs(raw)))
         side = 1 if self.upper else -1
         return float(np.logaddexp(raw + math.log(total), block.log_rest)) + side * slack
 
@@ -167,7 +167,7 @@ class Adaptive:
         size = float(np.abs(logs[kept]).max() + np.abs(theta * loss[kept]).max())
         place = np.round(loss[kept] / self.step)
         moments = np.array([_log_sum(power + step * loss) for step in more])
-        return _Tilted(place, weight, top, float(weight.sum()), math.exp(-EDGE), UNIT * (8 + size), moments, log_rest)
+        return _Tilted(place, weight, top, float(weight.sum()), math.exp(-EDGE), ULP * (8 + size), moments, log_rest)
 
     def _solved(self, center: float) -> _Block:
         _, _, var = self._guide.moments(0.0)
@@ -194,7 +194,7 @@ class Adaptive:
         x = step * (first + np.arange(size))
         with np.errstate(over="ignore"):
             f = np.exp(theta * np.minimum(x, 0.0)) * np.maximum(-np.expm1(x), 0.0)
-        error = UNIT * (2 * abs(theta * x[0]) + 8) * float(f.max())
+        error = ULP * (2 * abs(theta * x[0]) + 8) * float(f.max())
         run = _Run(size, length, theta * x[0], best)
         state = _State(f, 0.0, error, -float(more[best] * x[-1]))
         # the recursion runs backwards: the last law in it is released first
@@ -205,11 +205,11 @@ class Adaptive:
         outermost = max if self.upper else min
         rests = [(outermost(any_of([(law.log_rest, count) for law, count in laws]) for laws in several if laws), r)
                  for several, r in stages if any(several)]
-        return _Block(theta, first, state.f, state.scale, state.error + 8 * UNIT * self._releases, any_of(rests))
+        return _Block(theta, first, state.f, state.scale, state.error + 8 * ULP * self._releases, any_of(rests))
 
 
 def _slack(law: Law) -> float:
-    return law.slack + abs(float(np.logaddexp.reduce(np.append(law.log_p, law.log_rest)))) + 16 * UNIT
+    return law.slack + abs(float(np.logaddexp.reduce(np.append(law.log_p, law.log_rest)))) + 16 * ULP
 
 
 def _log_sum(logs: FloatArray) -> float:
@@ -262,12 +262,12 @@ class _Run:
         f = share[0] * states[0].f
         for part, one in zip(share[1:], states[1:]):
             np.maximum(f, part * one.f, out=f)
-        error = max(part * (one.error + UNIT) for part, one in zip(share, states)) + LEAST
+        error = max(part * (one.error + ULP) for part, one in zip(share, states)) + LEAST
         return _State(f, scale, error, max(one.right for one in states))
 
     def _released(self, state: _State, law: _Tilted) -> _State:
         """Return E[f(x - L)], f replaced by 0 outside the grid."""
-        stage = 4 * UNIT * (math.log2(self._length) + 2)
+        stage = 4 * ULP * (math.log2(self._length) + 2)
         f, top = state.f, float(state.f.max())
         outside = math.exp(min(self._left - state.scale, 700.0)) + math.exp(min(state.right - state.scale, 700.0))
         spectrum, norm = self._spectrum(law)

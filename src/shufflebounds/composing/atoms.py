@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core import _losses, _tradeoff
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.tradeoff.divergences import renyi_of_losses
 
 __all__ = ["Atoms", "Law", "TooLongError", "any_of", "grid"]
 
-MERGED = 64 * UNIT
+MERGED = 64 * ULP
 """Error of a merged loss: the rounding of the balance at its grid point."""
 
 MOST_ENUMERATED = 2**14
@@ -82,8 +82,8 @@ class Atoms:
         log_p, loss = log_p[~endless], log_p[~endless] - log_q[~endless]
         order = np.argsort(loss, kind="stable")
         size = float(np.abs(log_p).max(initial=0.0))
-        blur = 2 * error + UNIT * float(np.abs(loss).max(initial=0.0))
-        return cls(log_p[order], loss[order], log_rest, log_lost, error + UNIT * (8 + size), blur, log_other)
+        blur = 2 * error + ULP * float(np.abs(loss).max(initial=0.0))
+        return cls(log_p[order], loss[order], log_rest, log_lost, error + ULP * (8 + size), blur, log_other)
 
     @classmethod
     def product(cls, parts: Sequence[tuple[Atoms, int]]) -> Atoms | None:
@@ -98,27 +98,27 @@ class Atoms:
                 log_p, loss = np.add.outer(log_p, atoms.log_p).ravel(), np.add.outer(loss, atoms.loss).ravel()
             slack, blur = slack + times * atoms.slack, blur + times * atoms.blur
         count = sum(times for _, times in parts)
-        slack += count * UNIT * float(np.abs(log_p).max(initial=0.0))
-        blur += count * UNIT * float(np.abs(loss).max(initial=0.0))
+        slack += count * ULP * float(np.abs(log_p).max(initial=0.0))
+        blur += count * ULP * float(np.abs(loss).max(initial=0.0))
         rest, other = (any_of([(getattr(atoms, name), times) for atoms, times in parts]) for name in ("log_rest", "log_other"))
         lost = float(np.logaddexp.reduce([atoms.log_lost + math.log(times) for atoms, times in parts]))
         order = np.argsort(loss, kind="stable")
-        return cls(log_p[order], loss[order], rest, lost, slack + 8 * UNIT * count, blur, other)
+        return cls(log_p[order], loss[order], rest, lost, slack + 8 * ULP * count, blur, other)
 
     def log_delta(self, eps: FloatArray) -> Sides:
         r"""Return both sides of the log hockey stick :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))` at each eps."""
         falling = self.log_p[::-1].copy(), (self.log_p - self.loss)[::-1].copy()
         size = max(float(np.abs(law[law > -np.inf]).max(initial=0.0)) for law in falling)
-        slack = self.slack + UNIT * (16 + 2 * size + self.loss.size)
+        slack = self.slack + ULP * (16 + 2 * size + self.loss.size)
         # the loss that the kernel reads off the two logarithms is rounded again
-        blur = self.blur + 4 * UNIT * size
+        blur = self.blur + 4 * ULP * size
         order = np.argsort(-eps, kind="stable")
         sides = []
         for outward, rest in ((1, self.log_rest), (-1, float(np.logaddexp(self.log_rest, self.log_lost)))):
             out = np.empty_like(eps)
-            out[order] = _tradeoff.log_hockey_stick(*falling, eps[order] + outward * (blur + UNIT * np.abs(eps[order])))
+            out[order] = _tradeoff.log_hockey_stick(*falling, eps[order] + outward * (blur + ULP * np.abs(eps[order])))
             value = np.logaddexp(out, rest)
-            sides.append(value - outward * np.where(value > -np.inf, slack + UNIT * (8 + np.abs(value)), 0.0))
+            sides.append(value - outward * np.where(value > -np.inf, slack + ULP * (8 + np.abs(value)), 0.0))
         return Sides(sides[0], np.where(np.isneginf(sides[1]), -np.inf, np.minimum(sides[1], 0.0)))
 
     def renyi(self, orders: FloatArray, *, upper: bool) -> FloatArray:
@@ -128,7 +128,7 @@ class Atoms:
         side = 1 if upper else -1
         # every term grows with its loss's distance from 0, so that moving all outward, or inward, bounds the sum
         loss = np.sign(self.loss) * np.maximum(np.abs(self.loss) + side * self.blur, 0.0)
-        unit = UNIT * (64 + self.loss.size)
+        unit = ULP * (64 + self.loss.size)
         out = np.empty(orders.size)
         for i, order in enumerate(orders.tolist()):
             value = renyi_of_losses(self.log_p + side * self.slack, loss, math.exp(self.log_other), order)
@@ -142,7 +142,7 @@ class Atoms:
             return None
         log_q = self.log_p - self.loss
         knots = _tradeoff.tradeoff_knots(self.log_p, log_q, self.log_rest, self.log_other)
-        slack = UNIT * (16 + 4 * np.abs(np.maximum(knots, -1e300))) + self.slack
+        slack = ULP * (16 + 4 * np.abs(np.maximum(knots, -1e300))) + self.slack
         slack[2:] += self.blur
         # a level of exactly 1 is not moved
         slack[[0, 2]] = np.where(knots[[1, 3]] > -np.inf, slack[[0, 2]], 0.0)
@@ -152,7 +152,7 @@ class Atoms:
 
     def law(self, anchor: float, step: float, *, upper: bool) -> Law:
         """Return the law on the grid that dominates the outcomes, or one that they dominate."""
-        snap = 64 * UNIT * max(float(np.abs(self.loss).max(initial=0.0)), abs(anchor))
+        snap = 64 * ULP * max(float(np.abs(self.loss).max(initial=0.0)), abs(anchor))
         nearest = anchor + step * np.round((self.loss - anchor) / step)
         loss = np.where(np.abs(self.loss - nearest) <= snap, nearest, self.loss)
         first, size = _span(loss, anchor, step)

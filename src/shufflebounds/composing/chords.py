@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from shufflebounds._core import _losses
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.atoms import Atoms
 from shufflebounds.composing.samples import Stick
 from shufflebounds.tradeoff.convex import Chain, across, below, distinct, joined, masses
@@ -75,9 +75,9 @@ def dominating(right: Chain, left: Chain) -> Atoms:
     total = float(np.logaddexp.reduce(np.append(log_p, rest)))
     with np.errstate(invalid="ignore"):
         short = np.where(wanted > -np.inf, wanted - got, 0.0)
-    slack = max(float(short.max()), -total, 0.0) + UNIT * (32 + float(np.abs(wanted[wanted > -np.inf]).max(initial=0)))
+    slack = max(float(short.max()), -total, 0.0) + ULP * (32 + float(np.abs(wanted[wanted > -np.inf]).max(initial=0)))
     held = log_p > -np.inf
-    return Atoms(log_p[held], loss[held], rest, -math.inf, slack, 4 * UNIT * float(np.abs(loss).max()))
+    return Atoms(log_p[held], loss[held], rest, -math.inf, slack, 4 * ULP * float(np.abs(loss).max()))
 
 
 def dominated(right: Chain, left: Chain) -> Atoms:
@@ -87,10 +87,10 @@ def dominated(right: Chain, left: Chain) -> Atoms:
     total = float(np.logaddexp.reduce(log_p))
     real = wanted > -np.inf
     slack = max(float((got[real] - wanted[real]).max(initial=0.0)), total, 0.0)
-    slack += UNIT * (32 + float(np.abs(wanted[real]).max(initial=0)))
+    slack += ULP * (32 + float(np.abs(wanted[real]).max(initial=0)))
     held = log_p > -np.inf
     # at the last points of both sides the lines end; no value was asked for there
-    blur = 4 * UNIT * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
+    blur = 4 * ULP * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
     return Atoms(log_p[held], loss[held], -math.inf, -math.inf, slack, blur)
 
 

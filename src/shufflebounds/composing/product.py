@@ -13,7 +13,7 @@ import numpy as np
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _losses
 from shufflebounds._scipy import fft
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.atoms import Law, TooLongError, any_of
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.window import Tails
@@ -90,8 +90,8 @@ class Product:
             self._index.append((held - middle).astype(np.float64))
             self.origin += r * (law.anchor + self.step * (law.first + middle))
             total = float(np.logaddexp.reduce(np.append(logs, law.log_rest)))
-            self.slack += r * (law.slack + abs(total) + 16 * UNIT)
-            self.blur += r * law.blur + 4 * UNIT * abs(self.origin)
+            self.slack += r * (law.slack + abs(total) + 16 * ULP)
+            self.blur += r * law.blur + 4 * ULP * abs(self.origin)
             rests.append((law.log_rest, r))
         self.log_rest = any_of(rests)
         self._blocks: Kept[float, _Block] = Kept(KEPT)
@@ -144,7 +144,7 @@ class Product:
         """Return the bound of the log hockey stick at eps, on this product's side, and how fast it falls there."""
         if any(logs.size == 0 for logs in self._logs):
             return self._rest, 0.0
-        outward = (-1 if self.upper else 1) * (self.blur + 4 * UNIT * abs(eps))
+        outward = (-1 if self.upper else 1) * (self.blur + 4 * ULP * abs(eps))
         at = eps + outward
         value, slope, blurred = self._read(self._transformed(self.center(at)), at)
         if blurred > BLURRED:
@@ -158,7 +158,7 @@ class Product:
         _, mean, var = self._untilted
         width = share * 0.6 * NEAR * math.sqrt(var)
         for _ in range(FINEST):
-            if width <= 4 * UNIT * abs(eps):
+            if width <= 4 * ULP * abs(eps):
                 break
             center = mean + max(0, math.ceil((eps - mean) / width - 0.5)) * width
             if self._reaches(center, eps):
@@ -197,17 +197,17 @@ class Product:
         if theta > 0:
             shares = min(shares, largest + 1 / (self.step * theta * (1 + theta)))
         reached = size - place if theta == 0 else min(size - place, 60 / (theta * self.step))
-        error = block.error * shares + UNIT * (80 + 4 * reached) * (total + 2 * block.error * shares)
+        error = block.error * shares + ULP * (80 + 4 * reached) * (total + 2 * block.error * shares)
         blurred = error / total if total > 0 else 1.0
         if self.upper:
             # terms smaller by more than e^-60 are summed apart, with an error of their own
-            total += error + block.above + (4 * UNIT * size * math.exp(-60.0) if reached < size - place else 0.0)
+            total += error + block.above + (4 * ULP * size * math.exp(-60.0) if reached < size - place else 0.0)
         else:
             total -= error + block.outside * largest
         if not total > 0:
             return self._rest, 0.0, blurred
         raw = block.cumulant - theta * (eps - self.origin)
-        slack = self.slack + 8 * UNIT * (abs(block.cumulant) + abs(theta * (eps - self.origin)) + abs(raw))
+        slack = self.slack + 8 * ULP * (abs(block.cumulant) + abs(theta * (eps - self.origin)) + abs(raw))
         outward = slack if self.upper else -slack
         value = float(np.logaddexp(raw + math.log(total) + outward, self.log_rest + outward))
         return value, max(0.0, fade * (1 - part) * tail / total), blurred
@@ -223,7 +223,7 @@ class Product:
             top = float(weight.max())
             weight -= top
             kept = weight > -110
-            rough += r * UNIT * float((np.abs(logs[kept]) + np.abs(theta * step * index[kept])).max() + 120)
+            rough += r * ULP * float((np.abs(logs[kept]) + np.abs(theta * step * index[kept])).max() + 120)
             lost += r * math.exp(-110.0) * (index.size - np.count_nonzero(kept))
             place = index[kept]
             weight = np.exp(weight[kept])
@@ -277,7 +277,7 @@ class Product:
         Every transform is a sum of log2(size) rounded butterflies of its inputs: each output is within
         4 unit log2(size) of the sum of their sizes.
         """
-        stage = 4 * UNIT * (math.log2(size) + 2)
+        stage = 4 * ULP * (math.log2(size) + 2)
         spectra = []
         for weight, place in tilted:
             folded = np.bincount(np.mod(place, size).astype(np.intp), weights=weight, minlength=size)
@@ -297,7 +297,7 @@ class Product:
             product *= _whole_power(part, r)
         size_sum = float(np.exp(sizes).sum())
         error = float((np.exp(sizes) * -np.expm1(-growth)).sum()) + dropped
-        error += size_sum * (4 * UNIT * (sum(self.times) + len(spectra)) + stage)
+        error += size_sum * (4 * ULP * (sum(self.times) + len(spectra)) + stage)
         full = np.zeros(spectra[0].size, dtype=np.complex128)
         full[kept] = product
         return fft.irfft(full, size), 2 * error / size

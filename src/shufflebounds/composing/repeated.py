@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logsf
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.samples import Samples
 
 __all__ = ["log_repeated"]
@@ -28,9 +28,9 @@ def tests(samples: Samples) -> tuple[FloatArray, FloatArray]:
     if eps.size < 3:
         return np.empty(0), np.empty(0)
     width = np.exp(eps[:-1]) * np.expm1(np.diff(eps))
-    steepest = (high[:-2] - low[1:-1]) / width[:-1] * (1 + 16 * UNIT) + 1e-300
-    flattest = np.maximum((low[1:-1] - high[2:]) / width[1:] * (1 - 16 * UNIT), 0.0)
-    first, second = (low[1:-1] + np.exp(eps[1:-1]) * flattest) * (1 - 16 * UNIT), np.minimum(steepest, 1.0)
+    steepest = (high[:-2] - low[1:-1]) / width[:-1] * (1 + 16 * ULP) + 1e-300
+    flattest = np.maximum((low[1:-1] - high[2:]) / width[1:] * (1 - 16 * ULP), 0.0)
+    first, second = (low[1:-1] + np.exp(eps[1:-1]) * flattest) * (1 - 16 * ULP), np.minimum(steepest, 1.0)
     useful = (first > second) & (first < 1)
     return first[useful], second[useful]
 
@@ -44,7 +44,7 @@ def log_repeated(samples: Samples, times: int, eps: float) -> float:
     # any number of positive answers makes a test of the whole; this one is the best, up to rounding
     count = np.clip(np.ceil((eps - times * loss) / (gain - loss)), 0.0, float(times))
     inside, outside = (binom_logsf(count - 1, float(times), chance) for chance in (first, second))
-    slack = ERROR + 16 * UNIT * (np.abs(inside) + np.abs(outside) + eps)
+    slack = ERROR + 16 * ULP * (np.abs(inside) + np.abs(outside) + eps)
     fall = np.minimum(outside + eps - inside + slack, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = inside + np.log(-np.expm1(fall)) - slack

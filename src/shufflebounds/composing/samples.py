@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below
 
 __all__ = ["STEEP", "Samples", "Stick"]
@@ -127,7 +127,7 @@ class Samples:
         # how steep delta is at most at E = 1: from the first sample of the other direction, or as steep as a hockey stick can be
         before = -float(other.eps[1]) if other.eps.size > 1 else -1.0
         value = across(before, float(other.high[1]) if other.eps.size > 1 else float(self.high[0]))
-        value += 4 * UNIT * (2 + abs(value))
+        value += 4 * ULP * (2 + abs(value))
         return below(np.append(before, self.eps), np.append(-np.inf, self.low), np.append(value, self.high))
 
     def integrals(self, other: Samples, power: float) -> tuple[float, float, FloatArray, FloatArray]:

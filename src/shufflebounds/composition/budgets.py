@@ -14,7 +14,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
-from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds._types import ULP, Between, FloatArray
 from shufflebounds.composing import Atoms, Composer, Knowledge
 from shufflebounds.composing.lattice import common_step
 
@@ -99,10 +99,10 @@ class BudgetSum:
         left, right = halves
         reach = float(left.loss[0] - left.loss[-1] + right.loss[0] - right.loss[-1]) + self.pure * (window.log_dropped == -math.inf)
         groups = self.eps.size
-        shift = UNIT * (groups + 2) * (float(np.abs(left.loss[[0, -1]]).max() + np.abs(right.loss[[0, -1]]).max()) + e)
+        shift = ULP * (groups + 2) * (float(np.abs(left.loss[[0, -1]]).max() + np.abs(right.loss[[0, -1]]).max()) + e)
         lower, upper = (_meet(left, right, e + side * shift) for side in (1.0, -1.0))
         depth = -float(left.log_p.min() + right.log_p.min()) if window.log_dropped == -math.inf else -upper
-        error = 4e-14 * groups + 4 * UNIT * (max(depth, -upper, 1.0) + reach + e)
+        error = 4e-14 * groups + 4 * ULP * (max(depth, -upper, 1.0) + reach + e)
         error += _chance_error(self.eps, self.counts, window.first, window.last)
         upper = float(log_add_exp(upper + error, window.log_dropped))
         return Between(lower - error, min(0.0, upper))
@@ -114,7 +114,7 @@ class BudgetSum:
             return 0.0
         rate = self._rate(theta)
         log_factor = theta * math.log(theta / (1 + theta)) - math.log1p(theta)
-        return min(0.0, rate - theta * e + log_factor + 8 * UNIT * (rate + theta * e - log_factor + 1))
+        return min(0.0, rate - theta * e + log_factor + 8 * ULP * (rate + theta * e - log_factor + 1))
 
     def _rate(self, theta: float) -> float:
         """Return log E_P e^(theta L)."""
@@ -171,7 +171,7 @@ class BudgetSum:
             return _Window(first, last, -math.inf)
         rate = self._rate(theta)
         dropped = rate - theta * e + top + math.log(float(np.exp(outside - top).sum()))
-        return _Window(first, last, dropped + 1e-9 + 8 * UNIT * (rate + theta * e))
+        return _Window(first, last, dropped + 1e-9 + 8 * ULP * (rate + theta * e))
 
     def _tilt(self, e: float, *, conversion: bool = False) -> float:
         """Return theta >= 0 at which the tilted mean loss is e, or 0 where it exceeds e already; any value would be sound.
@@ -240,13 +240,13 @@ def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[FloatArray, 
 def _chance_error(eps: FloatArray, counts: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> float:
     """Bound of what the rounding of 1/(1 + e^eps) does to the log probabilities of first..last adverse answers."""
     mean = counts / (1 + np.exp(eps))
-    return 2 * UNIT * float(np.maximum(np.abs(first - mean), np.abs(last - mean)).sum())
+    return 2 * ULP * float(np.maximum(np.abs(first - mean), np.abs(last - mean)).sum())
 
 
 def _release(eps: list[float], counts: list[int]) -> Knowledge:
     """Randomized responses as the grid takes them: their outcomes."""
     loss, log_p = _outcomes([(e, float(c), 0, int(c)) for e, c in zip(eps, counts, strict=True)])
-    error = 4e-14 * len(eps) + 4 * UNIT * (float(np.abs(log_p).max()) + float(np.abs(loss).max()))
+    error = 4e-14 * len(eps) + 4 * ULP * (float(np.abs(log_p).max()) + float(np.abs(loss).max()))
     error += _chance_error(np.array(eps), np.array(counts), np.zeros(len(eps)), np.array(counts))
     atoms = Atoms.of(log_p, log_p - loss, error=error)
     return Knowledge(atoms.log_delta, pure=float(loss.max()), listed=lambda log_tail: atoms)

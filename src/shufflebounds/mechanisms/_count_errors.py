@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, Between
+from shufflebounds._types import ULP, Between
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
 from shufflebounds.tails.closed import bernstein
 
@@ -93,7 +93,7 @@ class CountErrors(ErrorLaw):
         own, not_own, other, not_other, _ = self.chances
         center = held * Fraction(own) + others * Fraction(other)
         one, zero = np.array([own, other]), np.array([not_own, not_other])
-        return log_exceeded(one, zero, np.array([held, others], dtype=np.float64), center, reach, rounding=8 * UNIT)
+        return log_exceeded(one, zero, np.array([held, others], dtype=np.float64), center, reach, rounding=8 * ULP)
 
     def _blocks(self, reach: Fraction, lower: float) -> list[tuple[int, float]]:
         """Return the first number of holders of each block, with an upper bound of the log tail for all numbers in it."""

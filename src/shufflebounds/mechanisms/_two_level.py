@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 __all__ = ["Others", "Shares", "TwoLevel"]
 
-_SLACK = 64 * UNIT
+_SLACK = 64 * ULP
 """Relative error of the masses: shares, a power and a quotient."""
 
 

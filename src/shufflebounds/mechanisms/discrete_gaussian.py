@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._scipy import ndtri_exp
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, outward, product
 from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, grouped, interval_laws
@@ -105,12 +105,12 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             p, p_low = product(2 * gain_from, square)
             gap = ((d * (2 * j + d) - p) - (p_low + 2 * gain_from * square_low)) / (2 * square)
             j, gap = j[gap > 0], gap[gap > 0]
-            low, high = -np.expm1(-gap * (1 - 6 * UNIT)), -np.expm1(-gap * (1 + 6 * UNIT))
+            low, high = -np.expm1(-gap * (1 - 6 * ULP)), -np.expm1(-gap * (1 + 6 * ULP))
         exponent = -0.5 * (j / s) ** 2
         top = exponent.max()
         weight = np.exp(exponent - top)
-        noise = UNIT * (6 * np.abs(exponent) + 6)
-        size = UNIT * (j.size + 8)
+        noise = ULP * (6 * np.abs(exponent) + 6)
+        size = ULP * (j.size + 8)
         # far out, where the noise of a weight is beyond 1, the largest term alone is known
         below = max(float(weight @ (low * (1 - noise))) * (1 - size), float(low[exponent.argmax()]))
         above = float(weight @ (high * (1 + noise))) * (1 + size)
@@ -119,7 +119,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         before = float(weight[0]) / -math.expm1(-(2 * abs(first) + 1) / (2 * s * s)) if first > start else 0.0
         above += (after + before) * (1 + 1e-9)
         shift = top - self._log_total()
-        error = UNIT * (8 + 4 * abs(shift))
+        error = ULP * (8 + 4 * abs(shift))
         return shift + math.log(below) - error, shift + math.log(above) + error
 
     def _log_delta(self, eps: FloatArray) -> Sides:
@@ -130,7 +130,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             capped = min(float(e), largest)
             m = capped * s * s / d - d / 2
             # a term or two to the left, in case the threshold was rounded up
-            start = math.floor(m - 4 * UNIT * (abs(m) + d))
+            start = math.floor(m - 4 * ULP * (abs(m) + d))
             lower[i], upper[i] = self._tail_sum(float(start), capped)
             if e > largest:
                 lower[i] = -math.inf
@@ -153,8 +153,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         beyond = last + 1.0
         log_lost = math.log(2) - 0.5 * (beyond / s) ** 2 - math.log(-math.expm1(-(2 * beyond + 1) / (2 * s * s))) - total
         loss = d * (2 * k + d) / (2 * s * s)
-        slack = UNIT * (16 + 6 * float(np.abs(log_p).max()))
-        return Atoms(log_p, loss, -math.inf, log_lost * (1 - 8 * UNIT), slack, 6 * UNIT * float(np.abs(loss).max()))
+        slack = ULP * (16 + 6 * float(np.abs(log_p).max()))
+        return Atoms(log_p, loss, -math.inf, log_lost * (1 - 8 * ULP), slack, 6 * ULP * float(np.abs(loss).max()))
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         out = orders * (self.sensitivity / self.sigma) ** 2 / 2
@@ -163,7 +163,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             part = c - round(c) if c < 2.0**53 else 0.0
             if part:
                 out[i] += _log_theta_ratio(self.sigma, part) / float(step)
-        return outward(out, 512 * UNIT, upper)
+        return outward(out, 512 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         if upper or self.sigma > 2000:
@@ -172,7 +172,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         k = np.arange(float(-reach), reach + self.sensitivity + 1)
         total = self._log_total()
         laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
-        knots = Atoms.of(laws[0], laws[1], error=UNIT * (16 + 4 * float(np.abs(laws[0]).max()))).knots(upper=upper)
+        knots = Atoms.of(laws[0], laws[1], error=ULP * (16 + 4 * float(np.abs(laws[0]).max()))).knots(upper=upper)
         return super()._tradeoff(upper) if knots is None else Tradeoff(Piecewise(knots, None))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:

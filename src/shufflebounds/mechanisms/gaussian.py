@@ -15,7 +15,7 @@ from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
 from shufflebounds._docs import said
 from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
@@ -207,7 +207,7 @@ class GaussianMechanism(AdditiveNoise):
 
         def stick(eps: FloatArray) -> Sides:
             below, above = (
-                _log_excess(sigma * (1 + side * 4 * UNIT), self.sensitivity, np.minimum(eps, _LARGEST_EPS)) for side in (1, -1)
+                _log_excess(sigma * (1 + side * 4 * ULP), self.sensitivity, np.minimum(eps, _LARGEST_EPS)) for side in (1, -1)
             )
             return Sides(np.where(eps > _LARGEST_EPS, -np.inf, below[0] - below[1]), above[0] + above[1])
 
@@ -218,7 +218,7 @@ class GaussianMechanism(AdditiveNoise):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         with np.errstate(over="ignore"):
-            value = outward(orders * (self.mu * self.mu / 2), 4 * UNIT, upper)
+            value = outward(orders * (self.mu * self.mu / 2), 4 * ULP, upper)
         # a finite divergence that no double holds
         return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 
@@ -306,10 +306,10 @@ def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Floa
     value, error = np.empty_like(eps), np.empty_like(eps)
     if by_ratios.any():
         value[by_ratios] = log_density[by_ratios] + _log_difference(c[by_ratios], h)
-        error[by_ratios] = 48 * UNIT
+        error[by_ratios] = 48 * ULP
     if by_powers.any():
         value[by_powers] = log_density[by_powers] + np.log(2 * h * _small_difference(c[by_powers], h))
-        error[by_powers] = 96 * UNIT
+        error[by_powers] = 96 * ULP
     if directly.any():
         at, log_at = x[directly], log_density[directly]
         after = np.asarray(mills_ratio(y[directly]))
@@ -320,8 +320,8 @@ def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Floa
         value[directly] = np.where(left, 0.0, log_at) + np.log(first - second)
         # the exponent of the density is rounded once more where it is not added as a logarithm
         blur = 12 + np.where(left, 2 * np.abs(log_at), 0.0)
-        error[directly] = UNIT * (12 * first + blur * second) / (first - second) + 8 * UNIT
-    return value, error + UNIT * (np.abs(value) + np.where(directly & (x < 0), 0.0, 1.25 * np.abs(log_density)))
+        error[directly] = ULP * (12 * first + blur * second) / (first - second) + 8 * ULP
+    return value, error + ULP * (np.abs(value) + np.where(directly & (x < 0), 0.0, 1.25 * np.abs(log_density)))
 
 
 def _log_difference(c: FloatArray, h: float) -> FloatArray:

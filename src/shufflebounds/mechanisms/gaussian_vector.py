@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer, outward
 from shufflebounds.mechanisms._heights import chosen, product_law, shares, split
@@ -103,7 +103,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         # the distance is off by a unit of roundoff
-        return outward(self._line._rdp(orders, upper), 8 * UNIT, upper)
+        return outward(self._line._rdp(orders, upper), 8 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return self._line._tradeoff(upper)

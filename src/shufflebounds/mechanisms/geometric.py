@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shufflebounds import _validate
 from shufflebounds._docs import said
 from shufflebounds._search import least_int
-from shufflebounds._types import UNIT, Between, FloatArray, Sides
+from shufflebounds._types import ULP, Between, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, product
 from shufflebounds.mechanisms._interval import BLUR, checked, grouped, interval_laws, matrix_laws
@@ -201,7 +201,7 @@ class GeometricMechanism(AdditiveNoise):
         between = np.expm1(-last * rate) * np.expm1(-self._gap(s - last - 1, e))
         gain += math.exp(-rate) * np.where(last > 0, between, 0.0)
         value = np.log(gain) - math.log1p(math.exp(-rate))
-        error = UNIT * (24 + 2 * np.abs(value))
+        error = ULP * (24 + 2 * np.abs(value))
         return Sides(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
     def _truncated(self, e: FloatArray, bound: int, shifts: FloatArray) -> Sides:
@@ -235,11 +235,11 @@ class GeometricMechanism(AdditiveNoise):
         size = np.where(np.isfinite(gaps), np.abs(gaps), 0.0) + 2 * parts
         sides = []
         for side in (-1, 1):
-            moved = np.maximum(gaps + side * 4 * UNIT * size, 0.0)
+            moved = np.maximum(gaps + side * 4 * ULP * size, 0.0)
             with np.errstate(divide="ignore"):
                 terms = masses + np.log(-np.expm1(-moved))
             value = np.logaddexp.reduce(terms).max(axis=0) - math.log1p(q)
-            sides.append(value + side * UNIT * (24 + 6 * np.abs(value)))
+            sides.append(value + side * ULP * (24 + 6 * np.abs(value)))
         return Sides(sides[0], sides[1])
 
     def _epsilon(self, delta: float, upper: bool) -> float:
@@ -274,8 +274,8 @@ class GeometricMechanism(AdditiveNoise):
         if self.bound is None:
             log_p = np.ascontiguousarray(self._classes()[0][::-1])
             loss = rate * np.arange(-self.sensitivity, self.sensitivity + 1.0, 2.0)
-            slack = UNIT * (24 + 4 * float(np.abs(log_p).max()))
-            return Atoms(log_p, loss, -math.inf, -math.inf, slack, 4 * UNIT * self.eps)
+            slack = ULP * (24 + 4 * float(np.abs(log_p).max()))
+            return Atoms(log_p, loss, -math.inf, -math.inf, slack, 4 * ULP * self.eps)
         end, log_rest = -self.bound * rate, math.log(-math.expm1(-rate))
         with np.errstate(divide="ignore"):
             inner = float(np.log(-np.expm1(-(self.bound - 1) * rate)))
@@ -288,8 +288,8 @@ class GeometricMechanism(AdditiveNoise):
         if end + rate < _DEEPEST:
             # so deep a logarithm has no digits left to share with the others
             order, lost = order[log_p[order] > _DEEPEST], end + rate + 2
-        slack = UNIT * (24 + 4 * float(np.abs(log_p[order]).max()))
-        blur = UNIT * (8 + 4 * float(np.abs(loss).max()))
+        slack = ULP * (24 + 4 * float(np.abs(log_p[order]).max()))
+        blur = ULP * (8 + 4 * float(np.abs(loss).max()))
         return Atoms(log_p[order], loss[order], end - math.log1p(math.exp(-rate)), lost, slack, blur)
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
@@ -305,7 +305,7 @@ class GeometricMechanism(AdditiveNoise):
         log_q = log_p[::-1]
         # listed masses count as exact: on the safe side
         size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
-        return (DominatingPair.from_pmfs(log_p - UNIT * (16 + 4 * size), np.minimum(log_q + UNIT * (16 + 4 * size[::-1]), 0.0)),)
+        return (DominatingPair.from_pmfs(log_p - ULP * (16 + 4 * size), np.minimum(log_q + ULP * (16 + 4 * size[::-1]), 0.0)),)
 
     @property
     def _inputs(self) -> int:

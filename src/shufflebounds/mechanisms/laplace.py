@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shufflebounds import _search, _validate
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
@@ -135,7 +135,7 @@ class LaplaceMechanism(AdditiveNoise):
         gap = (eps - head) - rest
         below = gap < 0
         value = np.log(-np.expm1(np.where(below, gap, -1.0) / 2))
-        error = 6 * UNIT * (1 + np.abs(value))
+        error = 6 * ULP * (1 + np.abs(value))
         return Sides(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
@@ -173,8 +173,8 @@ class LaplaceMechanism(AdditiveNoise):
         if low == -high:
             log_p, loss = np.append(-budget, log_p), np.append(-budget, loss)
         log_p, loss = np.append(log_p, 0.0) - math.log(2), np.append(loss, budget)
-        slack = UNIT * (32 + 4 * float(np.abs(log_p).max()))
-        return Atoms(log_p, loss, -math.inf, -math.inf, slack, 4 * UNIT * budget)
+        slack = ULP * (32 + 4 * float(np.abs(log_p).max()))
+        return Atoms(log_p, loss, -math.inf, -math.inf, slack, 4 * ULP * budget)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         a, step, e0 = orders, orders - 1, self._budget()[0]
@@ -186,7 +186,7 @@ class LaplaceMechanism(AdditiveNoise):
             near = np.where(step == 0, excess, np.log1p(step * excess) / step)
             far = e0 + np.log(np.where(a == np.inf, 0.5, part)) / step
             value = np.where(grown < 600, near, far)
-        return outward(value, 64 * UNIT, upper)
+        return outward(value, 64 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return Tradeoff.laplace(beside(self._budget()[0], upper))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, FloatArray, Sides, plain
+from shufflebounds._types import ULP, FloatArray, Sides, plain
 from shufflebounds.mechanisms._base import beside, outward
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -83,7 +83,7 @@ class RandomizedResponse(TwoLevel):
     def _log_delta(self, eps: FloatArray) -> Sides:
         below = eps < self.eps
         value = np.log(-np.expm1(np.where(below, eps, 0.0) - self.eps)) - math.log1p(math.exp(-self.eps))
-        error = 4 * UNIT * (1 + np.abs(value))
+        error = 4 * ULP * (1 + np.abs(value))
         return Sides(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
     @property
@@ -108,7 +108,7 @@ class RandomizedResponse(TwoLevel):
             near = np.log1p(np.expm1(np.minimum(grown, 600.0)) * rate) / step
             far = self.eps + np.log(rate) / step
             value = np.where(step == 0, self.eps * rate, np.where(grown < 600, near, far))
-        return outward(value, 32 * UNIT, upper)
+        return outward(value, 32 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return Tradeoff.randomized_response(beside(self.eps, upper))

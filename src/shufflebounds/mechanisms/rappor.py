@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._count_errors import Chances
@@ -124,14 +124,14 @@ class Rappor(CountEstimate, LocalRandomizer):
     @property
     def eps_instantaneous(self) -> float:
         r"""Budget of one report, :math:`d \ln\frac{p^*(1-q^*)}{q^*(1-p^*)}`, rounded up."""
-        return self._differ * self._unit() * (1 + 16 * UNIT)
+        return self._differ * self._unit() * (1 + 16 * ULP)
 
     @property
     def eps_permanent(self) -> float:
         r"""Budget of any number of reports, :math:`2 d \ln\frac{1 - f/2}{f/2}`, rounded up; inf at f = 0."""
         if self.f == 0:
             return math.inf
-        return 2 * self._differ * math.log1p(2 * (1 - self.f) / self.f) * (1 + 16 * UNIT)
+        return 2 * self._differ * math.log1p(2 * (1 - self.f) / self.f) * (1 + 16 * ULP)
 
     def _pure_epsilon(self) -> float:
         return self.eps_instantaneous
@@ -154,14 +154,14 @@ class Rappor(CountEstimate, LocalRandomizer):
         steps = np.arange(1.0, d + 1)
         log_mass = self._classes()[0][d + 1 :]
         # the chances are off by a few units, d times over
-        error = UNIT * (64 * d + 8 * np.abs(log_mass))
+        error = ULP * (64 * d + 8 * np.abs(log_mass))
         sides = []
         for side in (-1, 1):
-            gap = steps * unit * (1 + side * 16 * UNIT) - eps[:, None]
+            gap = steps * unit * (1 + side * 16 * ULP) - eps[:, None]
             with np.errstate(divide="ignore"):
                 terms = log_mass + side * error + np.log(-np.expm1(-np.maximum(gap, 0.0)))
             value = np.logaddexp.reduce(terms, axis=1)
-            sides.append(value + side * UNIT * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
+            sides.append(value + side * ULP * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
         return Sides(sides[0], sides[1])
 
     def _knowledge(self) -> Knowledge:
@@ -171,8 +171,8 @@ class Rappor(CountEstimate, LocalRandomizer):
         d, unit = self._differ, self._unit()
         log_p = self._classes()[0]
         # the chances are off by a few units, d times over
-        slack = UNIT * (64 * d + 8 * float(np.abs(log_p).max()))
-        return Atoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, slack, 20 * UNIT * d * unit)
+        slack = ULP * (64 * d + 8 * float(np.abs(log_p).max()))
+        return Atoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, slack, 20 * ULP * d * unit)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # The pair is two values that differ in as many bits as possible. Above, a message of another user counts with the least

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT
+from shufflebounds._types import ULP
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.kary_response import KaryResponse
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -78,7 +78,7 @@ class VariationRatio(TwoLevel):
 
     def _blur(self) -> float:
         # the rounding of the logarithm, which shows next to it
-        return 4 * UNIT * self.local_eps
+        return 4 * ULP * self.local_eps
 
     def _shares(self) -> Shares:
         # of the two laws: masses p a, a and the rest, over their base law

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT
+from shufflebounds._types import ULP
 from shufflebounds.mechanisms._count_errors import Chances
 from shufflebounds.mechanisms._counts import FrequencyOracle, bernoulli
 from shufflebounds.mechanisms._two_level import Others, Shares
@@ -130,7 +130,7 @@ class UnaryEncoding(FrequencyOracle):
 
     def _blur(self) -> float:
         # the gap, two quotients, two logarithms and their sum
-        return 8 * UNIT * self.local_eps
+        return 8 * ULP * self.local_eps
 
     def _shares(self) -> Shares:
         q = self.q

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.envelope import envelope
@@ -82,7 +82,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     form = above._form
     if not isinstance(form, Piecewise):
         return math.sqrt(times) * form.gdp_mu() * (1 - QUANTILE_ERROR)
-    log_alpha, log_power = (times * row[1:-1] * (1 + sign * 4 * UNIT) for row, sign in ((form.points[0], -1), (form.points[3], 1)))
+    log_alpha, log_power = (times * row[1:-1] * (1 + sign * 4 * ULP) for row, sign in ((form.points[0], -1), (form.points[3], 1)))
     points = np.array([log_alpha, log1mexp(log_alpha), log1mexp(log_power), log_power])
     return float(_corner_mu(points[:, np.isfinite(points).all(axis=0)], upper=False).max(initial=0.0))
 
@@ -130,7 +130,7 @@ def _of_two(first: Tradeoff, second: Tradeoff) -> Tradeoff:
     at = np.maximum(first.log_beta(crossing), second.log_beta(crossing)) if crossing.size else crossing
     log_alpha, log_beta = np.append(log_alpha[kept], crossing), np.append(np.minimum(*values)[kept], at)
     order = np.argsort(log_alpha, kind="stable")
-    return rounded(log_alpha[order], log_beta[order] + 4 * UNIT, upper=True)
+    return rounded(log_alpha[order], log_beta[order] + 4 * ULP, upper=True)
 
 
 def _crossings(log_alpha: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _search, _validate
 from shufflebounds._docs import said
-from shufflebounds._types import EXP_SLACK, UNIT, Between, Bound, FloatArray, Sides, plain, probability, typed_as
+from shufflebounds._types import EXP_SLACK, ULP, Between, Bound, FloatArray, Sides, plain, probability, typed_as
 from shufflebounds.profile.roots import beside, solve
 
 __all__ = ["Enclosed"]
@@ -222,7 +222,7 @@ class Enclosed(ABC):
             return bool(self._log_side(np.array([eps]), upper=False)[0] > -math.inf)
 
         if math.isfinite(pure):
-            return _search.outward(pure, positive, -pure * UNIT, 0.0)
+            return _search.outward(pure, positive, -pure * ULP, 0.0)
         far = 1e6 * self._eps_scale()
         if positive(far):
             return pure

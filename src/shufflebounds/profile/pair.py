@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, Bound, FloatArray, Sides, largest
+from shufflebounds._types import ULP, Bound, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile._balls import Outcomes, flint
 from shufflebounds.profile.profile import PrivacyProfile
@@ -166,7 +166,7 @@ class _ListedPair(DominatingPair):
         atoms = self._atoms
         if max(atoms.log_rest, atoms.log_lost) > -math.inf:
             return math.inf
-        return max(0.0, float(atoms.loss[-1]) + 4 * UNIT * abs(float(atoms.loss[-1])))
+        return max(0.0, float(atoms.loss[-1]) + 4 * ULP * abs(float(atoms.loss[-1])))
 
 
 def _missing(law: tuple[float, ...]) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logsf
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.sampling._ratios import Ratios
 from shufflebounds.sampling._sums import GridLaw, SumLaw, contracted, spread
 
@@ -187,7 +187,7 @@ class Allocation:
         out = np.append(mass * (1 - lean), 0.0) + np.append(0.0, mass * lean)
         place = np.exp(self.law.loss)
         inside = place <= points[-1] + SNAP * step
-        atoms = spread(anchor, step, size, np.minimum(place[inside], points[-1]), self.law.q[inside] * (1 + 64 * UNIT))
+        atoms = spread(anchor, step, size, np.minimum(place[inside], points[-1]), self.law.q[inside] * (1 + 64 * ULP))
         return _Side(GridLaw(anchor, step, out + atoms.mass), self._big(float(points[-1]), upper=True))
 
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
@@ -203,10 +203,10 @@ class Allocation:
         inside = place <= size - 1 + SNAP
         near = np.round(place[inside])
         on = np.abs(place[inside] - near) <= SNAP
-        atoms = np.bincount(near[on].astype(np.intp), weights=self.law.q[inside][on] * (1 - 64 * UNIT), minlength=size)
+        atoms = np.bincount(near[on].astype(np.intp), weights=self.law.q[inside][on] * (1 - 64 * ULP), minlength=size)
         if not on.all():
             cell = np.clip(np.floor(place[inside][~on]), 0, size - 2).astype(np.intp)
-            held = self.law.q[inside][~on] * (1 - 64 * UNIT)
+            held = self.law.q[inside][~on] * (1 - 64 * ULP)
             total = np.bincount(cell, weights=held, minlength=size - 1)
             moment = np.bincount(cell, weights=held * value[inside][~on], minlength=size - 1)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -257,7 +257,7 @@ class Allocation:
 
     def _remove(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         t, sign = self.steps, 1 if upper else -1
-        levels = t * np.exp(np.minimum(eps, 600.0)) * (1 - sign * 8 * UNIT)
+        levels = t * np.exp(np.minimum(eps, 600.0)) * (1 - sign * 8 * ULP)
         if not upper:
             levels = levels + t * SNAP * self._grid.step
         side, rest = self.upper if upper else self.lower, -math.inf
@@ -294,7 +294,7 @@ class Allocation:
             with np.errstate(divide="ignore"):
                 terms = inner + np.log(weight)[:, None]
             out = np.logaddexp(out, ways + np.logaddexp.reduce(terms, axis=0))
-        out = out - math.log(t) + sign * 64 * UNIT
+        out = out - math.log(t) + sign * 64 * ULP
         if upper:
             cut = self.law.log_p_above(self._range[1])
             out = np.logaddexp(out, np.logaddexp(cut, rest))
@@ -315,12 +315,12 @@ class Allocation:
         shift = t * SNAP * self._regimes[regime][1].step
         levels, floor = -t * np.exp(-np.minimum(eps, 600.0)), LOWER_CUT + math.log(t)
         below, above = self._low_sums(regime)
-        upper = above.stop_loss(levels * (1 + 8 * UNIT), upper=True, floor=floor)
-        lower = below.stop_loss(levels * (1 - 8 * UNIT) + shift, upper=False, floor=floor)
+        upper = above.stop_loss(levels * (1 + 8 * ULP), upper=True, floor=floor)
+        lower = below.stop_loss(levels * (1 - 8 * ULP) + shift, upper=False, floor=floor)
         lost = LOWER_CUT + 1 + math.log(t) if not math.isfinite(self.law.low) else -math.inf
-        error = UNIT * (64 + 4 * np.abs(weight))
+        error = ULP * (64 + 4 * np.abs(weight))
         # the average is small only where all ratios are small: then no level is too low
-        capped = t * self.law.log_q_below(math.log(t) - eps + 64 * UNIT * (1 + eps))
+        capped = t * self.law.log_q_below(math.log(t) - eps + 64 * ULP * (1 + eps))
         high = np.minimum(np.logaddexp(weight + upper + error, lost), capped)
         return Sides(np.minimum(weight + lower - error, high), high)
 
@@ -353,5 +353,5 @@ def _binned(edges: FloatArray, values: FloatArray, mass: FloatArray, upper: bool
     moment = np.bincount(cell, weights=mass * values, minlength=edges.size - 1)
     held = q > 0
     means = np.where(held, moment / np.where(held, q, 1.0), edges[:-1])
-    return _condensed(edges, q, means, np.full(q.size, 256 * UNIT), upper)
+    return _condensed(edges, q, means, np.full(q.size, 256 * ULP), upper)
 

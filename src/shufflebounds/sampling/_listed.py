@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms
 from shufflebounds.shuffle.laws import ExcessLaw
 
@@ -69,7 +69,7 @@ class ListedAllocation:
             # the lower side is that of the case in which all outcomes are listed
             law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
             # the chance of t outcomes is off by t times as much as that of one
-            error = t * (moved + base.slack + base.blur + UNIT * (8 + float(np.abs(log_mass).max())))
+            error = t * (moved + base.slack + base.blur + ULP * (8 + float(np.abs(log_mass).max())))
             value = law.log_phi(eps, t)[(1 + side) // 2] + t * math.log1p(-lost)
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
         upper = np.minimum(sides[1], 0.0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr
 
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import PrivacyProfile
@@ -52,13 +52,13 @@ class Ratios:
             kept = (place >= 0) & (place < q.size)
             q = q + np.bincount(place[kept], weights=self.q[kept], minlength=q.size)
             p = p + np.bincount(place[kept], weights=self.p[kept], minlength=q.size)
-        return q, p, blur + 64 * UNIT
+        return q, p, blur + 64 * ULP
 
     def log_p_above(self, loss: float) -> float:
         """Return the log mass under P of larger losses."""
         atoms = self.p[self.loss > loss]
         parts = [*np.log(atoms[atoms > 0]), float(self.tail_p(np.array([loss]))[1][0])]
-        return float(np.logaddexp.reduce(parts)) + 64 * UNIT
+        return float(np.logaddexp.reduce(parts)) + 64 * ULP
 
     def log_q_below(self, loss: FloatArray) -> FloatArray:
         """Return the log mass under Q of losses at most so large."""
@@ -66,7 +66,7 @@ class Ratios:
         with np.errstate(divide="ignore"):
             held = np.log(np.append(0.0, np.cumsum(self.q[order])))
         out = held[np.searchsorted(self.loss[order], loss, side="right")]
-        return np.asarray(np.minimum(np.logaddexp(out, self.tail_q(loss)[0]) + 64 * UNIT, 0.0))
+        return np.asarray(np.minimum(np.logaddexp(out, self.tail_q(loss)[0]) + 64 * ULP, 0.0))
 
 
 def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -78,7 +78,7 @@ def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
         part = np.where(high > -np.inf, -np.expm1(np.minimum(low - high, 0.0)), 0.0)
         mass = np.where(part > 0, np.exp(high) * part, 0.0)
         size = np.where(np.isfinite(low), np.abs(low), 0.0) + np.where(np.isfinite(high), np.abs(high), 0.0)
-        blur = np.where(part > 0, UNIT * (16 + 4 * size) / part, 0.0)
+        blur = np.where(part > 0, ULP * (16 + 4 * size) / part, 0.0)
     return mass, np.minimum(blur, 1.0)
 
 

@@ -14,7 +14,7 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from shufflebounds._core import _losses
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.window import Tails
 
 __all__ = ["GridLaw", "SumLaw", "contracted", "spread"]
@@ -90,7 +90,7 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
     kept = np.minimum(fits[:-1], fits[1:])
     kept[(after <= 0) | (before <= 0)] = 0.0
     left, right = left * kept, right * kept
-    rest = np.maximum(mass - (np.append(0.0, left) + np.append(right, 0.0)) * (1 + 8 * UNIT), 0.0)
+    rest = np.maximum(mass - (np.append(0.0, left) + np.append(right, 0.0)) * (1 + 8 * ULP), 0.0)
     out = np.append(np.where(at_end, 0.0, rest), 0.0)
     out[1:] += np.where(at_end, rest, 0.0)
     out[1:-1] += left + right
@@ -300,7 +300,7 @@ class SumLaw:
     def _far_below(self, levels: FloatArray, low: float, upper: bool) -> FloatArray:
         """Return E max(0, S - level) for levels below nearly all of the law: the mean less the level, plus a little above."""
         whole = self.times * math.log(self.total)
-        slack = UNIT * self.times * 64 + 64 * UNIT
+        slack = ULP * self.times * 64 + 64 * ULP
         if upper:
             base = float(self._read(self._serving(low), np.array([low]), True)[0])
             # the stop-loss transform falls by at most the mass
@@ -318,7 +318,7 @@ class SumLaw:
     def _read(self, block: _Block, levels: FloatArray, upper: bool) -> FloatArray:
         theta, size = block.theta, block.tail.size
         # below the window all of it lies above; the points are rounded
-        off = 8 * UNIT * (abs(block.origin) + self.step * size + self.times * abs(self._base))
+        off = 8 * ULP * (abs(block.origin) + self.step * size + self.times * abs(self._base))
         levels = levels - off if upper else levels + off
         place = np.maximum(np.ceil((levels - block.origin) / self.step), 0.0)
         inside = np.minimum(place, size - 1).astype(np.intp)
@@ -330,12 +330,12 @@ class SumLaw:
         # the shares z e^(-theta z) of errors: their sum, and the largest
         largest = 1 / (math.e * theta)
         shares = 1 / (theta * theta * self.step) + 2 * largest
-        rough = block.error * shares + 64 * UNIT * 32 * (np.abs(value) + self.step * np.abs(after))
+        rough = block.error * shares + 64 * ULP * 32 * (np.abs(value) + self.step * np.abs(after))
         value = value + (1 if upper else -1) * (rough + block.outside * largest)
         with np.errstate(divide="ignore"):
             logs = np.log(np.maximum(value, 0.0))
         base = self.times * self._base
-        blur = UNIT * (16 + 64 * self.times + 8 * (abs(block.log_scale) + theta * (np.abs(levels) + abs(base))))
+        blur = ULP * (16 + 64 * self.times + 8 * (abs(block.log_scale) + theta * (np.abs(levels) + abs(base))))
         return np.asarray(block.log_scale - theta * (levels - base) + logs + (blur if upper else -blur))
 
 
@@ -352,7 +352,7 @@ def _groups(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
 
 def _power(weight: FloatArray, index: FloatArray, times: int, size: int) -> tuple[FloatArray, float]:
     """Return the circular convolution power and a bound of the error of each point."""
-    stage = 4 * UNIT * (math.log2(size) + 2)
+    stage = 4 * ULP * (math.log2(size) + 2)
     folded = np.bincount(np.mod(index, size).astype(np.intp), weights=weight, minlength=size)
     spectrum = scipy.fft.rfft(folded)
     sizes = times * np.log(np.abs(spectrum) + stage)
@@ -362,7 +362,7 @@ def _power(weight: FloatArray, index: FloatArray, times: int, size: int) -> tupl
     with np.errstate(divide="ignore"):
         growth = times * np.log1p(stage / np.abs(part))
     lost = float(np.exp(sizes[~kept]).sum())
-    error = float((heavy * -np.expm1(-growth)).sum()) + lost + float(heavy.sum()) * (4 * UNIT * times + stage)
+    error = float((heavy * -np.expm1(-growth)).sum()) + lost + float(heavy.sum()) * (4 * ULP * times + stage)
     full = np.zeros(spectrum.size, dtype=np.complex128)
     full[kept] = part**times if times < 2 else np.exp(times * np.log(part))
     return scipy.fft.irfft(full, size), 2 * error / size

@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile._balls import Outcomes, flint, largest_answer
@@ -36,14 +36,14 @@ def checked_rate(name: str, value: float) -> float:
 
 
 def sampled_eps(eps: FloatArray, rate: float) -> FloatArray:
-    """Return log(1 + (e^eps - 1)/rate), to 8 units of roundoff relatively."""
+    """Return log(1 + (e^eps - 1)/rate), to a relative 8 ulp."""
     near = np.log1p(np.expm1(np.minimum(eps, _FAR)) / rate)
     far = eps - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(eps, _FAR)))
     return np.asarray(np.where(eps < _FAR, near, far))
 
 
 def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
-    """Return log(1 - rate + rate e^loss), to some units of roundoff relatively."""
+    """Return log(1 - rate + rate e^loss), to within some ulp."""
     if rate == 1:
         return loss
     gain = rate * np.expm1(np.minimum(loss, _FAR))
@@ -101,7 +101,7 @@ class SampledPair(DominatingPair):
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         if self.removed:
-            return sampled_sides(self.mechanism, eps, self.rate, 8 * UNIT)
+            return sampled_sides(self.mechanism, eps, self.rate, 8 * ULP)
         with np.errstate(divide="ignore"):
             return Sides(self._add(eps, upper=False), self._add(eps, upper=True))
 
@@ -111,11 +111,11 @@ class SampledPair(DominatingPair):
         if self.rate == 1:
             return opposite._log_side(eps, upper=upper)
         pure = -math.log1p(-self.rate)
-        rest = (pure - eps) + side * 4 * UNIT * pure
+        rest = (pure - eps) + side * 4 * ULP * pure
         inside = rest > 0
         gap = -np.expm1(-np.where(inside, rest, 1.0))
         at = np.log1p(np.expm1(np.where(inside, eps, 0.0)) / gap)
-        value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * UNIT), upper=upper)
+        value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * ULP), upper=upper)
         return np.where(inside, outward(value, np.log(gap), upper=upper), -np.inf)
 
     def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
@@ -151,7 +151,7 @@ class SampledPair(DominatingPair):
         else:
             value = -math.log1p(-q * -math.expm1(-pure)) if q < 1 else pure
         # a loss too small for a double counts as the least double
-        return max(value * (1 + 16 * UNIT), 5e-324) if pure > 0 else 0.0
+        return max(value * (1 + 16 * ULP), 5e-324) if pure > 0 else 0.0
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         return tuple(SampledPair(pair, self.rate, self.removed) for pair in self.mechanism._realised_pairs())
@@ -194,7 +194,7 @@ class SampledPair(DominatingPair):
 def outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
     """Return value = weight + a logarithm, moved to a side by the rounding of both; -inf stays."""
     finite = value > -np.inf
-    error = UNIT * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
+    error = ULP * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
     return np.asarray(np.where(finite, value + error if upper else value - error, -np.inf))
 
 
@@ -225,8 +225,8 @@ def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric:
         log_q, mixed = np.append(other.log_rest, log_q), np.append(math.log1p(-rate), mixed)
     log_mix = log_q + mixed
     size = float(np.abs(base.log_p).max() + np.abs(base.loss).max())
-    slack = base.slack + base.blur + UNIT * (16 + 8 * size)
-    blur = base.blur + UNIT * (16 + 4 * float(np.abs(mixed).max()))
+    slack = base.slack + base.blur + ULP * (16 + 8 * size)
+    blur = base.blur + ULP * (16 + 4 * float(np.abs(mixed).max()))
     if removed:
         unlisted = float(np.logaddexp(log_lost, base.log_lost))
         return Atoms(log_mix, mixed, math.log(rate) + base.log_rest, unlisted, slack, blur)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
@@ -72,15 +72,15 @@ class ReplaceOne(PrivacyProfile):
             for _ in range(_ROUNDS):
                 splits = np.linspace(low, high, _SPLITS) if high > low else np.array([low])
                 # the two parts sum to less than eps, whatever the rounding
-                rest = np.maximum(total - splits, 0.0) * (1 - 4 * UNIT)
+                rest = np.maximum(total - splits, 0.0) * (1 - 4 * ULP)
                 values = np.logaddexp(remove._log_side(splits, upper=True), splits + add._log_side(rest, upper=True))
                 best = int(np.argmin(values))
-                upper[i] = min(upper[i], float(values[best]) + 8 * UNIT * (1 + abs(float(values[best])) + total))
+                upper[i] = min(upper[i], float(values[best]) + 8 * ULP * (1 + abs(float(values[best])) + total))
                 low, high = splits[max(best - 1, 0)], splits[min(best + 1, splits.size - 1)]
         return Sides(np.full(eps.size, -np.inf), upper)
 
     def _pure_epsilon(self) -> float:
-        return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * UNIT)
+        return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * ULP)
 
     def _seconds(self) -> float:
         return 100 * self.profile._seconds()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.composing.knowledge import FIRST_TAIL
 from shufflebounds.profile import DominatingPair, PrivacyProfile
@@ -101,7 +101,7 @@ class WithoutReplacement(PrivacyProfile):
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         # the rate is a rounded quotient
-        return sampled_sides(self.mechanism, eps, self.rate, 16 * UNIT)
+        return sampled_sides(self.mechanism, eps, self.rate, 16 * ULP)
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
         operations, value = self.mechanism._ball()
@@ -114,7 +114,7 @@ class WithoutReplacement(PrivacyProfile):
 
     def _pure_epsilon(self) -> float:
         pure = self.mechanism._pure_epsilon()
-        return float(mixed_losses(np.array([pure]), self.rate)[0]) * (1 + 16 * UNIT) if pure < math.inf else math.inf
+        return float(mixed_losses(np.array([pure]), self.rate)[0]) * (1 + 16 * ULP) if pure < math.inf else math.inf
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         if not self.mechanism._knowledge().single:

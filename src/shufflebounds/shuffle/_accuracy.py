@@ -14,7 +14,7 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._core._blocks import Lattice
 from shufflebounds._docs import said
 from shufflebounds._search import bracket
-from shufflebounds._types import UNIT, Between, Bound, FloatArray, probability
+from shufflebounds._types import ULP, Between, Bound, FloatArray, probability
 from shufflebounds.tails.closed import bernstein
 
 SCANNED = 512
@@ -55,7 +55,7 @@ class ErrorLaw(ABC):
     def _any_error(self, a: Fraction, truth: Any) -> Between:
         low, high = self._error(a, truth)
         # above: the union bound over all bins; below: one bin alone, which errs no more often than any of them
-        return Between(low, min(0.0, high + math.log(self._many()) * (1 + UNIT)))
+        return Between(low, min(0.0, high + math.log(self._many()) * (1 + ULP)))
 
     def _sides(self, a: Fraction, truth: Any, of: str) -> Between:
         return self._error(a, truth) if of == "bin" else self._any_error(a, truth)
@@ -186,11 +186,11 @@ def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: 
             value = float(binom_logsf(k - 1, trials, one[0]) if upper else binom_logcdf(k, trials, one[0]))
         else:
             value = float(binom_logcdf(trials - k, trials, zero[0]) if upper else binom_logsf(trials - k - 1, trials, zero[0]))
-        return value, 1e-13 + 8 * UNIT * abs(value)
+        return value, 1e-13 + 8 * ULP * abs(value)
     law = Lattice(np.ascontiguousarray(one), np.ascontiguousarray(counts), np.ascontiguousarray(zero))
     if k == (trials if upper else 0):
         value = law.edge(upper)
-        return value, 1e-14 + 8 * UNIT * abs(value)
+        return value, 1e-14 + 8 * ULP * abs(value)
     return law.tail(float(k), upper)
 
 
@@ -250,6 +250,6 @@ def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:
         return np.log1p(chance * np.expm1(tilt)) - chance * tilt
 
     # flip <= 1/2: the cumulant of an unlikely one is the larger
-    rounding = 8 * UNIT * tilt * (fixed * flip + free + width)
+    rounding = 8 * ULP * tilt * (fixed * flip + free + width)
     exponent = fixed * cumulant(flip) + free * cumulant(bias) - tilt * width + rounding
     return min(0.0, float(exponent.min()) * (1 - 1e-9) + math.log(2))

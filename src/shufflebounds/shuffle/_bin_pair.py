@@ -8,7 +8,7 @@ import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._scipy import toeplitz
-from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds._types import ULP, Between, FloatArray
 from shufflebounds.shuffle._known_bits import bit_sides
 from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
@@ -47,11 +47,11 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
             return Between(lower, upper)
         stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
         log_p, log_q = np.logaddexp(log_keep + stay, log_flip + step), np.logaddexp(log_flip + stay, log_keep + step)
-        slack = 2 * error + 4 * UNIT * (np.abs(log_p) + np.abs(log_q) + eps + 4)
+        slack = 2 * error + 4 * ULP * (np.abs(log_p) + np.abs(log_q) + eps + 4)
         low, high = at_any_eps(
             lambda at: bit_sides(ones, zeros, flip, at), lambda at: bit_sides(zeros, ones, flip, at), eps - (log_p - log_q), slack
         )
-        error += 1e-13 + 4 * UNIT * float(np.abs(log_p).max())
+        error += 1e-13 + 4 * ULP * float(np.abs(log_p).max())
         least, most = _log_sum(log_p + low) - error, _log_sum(log_p + high) + error
         # outcomes outside the window: above, all their mass counts; below, e^eps times their mass under the other law is taken off
         outside = math.log(2) + log_tail
@@ -101,7 +101,7 @@ class Bins:
         _, _, order, p_below, q_below = self._law(*second)
         more = math.exp(self.eps)
         # the second sum is tested at the ratio that the first leaves
-        error = 1e-12 + 4 * UNIT * (order.size - self.log_tail)
+        error = 1e-12 + 4 * ULP * (order.size - self.log_tail)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             ratio = more * q / p
             # below, any threshold is a valid test; above, outcomes count whose ratio may exceed the rounded one

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing.chords import connect
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle.bits import ShuffledBits
@@ -37,7 +37,7 @@ class ComposedColumns:
         basic = math.log(self.times) + self._upper(eps / self.times)
         if 0 < (gap := log_odds(self.column.flip).times(self.times).less(eps)) < 1:
             # what any mechanism of that budget leaks
-            basic = min(basic, math.log(-math.expm1(-gap)) + 4 * UNIT * (1 - math.log(gap)))
+            basic = min(basic, math.log(-math.expm1(-gap)) + 4 * ULP * (1 - math.log(gap)))
         if log_scale < -600 or self.local == math.inf or self.local < LEAST_LOCAL:
             return basic
         # sum over the composed law of p (1 - e^(eps - loss)) beyond eps

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from shufflebounds._core import _binomial
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing import Atoms, Blocks
 from shufflebounds.shuffle._personal_sum import Groups, Law
 from shufflebounds.tails._poisson_tables import bits_window
@@ -40,7 +40,7 @@ def _upper(sums: FloatArray, target: FloatArray, log_lost: float, error: float, 
     """Return the upper log hockey stick of the others' sum and what the target adds, against the sum and that from behind."""
     with np.errstate(divide="ignore"):
         laws = [np.log(np.convolve(sums, added)) for added in (target, target[::-1])]
-    return Atoms.of(*laws, log_lost=log_lost, error=error + UNIT * (8 + target.size)).log_delta(eps).upper
+    return Atoms.of(*laws, log_lost=log_lost, error=error + ULP * (8 + target.size)).log_delta(eps).upper
 
 
 def _flips(bits: int, flip: float) -> FloatArray:
@@ -53,7 +53,7 @@ def _flips(bits: int, flip: float) -> FloatArray:
 def _of_ones(ones: int, zeros: int, flip: float, target: FloatArray, eps: FloatArray) -> FloatArray:
     """Return the upper log hockey stick where so many of the others' bits are 1 and 0."""
     sums = np.convolve(_flips(ones, flip)[::-1], _flips(zeros, flip))
-    return _upper(sums, target, math.log(4) + LOG_TAIL + 4 * UNIT, ERROR + 2 * UNIT * sums.size, eps)
+    return _upper(sums, target, math.log(4) + LOG_TAIL + 4 * ULP, ERROR + 2 * ULP * sums.size, eps)
 
 
 def _runs(bits: int, skew: float, fine: float) -> Iterator[list[tuple[int, int]]]:
@@ -127,8 +127,8 @@ def blocks_of_targets(users: Groups) -> Blocks | None:
         for budget, others in _targets(users):
             one, zero, counts = Law.of(*others).arrays
             _, window, error = bits_window(one, zero, counts, log_tail=LOG_TAIL, most=2**24)
-            log_lost = math.log(2) + LOG_TAIL + 4 * UNIT
-            error += UNIT * (8 + float(np.abs(window).max()))
+            log_lost = math.log(2) + LOG_TAIL + 4 * ULP
+            error += ULP * (8 + float(np.abs(window).max()))
             target = np.array([1.0, math.exp(-budget)]) / (1 + math.exp(-budget))
             for row, added in zip(out, (target, target[::-1])):
                 np.maximum(row, _upper(np.exp(window), added, log_lost, error, eps), out=row)

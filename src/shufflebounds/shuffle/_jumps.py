@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _jumps, _smoothed
-from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds._types import ULP, Between, FloatArray
 
 __all__ = ["gathered", "sum_with_jumps"]
 
@@ -117,7 +117,7 @@ class _Light:
         tilted = self.x[:, None] * np.concatenate([self.tilts, -self.tilts])
         steps = self.w @ np.expm1(tilted)
         # where most is lost, from what is left; a full mass is known to rounding only, as in the kernel
-        left = self.w @ np.exp(tilted) + (self.rest + 8 * UNIT if self.rest > 8 * UNIT else 0.0)
+        left = self.w @ np.exp(tilted) + (self.rest + 8 * ULP if self.rest > 8 * ULP else 0.0)
         return np.asarray(self.users * np.where(steps < -0.5, np.log(left), np.log1p(np.maximum(steps, -0.5))).reshape(2, -1))
 
     def lines(self, way: int) -> FloatArray:
@@ -206,12 +206,12 @@ class _Contour:
         density = cosine @ first.real - sine @ first.imag
         # what rounding moves, the nodes that were dropped, those below the band, and what lies beyond the reach
         left, beyond = math.exp(0.5 * (tau * theta) ** 2), math.exp(-0.5 * _REACH**2)
-        error = error[:, None] * part + UNIT * (32 + t.size) + 4 * UNIT * t[:, None] * float(np.abs(y).max())
+        error = error[:, None] * part + ULP * (32 + t.size) + 4 * ULP * t[:, None] * float(np.abs(y).max())
         slack = (size * error / norm[:, None]).sum(axis=0) + left * (_BAND / (2 * theta) + beyond / (end * _REACH))
         slack += float((dropped / (theta**2 + nodes[~kept, 0] ** 2)).sum())
         slack_density = (size * error).sum(axis=0) + left * end * (_BAND + beyond) / 3 + float(dropped.sum())
         exponent = value * counts + theta * self.sign * y[:, None] - scale
-        blurred = theta * blur * counts + 8 * UNIT * (2 + np.abs(exponent) + abs(scale) + np.abs(value * counts))
+        blurred = theta * blur * counts + 8 * ULP * (2 + np.abs(exponent) + abs(scale) + np.abs(value * counts))
         upper = np.exp(exponent + blurred) * (total + slack)
         lower = np.exp(exponent - blurred) * (total - slack - tau**2 * (density + slack_density) - alias)
         return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
@@ -255,12 +255,12 @@ class _Gains:
         counts = self.counts[column]
         light, size = self.light, math.exp(-self.scale)
         mean = y[:, None] + light.mean * counts
-        blur = 8 * UNIT * (light.size + np.abs(y)[:, None])
+        blur = 8 * ULP * (light.size + np.abs(y)[:, None])
         # from below by the mean alone, from above by mean and variance (Scarf), or by an exponential
         lower = np.maximum(mean - blur, 0.0) * size
         root = np.hypot(mean, light.deviation)
         scarf = 0.5 * np.where(mean > 0, mean + root, light.deviation**2 / (root - np.minimum(mean, 0.0)))
-        upper = (scarf * (1 + 8 * UNIT) + blur) * size
+        upper = (scarf * (1 + 8 * ULP) + blur) * size
         for way, outside in enumerate((y <= self.low, y > self.high)):
             if outside.any():
                 # fewer users lose less
@@ -313,7 +313,7 @@ def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, chance: Fl
     """Return the masses at the nodes of a law at or above that of a sum in the convex order."""
     total, moment = _jumps.cell_sums(place, mass, jump, chance, nodes, True)
     # more for the rounding of the two
-    far = np.clip(moment / np.diff(nodes) * (1 + 8 * UNIT), 0.0, total)
+    far = np.clip(moment / np.diff(nodes) * (1 + 8 * ULP), 0.0, total)
     return np.asarray(np.append(total - far, 0.0) + np.append(0.0, far))
 
 
@@ -322,7 +322,7 @@ def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, chance: Fl
     """Return the places and masses of a law at or below that of a sum: what lies between two nodes is at its mean."""
     total, moment = _jumps.cell_sums(place, mass, jump, chance, nodes, False)
     kept = total > 0
-    return nodes[:-1][kept] + np.clip(moment[kept] / total[kept] * (1 - 8 * UNIT), 0.0, np.diff(nodes)[kept]), total[kept]
+    return nodes[:-1][kept] + np.clip(moment[kept] / total[kept] * (1 - 8 * ULP), 0.0, np.diff(nodes)[kept]), total[kept]
 
 
 def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
@@ -497,7 +497,7 @@ def _summed(gains: _Gains | _NoLight, users: float, jumps: _Heavy, most: int, lo
         lower += weight * (float(merged @ low[:, 0]) - (k - 1) * lost * float(low.max()))
         if k == 1:
             upper += weight * float(part @ high[:, 0])
-    slack = 1e-11 + UNIT * (8 * users * abs(log_none) + 4 * nodes.size)
+    slack = 1e-11 + ULP * (8 * users * abs(log_none) + 4 * nodes.size)
     upper = upper * (1 + slack) + math.exp(log_more) + 1e-280
     lower = lower * (1 - slack) - math.exp(log_less)
     return Between(math.log(lower) + gains.scale if lower > 0 else -math.inf, math.log(upper) + gains.scale)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from shufflebounds._core import _bits
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
@@ -47,10 +47,10 @@ def near_budget(
     lower = np.where(np.isnan(lower), -np.inf, lower)
     lost = ~np.isfinite(upper) & (np.asarray(gap) > 0)
     if lost.any():
-        earlier = np.maximum(eps - 256 * UNIT * (1 + eps), 0.0)
+        earlier = np.maximum(eps - 256 * ULP * (1 + eps), 0.0)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             value, error = kernel(earlier, gap + (eps - earlier))
-            most = np.log(-np.expm1(-np.maximum(gap, 0.0))) * (1 - 4 * UNIT) + 4 * UNIT
+            most = np.log(-np.expm1(-np.maximum(gap, 0.0))) * (1 - 4 * ULP) + 4 * ULP
         before = np.where(np.isfinite(value + error), value + error, 0.0)
         upper = np.where(lost, np.minimum(before, most), upper)
     return Sides(lower, upper)

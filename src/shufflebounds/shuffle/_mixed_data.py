@@ -19,7 +19,7 @@ from itertools import combinations, permutations
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 
 __all__ = ["FEW", "MixedData", "Shares"]
@@ -79,7 +79,7 @@ class MixedData:
         """Relative error of a coefficient: products and sums of each of the convolutions behind it."""
         cells = float((self.users + 1) ** (self.rows.shape[1] - 1))
         # the chances themselves are off by some ulp, once for every user
-        return UNIT * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
+        return ULP * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
 
     def _power(self, x: int, count: int) -> FloatArray:
         """Return the coefficients of the messages of so many users who hold x."""

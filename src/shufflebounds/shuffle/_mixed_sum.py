@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shufflebounds._core._special import log1mexp
-from shufflebounds._types import UNIT, Between, FloatArray, Sides
+from shufflebounds._types import ULP, Between, FloatArray, Sides
 
 MOST_TERMS = 2**16
 """Windows of more terms are summed by blocks, whose ends bound what lies between."""
@@ -82,7 +82,7 @@ def at_any_eps(
         behind = (at < 0) & (at > -np.inf)
         if behind.any():
             t = -at[behind]
-            out[behind] = np.logaddexp(log1mexp(-t), backward(t)[side] - t) + (2 * side - 1) * 4 * UNIT
+            out[behind] = np.logaddexp(log1mexp(-t), backward(t)[side] - t) + (2 * side - 1) * 4 * ULP
         sides.append(np.minimum(out, 0.0))
     return Sides(sides[0], sides[1])
 
@@ -106,7 +106,7 @@ def _blocks(
 
     def total(logs: FloatArray, outward: float) -> float:
         seen = np.where(logs > -math.inf, logs, 0.0)
-        logs = logs + outward * (2e-13 + 8 * UNIT * np.abs(seen))
+        logs = logs + outward * (2e-13 + 8 * ULP * np.abs(seen))
         top = float(logs.max())
         if top == -math.inf:
             return -math.inf

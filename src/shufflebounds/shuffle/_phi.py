@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core import _excess
-from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds._types import ULP, Between, FloatArray
 from shufflebounds.shuffle._jumps import gathered, sum_with_jumps
 
 __all__ = ["HEAVY", "MANY", "NORMAL", "excesses", "rounding", "sums", "without_negligible"]
@@ -47,7 +47,7 @@ def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> floa
     """Return the relative error that exp of these logarithms makes."""
     sizes = [np.abs(np.where(x > -np.inf, x, 0.0)).max(initial=0.0) for x in (log_mass, log_a, log_b)]
     # masses next to the least double have few digits
-    return 4 * UNIT * (1 + 2 * float(sum(sizes))) + 64 * math.exp(min(0.0, float(sizes[0]) - 744.0))
+    return 4 * ULP * (1 + 2 * float(sum(sizes))) + 64 * math.exp(min(0.0, float(sizes[0]) - 744.0))
 
 
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,
@@ -120,7 +120,7 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     ends = x[index]
     size = np.maximum(np.abs(ends[:-1]), np.abs(ends[1:]))
     # sums of so many terms
-    blur = UNIT * (64 + float(np.diff(index).max()))
+    blur = ULP * (64 + float(np.diff(index).max()))
     if upper:
         part = np.clip((x - ends[cell]) / np.maximum(ends[cell + 1] - ends[cell], 1e-300), 0.0, 1.0)
         total = np.bincount(cell, mass * (1 - part), index.size) + np.bincount(cell + 1, mass * part, index.size)

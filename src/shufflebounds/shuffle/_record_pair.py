@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds._types import ULP, Between, FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._accuracy import _tail
@@ -35,7 +35,7 @@ def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> floa
     """
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * q * q
-    law = CloneLaw(np.array([q * q, shown]) * (1 - 8 * UNIT), np.array([others, fakes], dtype=np.float64))
+    law = CloneLaw(np.array([q * q, shown]) * (1 - 8 * ULP), np.array([others, fakes], dtype=np.float64))
     return log_clone_delta(law, log_odds(flip).times(2), eps)[1] + math.log(p * p + q * q) + 1e-14
 
 
@@ -73,7 +73,7 @@ def _one_count(chances: FloatArray, counts: FloatArray, rare: float, common: flo
     trials = int(counts.sum())
     if trials == 0:
         less = math.exp(eps) * (1 - common)
-        alone = (1 - rare) - less - 4 * UNIT * (1 + less)
+        alone = (1 - rare) - less - 4 * ULP * (1 + less)
         return math.log(alone) - 1e-14 if alone > 0 else -math.inf
 
     def gain(k: int) -> float:

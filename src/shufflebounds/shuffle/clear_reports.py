@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _clones
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, Between, FloatArray, Sides
+from shufflebounds._types import ULP, Between, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import log_exceeded
@@ -188,7 +188,7 @@ class ClearReports(ShuffleProtocol):
     def _error(self, a: Fraction, truth: Any) -> Between:
         chance, counts = 1 / self.bins, np.array([float(self.fakes)])
         one, zero = np.array([chance]), np.array([1 - chance])
-        return log_exceeded(one, zero, counts, Fraction(self.fakes / self.bins), a, rounding=UNIT)
+        return log_exceeded(one, zero, counts, Fraction(self.fakes / self.bins), a, rounding=ULP)
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1

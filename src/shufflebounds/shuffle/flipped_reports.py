@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, Between, FloatArray, Sides, at_each
+from shufflebounds._types import ULP, Between, FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
@@ -377,7 +377,7 @@ class FlippedReports(ShuffleProtocol):
         q, share = Fraction(self.flip), Fraction(1, self.bins)
         exact = share * (1 - q) + (1 - share) * q
         extra = float(exact), float(1 - exact), self.fakes, exact
-        rounding = UNIT if self.fakes else 0.0
+        rounding = ULP if self.fakes else 0.0
         return bits_exceeded(self.users, self.flip, a * (1 - 2 * q), truth, extra, rounding=rounding)
 
     def _scale(self) -> float:

@@ -14,7 +14,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, Between, FloatArray, Sides, at_each
+from shufflebounds._types import ULP, Between, FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -107,7 +107,7 @@ class ShuffledHistogram(ShuffleProtocol):
         def value(i: FloatArray) -> Sides:
             with np.errstate(divide="ignore"):
                 loss = np.log((i + 1) / (n - i)) + math.log1p(-gamma) - math.log(gamma)
-            slack = 4 * UNIT * (np.abs(np.where(loss < np.inf, loss, 0)) + eps - math.log(gamma) + 1)
+            slack = 4 * ULP * (np.abs(np.where(loss < np.inf, loss, 0)) + eps - math.log(gamma) + 1)
             return at_any_eps(lambda at: one_bin(0.0, at), lambda at: one_bin(1.0, at), eps - loss, slack)
 
         return enclose_sum(lambda i: binom_logpmf(i, n, gamma), math.floor((n + 1) * gamma), 0.0, n, value)

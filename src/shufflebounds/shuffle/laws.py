@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _deployments
-from shufflebounds._types import UNIT, Between, FloatArray, Sides
+from shufflebounds._types import ULP, Between, FloatArray, Sides
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
 from shufflebounds.shuffle._phi import HEAVY, MANY, NORMAL, excesses, rounding, sums, without_negligible
@@ -162,8 +162,8 @@ class ExcessLaw:
         """
         sizes = [np.where(x > -np.inf, np.abs(x), 0.0) for x in (self.log_a, self.log_b, self.log_mass)]
         sign = 1 if upper else -1
-        move = sign * UNIT * (2 + sizes[0] + sizes[1] + 2 * sizes[2])
-        cut = sign * UNIT * (2 + np.abs(np.where(self.log_cut > -np.inf, self.log_cut, 0.0)))
+        move = sign * ULP * (2 + sizes[0] + sizes[1] + 2 * sizes[2])
+        cut = sign * ULP * (2 + np.abs(np.where(self.log_cut > -np.inf, self.log_cut, 0.0)))
         return ExcessLaw(self.log_mass, self.log_a + move, self.log_b - move, self.log_cut + cut, self.log_cut_b - cut)
 
     def thinned(self, share: float) -> ExcessLaw:
@@ -187,7 +187,7 @@ class ExcessLaw:
         masses = np.append(self.log_mass + move, np.log1p(-share))
         law = ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), *cuts)
         # where few take part, the mass at X = 0 may be less than the rounding of the total
-        return law.filled(share * rest if rest > 8 * UNIT else 0.0)
+        return law.filled(share * rest if rest > 8 * ULP else 0.0)
 
     def values(self, eps: float) -> FloatArray:
         """Return X at one eps, relatively accurate next to a pure budget too.
@@ -330,15 +330,15 @@ class ExcessLaw:
                 slack = rounding(log_mass[kept], log_a[kept], log_b[kept])
             else:
                 lower, upper = sums(values, log_mass, users, asked, effort)
-        lower -= math.log(users) * (1 + 4 * UNIT)
-        upper -= math.log(users) * (1 - 4 * UNIT)
+        lower -= math.log(users) * (1 + 4 * ULP)
+        upper -= math.log(users) * (1 - 4 * ULP)
         if self._has_cut:
             gain = float(np.maximum(excesses(np.asarray(self.log_cut), np.asarray(self.log_cut_b), eps), 0.0).sum())
             if gain > 0:
                 log_gain = math.log(gain)
-                lower, upper = (float(np.logaddexp(at, log_gain + way * 8 * UNIT)) for at, way in ((lower, -1), (upper, 1)))
+                lower, upper = (float(np.logaddexp(at, log_gain + way * 8 * ULP)) for at, way in ((lower, -1), (upper, 1)))
         size = max((abs(at) for at in (lower, upper) if at > -math.inf), default=0.0)
-        slack = max(slack, 32 * UNIT * size)
+        slack = max(slack, 32 * ULP * size)
         return Between(lower - slack, upper + slack)
 
     @cached_property

@@ -12,7 +12,7 @@ from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
 from shufflebounds._docs import said
 from shufflebounds._search import least_int
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.shuffle._mixed_sum import enclose_sum
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 
@@ -58,7 +58,7 @@ def _log_missed(users: int, gamma: float, support: int) -> float:
     def value(zeros: FloatArray) -> Sides:
         log_below = binom_logcdf(zeros, float(users), share)
         # 1/support is rounded
-        error = 1e-13 + 8 * UNIT * np.abs(np.maximum(log_below, -1e300)) + 2 * UNIT * users * share
+        error = 1e-13 + 8 * ULP * np.abs(np.maximum(log_below, -1e300)) + 2 * ULP * users * share
         return Sides(log_below - error, np.minimum(log_below + error, 0.0))
 
     top = float(users)

@@ -12,7 +12,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
@@ -168,7 +168,7 @@ class Shuffled(PrivacyProfile):
             return None
         # rounded towards fewer flips, which tell more
         less = math.exp(-budget)
-        return ShuffledBits(self.users, less / (1 + less) * (1 - 8 * UNIT * (1 + budget)))
+        return ShuffledBits(self.users, less / (1 + less) * (1 - 8 * ULP * (1 + budget)))
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         value = self._upper if upper else self._lower

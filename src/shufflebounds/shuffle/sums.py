@@ -16,7 +16,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _worst
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, Between, FloatArray, Sides
+from shufflebounds._types import ULP, Between, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
@@ -382,8 +382,8 @@ class RealSum(ShuffleProtocol):
         total = exact if exact is not None else Fraction(math.fsum(numbers * held))
         center = self.users * self.bits * Fraction(q) + total * self.bits * (1 - 2 * Fraction(q))
         # the rounding of x r, and of a long sum of numbers
-        rounding = 0.0 if np.isin(part, (0.0, 1.0)).all() else 4 * UNIT * self.bits / max(q, UNIT)
-        blur = Fraction(0) if exact is not None else Fraction(8 * UNIT * float(center))
+        rounding = 0.0 if np.isin(part, (0.0, 1.0)).all() else 4 * ULP * self.bits / max(q, ULP)
+        blur = Fraction(0) if exact is not None else Fraction(8 * ULP * float(center))
         law = one, zero, counts, center
         low = log_exceeded(*law, width + blur, rounding=rounding)[0]
         high = log_exceeded(*law, width - blur, rounding=rounding)[1]

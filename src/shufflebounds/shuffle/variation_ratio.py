@@ -11,7 +11,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._types import UNIT, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
@@ -38,7 +38,7 @@ def variation_ratio_law(p: float, beta: float, q: float, *, upper: bool = True) 
     """
     share = beta / (p - 1)
     # mass that both laws share lowers the excess: an upper law takes less of it
-    rest = max(0.0, 1 - (p + 1) * share * (1 + (8 if upper else -8) * UNIT))
+    rest = max(0.0, 1 - (p + 1) * share * (1 + (8 if upper else -8) * ULP))
     log_p, log_q = float(np.log(p)), float(np.log(q))
     with np.errstate(divide="ignore"):
         log_mass = np.array([np.log(share) + log_p - log_q] * 2 + [float(np.log(rest)) - log_q])
@@ -104,9 +104,9 @@ class VariationRatio(PrivacyProfile):
         p = _validate.real("p", self.p, 1, 1e300, open_low=True)
         object.__setattr__(self, "p", p)
         most = (p - 1) / (p + 1)
-        _validate.real_field(self, "beta", 0, most * (1 + 4 * UNIT), open_low=True)
+        _validate.real_field(self, "beta", 0, most * (1 + 4 * ULP), open_low=True)
         # the larger of the two laws has the total 1 + beta, the others' law the total 1; a larger q claims less
-        q = _validate.real("q", self.q, (1 + self.beta) * (1 - 4 * UNIT), 1e300)
+        q = _validate.real("q", self.q, (1 + self.beta) * (1 - 4 * ULP), 1e300)
         while math.fsum([q, -1.0, -self.beta]) < 0:
             q = math.nextafter(q, math.inf)
         object.__setattr__(self, "q", q)
@@ -130,7 +130,7 @@ class VariationRatio(PrivacyProfile):
         return min(float(largest_epsilon([[law]], [0], [self.users], [delta], upper)[0]), self._pure_epsilon())
 
     def _pure_epsilon(self) -> float:
-        return math.log(self.p) * (1 + 2 * UNIT)
+        return math.log(self.p) * (1 + 2 * ULP)
 
     def _ball(self) -> tuple[float, Callable[[Any], Any]]:
         def value(factor: Any) -> Any:

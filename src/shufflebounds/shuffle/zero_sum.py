@@ -15,7 +15,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._docs import said
-from shufflebounds._types import UNIT, Between, FloatArray, Sides
+from shufflebounds._types import ULP, Between, FloatArray, Sides
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -178,7 +178,7 @@ def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Between:
     else:
         # Y > n gamma + a and Y < S <= a exclude each other
         value = float(binom_logcdf(min(below, total - 1), users, gamma))
-    error = 2e-13 + 8 * UNIT * abs(value) if value > -math.inf else 0.0
+    error = 2e-13 + 8 * ULP * abs(value) if value > -math.inf else 0.0
     return Between(value - error, min(0.0, value + error))
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from shufflebounds._scipy import erfcx, erfinv, exprel, log_ndtr, ndtri_exp
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile
 
 __all__ = ["MU_ERROR", "Gaussian", "Laplace"]
 
 ROOT_2, ROOT_8 = math.sqrt(2), math.sqrt(8)
 
-MU_ERROR = 16 * UNIT
+MU_ERROR = 16 * ULP
 """Of the mu of Laplace noise, relative."""
 
 # nodes of the double exponential rule on (0, inf), s = exp(pi/2 sinh(t)), for integrands that decay
@@ -96,7 +96,7 @@ class Laplace(Representation):
     def _epsilon(self, delta: float) -> float:
         # delta = 1 - e^((eps - e)/2); outward by what the logarithm and the sum may lose
         eps = self.eps + 2 * math.log1p(-delta) if delta < 1 else 0.0
-        return max(0.0, eps + (4 * UNIT * (self.eps - eps + self.eps) if delta else 0.0))
+        return max(0.0, eps + (4 * ULP * (self.eps - eps + self.eps) if delta else 0.0))
 
     def gdp_mu(self) -> float:
         # the two quantiles add up to most where alpha = beta = e^(-eps/2)/2

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from shufflebounds._core import _tradeoff
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.tradeoff.representation import log1mexp
 
 __all__ = ["Chain", "across", "alternate", "below", "distinct", "hull", "joined", "masses"]
@@ -58,13 +58,13 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         # all in units of the value at E_i, over the interval taken as [0, 1]: the fall of the left line, and of the right one
         stretch = np.expm1(width)
-        left = np.expm1(high[: count - 1] - low) * stretch / -np.expm1(before - eps) * (1 + 8 * UNIT)
+        left = np.expm1(high[: count - 1] - low) * stretch / -np.expm1(before - eps) * (1 + 8 * ULP)
         # no hockey stick falls faster than E rises
-        left = np.minimum(left, np.exp(eps - low) * stretch * (1 + 8 * UNIT))
+        left = np.minimum(left, np.exp(eps - low) * stretch * (1 + 8 * ULP))
         end = np.exp(np.append(low[1:], -np.inf) - low)
         fall = end - np.exp(high[3 : count + 2] - low)
         right = np.append(fall[:-1] / (np.exp(width[:-1]) * stretch[1:]) * stretch[:-1], 0.0)
-        right = np.nan_to_num(np.maximum(right, 0.0)) * (1 - 8 * UNIT)
+        right = np.nan_to_num(np.maximum(right, 0.0)) * (1 - 8 * ULP)
         gain, turn = 1 - end - right, left - right
         at = np.clip(np.where(turn > 0, gain / turn, np.where(gain >= 0, 1.0, 0.0)), 0.0, None)
         at[:-1] = np.minimum(at[:-1], 1.0)
@@ -77,7 +77,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         value = np.maximum(np.fmin(1 - left * at, end + right * (1 - at)), 0.0)
         log_value = low + np.log(value)
         steep = np.where(end > 0, low - np.append(low[1:], -np.inf), 700.0)
-        log_value -= 4 * UNIT * (2 + np.abs(log_value) + np.minimum(steep, 700.0))
+        log_value -= 4 * ULP * (2 + np.abs(log_value) + np.minimum(steep, 700.0))
     # the right line is nowhere below its end, which may underflow in units of the value at E_i
     log_value = np.fmax(np.where(value > 0, log_value, -np.inf), np.append(low[1:], -np.inf))
     log_value[-1] = -np.inf
@@ -107,7 +107,7 @@ def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Ch
         share = math.expm1(x[0] + u[1]) / math.expm1(whole) if whole < 700 else math.exp(x[0] - x[1])
         chord = (1 - share) * math.exp(across(-u[1], v[1])) + share * math.exp(y[1])
         y[0] = min(math.log(chord) if chord > 0 else -math.inf, y[0])
-        y[0] -= 2.0**turn * UNIT * (1 + abs(y[0])) if lower else 0.0
+        y[0] -= 2.0**turn * ULP * (1 + abs(y[0])) if lower else 0.0
         v[0] = across(u[0], y[0])
         right, left = hull(x, y)[:2], hull(u, v)[:2]
     return right, left

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.tradeoff.convex import hull
 from shufflebounds.tradeoff.piecewise import Piecewise
 from shufflebounds.tradeoff.representation import log1mexp
@@ -92,23 +92,23 @@ class _Lines:
         y = log1mexp(self.delta)
         end: FloatArray = y - self.eps
         # a line 1 - x ends at 1, exactly
-        return np.where(end < 0, end - 8 * UNIT * (np.abs(y) + self.eps), 0.0)
+        return np.where(end < 0, end - 8 * ULP * (np.abs(y) + self.eps), 0.0)
 
     def heights(self, x: FloatArray, which: slice) -> FloatArray:
         """Return log y and log(1 - y), rounded so that y lies beside the chosen lines at e^x, 0 where they are negative."""
         eps, delta, side = self.eps[which], self.delta[which], self.side
         # e^x may be read from its complement, which is rounded on its own
-        x = x - side * 2 * UNIT * np.where(x > -1, 1.0, 0.0)
+        x = x - side * 2 * ULP * np.where(x > -1, 1.0, 0.0)
         fall = eps + x
-        blur = 4 * UNIT * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
+        blur = 4 * ULP * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             # 1 - y as a sum
             rest = np.logaddexp(delta, fall)
-            out = _rounded(rest - side * (blur + 4 * UNIT * np.abs(rest)), side)
+            out = _rounded(rest - side * (blur + 4 * ULP * np.abs(rest)), side)
             # y as a difference, for where delta is near 1
             left = log1mexp(delta)
             size = np.exp(fall - left)
-            y = left + np.log1p(-size * (1 - side * (blur + 8 * UNIT * np.abs(left)))) + side * 8 * UNIT * (1 + np.abs(left))
+            y = left + np.log1p(-size * (1 - side * (blur + 8 * ULP * np.abs(left)))) + side * 8 * ULP * (1 + np.abs(left))
         y = np.where(np.isnan(y), -np.inf, np.minimum(y, 0.0))
         out[0] = np.maximum(out[0], y) if side == DOWN else np.minimum(out[0], y)
         return out
@@ -124,14 +124,14 @@ def _rounded(rest: FloatArray, side: int) -> FloatArray:
     """Return log y, rounded to the side, and log(1 - y) given the latter."""
     rest = np.minimum(rest, 0.0)
     y = log1mexp(rest)
-    y = np.where(y > -np.inf, y + side * 4 * UNIT * np.abs(y), y)
+    y = np.where(y > -np.inf, y + side * 4 * ULP * np.abs(y), y)
     # a y nearer to 1 than any double is still below 1
     return np.array([np.minimum(y, np.where((rest > -np.inf) & (side == DOWN), -5e-324, 0.0)), rest])
 
 
 def _rest(x: FloatArray, side: int) -> FloatArray:
     """Return log(1 - e^x) rounded down (UP) or up (DOWN), so that a level read from it is not too far left or right."""
-    return np.minimum(log1mexp(x) * (1 + side * 4 * UNIT) - side * 4 * UNIT, 0.0)
+    return np.minimum(log1mexp(x) * (1 + side * 4 * ULP) - side * 4 * ULP, 0.0)
 
 
 def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
@@ -156,7 +156,7 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
     while (x := float(lines.ends()[0])) <= lines.reach:
         lines.drop()
     if lines.side == UP:
-        x = min(0.0, x + 16 * UNIT * (abs(float(log1mexp(lines.delta[:1])[0])) + float(lines.eps[0])))
+        x = min(0.0, x + 16 * ULP * (abs(float(log1mexp(lines.delta[:1])[0])) + float(lines.eps[0])))
     end = np.array([[x], [float(_rest(np.array([x]), lines.side)[0])], [-np.inf], [0.0]])
     return end if steep.size else end[[2, 3, 0, 1]]
 
@@ -170,9 +170,9 @@ def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
     at = np.array([min(x, 0.0)])
     # the flat line at x, from its own side: e^-eps (1 - delta - e^x)
     left, eps = float(log1mexp(flat.delta[:1])[0]), float(flat.eps[0])
-    share = math.exp(min(x - side * 2 * UNIT - left, 0.0)) * (1 - side * 8 * UNIT * (1 + abs(x) + abs(left)))
+    share = math.exp(min(x - side * 2 * ULP - left, 0.0)) * (1 - side * 8 * ULP * (1 + abs(x) + abs(left)))
     y = left - eps + math.log1p(-share) if share < 1 else -math.inf
-    y += side * 8 * UNIT * (1 + abs(y)) if y > -math.inf else 0.0
+    y += side * 8 * ULP * (1 + abs(y)) if y > -math.inf else 0.0
     two = np.array([min(y, 0.0)])
     return np.array([at, _rest(at, side), *_outer(steep.heights(at, slice(0, 1)), np.array([two, log1mexp(two)]), side)])
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property, uncached
 from shufflebounds._core import _tradeoff
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile, upward
 
 __all__ = ["Piecewise", "ordered", "prune"]
@@ -140,7 +140,7 @@ class Piecewise(Representation):
         """Return eps(delta), rounded outward, on the first piece, from large losses down, whose height exceeds delta."""
         if log_delta == 0 or height[-1] <= log_delta:
             return 0.0
-        target = log_delta * (1 + 4 * UNIT) - 32 * UNIT
+        target = log_delta * (1 + 4 * ULP) - 32 * ULP
         k = int(np.searchsorted(height, target, side="right"))
         if k == height.size:
             return upward(self, 0.0, log_delta)
@@ -149,7 +149,7 @@ class Piecewise(Representation):
         # delta(eps) = height_k - e^steep_k (e^eps - e^loss_k) between loss_k and loss_(k-1)
         rise = height[k] + math.log(-math.expm1(target - height[k])) - steep[k] if target > -math.inf else height[k] - steep[k]
         eps = min(float(np.logaddexp(loss[k], rise)), float(loss[k - 1]))
-        return upward(self, eps * (1 + 4 * UNIT), log_delta)
+        return upward(self, eps * (1 + 4 * ULP), log_delta)
 
     def _floor(self) -> float:
         """Return the logarithm of the limit of delta(eps) for large eps."""
@@ -165,7 +165,7 @@ class Piecewise(Representation):
         z = log_quantile(alpha[inside], alpha_rest[inside]), log_quantile(beta[inside], beta_rest[inside])
         mu = -(z[0] + z[1])
         best = int(np.argmax(mu))
-        blur = 4 * UNIT * (2 + abs(z[0][best]) + abs(z[1][best]))
+        blur = 4 * ULP * (2 + abs(z[0][best]) + abs(z[1][best]))
         return max(0.0, float(mu[best] + blur))
 
     def inverse(self) -> Piecewise:

@@ -9,7 +9,7 @@ import numpy as np
 
 from shufflebounds._scipy import erfcx, log_ndtr, ndtri_exp
 from shufflebounds._search import outward, root
-from shufflebounds._types import UNIT, FloatArray
+from shufflebounds._types import ULP, FloatArray
 
 __all__ = ["Representation", "log1mexp", "log_quantile", "upward"]
 
@@ -38,7 +38,7 @@ class Representation(ABC):
         """Return the same for one delta, by bracketing and Brent's method on the square root of -log delta."""
         if delta == 0:
             return math.inf
-        target = math.log(delta) * (1 + 4 * UNIT) - 32 * UNIT if delta < 1 else 0.0
+        target = math.log(delta) * (1 + 4 * ULP) - 32 * ULP if delta < 1 else 0.0
 
         def gap(eps: float) -> float:
             return math.sqrt(-min(float(self.log_delta(np.array([eps]))[0]), 0.0)) - math.sqrt(-target)
@@ -46,7 +46,7 @@ class Representation(ABC):
         if gap(0.0) >= 0:
             return 0.0
         high = outward(1.0, lambda eps: gap(eps) >= 0, 1.0, math.inf)
-        return upward(self, root(gap, 0.0, high, gap(0.0), gap(high), rtol=4 * UNIT), math.log(delta))
+        return upward(self, root(gap, 0.0, high, gap(0.0), gap(high), rtol=4 * ULP), math.log(delta))
 
     def inverse(self) -> Representation:
         """Return T(Q, P); a symmetric curve is its own."""
@@ -67,7 +67,7 @@ class Representation(ABC):
 
 def upward(form: Representation, eps: float, log_delta: float) -> float:
     """Return the first of eps and growing steps above it at which delta(eps), as evaluated, is at most that asked for."""
-    return outward(eps, lambda at: form.log_delta(np.array([at]))[0] <= log_delta, UNIT * max(eps, 1e-290), math.inf)
+    return outward(eps, lambda at: form.log_delta(np.array([at]))[0] <= log_delta, ULP * max(eps, 1e-290), math.inf)
 
 
 def log1mexp(x: FloatArray) -> FloatArray:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds._types import ULP, Between, FloatArray
 from shufflebounds.shuffle._clones.law import CloneLaw
 
 __all__ = ["BinnedLaw", "Bins"]
@@ -122,7 +122,7 @@ class Bins:
         above = np.add.reduceat((budgets - np.repeat(low, sizes)) * counts, starts)
         width = np.maximum(high - low, 1e-300)
         part = np.minimum(above / (users * width), 1.0)
-        return cls(starts, low, high, users, part, np.minimum(4 * UNIT * (sizes + 8.0), 1.0))
+        return cls(starts, low, high, users, part, np.minimum(4 * ULP * (sizes + 8.0), 1.0))
 
     def upto(self, i: int, budgets: FloatArray, counts: FloatArray) -> Self:
         """Return the bins of the users up to position i."""
@@ -161,7 +161,7 @@ class Bins:
             chord = np.exp(logs + self.part * rise - np.abs(rise) * self.blur)
         # next to a rate of 0 there is no chord
         high = np.where(low > 0, high, 0.0)
-        mean = np.where(low > 0, np.clip(chord * (1 - 8 * UNIT * (4 + np.abs(logs))), low, high), 0.0)
+        mean = np.where(low > 0, np.clip(chord * (1 - 8 * ULP * (4 + np.abs(logs))), low, high), 0.0)
         begin, end = self.place(i), self.place(j)
         taken = begin + int(np.argmax(high[begin : end + 1]))
         rate = float(high[taken]) if own is None else float(rates(np.array([own]))[0])

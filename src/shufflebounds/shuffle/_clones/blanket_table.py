@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
-from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds._types import ULP, Between, FloatArray
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.closed import binomial_range
 from shufflebounds.tails.poisson_binomial import inner_law
@@ -87,7 +87,7 @@ def _summed(
     log_cells = log_inner + binom_logpmf(s[None, :], m[:, None], 2 / k)
     cells = np.where(np.isfinite(log_cells), log_cells, -np.inf) + log_weights[:, None] - np.log(m)[:, None]
     top = float(cells.max())
-    relative = relative + weight_error + 1e-13 + 8 * UNIT * (np.abs(np.where(np.isfinite(log_cells), log_cells, 0)) + 8)
+    relative = relative + weight_error + 1e-13 + 8 * ULP * (np.abs(np.where(np.isfinite(log_cells), log_cells, 0)) + 8)
     mass = np.exp(cells - top) if top > -math.inf else np.zeros_like(cells)
     factor = math.log(share)
     low = float((mass * np.maximum(0, 1 - relative)).sum())
@@ -114,10 +114,10 @@ def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float
     reach = np.exp(np.where(possible, log_tail, -np.inf) - log_mass)
     plus, minus = 0.5 * full, full - 0.5 * slope * s
     value = plus + minus * reach
-    blur = np.abs(minus) * reach * (2e-13 + 8 * UNIT * np.abs(log_mass)) + 8 * UNIT * (
+    blur = np.abs(minus) * reach * (2e-13 + 8 * ULP * np.abs(log_mass)) + 8 * ULP * (
         alpha * s + np.abs(gamma) * (m - s) + slope * s * reach)
     good = possible & (value + blur > 0)
     safe = np.where(good, np.maximum(value, 0.5 * blur), 1.0)
     with np.errstate(invalid="ignore"):
         log_inner = np.where(good, log_mass + np.log(safe), -np.inf)
-    return log_inner, np.where(good, blur / safe * 2 + 2e-13 + 8 * UNIT * np.abs(np.where(good, log_mass, 0)), 0.0)
+    return log_inner, np.where(good, blur / safe * 2 + 2e-13 + 8 * ULP * np.abs(np.where(good, log_mass, 0)), 0.0)

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from shufflebounds._core import _compound
-from shufflebounds._types import UNIT, Between, FloatArray
+from shufflebounds._types import ULP, Between, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import Budget
 from shufflebounds.tails._poisson_tables import window_of
@@ -78,7 +78,7 @@ class CloneLaw:
         spread = float(np.abs(level) @ self.counts) if decay < 0 else -total
         last = first + log_weights.size - 1
         log_weights = log_weights + decay * np.arange(first, last + 1, dtype=np.float64) + total
-        error += 4 * UNIT * (spread + abs(decay) * last + 4)
+        error += 4 * ULP * (spread + abs(decay) * last + 4)
         return _Window(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
 
     def log_sum(self, u: float, v: float) -> Between:
@@ -111,7 +111,7 @@ class CloneLaw:
         inside, error = _compound.log_weighted_excess(float(window.first), weights, u, v)
         last = window.first + weights.size - 1
         moved = abs(decay - window.decay) * last
-        error += window.error + 4 * UNIT * (moved + abs(inside) + 8)
+        error += window.error + 4 * ULP * (moved + abs(inside) + 8)
         outside = -math.inf
         for complete, edge, step, c in (
             (window.complete_below, weights[:2], decay, window.first),
@@ -153,12 +153,12 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Between:
     u, v, factor = _threshold(budget, eps)
     # at most what the target loses without clones, which is the term c = 0
     alone = math.log(-math.expm1(-budget.less(eps))) - math.log1p(math.exp(-budget.head))
-    blur = 4 * UNIT * (2 - alone)
+    blur = 4 * ULP * (2 - alone)
     if v < LEAST_V:
-        return Between(alone + law.log_alone - blur + 16 * UNIT * law.log_alone, alone + blur)
+        return Between(alone + law.log_alone - blur + 16 * ULP * law.log_alone, alone + blur)
     lower, upper = law.log_sum(u, v)
     # the sum is at most as steep in log v as its own logarithm
-    slack = 4 * UNIT * abs(factor) + (abs(upper) + 4) * 16 * UNIT
+    slack = 4 * ULP * abs(factor) + (abs(upper) + 4) * 16 * ULP
     return Between(lower + factor - slack, min(alone + blur, upper + factor + slack))
 
 
