@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import coverage_of_papers
 import measured_costs
 import measured_errors
+import reference_lists
 import tables_of_the_command
 
 project = "shufflebounds"
@@ -174,7 +175,16 @@ def generated_blocks(app):
     tables_of_the_command.write(folder)
 
 
+def lists_of_the_reference(app):
+    """Write the lists of classes, before the pages of the classes are made of them."""
+    folder = Path(app.srcdir) / "_generated"
+    folder.mkdir(exist_ok=True)
+    pages = [f"api/{page.name}" for page in sorted(Path(app.srcdir, "api").glob("*.md"))]
+    app.config.autosummary_generate = pages + reference_lists.write(folder)
+
+
 def setup(app):
+    app.connect("builder-inited", lists_of_the_reference, priority=100)
     app.connect("builder-inited", generated_blocks)
     app.connect("builder-inited", errata_tables)
     app.connect("autodoc-process-signature", true_signature, priority=100)

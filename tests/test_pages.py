@@ -32,6 +32,16 @@ def test_every_public_name_stands_in_the_page(module, page):
     assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
 
 
+def test_the_reference_follows_from_the_rooms(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    lists = importlib.import_module("reference_lists")
+    assert lists.write(tmp_path) == [f"{tmp_path.name}/reference-{room}.md" for room in lists.ROOMS]
+    for room in lists.ROOMS:
+        listed = (tmp_path / f"reference-{room}.md").read_text(encoding="utf-8").split()
+        assert set(getattr(shufflebounds, room).__all__) - RESULTS <= set(listed)
+        assert f"_generated/reference-{room}.md" in (DOCS / "api" / f"{room}.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_every_public_method_is_described(module):
     """A docstring may be that of the class which the method comes from."""

@@ -7,17 +7,22 @@ def laws(double k):
     """Return log Pr[X = k], log Pr[X <= k] and log Pr[X > k] of four laws."""
     cdef double[12] out
     with nogil:
-        out[:] = [kernels.binom_logpmf(k, 1000, 0.25), kernels.binom_logcdf(k, 1000, 0.25), kernels.binom_logsf(k, 1000, 0.25),
-                  kernels.poisson_logpmf(k, 250), kernels.poisson_logcdf(k, 250), kernels.poisson_logsf(k, 250),
-                  kernels.nbinom_logpmf(k, 250.5, 0.5), kernels.nbinom_logcdf(k, 250.5, 0.5), kernels.nbinom_logsf(k, 250.5, 0.5),
-                  kernels.hypergeom_logpmf(k, 4000, 1000, 1000), kernels.hypergeom_logcdf(k, 4000, 1000, 1000),
-                  kernels.hypergeom_logsf(k, 4000, 1000, 1000)]
+        out[0:3] = [kernels.binom_logpmf(k, 1000, 0.25), kernels.binom_logcdf(k, 1000, 0.25),
+                    kernels.binom_logsf(k, 1000, 0.25)]
+        out[3:6] = [kernels.poisson_logpmf(k, 250), kernels.poisson_logcdf(k, 250),
+                    kernels.poisson_logsf(k, 250)]
+        out[6:9] = [kernels.nbinom_logpmf(k, 250.5, 0.5), kernels.nbinom_logcdf(k, 250.5, 0.5),
+                    kernels.nbinom_logsf(k, 250.5, 0.5)]
+        out[9:12] = [kernels.hypergeom_logpmf(k, 4000, 1000, 1000),
+                     kernels.hypergeom_logcdf(k, 4000, 1000, 1000),
+                     kernels.hypergeom_logsf(k, 4000, 1000, 1000)]
     return list(out)
 
 
 def incomplete(double a, double b, double x):
     """Return log P(a, b), log Q(a, b), log I_x(a, b) and log(1 - I_x(a, b))."""
-    return (kernels.log_gammainc(a, b), kernels.log_gammaincc(a, b), kernels.log_betainc(a, b, x), kernels.log_betaincc(a, b, x))
+    return (kernels.log_gammainc(a, b), kernels.log_gammaincc(a, b),
+            kernels.log_betainc(a, b, x), kernels.log_betaincc(a, b, x))
 
 
 def mixed(double p, double k, double n):

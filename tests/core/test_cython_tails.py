@@ -45,7 +45,8 @@ def pricing(tmp_path_factory):
 def test_an_extension_installed_by_pip(pricing):
     k = 300.0
     parameters = {"binom": (1000, 0.25), "poisson": (250,), "nbinom": (250.5, 0.5), "hypergeom": (4000, 1000, 1000)}
-    known = [getattr(tails, f"{law}_{kind}")(k, *held) for law, held in parameters.items() for kind in ("logpmf", "logcdf", "logsf")]
+    kinds = ("logpmf", "logcdf", "logsf")
+    known = [getattr(tails, f"{law}_{kind}")(k, *held) for law, held in parameters.items() for kind in kinds]
     # the ufuncs evaluate in blocks, by vector code whose last bits are its own (tails.h)
     assert pricing.laws(k) == pytest.approx(known, rel=1e-14, abs=0)
     assert pricing.incomplete(k, 250.0, 0.25) == (
@@ -58,8 +59,9 @@ def test_an_extension_installed_by_pip(pricing):
     weights = np.log(np.full(50, 0.02))
     assert pricing.compound_binom_logsf(weights, 30.0) == tails.compound_binom_logsf(30, 0, weights, 0.5)
     value, error = pricing.shift(1000.0, 0.25, 0.125)
-    noise = shuffle.BinomialNoise(1000, 0.25)
-    assert noise.log_delta(0.125, bound="lower") - 1e-9 <= value <= noise.log_delta(0.125) + 1e-9 or error < 1e-9
+    pair = shuffle.BinomialNoise(1000, 0.25).pairs()[0]
+    assert pair.log_delta(0.125, bound="lower") <= value <= pair.log_delta(0.125)
+    assert 0 < error < 1e-9
     stronger = shuffle.StrongerClones(10**6, 4.0)
     lower, upper, eps = pricing.clones(1e6, 4.0, 0.05, 1e-8)
     assert (lower, upper) == pytest.approx((stronger.log_delta(0.05, bound="lower"), stronger.log_delta(0.05)), rel=1e-12)

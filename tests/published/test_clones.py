@@ -8,7 +8,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import published, shuffle
@@ -46,7 +46,7 @@ def test_closed_forms_stand_above_the_numerical_bound(users, local_eps, log_delt
         try:
             value = form(users, local_eps, delta)
         except ValueError:
-            assume(False)
+            continue
         assert value >= bound(users, local_eps).epsilon(delta, bound="lower")
 
 
