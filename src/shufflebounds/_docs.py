@@ -44,6 +44,12 @@ _PASSAGES = {
         prob : float or array_like
             Chances of a one among them, in (0, 1).
     """,
+    "oracle": r"""
+        bins : int
+            Number k of bins, 2 to ....
+        local_eps : float
+            Budget :math:`\varepsilon_0` in nats, in (0, 700].
+    """,
     "participation": """
         participation : float
             Chance in [1e-12, 1] with which each user sends a message at all.
@@ -100,6 +106,10 @@ _PASSAGES = {
             Target privacy loss in nats, finite and >= 0.
         delta : float
             Target failure probability, in ....
+    """,
+    "users": """
+        users : int
+            Number of users, 1 to 2**53.
     """,
 }
 _WORDS = {"raises": "If an argument lies outside its range."}

@@ -109,8 +109,7 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
         Privacy loss in nats, in [1e-12, 690]: the guarantee of the shuffled messages, one user's bin replaced.
     delta : float
         Failure probability, in (0, 1).
-    users : int
-        Number of users, 1 to 2**53.
+    {users}
     bins : int
         Number of bins, 2 to 2**16.
 

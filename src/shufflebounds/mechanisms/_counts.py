@@ -155,8 +155,7 @@ class CountEstimate:
 
         Parameters
         ----------
-        users : int
-            Number of users, 1 to 2**53.
+        {users}
 
         Returns
         -------
@@ -180,8 +179,7 @@ class CountEstimate:
         ----------
         beta : float
             Probability of a larger error, in (0, 1).
-        users : int
-            Number of users, 1 to 2**53.
+        {users}
         truth : int, optional
             Number of users who hold the value; with ``of="any"`` no value may have more. By default the worst data.
         of : {"bin", "any"}

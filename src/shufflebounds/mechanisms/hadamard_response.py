@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 
 __all__ = ["HadamardResponse"]
 
 
+@said
 @dataclass(frozen=True)
 class HadamardResponse(FrequencyOracle):
     r"""A word of :math:`\log_2 K` bits, more likely by :math:`e^{\varepsilon_0}` where a parity of the user's own is even.
@@ -25,10 +27,7 @@ class HadamardResponse(FrequencyOracle):
 
     Parameters
     ----------
-    bins : int
-        Number k of bins, 2 to 2**24.
-    local_eps : float
-        Budget :math:`\varepsilon_0` in nats, in (0, 700].
+    {oracle: 2**24}
 
     Notes
     -----

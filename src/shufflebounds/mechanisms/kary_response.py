@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
@@ -21,6 +22,7 @@ __all__ = ["KaryResponse"]
 _FEW_BINS = 8
 
 
+@said
 @dataclass(frozen=True)
 class KaryResponse(FrequencyOracle):
     r"""The user's bin, or with chance :math:`k/(e^{\varepsilon_0}+k-1)` a uniform one.
@@ -29,10 +31,7 @@ class KaryResponse(FrequencyOracle):
 
     Parameters
     ----------
-    bins : int
-        Number k of bins, 2 to 2**53.
-    local_eps : float
-        Budget :math:`\varepsilon_0` in nats, in (0, 700].
+    {oracle: 2**53}
 
     Notes
     -----

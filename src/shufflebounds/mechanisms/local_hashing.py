@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 
@@ -19,6 +20,7 @@ _BLOCK = 2**14
 """Messages that are compared with a bin at a time: they stay in the cache."""
 
 
+@said
 @dataclass(frozen=True)
 class LocalHashing(FrequencyOracle):
     r"""A random hash function into g buckets, public, and the bucket of the user's bin after g-ary randomized response.
@@ -30,10 +32,7 @@ class LocalHashing(FrequencyOracle):
 
     Parameters
     ----------
-    bins : int
-        Number k of bins, 2 to 2**30.
-    local_eps : float
-        Budget :math:`\varepsilon_0` in nats, in (0, 700].
+    {oracle: 2**30}
     buckets : int, optional
         Number g of buckets, 2 to 2**30. By default the g of least variance at this local budget, next to
         :math:`e^{\varepsilon_0}+1` (at most 2**30). At equal privacy after the shuffle the best is another:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._docs import said
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 
@@ -22,6 +23,7 @@ _MANY = 64
 """From so many bins on a few of them are drawn without a table."""
 
 
+@said
 @dataclass(frozen=True)
 class SubsetSelection(FrequencyOracle):
     r"""A set of d bins, uniform but for the user's bin, which raises its chance by :math:`e^{\varepsilon_0}`.
@@ -30,10 +32,7 @@ class SubsetSelection(FrequencyOracle):
 
     Parameters
     ----------
-    bins : int
-        Number k of bins, 2 to 2**20.
-    local_eps : float
-        Budget :math:`\varepsilon_0` in nats, in (0, 700].
+    {oracle: 2**20}
     size : int, optional
         Number d of bins in a message, 1 to bins - 1. By default the d of least variance at this local budget, next to
         :math:`k/(e^{\varepsilon_0}+1)`. At equal privacy after the shuffle the best is another:

@@ -307,8 +307,7 @@ class ShuffledBits(ShuffleProtocol):
 
         Parameters
         ----------
-        users : int
-            Number of users, 1 to 2**53.
+        {users}
         {target: [0, 1]}
         fakes : int
             Number of fake zeros, >= 0: the more, the less each bit need be flipped.

@@ -170,8 +170,7 @@ class ClearReports(ShuffleProtocol):
 
         Parameters
         ----------
-        users : int
-            Number of users, 1 to 2**53.
+        {users}
 
         Returns
         -------

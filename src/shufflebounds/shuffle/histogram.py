@@ -129,8 +129,7 @@ class ShuffledHistogram(ShuffleProtocol):
 
         Parameters
         ----------
-        users : int
-            Number of users, 1 to 2**53.
+        {users}
         bins : int
             Number of bins, 2 to 2**53.
         {target: (0, 1)}

@@ -231,8 +231,7 @@ class RealSum(ShuffleProtocol):
 
         Parameters
         ----------
-        users : int
-            Number of users, 1 to 2**53.
+        {users}
         bits : int
             Number of bits a user, 1 to 2**20.
         {target: [0, 1]}

@@ -97,9 +97,8 @@ class ZeroSum(ShuffleProtocol):
 
         Parameters
         ----------
-        users : int
-            Number of users, 1 to 2**53.
-        {target: (0, 1]}
+        {users}
+        {target: (0, 1)}
 
         Returns
         -------
