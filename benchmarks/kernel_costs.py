@@ -39,9 +39,8 @@ def small(job):
 
 def shown(taken):
     """Return seconds in two digits and a unit."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
-        if taken >= 0.95 * scale:
-            break
+    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    unit, scale = next((pair for pair in units if taken >= 0.95 * pair[1]), units[-1])
     return f"{float(f'{taken / scale:.2g}'):g} {unit}"
 
 
