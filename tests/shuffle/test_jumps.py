@@ -7,7 +7,8 @@ import pytest
 
 from shufflebounds._core import _excess
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.shuffle._jumps import gathered, merged_sum, spread_sum, sum_with_jumps
+from shufflebounds.shuffle._convex_order import gathered, merged_sum, spread_sum
+from shufflebounds.shuffle._jumps import sum_with_jumps
 
 
 def listed(values, log_mass, users):

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from shufflebounds._core import _excess
 from shufflebounds._types import ULP, Between, FloatArray
-from shufflebounds.shuffle._jumps import gathered, sum_with_jumps
+from shufflebounds.shuffle._convex_order import gathered
+from shufflebounds.shuffle._jumps import sum_with_jumps
 
 __all__ = ["HEAVY", "MANY", "NORMAL", "excesses", "rounding", "sums", "without_negligible"]
 

@@ -201,8 +201,8 @@ class RealSum(ShuffleProtocol):
         """Return both sides where so many bits of the others are 1, the target's all 0 against all 1."""
         others = (self.users - 1) * self.bits
 
-        def sides(at: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return _worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at)
+        def sides(at: FloatArray) -> Sides:
+            return Sides(*_worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
 
         low, high = self._within(eps, sides)
         far = self._far(eps)

@@ -1,0 +1,248 @@
+"""E(y + X_1 + ... + X_n)_+ of light values, at many y and numbers of users at once, by the contour of the kernel ``_smoothed``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._cached import cached_property
+from shufflebounds._core import _smoothed
+from shufflebounds._types import ULP, FloatArray, Sides
+
+__all__ = ["LEFT", "WIDE", "Gains", "Light"]
+
+_REACH = 8.5
+"""The smoothing ends at so many of its deviations (``_smoothed``)."""
+
+LEFT = 20.0
+"""What is left out is e^-20 of the answer."""
+
+_SMOOTH = 2e-4
+"""Deviation of the smoothing in those of the bulk."""
+
+_PIECES = 6
+"""No more tilts than that on either side of the mean."""
+
+_NARROW = 300.0
+"""Where the mean of the light values is so many of their deviations off, it and their variance tell enough."""
+
+WIDE = 30.0
+"""So many deviations to either side of the mean are the bulk then, and ten times as many at most."""
+
+_NEXT_TO_NOTHING = 30.0
+"""Nodes that are e^-30 of the largest count by their size alone."""
+
+_BAND = math.exp(-40.0)
+"""Below it the kernel leaves nodes out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Light:
+    """The light values of n users and fewer."""
+
+    x: FloatArray
+    log_w: FloatArray
+    users: float
+
+    @cached_property
+    def w(self) -> FloatArray:
+        return np.asarray(np.exp(self.log_w))
+
+    @cached_property
+    def rest(self) -> float:
+        """The mass at 0, to rounding."""
+        return 1.0 - math.fsum(self.w)
+
+    @cached_property
+    def mean(self) -> float:
+        return float(self.w @ self.x)
+
+    @cached_property
+    def deviation(self) -> float:
+        """Of n users."""
+        return math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2 + max(0.0, self.rest) * self.mean**2))
+
+    @cached_property
+    def size(self) -> float:
+        """What an ulp of every value and mass moves the sum by, in ulps."""
+        return self.users * float(self.w @ (np.abs(self.x) * (20 - self.log_w)))
+
+    @cached_property
+    def tilts(self) -> FloatArray:
+        most = 600 / float(np.abs(self.x).max())
+        low = min(0.05 / self.deviation, most / 1000)
+        return np.asarray(np.exp(np.linspace(math.log(low), math.log(most), max(8, int(8 * math.log(most / low))))))
+
+    @cached_property
+    def cumulants(self) -> FloatArray:
+        """K(theta) of n users at the tilts, and at the tilts reversed."""
+        tilted = self.x[:, None] * np.concatenate([self.tilts, -self.tilts])
+        steps = self.w @ np.expm1(tilted)
+        # where most is lost, from what is left; a full mass is known to rounding only, as in the kernel
+        left = self.w @ np.exp(tilted) + (self.rest + 8 * ULP if self.rest > 8 * ULP else 0.0)
+        return np.asarray(self.users * np.where(steps < -0.5, np.log(left), np.log1p(np.maximum(steps, -0.5))).reshape(2, -1))
+
+    def lines(self, way: int) -> FloatArray:
+        """Logarithms of bounds of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at y = 0: the slope in y is theta or -theta."""
+        lines: FloatArray = self.cumulants[way] - np.log(self.tilts) - 1
+        return lines
+
+
+@dataclass(frozen=True, eq=False)
+class _Contour:
+    """E(S + y)_+ (or _-) of n - k light users for y between two ends, at one tilt."""
+
+    light: Light
+    way: int
+    ends: tuple[float, float]
+    counts: NDArray[np.float64]
+
+    @cached_property
+    def sign(self) -> int:
+        return 1 - 2 * self.way
+
+    @cached_property
+    def place(self) -> int:
+        y = sum(self.ends) / 2
+        return int(np.argmin(self.light.cumulants[self.way] + self.light.tilts * self.sign * y - 2 * np.log(self.light.tilts)))
+
+    @cached_property
+    def theta(self) -> float:
+        return float(self.light.tilts[self.place])
+
+    def alias(self, period: float, top: float) -> float:
+        """Log of what the trapezoid adds, at the far end."""
+        light, theta = self.light, self.theta
+        lines = light.lines(self.way) + light.tilts * top
+        far = np.abs(light.tilts - theta) * period
+        near = far < 1e-3
+        with np.errstate(over="ignore", divide="ignore"):
+            bound = np.where(near, np.inf, lines - far - np.log(-np.expm1(-np.where(near, 1.0, far))))
+        beyond = light.tilts > theta
+        return float(np.logaddexp(bound[beyond].min(initial=np.inf), bound[~beyond].min(initial=np.inf))) + math.log(2)
+
+    @cached_property
+    def nodes(self) -> tuple[FloatArray, float, float, float, float, float]:
+        light = self.light
+        top = max(self.sign * y for y in self.ends)
+        level = light.cumulants[self.way][self.place] + self.theta * top - math.log(self.theta)
+        period = (self.ends[1] - self.ends[0]) + 12 * light.deviation + LEFT / self.theta
+        for _ in range(30):
+            alias = self.alias(period, top)
+            if alias < level - 30:
+                break
+            period *= 1.2
+        step, tau = 2 * math.pi / period, _SMOOTH * light.deviation
+        least = float(self.counts.min())
+        most = int(min(max(4e6 / light.x.size, 2048), 4e3))
+        nodes, end, value, blur = _smoothed.tilted_nodes(np.ascontiguousarray(self.sign * light.x), light.log_w, least, self.theta,
+                                                       step, _REACH / tau, most)
+        # over e^(K + theta y) at the far end, and nearer to it elsewhere
+        alias = math.exp(alias - level) / self.theta
+        return nodes, end, value / least, blur / least, step, alias
+
+    @property
+    def coarse(self) -> bool:
+        """Whether so many nodes are needed that the smoothing is as wide as the bulk, or the tilt leaves next to nothing."""
+        return _REACH / self.nodes[1] * self.theta > 1 or self.nodes[2] < -5
+
+    def at(self, y: FloatArray, column: NDArray[np.intp] | slice, scale: float) -> Sides:
+        """Bounds over e^scale, an y each row, a count each column."""
+        nodes, end, value, blur, step, alias = self.nodes
+        counts, theta, tau = self.counts[column], self.theta, _REACH / end
+        t, log_abs, phase, error = nodes.T
+        part = counts / self.counts.min()
+        norm = theta**2 + t**2
+        log_size = np.log(np.where(t > 0, 2.0, 1.0) * step / (2 * math.pi)) + 0.5 * tau**2 * (theta**2 - t**2) + log_abs
+        # next to nothing, but for its size
+        kept = log_size - np.log(norm) > (log_size - np.log(norm)).max() - _NEXT_TO_NOTHING
+        dropped = np.exp(log_size[~kept])
+        t, log_abs, phase, error, log_size, norm = (a[kept] for a in (t, log_abs, phase, error, log_size, norm))
+        size = np.exp(log_size[:, None] + log_abs[:, None] * (part - 1))
+        turned = phase[:, None] * part + (tau**2 * theta * t)[:, None]
+        first = size * np.exp(1j * turned)
+        whole = first / ((theta + 1j * t) ** 2)[:, None]
+        angle = np.multiply.outer(self.sign * y, t)
+        cosine, sine = np.cos(angle), np.sin(angle)
+        total = cosine @ whole.real - sine @ whole.imag
+        density = cosine @ first.real - sine @ first.imag
+        # what rounding moves, the nodes that were dropped, those below the band, and what lies beyond the reach
+        left, beyond = math.exp(0.5 * (tau * theta) ** 2), math.exp(-0.5 * _REACH**2)
+        error = error[:, None] * part + ULP * (32 + t.size) + 4 * ULP * t[:, None] * float(np.abs(y).max())
+        slack = (size * error / norm[:, None]).sum(axis=0) + left * (_BAND / (2 * theta) + beyond / (end * _REACH))
+        slack += float((dropped / (theta**2 + nodes[~kept, 0] ** 2)).sum())
+        slack_density = (size * error).sum(axis=0) + left * end * (_BAND + beyond) / 3 + float(dropped.sum())
+        exponent = value * counts + theta * self.sign * y[:, None] - scale
+        blurred = theta * blur * counts + 8 * ULP * (2 + np.abs(exponent) + abs(scale) + np.abs(value * counts))
+        upper = np.exp(exponent + blurred) * (total + slack)
+        lower = np.exp(exponent - blurred) * (total - slack - tau**2 * (density + slack_density) - alias)
+        return Sides(np.maximum(lower, 0.0), np.maximum(upper, 0.0))
+
+
+class Gains:
+    """g_k(y) over e^scale, k = 0, 1, ..., at any y."""
+
+    def __init__(self, light: Light, most: int, scale: float, fine: float) -> None:
+        self.fine = fine
+        self.light, self.scale = light, scale
+        self.counts = light.users - np.arange(most + 1.0)
+        # where less than e^-20 of the answer is gained, and where next to nothing more than the mean
+        mean, sd = light.mean * light.users, light.deviation
+        self.low = float(((scale - LEFT - light.lines(0)) / light.tilts).max())
+        self.high = float(((light.lines(1) - math.log(sd) + LEFT) / light.tilts).min())
+        self.low, self.high = min(self.low, -mean - sd), max(self.high, -mean + sd)
+        # next to the sum of the others the light values hardly spread
+        self.crude = abs(mean) > _NARROW * sd
+        if self.crude:
+            self.low, self.high = -mean - WIDE * sd, -mean + WIDE * sd
+        self.ends = [self.low]
+        for way, end in ((0, -mean), (1, self.high)):
+            pieces = max(1, min(_PIECES, math.ceil(abs(end - self.ends[-1]) / (6 * sd))))
+            self.ends += np.linspace(self.ends[-1], end, pieces + 1)[1:].tolist()
+            if way == 0:
+                below = pieces
+        self.contours = [_Contour(light, int(i >= below), (a, b), self.counts)
+                         for i, (a, b) in enumerate(zip(self.ends, self.ends[1:]))]
+
+    def points(self, farthest: float) -> FloatArray:
+        """Where sums are kept: evenly in the bulk, and farther and farther apart beyond."""
+        width = self.fine * (self.light.deviation if self.crude else min(self.light.deviation, 2 / self.contours[0].theta))
+        bulk = np.linspace(self.low, self.high, max(2, math.ceil((self.high - self.low) / width)) + 1)
+        span = farthest + abs(self.low) + abs(self.high)
+        steps = math.ceil(math.log1p(self.fine * span / width) / self.fine) + 1
+        beyond = width * np.expm1(self.fine * np.arange(1, steps + 1)) / self.fine
+        return np.concatenate([self.low - beyond[::-1], bulk, self.high + beyond])
+
+    def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> Sides:
+        counts = self.counts[column]
+        light, size = self.light, math.exp(-self.scale)
+        mean = y[:, None] + light.mean * counts
+        blur = 8 * ULP * (light.size + np.abs(y)[:, None])
+        # from below by the mean alone, from above by mean and variance (Scarf), or by an exponential
+        lower = np.maximum(mean - blur, 0.0) * size
+        root = np.hypot(mean, light.deviation)
+        scarf = 0.5 * np.where(mean > 0, mean + root, light.deviation**2 / (root - np.minimum(mean, 0.0)))
+        upper = (scarf * (1 + 8 * ULP) + blur) * size
+        for way, outside in enumerate((y <= self.low, y > self.high)):
+            if outside.any():
+                # fewer users lose less
+                most = np.maximum(light.cumulants[way], light.cumulants[way] * counts.min() / light.users)
+                lines = most - np.log(light.tilts) - 1 + y[outside][:, None] * light.tilts * (1 - 2 * way)
+                tail = np.exp(lines.min(axis=1) - self.scale + 1e-9)[:, None]
+                if way:
+                    tail = tail + np.maximum(mean[outside] + blur[outside], 0.0) * size
+                upper[outside] = np.minimum(upper[outside], tail)
+        if not self.crude:
+            cell = np.where((y > self.low) & (y <= self.high), np.searchsorted(self.ends, y) - 1, -1)
+            for i, contour in enumerate(self.contours):
+                inside = cell == i
+                if inside.any():
+                    low, high = contour.at(y[inside], column, self.scale)
+                    if contour.way:
+                        low += (mean[inside] - blur[inside]) * size
+                        high += (mean[inside] + blur[inside]) * size
+                    lower[inside], upper[inside] = np.maximum(lower[inside], low), np.minimum(upper[inside], high)
+        return Sides(lower, upper)
