@@ -132,6 +132,15 @@ def test_the_layout_of_contributing_is_that_of_the_sources():
     assert [name for name in rooms + files if not re.search(rf"(?<!\w){re.escape(name)}", block)] == []
 
 
+def test_private_modules_have_names_of_their_own():
+    package = ROOT / "src" / "shufflebounds"
+    if not package.is_dir():
+        pytest.skip("the sources are not here")
+    names = [path.name for path in package.rglob("_*.py") if not path.name.startswith("__")]
+    assert len(names) > 20
+    assert [name for name in names if names.count(name) > 1] == []
+
+
 def test_the_page_of_the_command_names_every_command():
     text = (DOCS / "cli.md").read_text(encoding="utf-8")
     assert [name for name in COMMANDS if f"`shufflebounds {name} " not in text] == []

@@ -19,9 +19,9 @@ from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile._balls import blanket, blanket_operations, largest_answer
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.profile.profile import checked_profile
-from shufflebounds.sampling._balls import Allocation
 from shufflebounds.sampling._listed import ListedAllocation
 from shufflebounds.sampling._ratios import ratios
+from shufflebounds.sampling._stop_loss import Allocation
 
 __all__ = ["AllocationPair", "RandomAllocation"]
 

@@ -16,7 +16,7 @@ from shufflebounds._types import FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.profile.curves import rounded
-from shufflebounds.shuffle._local import fewest_users, largest_budget
+from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Clones", "StrongerClones"]

@@ -16,8 +16,8 @@ from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile, _balls
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
-from shufflebounds.shuffle._local import fewest_users, largest_budget
 from shufflebounds.shuffle._mixed_data import MixedData
+from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, Randomizer
