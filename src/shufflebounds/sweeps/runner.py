@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -191,105 +192,120 @@ def sweep(
         if not isinstance(executor, Executor):
             raise ValueError(f"executor={executor!r} must be a concurrent.futures.Executor")
         with _shown(progress, checked.rows) as show:
-            return _run((function, arrays), checked, executor, show, None)
+            return _Sweep(function, arrays, checked, executor, show).run()
     if workers is None:
         with _shown(progress, checked.rows) as show:
-            return _run((function, arrays), checked, _Here(), show, None)
+            return _Sweep(function, arrays, checked, _Here(), show).run()
     pool = ThreadPoolExecutor(_validate.integer("workers", workers, 1, 2**15))
     try:
         with _shown(progress, checked.rows) as show:
-            return _run((function, arrays), checked, pool, show, threading.Event())
+            return _Sweep(function, arrays, checked, pool, show, threading.Event()).run()
     finally:
         # after an interrupt a thread may sit in a long row, which cannot be ended from outside
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _run(
-    function: tuple[Callable[..., Any], bool],
-    grid: Grid,
-    executor: Executor,
-    show: Callable[[int, int], Any],
-    stop: threading.Event | None,
-) -> Array:
-    """Keep the executor busy until all rows are in, or one fails."""
-    results = Results(grid)
-    pending: dict[Future[Reply], int] = {}
-    error: SweepError | SweepInterrupted | None = None
-    try:
-        error = _keep_busy(function, grid, executor, show, stop, results, pending)
-    except KeyboardInterrupt as problem:
-        error = SweepInterrupted("the sweep was interrupted")
-        error.__cause__ = problem
-    except ValueError:
-        for future in pending:
-            future.cancel()
-        raise
-    if error is None:
-        return results.rows(results.done)
-    if stop is not None:
-        stop.set()
-    try:
-        _drain(pending, results)
-    except KeyboardInterrupt as problem:
-        # asked twice: what is in is kept, the rest is not waited for
-        error.__cause__ = error.__cause__ or problem
-    error._keep(results.rows(results.done), results.done, results.rows(~results.done, answers=False))
-    raise error
+@dataclass
+class _Sweep:
+    """A sweep under way: what is asked of whom, the batches that are out, and how long the next ones shall be."""
 
+    function: Callable[..., Any]
+    arrays: bool
+    grid: Grid
+    executor: Executor
+    show: Callable[[int, int], Any]
+    stop: threading.Event | None = None
+    begun: int = 0
+    finished: int = 0
+    size: int = 1
+    least: int = 1
+    measured: bool = False
 
-def _keep_busy(
-    function: tuple[Callable[..., Any], bool],
-    grid: Grid,
-    executor: Executor,
-    show: Callable[[int, int], Any],
-    stop: threading.Event | None,
-    results: Results,
-    pending: dict[Future[Reply], int],
-) -> SweepError | SweepInterrupted | None:
-    names = tuple(grid.columns)
-    workers = getattr(executor, "_max_workers", None) or _UNKNOWN_WORKERS
-    total, begun, finished, size, least = grid.rows, 0, 0, 1, 1
-    measured = False
-    while begun < total or pending:
-        # two batches a worker, so that none waits for us; one while their size is still unknown
-        limit = workers if not measured or isinstance(executor, _Here) else 2 * workers
-        while begun < total and len(pending) < limit:
-            rows = _batch_rows(size, least, total - begun, limit) if measured else size
-            columns = grid.take(np.arange(begun, min(begun + rows, total)))
+    def __post_init__(self) -> None:
+        self.results = Results(self.grid)
+        self.pending: dict[Future[Reply], int] = {}
+
+    def run(self) -> Array:
+        """Keep the executor busy until all rows are in, or one fails."""
+        error: SweepError | SweepInterrupted | None = None
+        results = self.results
+        try:
+            error = self._keep_busy()
+        except KeyboardInterrupt as problem:
+            error = SweepInterrupted("the sweep was interrupted")
+            error.__cause__ = problem
+        except ValueError:
+            for future in self.pending:
+                future.cancel()
+            raise
+        if error is None:
+            return results.rows(results.done)
+        if self.stop is not None:
+            self.stop.set()
+        try:
+            _drain(self.pending, results)
+        except KeyboardInterrupt as problem:
+            # asked twice: what is in is kept, the rest is not waited for
+            error.__cause__ = error.__cause__ or problem
+        error._keep(results.rows(results.done), results.done, results.rows(~results.done, answers=False))
+        raise error
+
+    def _keep_busy(self) -> SweepError | SweepInterrupted | None:
+        """Return what ended the sweep, None where all rows are in."""
+        while self.begun < self.grid.rows or self.pending:
+            if (error := self._submit()) is not None:
+                return error
+            for future in wait(self.pending, return_when=FIRST_COMPLETED).done:
+                if (ended := self._take(future)) is not None:
+                    return ended
             try:
-                future = executor.submit(run_batch, function[0], names, columns, os.getpid(), stop, function[1])
+                self.show(self.finished, self.grid.rows)
+            except Exception as problem:
+                return _failed(f"progress raised {type(problem).__name__}: {problem}", problem)
+        return None
+
+    def _submit(self) -> SweepError | None:
+        """Give every worker something to do."""
+        workers = getattr(self.executor, "_max_workers", None) or _UNKNOWN_WORKERS
+        # two batches a worker, so that none waits for us; one while their size is still unknown
+        limit = workers if not self.measured or isinstance(self.executor, _Here) else 2 * workers
+        names, total = tuple(self.grid.columns), self.grid.rows
+        while self.begun < total and len(self.pending) < limit:
+            rows = _batch_rows(self.size, self.least, total - self.begun, limit) if self.measured else self.size
+            columns = self.grid.take(np.arange(self.begun, min(self.begun + rows, total)))
+            try:
+                future = self.executor.submit(run_batch, self.function, names, columns, os.getpid(), self.stop, self.arrays)
             except RuntimeError as problem:
                 return _failed(f"the executor takes no work: {problem}", problem)
-            pending[future] = begun
-            begun += columns[0].size
-        for future in wait(pending, return_when=FIRST_COMPLETED).done:
-            start = pending[future]
-            try:
-                reply = future.result()
-            except (Exception, CancelledError) as problem:
-                text = f"the executor lost the batch from row {start} on: {type(problem).__name__}: {problem}"
-                return _failed(text + " (functions for other processes must be picklable)", problem)
-            try:
-                results.add(start, reply)
-            except TypeError as problem:
-                return _failed(f"rows {start} to {start + reply.rows - 1}: {problem}", problem)
-            del pending[future]
-            finished += reply.rows
-            if reply.failure is not None:
-                row = start + reply.rows
-                return _failed(f"row {row} ({spelled(grid, row)}): {type(reply.failure).__name__}: {reply.failure}",
-                               reply.failure, row)
-            if reply.interrupted:
-                return SweepInterrupted("the sweep was interrupted in a row")
-            measured = measured or reply.seconds > _BATCH_SECONDS / 4
-            wanted = reply.rows * _BATCH_SECONDS / max(reply.seconds, 1e-6)
-            size = int(max(1, min(wanted, size * _GROWTH, _MAX_ROWS)))
-            least = int(max(1, wanted * _LEAST_SECONDS / _BATCH_SECONDS))
+            self.pending[future] = self.begun
+            self.begun += columns[0].size
+        return None
+
+    def _take(self, future: Future[Reply]) -> SweepError | SweepInterrupted | None:
+        """Keep the answers of a batch, and size the next ones by the time it took."""
+        start = self.pending[future]
         try:
-            show(finished, total)
-        except Exception as problem:
-            return _failed(f"progress raised {type(problem).__name__}: {problem}", problem)
-    return None
+            reply = future.result()
+        except (Exception, CancelledError) as problem:
+            text = f"the executor lost the batch from row {start} on: {type(problem).__name__}: {problem}"
+            return _failed(text + " (functions for other processes must be picklable)", problem)
+        try:
+            self.results.add(start, reply)
+        except TypeError as problem:
+            return _failed(f"rows {start} to {start + reply.rows - 1}: {problem}", problem)
+        del self.pending[future]
+        self.finished += reply.rows
+        if reply.failure is not None:
+            row = start + reply.rows
+            return _failed(f"row {row} ({spelled(self.grid, row)}): {type(reply.failure).__name__}: {reply.failure}",
+                           reply.failure, row)
+        if reply.interrupted:
+            return SweepInterrupted("the sweep was interrupted in a row")
+        self.measured = self.measured or reply.seconds > _BATCH_SECONDS / 4
+        wanted = reply.rows * _BATCH_SECONDS / max(reply.seconds, 1e-6)
+        self.size = int(max(1, min(wanted, self.size * _GROWTH, _MAX_ROWS)))
+        self.least = int(max(1, wanted * _LEAST_SECONDS / _BATCH_SECONDS))
+        return None
 
 
 def _batch_rows(size: int, least: int, left: int, places: int) -> int:
