@@ -7,8 +7,9 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
+from shufflebounds._types import Bound
 from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
 from shufflebounds.cli.printing import both, parameters_of, print_report, report
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, released
@@ -67,39 +68,43 @@ def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, A
     return profile, told | {name: value for name, value in more if value is not None}
 
 
-class Epsilon:
+class _Question:
+    """One number asked about a mechanism, and the methods of its profile that answer."""
+
+    asked: ClassVar[tuple[str, str]]
+    answers: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def add_arguments(cls, parser: argparse.ArgumentParser, words: list[str]) -> None:
+        """Give the sub-command its arguments."""
+        add_questions(parser, words, dict([cls.asked]))
+
+    @classmethod
+    def run(cls, arguments: argparse.Namespace) -> None:
+        """Answer."""
+        name, _ = cls.asked
+        value = getattr(arguments, name)
+        profile, told = asked_of(arguments)
+        answers = {answer: both(partial(_side, getattr(profile, answer), value)) for answer in cls.answers}
+        print_report(report(arguments.mechanism or "composition", profile, {**told, name: value}, answers), arguments)
+
+
+def _side(method: Callable[..., float], value: float, bound: Bound) -> float:
+    return method(value, bound=bound)
+
+
+class Epsilon(_Question):
     """The least eps at a given delta."""
 
-    @staticmethod
-    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
-        """Give the sub-command its arguments."""
-        add_questions(parser, words, {"delta": "failure probability"})
-
-    @staticmethod
-    def run(arguments: argparse.Namespace) -> None:
-        """Answer."""
-        profile, told = asked_of(arguments)
-        answers = {"epsilon": both(lambda side: profile.epsilon(arguments.delta, bound=side))}
-        print_report(report(arguments.mechanism or "composition", profile, {**told, "delta": arguments.delta}, answers), arguments)
+    asked = "delta", "failure probability"
+    answers = ("epsilon",)
 
 
-class Delta:
+class Delta(_Question):
     """The least delta at a given eps."""
 
-    @staticmethod
-    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
-        """Give the sub-command its arguments."""
-        add_questions(parser, words, {"eps": "privacy loss, in nats"})
-
-    @staticmethod
-    def run(arguments: argparse.Namespace) -> None:
-        """Answer."""
-        profile, told = asked_of(arguments)
-        answers = {
-            "delta": both(lambda side: profile.delta(arguments.eps, bound=side)),
-            "log_delta": both(lambda side: profile.log_delta(arguments.eps, bound=side)),
-        }
-        print_report(report(arguments.mechanism or "composition", profile, {**told, "eps": arguments.eps}, answers), arguments)
+    asked = "eps", "privacy loss, in nats"
+    answers = "delta", "log_delta"
 
 
 class Calibrate:
