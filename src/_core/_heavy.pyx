@@ -7,7 +7,7 @@ Layer: ``c_split``, noexcept nogil, declared in _heavy.pxd, which says what the 
 Method      the edge above which values are taken out is the lowest for which the last term, bounded by Chernoff, is less than an
             eighth of rtol of the answer; that is known roughly from the sum without its largest values
 Roundings   of the means of what is taken out: 256 ulp
-Measured error  none of its own: the sides of _excess.pyx hold it
+Checked     by the sides of _excess.pyx, which tells what was measured
 Cost        some twenty passes over the atoms and one rough contour
 Source      derived above
 """

@@ -14,7 +14,7 @@ Method   sandwich        polynomials A, B = sum c_k He_2k (ABOVE and BELOW: line
          revivals        of |phi|: the angle arccos|phi_i(t)| moves at most by sd_i dt (c_stride), so that stretches with
                          |phi| < e^-band are proven and stepped over; nodes lie in between only
 Roundings   the phases n arg phi, n log|phi| and the sum of nodes are charged by a model (ulp counts), beside the cumulant's blur
-Measured error and cost   those of _excess.pyx
+Checked     by the sides of _excess.pyx, which tells errors and cost
 Source   inversion: classical; the sandwich and the stride are derived above
 """
 

@@ -9,7 +9,7 @@ Method      a sum over the atoms of expm1, which keeps what small theta x lose; 
             doubles. Atoms whose tilted mass moves log phi by less than 1e-22 are left out of the tilted law.
 Roundings   values and masses are taken to be good to 4 ulp, plus what exp(log w) loses: Cumulant.blur is what that does to K(s),
             by a model (ulp counts), not interval arithmetic. It grows like sqrt(n) beside the width of the sum: 3e-6 at n = 2**53
-Measured error  none of its own: the sides of _excess.pyx hold it
+Checked     by the sides of _excess.pyx, which tells what was measured
 Cost        1 to 2 exponentials an atom for each theta; some ten thetas for a saddle point
 Source      classical
 """
