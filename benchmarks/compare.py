@@ -4,16 +4,21 @@ Every row is measured in this run: medians of the CPU time of alternating calls,
 both alike, and little; ``--record`` keeps the rows in results/, with date and machine. A section is a function that returns rows
 (task, ours, theirs, seconds, seconds of the peer, note); a peer that is not installed leaves its column empty. Sections are listed
 in SECTIONS; add a function to a file of compared/ and name it there to add rows.
+
+``python benchmarks/compare.py pages`` prints every table that README and docs show, as kept in results/, with its date.
 """
 
+import json
 import sys
 
-from compared import arrays, clone_bounds, counts, curves, randomizers, releases, start, tail_laws
-from keeping import keep
+import readme_tables
+from compared import arrays, clone_bounds, counts, curves, of_r, randomizers, releases, start, tail_laws
+from keeping import RESULTS, keep
 from measuring import table
 
 SECTIONS = {
     "binomial": tail_laws.binomial,
+    "r": of_r.binomial,
     "clones": clone_bounds.clones,
     "sampled": releases.sampled,
     "frozen": tail_laws.frozen,
@@ -30,8 +35,24 @@ SECTIONS = {
 }
 
 
+def pages():
+    """Print every table of README and docs: of each the newest that is kept (docs/measured_costs.py draws the same)."""
+    print(*readme_tables.newest(), sep="\n\n")
+    kinds = ("kernels", "compositions", "deployments", "growth")
+    files = [json.loads(path.read_text(encoding="utf-8")) for kind in kinds for path in RESULTS.glob(f"{kind}-*.json")]
+    found = {}
+    for file in sorted(files, key=lambda file: file["date"]):
+        rows = [[axis, name, f"{row['exponent']:.2f}"] for axis, held in file.get("growth", {}).items() for name, row in held.items()]
+        tables = {"growth": {"header": ["size", "answer", "exponent"], "rows": rows}} if rows else file["tables"]
+        found |= {name: (file["date"][:10], [table["header"], *table["rows"]]) for name, table in tables.items()}
+    for name, (date, lines) in found.items():
+        print(f"\n{name}, {date}", *(" | ".join(line) for line in lines), sep="\n")
+
+
 def main(names):
     """Print the table of the named sections, or of all; with --record it is kept in results/ as well."""
+    if names == ["pages"]:
+        return pages()
     record = "--record" in names
     names = [n for n in names if n != "--record"]
     unknown = [n for n in names if n not in SECTIONS]

@@ -1,0 +1,52 @@
+"""Tails against R, where it is installed: R tells its own CPU time, of the same arguments."""
+
+import json
+import shutil
+import subprocess
+
+import numpy as np
+from measuring import row
+
+from compared.tail_laws import binomial_points
+from shufflebounds import tails
+
+SCRIPT = """
+x <- matrix(scan("stdin", quiet = TRUE), nrow = 3)
+k <- x[1, ]; n <- x[2, ]; p <- x[3, ]
+times <- sapply(1:7, function(i) system.time({JOB})[["user.self"]])
+v <- {JOB}
+cat(sprintf("[%.17g, [%s]]", median(times), paste(sprintf("%.17g", v), collapse = ",")))
+"""
+JOBS = {
+    "binom_logpmf": "stats::dbinom(k, n, p, log = TRUE)",
+    "binom_logcdf": "stats::pbinom(k, n, p, log.p = TRUE)",
+    "binom_logsf": "stats::pbinom(k, n, p, lower.tail = FALSE, log.p = TRUE)",
+}
+ELEMENTS = 200_000          # R tells time in milliseconds
+
+
+def answered(program, job, arguments):
+    """Return R's median CPU seconds and its values."""
+    text = " ".join(f"{x:.17g}" for x in np.stack(arguments, axis=1).ravel())
+    command = [program, "-e", SCRIPT.replace("{JOB}", job).replace("stdin", "/dev/stdin")]
+    found = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    seconds, values = json.loads(found.replace("-Inf", "-Infinity").replace("NaN", "NaN"))
+    return seconds, np.array(values)
+
+
+def binomial():
+    """Tails against R's dbinom and pbinom: seconds an element."""
+    program = shutil.which("Rscript")
+    if program is None:
+        return []
+    rows = []
+    k, n, p = binomial_points(ELEMENTS, "log-uniform")
+    for name, job in JOBS.items():
+        ours = getattr(tails, name)
+        seconds, values = answered(program, job, (k, n, p))
+        mine = ours(k, n, p)
+        finite = np.isfinite(mine) & np.isfinite(values)
+        note = f"R: largest |difference| {np.abs(mine[finite] - values[finite]).max():.1e}"
+        task, value, _, own, _, _ = row(f"{name}, n log-uniform 10..1e6", lambda f=ours: f(k, n, p), show="", per=k.size)
+        rows.append((task, value, "", own, seconds / k.size, note))
+    return rows
