@@ -42,7 +42,8 @@ def pages():
     files = [json.loads(path.read_text(encoding="utf-8")) for kind in kinds for path in RESULTS.glob(f"{kind}-*.json")]
     found = {}
     for file in sorted(files, key=lambda file: file["date"]):
-        rows = [[axis, name, f"{row['exponent']:.2f}"] for axis, held in file.get("growth", {}).items() for name, row in held.items()]
+        axes = file.get("growth", {}).items()
+        rows = [[axis, name, f"{row['exponent']:.2f}"] for axis, held in axes for name, row in held.items()]
         tables = {"growth": {"header": ["size", "answer", "exponent"], "rows": rows}} if rows else file["tables"]
         found |= {name: (file["date"][:10], [table["header"], *table["rows"]]) for name, table in tables.items()}
     for name, (date, lines) in found.items():
