@@ -33,6 +33,10 @@ class Sides(NamedTuple):
     lower: FloatArray
     upper: FloatArray
 
+    def alone(self) -> Between:
+        """Return the bounds of the one number there is."""
+        return Between(float(self.lower[0]), float(self.upper[0]))
+
 
 class Between(NamedTuple):
     """A lower and an upper bound of one number; unpacks like the bare pair."""

@@ -213,7 +213,8 @@ class _Target:
 
     def _excess(self, oracle: FrequencyOracle) -> float:
         """Return by how much log delta exceeds the target's."""
-        return max(float(pair.upper.log_phi([self.eps], self.users)[1][0]) for pair in oracle.excess_laws()) - math.log(self.delta)
+        sides = [pair.upper.log_phi([self.eps], self.users) for pair in oracle.excess_laws()]
+        return max(float(upper[0]) for _, upper in sides) - math.log(self.delta)
 
     def largest(self, build: Callable[[float], FrequencyOracle], near: float = 0.0) -> Shuffled:
         """Return the protocol with the largest local budget, its target checked."""

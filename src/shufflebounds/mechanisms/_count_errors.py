@@ -72,7 +72,7 @@ class CountErrors(ErrorLaw):
         if self.users <= _SCANNED:
             sides = [self._known(held, self.users - held, reach) for held in range(self.users + 1)]
             return Between(max(low for low, _ in sides), max(high for _, high in sides))
-        lower = max(self._known(held, self.users - held, reach)[0] for held in (0, self.users // 2, self.users))
+        lower = max(self._known(held, self.users - held, reach).lower for held in (0, self.users // 2, self.users))
         return Between(lower, max(high for _, high in self._blocks(reach, lower)))
 
     def _any_error(self, a: Fraction, truth: int | None) -> Between:
@@ -85,7 +85,7 @@ class CountErrors(ErrorLaw):
             points = [(held, high) for held, (_, high) in enumerate(tails)]
             lower = max(low for low, _ in tails)
         else:
-            lower = max(self._known(held, self.users - held, reach)[0] for held in (0, self.users // 2, self.users))
+            lower = max(self._known(held, self.users - held, reach).lower for held in (0, self.users // 2, self.users))
             points = self._blocks(reach, lower)
         return Between(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
 
@@ -107,7 +107,7 @@ class CountErrors(ErrorLaw):
         out = []
         for first in range(0, self.users + 1, size):
             width = min(size - 1, self.users - first)
-            high = self._known(first, self.users - first - width, left)[1]
+            high = self._known(first, self.users - first - width, left).upper
             out.append((first, min(0.0, float(np.logaddexp(high, rest)) + 1e-12)))
         return out
 

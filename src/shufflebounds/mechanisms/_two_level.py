@@ -79,7 +79,7 @@ class TwoLevel(LocalRandomizer):
             gap = self.local_eps + outward * self._blur() - eps
             value = top + np.log(-np.expm1(-np.where(gap > 0, gap, 1.0)))
             sides.append(np.where(gap > 0, np.minimum(value + outward * _SLACK * (1 + np.abs(value)), 0.0), -np.inf))
-        return Sides(sides[0], sides[1])
+        return Sides(*sides)
 
     def _blur(self) -> float:
         """Return how far the budget may be off, 0 where it is a parameter."""

@@ -148,7 +148,7 @@ class GeometricMechanism(AdditiveNoise):
             for i in range(0, e.size, block):
                 part = slice(i, i + block)
                 sides = self._truncated(e[part], self.bound, shifts)
-                low[part], high[part] = np.maximum(low[part], sides[0]), np.maximum(high[part], sides[1])
+                low[part], high[part] = np.maximum(low[part], sides.lower), np.maximum(high[part], sides.upper)
         return Sides(low, high)
 
     def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
@@ -167,8 +167,7 @@ class GeometricMechanism(AdditiveNoise):
     def _few_shifts(self, eps: float) -> Between:
         """Return bounds of log delta over some of the shifts, the least and the greatest among them."""
         if self.bound is None or self.sensitivity > 2 * self.bound:
-            sides = self._log_delta(np.array([eps]))
-            return Between(float(sides[0][0]), float(sides[1][0]))
+            return self._log_delta(np.array([eps])).alone()
         s = float(self.sensitivity)
         near = np.concatenate([[1.0, 2.0], np.round(np.geomspace(1, s, 64)), s - np.arange(min(s, 64.0)),
                                np.clip(self.bound + np.arange(-4.0, 5.0), 1, s), np.clip(2 * self.bound - np.arange(4.0), 1, s)])
@@ -240,7 +239,7 @@ class GeometricMechanism(AdditiveNoise):
                 terms = masses + np.log(-np.expm1(-moved))
             value = np.logaddexp.reduce(terms).max(axis=0) - math.log1p(q)
             sides.append(value + side * ULP * (24 + 6 * np.abs(value)))
-        return Sides(sides[0], sides[1])
+        return Sides(*sides)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         value = super()._epsilon(delta, upper)

@@ -162,7 +162,7 @@ class Rappor(CountEstimate, LocalRandomizer):
                 terms = log_mass + side * error + np.log(-np.expm1(-np.maximum(gap, 0.0)))
             value = np.logaddexp.reduce(terms, axis=1)
             sides.append(value + side * ULP * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
-        return Sides(sides[0], sides[1])
+        return Sides(*sides)
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), listed=self._atoms, lattice=(0.0, self._unit()), on_lattice=True)

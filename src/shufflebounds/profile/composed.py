@@ -352,7 +352,7 @@ class Composition(PrivacyProfile):
         if rough is self or near is None:
             return near
         def roughly(eps: float) -> float:
-            return min(0.0, float(rough._log_side(np.array([eps]), upper=True)[0]))
+            return min(0.0, rough._log_side_at(eps, upper=True))
 
         return solve(roughly, log_delta, pure, upper=True, cap=1e6 * self._eps_scale(), near=near, rtol=0.1 * _ROUGH)
 

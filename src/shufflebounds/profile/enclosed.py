@@ -29,6 +29,9 @@ class Enclosed(ABC):
         """Return one of the two bounds: a class whose sides are two pieces of work does only that one."""
         return self._log_delta(eps)[upper]
 
+    def _log_side_at(self, eps: float, *, upper: bool) -> float:
+        return float(self._log_side(np.array([eps]), upper=upper)[0])
+
     def _pure_epsilon(self) -> float:
         """Return the least eps with delta(eps) = 0, or inf; at or above its exact value."""
         return math.inf
@@ -202,7 +205,7 @@ class Enclosed(ABC):
             target = 0.0
 
         def log_delta(eps: float) -> float:
-            value = float(self._log_side(np.array([eps]), upper=upper)[0])
+            value = self._log_side_at(eps, upper=upper)
             return min(0.0, value) if not math.isnan(value) else 0.0 if upper else -math.inf
 
         cap = 1e6 * self._eps_scale()
@@ -219,7 +222,7 @@ class Enclosed(ABC):
         """Return an eps with positive delta as near below the pure value as the kernels can tell; inf where that seems endless."""
 
         def positive(eps: float) -> bool:
-            return bool(self._log_side(np.array([eps]), upper=False)[0] > -math.inf)
+            return self._log_side_at(eps, upper=False) > -math.inf
 
         if math.isfinite(pure):
             return _search.outward(pure, positive, -pure * ULP, 0.0)

@@ -70,7 +70,7 @@ class ListedAllocation:
             law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
             # the chance of t outcomes is off by t times as much as that of one
             error = t * (moved + base.slack + base.blur + ULP * (8 + float(np.abs(log_mass).max())))
-            value = law.log_phi(eps, t)[(1 + side) // 2] + t * math.log1p(-lost)
+            value = law.log_phi(eps, t)[side > 0] + t * math.log1p(-lost)
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
         upper = np.minimum(sides[1], 0.0)
         return Sides(np.minimum(sides[0], upper), upper)

@@ -240,7 +240,7 @@ class _UpperPair(AllocationPair):
     """One of the blocks whose composition bounds several chosen steps from above; it bounds nothing from below."""
 
     def _log_delta(self, eps: FloatArray) -> Sides:
-        return Sides(np.full(eps.size, -np.inf), super()._log_delta(eps)[1])
+        return Sides(np.full(eps.size, -np.inf), super()._log_delta(eps).upper)
 
     def _knowledge(self) -> Knowledge:
         # the grid is laid out by both sides, but nothing here bounds from below

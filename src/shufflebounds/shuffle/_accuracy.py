@@ -221,7 +221,7 @@ def bits_exceeded(
         everyone = range(users + 1) if extra[2] else range(users // 2 + 1)
         sides = [known(held, users - held, width) for held in everyone]
         return Between(max(low for low, _ in sides), max(high for _, high in sides))
-    lower = max(known(held, users - held, width)[0] for held in (0, users // 2, users))
+    lower = max(known(held, users - held, width).lower for held in (0, users // 2, users))
     # data of a block differ in as many users as it is wide: they move the error by more than `apart` with Bernstein's chance
     size = -(-users // BLOCKS)
     depth = max(1.0, 6 - lower) if lower > -math.inf else 745.0
@@ -230,7 +230,7 @@ def bits_exceeded(
     reach = width - Fraction(apart)
     # without further bits, data with 0 and 1 exchanged have the mirrored error
     top = users if extra[2] else users // 2
-    upper = max(known(first, users - first - min(size, users - first), reach)[1] for first in range(0, top + 1, size))
+    upper = max(known(first, users - first - min(size, users - first), reach).upper for first in range(0, top + 1, size))
     upper = min(0.0, float(np.logaddexp(upper, rest)) + 1e-12)
     return Between(lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15))))
 

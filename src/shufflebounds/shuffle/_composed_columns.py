@@ -49,7 +49,7 @@ class ComposedColumns:
         return min(basic, math.log(total)) if total > 0 else basic
 
     def _upper(self, eps: float) -> float:
-        return float(self.column._log_side(np.array([eps]), upper=True)[0])
+        return self.column._log_side_at(eps, upper=True)
 
     def _value(self, loss: float) -> float:
         """Return the upper log delta of one column."""

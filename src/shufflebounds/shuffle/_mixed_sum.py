@@ -84,7 +84,7 @@ def at_any_eps(
             t = -at[behind]
             out[behind] = np.logaddexp(log1mexp(-t), backward(t)[side] - t) + (2 * side - 1) * 4 * ULP
         sides.append(np.minimum(out, 0.0))
-    return Sides(sides[0], sides[1])
+    return Sides(*sides)
 
 
 def _blocks(

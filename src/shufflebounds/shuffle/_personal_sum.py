@@ -129,7 +129,7 @@ class Everyone:
         budgets, law, largest = self.coarse.budgets, self._laws[True], float(self.targets[last])
         inside = (budgets >= self.targets[first]) & (budgets <= largest)
         rest = Law(law.one, law.zero, np.where(inside, 0, law.counts))
-        return max(rest.sides(largest, eps)[1], rest.mirrored().sides(largest, eps)[1])
+        return max(rest.sides(largest, eps).upper, rest.mirrored().sides(largest, eps).upper)
 
     def _search(self, eps: float, known: float, exact: bool) -> tuple[float, float, float]:
         """Return the sides found best-first over intervals of sorted budgets, and the target met with the largest value.

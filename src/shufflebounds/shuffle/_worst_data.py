@@ -36,7 +36,7 @@ def of_two_counts(
         for first, last, low, high in rectangles:
             sides = Between(-math.inf, -math.inf)
             single = first == last and low == high
-            bound = math.inf if single else enclose(first, low, last - first, high - low)[1]
+            bound = math.inf if single else enclose(first, low, last - first, high - low).upper
             if not bound <= enough:
                 # the worst data are near (0, 0): the corner of the rectangle that is nearest
                 corner = max(first, low), low

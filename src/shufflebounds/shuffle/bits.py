@@ -227,7 +227,7 @@ class ShuffledBits(ShuffleProtocol):
 
         def one_end(eps: float) -> float:
             # all others at 0: nearly the worst data, in a thousandth of the time that all data take
-            return min(0.0, float(bit_sides(data, data[::-1], self.flip, np.full(2, eps))[1].max()))
+            return min(0.0, float(bit_sides(data, data[::-1], self.flip, np.full(2, eps)).upper.max()))
 
         return solve(one_end, log_delta, self._pure_epsilon(), upper=True, rtol=NEAR_RTOL)
 
@@ -389,7 +389,7 @@ class ShuffledBits(ShuffleProtocol):
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, truth, fakes)
         # another bound: with fakes taken for users the data include those whose fakes are 0, and that search is tighter
-        return Between(lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None)[1]))
+        return Between(lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)

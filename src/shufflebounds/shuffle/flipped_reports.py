@@ -142,17 +142,16 @@ class FlippedReports(ShuffleProtocol):
             return Between(-math.inf, -math.inf)
         if self.flip == 0:
             if self.fake == "uniform":
-                sides = self.clear._log_delta(np.array([eps]))
-                return Between(float(sides[0][0]), float(sides[1][0]))
+                return self.clear._log_delta(np.array([eps])).alone()
             return Between(0.0, 0.0)
         if eps > 700:
             # e^eps must stay a double
-            return Between(-math.inf, min(self._enclosed(700.0)[1], _record_pair.local(self.flip, eps)))
+            return Between(-math.inf, min(self._enclosed(700.0).upper, _record_pair.local(self.flip, eps)))
         uniform = self.fake == "uniform" and self.fakes > 0
         low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform)
         high = min(high, _record_pair.local(self.flip, eps))
         if uniform:
-            high = min(high, float(self.clear._log_side(np.array([eps]), upper=True)[0]))
+            high = min(high, self.clear._log_side_at(eps, upper=True))
         return Between(low, max(low, min(high, 0.0)))
 
     def _records(self, eps: float, uniform: bool) -> Between:

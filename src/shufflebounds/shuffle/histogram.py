@@ -238,9 +238,9 @@ class ShuffledHistogram(ShuffleProtocol):
         upper = _any_of([at_worst[1], at_most[1]], np.array([many, few]))
         # the users left over have a bin of their own, or join another
         if left and many == self.bins:
-            rest, alone = log_missed(self.users, self.gamma, worst + left, a)[0], many - 1
+            rest, alone = log_missed(self.users, self.gamma, worst + left, a).lower, many - 1
         else:
-            rest, alone = log_missed(self.users, self.gamma, left, a)[0], many
+            rest, alone = log_missed(self.users, self.gamma, left, a).lower, many
         lower = _any_of([at_worst[0], rest], np.array([alone, 1 if left else 0]))
         return Between(lower - 1e-13, min(0.0, upper + 1e-13))
 

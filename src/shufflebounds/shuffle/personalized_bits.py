@@ -314,7 +314,7 @@ class PersonalizedBits(PrivacyProfile):
         bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits.copy()
 
         def value(trial: FloatArray) -> float:
-            return float(type(self)(self.local_eps, bits=trial, target=self.target)._log_side(np.array([eps]), upper=False)[0])
+            return type(self)(self.local_eps, bits=trial, target=self.target)._log_side_at(eps, upper=False)
 
         best = value(bits)
         for _ in range(steps):

@@ -158,7 +158,7 @@ class Shuffled(PrivacyProfile):
         blanket = max(pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs)
         if self._bits is None:
             return min(0.0, blanket)
-        return min(0.0, blanket, float(self._bits._rough_sides(np.array([eps]))[1][0]))
+        return min(0.0, blanket, float(self._bits._rough_sides(np.array([eps])).upper[0]))
 
     @cached_property
     def _bits(self) -> ShuffledBits | None:

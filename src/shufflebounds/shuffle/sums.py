@@ -140,19 +140,22 @@ class RealSum(ShuffleProtocol):
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
         # among so many bits all data are nearly alike
         loose = 2e-4 if others > LARGE else 0.0
-        low, high = self._within(eps, lambda at: _worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, loose))
+
+        def sides(at: FloatArray) -> Sides:
+            return Sides(*_worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, loose))
+
+        low, high = self._within(eps, sides)
         far = self._far(eps)
         if far.any():
-            low[far] = np.maximum(*(self._known_data(ones, eps[far])[0] for ones in (0, others)))
+            low[far] = np.maximum(*(self._known_data(ones, eps[far]).lower for ones in (0, others)))
         return Sides(low, np.maximum(low, high))
 
     def _one_case(self, eps: float) -> Between | None:
         if self.bits == 1 or self.view == "columns" or self.flip == 0:
             return None
-        low, high = self._known_data(0, np.array([eps]))
-        return Between(float(low[0]), float(high[0]))
+        return self._known_data(0, np.array([eps])).alone()
 
-    def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], tuple[FloatArray, FloatArray]]) -> Sides:
+    def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], Sides]) -> Sides:
         """Return what the kernel says below the pure budget, where e^eps is a double."""
         pure = self._pure_epsilon()
         if self.flip == 0:
@@ -208,7 +211,7 @@ class RealSum(ShuffleProtocol):
         far = self._far(eps)
         if far.any():
             # whatever the threshold, two tails bound delta from below, in logarithms throughout
-            low[far] = np.minimum(sides(eps[far])[0], high[far])
+            low[far] = np.minimum(sides(eps[far]).lower, high[far])
         return Sides(low, high)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
@@ -361,7 +364,7 @@ class RealSum(ShuffleProtocol):
             numbers, held = np.unique(truth, return_counts=True)
             return self._known(numbers, held.astype(np.float64), width)
         everyone = np.array([float(self.users)])
-        lower = max(self._known(np.array([x]), everyone, width)[0] for x in (0.0, 0.5 / self.bits))
+        lower = max(self._known(np.array([x]), everyone, width).lower for x in (0.0, 0.5 / self.bits))
         # an encoded bit is 1 with any chance between flip and 1 - flip
         fixed = self.users * (self.bits - 1)
         return Between(lower, max(lower, log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))))
@@ -384,8 +387,8 @@ class RealSum(ShuffleProtocol):
         rounding = 0.0 if np.isin(part, (0.0, 1.0)).all() else 4 * ULP * self.bits / max(q, ULP)
         blur = Fraction(0) if exact is not None else Fraction(8 * ULP * float(center))
         law = one, zero, counts, center
-        low = log_exceeded(*law, width + blur, rounding=rounding)[0]
-        high = log_exceeded(*law, width - blur, rounding=rounding)[1]
+        low = log_exceeded(*law, width + blur, rounding=rounding).lower
+        high = log_exceeded(*law, width - blur, rounding=rounding).upper
         return Between(low, high)
 
     def _scale(self) -> float:
