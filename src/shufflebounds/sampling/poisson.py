@@ -73,8 +73,8 @@ class SampledPair(DominatingPair):
 
     Notes
     -----
-    Exact where the mechanism has one pair of laws; a bound from above where its delta is a maximum over pairs (it is the one
-    pair whose hockey stick that maximum is), and composition bounds from below with each of them alone.
+    Exact where the mechanism has one pair of laws; a bound from above where its delta is a maximum over pairs: this pair then
+    has that maximum for its hockey stick. Composition bounds from below with each of the pairs alone.
 
     Examples
     --------

@@ -76,7 +76,8 @@ class ShuffledBits(ShuffleProtocol):
     of ones is :math:`(\sum y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones among all users, which
     :meth:`error_tail` takes as `truth`. Over all data it is exact up to 512 users. Beyond, blocks of data are bounded at their
     left end, with the users that differ summed apart (Bernstein's inequality), or all by Chernoff's bound: the upper 95 %
-    quantile is then 15 to 50 % too large, most where the variance is below some hundreds, that of 1e-6 10 to 17 %.
+    quantile is then 15 to 50 % too large, most where the variance is below some hundreds, and the quantile at 1e-6 is 10 to 17
+    % too large.
 
     References
     ----------

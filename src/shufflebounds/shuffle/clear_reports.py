@@ -44,13 +44,13 @@ class ClearReports(ShuffleProtocol):
     Notes
     -----
     Neighbours: one user's bin is replaced. Exact for the protocol, whatever the data and the number of users, and the same in
-    both directions; no pure differential privacy. It is the clone pair of :class:`Clones` with an endless local budget and the
-    chance 2/d of a clone, and is summed, or integrated, as that is: the sides are about a relative 1e-12 (1 + \|log delta\|) apart,
-    at most 1e-9 times that, at a cost that does not grow with the number of fake reports beyond some ten million d.
+    both directions; no pure differential privacy. It is the clone pair of :class:`Clones` with an infinite local budget and the
+    chance 2/d of a clone, and is computed as that pair is: the sides are about a relative 1e-12 (1 + \|log delta\|) apart, at
+    most 1e-9 times that, at a cost that does not grow with the number of fake reports beyond some ten million d.
 
     The users' values are bins 0..d - 1, and so are the messages: int64, users + fakes of them in random order. The estimate of
     a bin is its number of reports less m/d; its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` whatever the data: `truth` stays
-    None in :meth:`error_tail`. That any bin is off has at most d times its probability, the union bound.
+    None in :meth:`error_tail`. By the union bound some bin errs with at most d times the probability of one.
 
     References
     ----------

@@ -160,10 +160,11 @@ class Clones(_UniformClones):
     of the formula above, which is an upper bound of the privacy loss of any pure eps0-LDP randomizer that all users share.
     :class:`StrongerClones` is proven for the same randomizers and never larger: take that one.
 
-    A few million clones are summed one by one, 4 ns each, those that matter: the two sides are some relative 1e-12 apart, or
-    some ulp of the logarithm where that is coarser, their middle is good to 1e-13. More of them are one contour integral, 5
-    microseconds at any number of users; its sides are at most 1e-10 (1 + abs(log delta)) apart, or 1e-9 (1 + abs(log delta)) where
-    the sum takes longer than half a millisecond. :meth:`epsilon` lies within 1e-12 of the crossing of its side with `delta`.
+    Up to a few million, the clones that matter are summed one by one, at 4 ns each: the two sides are some relative 1e-12
+    apart, or some ulp of the logarithm where that is coarser, and their middle is good to 1e-13. Beyond, one contour integral
+    takes 5 microseconds at any number of users; its sides are at most 1e-10 (1 + abs(log delta)) apart, or 1e-9 (1 + abs(log
+    delta)) where the sum takes longer than half a millisecond. :meth:`epsilon` lies within 1e-12 of the crossing of its side
+    with `delta`.
 
     Up to 512 users a trade-off curve has all vertices of the pair, to 1e-12. Beyond, its sides are enclosed by delta, a relative
     1e-3 apart in delta = 1e-6.
@@ -206,12 +207,12 @@ class StrongerClones(_UniformClones):
 
     Notes
     -----
-    Proven here for every eps0-LDP randomizer that all users share, adaptive protocols included; we know of no earlier statement.
-    Under :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}`, which is below every output law, the privacy blanket's
+    Proven here for every eps0-LDP randomizer that all users share, adaptive protocols included; we know of no earlier
+    statement. Under :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}`, which is below every output law, the privacy blanket's
     :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex order than :math:`X_i`; :doc:`/theorems/stronger-clones` has
-    the proof and what it does not say. The published proof is another one: it fails (erratum of its second version, Lemma 3.5).
-    It is never above :class:`Clones`, and the bound to take for a randomizer of which only the budget is known; where more is
-    known, :class:`Shuffled` is smaller.
+    the proof and what it does not say. The published proof is a different one, and it fails (erratum of its second version,
+    Lemma 3.5). It is never above :class:`Clones`, and the bound to take for a randomizer of which only the budget is known;
+    where more is known, :class:`Shuffled` is smaller.
 
     Neighbours, sides and cost are those of :class:`Clones`.
 

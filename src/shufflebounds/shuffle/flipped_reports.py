@@ -90,8 +90,8 @@ class FlippedReports(ShuffleProtocol):
 
     The users' values are bins 0..d - 1. Sums are int64, of shape (bins,); records int8, of shape (users + fakes, bins), in
     random order. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on how many users
-    hold it, which :meth:`error_tail` takes as `truth`; over all data it is enclosed as in :class:`ShuffledBits`. With
-    ``of="any"`` every bin may be of that kind: the union bound.
+    hold it, which :meth:`error_tail` takes as `truth`; over all data it is enclosed as in :class:`ShuffledBits`. ``of="any"``
+    is the union bound over bins, each at its worst.
 
     References
     ----------

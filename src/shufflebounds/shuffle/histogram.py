@@ -46,10 +46,10 @@ class ShuffledHistogram(ShuffleProtocol):
 
     Notes
     -----
-    Neighbours: one user's bin is replaced. Exact for the protocol, whatever the data, and the same in both directions: given the
-    first count, what is left is one shifted binomial at :math:`\varepsilon` less the loss of that count. The sides are 1e-11 apart,
-    relatively, and up to 1e-2 where the first count has more than 2**16 likely values (:math:`n\gamma` beyond some 1e7). The
-    published (2 eps, 2 delta) of two bins is sound and loses orders of magnitude in delta.
+    Neighbours: one user's bin is replaced. Exact for the protocol, whatever the data, and the same in both directions: given
+    the first count, what is left is one shifted binomial at :math:`\varepsilon` less the loss of that count. The sides are
+    within a relative 1e-11, or 1e-2 where the first count has more than 2**16 likely values (:math:`n\gamma` beyond some 1e7).
+    The published (2 eps, 2 delta) of two bins is sound and loses orders of magnitude in delta.
 
     The users' values are bins 0..d - 1. Messages are counted: int64, of shape (bins,), how often each name was sent.
 

@@ -227,8 +227,8 @@ class PersonalizedClones(PrivacyProfile):
         (proof: :class:`StrongerClones`) and, by its exponent, for many users; for few users of different budgets that is
         checked, not proven.
 
-        The user with the largest budget is rarely the worst: far out, narrow noise reaches nowhere, so a user with a small
-        budget is hidden by the users near it only. T is found by a search; every T gives a proven bound.
+        The user with the largest budget is rarely the worst: narrow noise does not reach far out, so a user with a small budget
+        is hidden only by users of budgets near it. T is found by a search; every T gives a proven bound.
 
         Examples
         --------

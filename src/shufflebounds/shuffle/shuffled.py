@@ -66,13 +66,13 @@ class Shuffled(PrivacyProfile):
     R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath): :class:`ShuffledBits` bounds it too, and is exact over all
     data for k-ary response of two values and geometric noise of sensitivity 1. The upper side is the smaller of the two.
 
-    Both sides are maxima over the pairs of inputs that the randomizer lists: all of them up to symmetry, or a pair that is proven
-    to be the worst, as the two ends are for Laplace, Gaussian and geometric noise on an interval (docs/theorems/interval-inputs).
-    For discrete Gaussian noise of sensitivity 2 and more all pairs are compared with the ends for those parameters, in double
-    precision: not proven, and not compared where inputs times outputs are above 2**20 (the words of its pair say so). Sides of
-    the functional itself are about a relative 2e-7 apart in delta, 1e-12 for few users; densities are cut into cells, which adds
-    about 1e-5. Users in any number take the same time, below a millisecond an eps for randomizers in a few atoms, some 10 ms for
-    densities.
+    Both sides are maxima over the pairs of inputs that the randomizer lists: all of them up to symmetry, or a pair that is
+    proven to be the worst, as the two ends are for Laplace, Gaussian and geometric noise on an interval
+    (docs/theorems/interval-inputs). For discrete Gaussian noise of sensitivity 2 and more all pairs are compared with the ends
+    for those parameters, in double precision: not proven, and not compared where inputs times outputs are above 2**20 (the
+    words of its pair say so). Sides of the functional itself are about a relative 2e-7 apart in delta, 1e-12 for few users;
+    densities are cut into cells, which adds about 1e-5. The time does not depend on the number of users: below a millisecond an
+    eps for randomizers of a few atoms, some 10 ms for densities.
 
     References
     ----------

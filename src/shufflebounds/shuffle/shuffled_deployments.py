@@ -116,11 +116,11 @@ def shuffled_epsilon(
 
     Notes
     -----
-    The laws of a randomizer are formed once. Of few atoms an eps takes 0.03 to 0.08 ms from 1e6 users on, 0.1 to 0.4 ms at 1e4 and
-    1 to 20 ms at 1e2 to 1e3; it lies within a relative 1e-8 of where the side of delta crosses. The interpreter's lock is given up
-    meanwhile, and an interrupt is answered after one of them. Left to the class are the lower side for few users of a small
-    randomizer, a search of the data, and heavy tails: outputs a hundred million times as likely under one input as under the
-    blanket, such as those of Gaussian noise of sigma up to 0.6 for inputs in [0, 1].
+    The laws of a randomizer are formed once. For a randomizer of few atoms an eps takes 0.03 to 0.08 ms from 1e6 users on, 0.1
+    to 0.4 ms at 1e4 and 1 to 20 ms at 1e2 to 1e3; it lies within a relative 1e-8 of the crossing of its side with `delta`. The
+    interpreter's lock is given up meanwhile, and an interrupt is answered after one deployment. The class itself answers for
+    the lower side for few users of a small randomizer, a search of the data, and heavy tails: outputs a hundred million times
+    as likely under one input as under the blanket, such as those of Gaussian noise of sigma up to 0.6 for inputs in [0, 1].
 
     References
     ----------

@@ -64,16 +64,16 @@ class RealSum(ShuffleProtocol):
     Notes
     -----
     Neighbours: one user's number is replaced. **Total**: exact for the protocol. The laws of the total for k ones of the target
-    are ordered by likelihood ratio in k, so the best tests are thresholds and k = 0 against k = r is the worst pair for every M;
-    encodings drawn at random are mixtures of these. M is found by branch and bound as in :class:`ShuffledBits`; the sides are at
-    most a relative 1e-3 apart in delta, and 1e-9 up to 1024 bits; from 2**32 bits on, 2e-4 of log delta more.
+    are ordered by likelihood ratio in k, so the best tests are thresholds and k = 0 against k = r is the worst pair for every
+    M; encodings drawn at random are mixtures of these. M is found by branch and bound as in :class:`ShuffledBits`; the sides
+    are at most a relative 1e-3 apart in delta, and 1e-9 up to 1024 bits; from 2**32 bits on they are 2e-4 of log delta farther
+    apart.
 
     **Columns**: x = 0 against x = 1 differs in all r columns, and other pairs in fewer. The upper side composes r columns whose
     data is the worst at every loss (a grid of losses, chords above); the lower side is that of the total, which is computed from
     the columns. How far apart they are grows with eps: docs/protocols/real-sum.md computes it.
 
-    The printed privacy of this protocol (its Corollary 3.3) has no finite parameter; see the specification of
-    :class:`ShuffledBits`, whose r = 1 this is.
+    The privacy parameter that Corollary 3.3 prints for this protocol is not finite. With one bit it is :class:`ShuffledBits`.
 
     The analyst sees how many flipped bits are ones: an int, or, by columns, int64 of shape (bits,).
 

@@ -70,10 +70,10 @@ class VariationRatio(PrivacyProfile):
 
     Notes
     -----
-    Where :math:`R_0 \ge R_1` the pair is :math:`\lambda (p, 1) + \mu (1, 1)`, :math:`\lambda = (R_0 - R_1)/(p-1)`,
-    :math:`\mu = (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear there: a mean-preserving spread of the blanket's law, of equal
-    mass; larger beta spreads further. It mends the bound printed there, which is too small where a third class of outputs hides.
-    Sides enclose the value of the formula.
+    Where :math:`R_0 \ge R_1` the pair is :math:`\lambda (p, 1) + \mu (1, 1)`, :math:`\lambda = (R_0 - R_1)/(p-1)`, :math:`\mu =
+    (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear there: a mean-preserving spread of the blanket's law, of equal mass;
+    larger beta spreads further. It mends the printed bound, which is too small where a third class of outputs hides. Sides
+    enclose the value of the formula.
 
     References
     ----------

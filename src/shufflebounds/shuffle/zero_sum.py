@@ -46,13 +46,13 @@ class ZeroSum(ShuffleProtocol):
     -----
     Neighbours: one user's bit is replaced. Exact for the protocol, whatever the data: the noise is that of
     :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is tens of times what
-    is needed; since the error is about :math:`n\gamma`, the calibrated one is the gain. delta is not monotone in gamma (ripples
-    of up to a relative 4e-4 at n = 1000).
+    is needed; the error is about :math:`n\gamma`, so that it shrinks by as much with the calibrated one. delta is not monotone
+    in gamma (ripples of up to a relative 4e-4 at n = 1000).
 
     Messages are all alike, so the analyst sees their number, an int. The error depends on the sum S of the users' bits alone,
     which :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits it is :math:`n\gamma -
-    Y` where Y < S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: a larger one is recognised more often, a
-    smaller one is no error of more than a when it is not.
+    Y` where Y < S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: a larger one is recognised more often, and
+    a smaller one errs by no more than a where it is not recognised.
 
     References
     ----------
