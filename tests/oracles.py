@@ -130,6 +130,14 @@ def assert_encloses(profile, eps, exact, *, apart):
     assert lower == upper == -math.inf or upper - lower <= apart, (profile, eps, lower, true, upper)
 
 
+def assert_sides_and_monotone(profile, eps, more):
+    """Assert that the sides of log delta enclose something, which does not grow on the way to eps + more; return them."""
+    lower, upper = profile.log_delta(eps, bound="lower"), profile.log_delta(eps)
+    assert lower <= upper <= 0
+    assert profile.log_delta(eps + more, bound="lower") <= upper
+    return lower, upper
+
+
 def assert_error_tail(profile, errors, truth, points, *, apart=1e-10):
     """Assert that error_tail at the points holds the exact law {error: probability}."""
     for a in points:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism
 from tests.errors import reference, relative
 from tests.mechanisms import exact
+from tests.oracles import assert_sides_and_monotone
 from tests.strategies import slow
 
 CASES = [(0.1, 1), (0.3, 1), (0.5, 1), (1.0, 1), (1.0, 3), (2.0, 1), (4.0, 7), slow(4.0, 40)]
@@ -157,9 +158,7 @@ def test_sides_and_monotone(sigma, sensitivity, x, more):
     noise = DiscreteGaussianMechanism(sigma, sensitivity)
     mu = sensitivity / sigma
     asked = max(0.0, mu * (x + mu / 2))
-    lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
-    assert lower <= upper <= 0
-    assert noise.log_delta(asked + more * mu, bound="lower") <= upper
+    assert_sides_and_monotone(noise, asked, more * mu)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from shufflebounds.mechanisms import GeometricMechanism, LaplaceMechanism
 from shufflebounds.shuffle import Clones
 from tests.errors import reference, relative
 from tests.mechanisms import exact
+from tests.oracles import assert_sides_and_monotone
 from tests.strategies import slow, thinned
 
 
@@ -166,9 +167,7 @@ def test_shuffled():
 )
 def test_sides_and_monotone(eps, sensitivity, bound, asked, more):
     noise = GeometricMechanism(eps, sensitivity, bound)
-    lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
-    assert lower <= upper <= 0
-    assert noise.log_delta(asked + more, bound="lower") <= upper
+    _, upper = assert_sides_and_monotone(noise, asked, more)
     if bound is not None:
         # without the bound there is less to see than with it
         assert GeometricMechanism(eps, sensitivity).log_delta(asked, bound="lower") <= upper + 1e-12 * abs(upper)

@@ -14,6 +14,7 @@ from shufflebounds import Tradeoff
 from shufflebounds.mechanisms import LaplaceMechanism
 from shufflebounds.shuffle import PersonalizedClones, StrongerClones
 from tests.errors import reference, relative
+from tests.oracles import assert_sides_and_monotone
 
 
 def budget(scale, sensitivity):
@@ -169,9 +170,7 @@ def test_shuffled():
 @given(scale=st.floats(1e-3, 1e6), asked=st.floats(0, 2000), more=st.floats(0, 5))
 def test_sides_and_monotone(scale, asked, more):
     noise = LaplaceMechanism(scale)
-    lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
-    assert lower <= upper <= 0
-    assert noise.log_delta(asked + more, bound="lower") <= upper
+    assert_sides_and_monotone(noise, asked, more)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from shufflebounds.mechanisms import RandomizedResponse
 from shufflebounds.shuffle import PersonalizedClones, ShuffledBits, StrongerClones
 from tests.errors import reference, relative
 from tests.mechanisms import exact
+from tests.oracles import assert_sides_and_monotone
 
 EPS = (1e-12, 2.0**-10, 0.1, 1.0, math.log(3), 7.5, 40.0, 700.0)
 
@@ -139,9 +140,7 @@ def test_shuffled():
 @given(eps=st.floats(1e-6, 700), asked=st.floats(0, 800), more=st.floats(0, 5))
 def test_sides_and_monotone(eps, asked, more):
     response = RandomizedResponse(eps)
-    lower, upper = response.log_delta(asked, bound="lower"), response.log_delta(asked)
-    assert lower <= upper <= 0
-    assert response.log_delta(asked + more, bound="lower") <= upper
+    assert_sides_and_monotone(response, asked, more)
 
 
 @given(

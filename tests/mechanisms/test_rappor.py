@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from shufflebounds.mechanisms import RandomizedResponse, Rappor
 from shufflebounds.shuffle import Clones
 from tests.mechanisms import exact
+from tests.oracles import assert_sides_and_monotone
 
 CASES = [
     (0.5, 0.75, 0.5, 1, 2), (0.5, 0.75, 0.5, 2, 4), (0.25, 1.0, 0.0, 2, 6), (0.75, 0.875, 0.125, 3, 6),
@@ -133,9 +134,7 @@ def test_sides_and_monotone(f, p, share, hashes, asked, more):
     if f < 1e-9 or p - p * share < 1e-12:
         return
     report = Rappor(f, p, p * share, hashes)
-    lower, upper = report.log_delta(asked, bound="lower"), report.log_delta(asked)
-    assert lower <= upper <= 0
-    assert report.log_delta(asked + more, bound="lower") <= upper
+    assert_sides_and_monotone(report, asked, more)
     # more noise afterwards never hurts
     assert report.eps_instantaneous <= report.eps_permanent * (1 + 1e-12)
 
