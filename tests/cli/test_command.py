@@ -13,6 +13,7 @@ import pytest
 from shufflebounds import mechanisms, shuffle
 from shufflebounds.cli import answers, main
 from shufflebounds.cli.registry import MECHANISMS
+from tests.strategies import slow
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,16 +115,15 @@ def test_infeasible_target_is_code_1(capsys):
     assert err.count("\n") == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"),
     [
         (["clear-reports", "--bins", "100"], {"fakes": 4261}),
         (["zero-sum", "--users", "1e6"], {"gamma": 3.40679e-5}),
         (["histogram", "--users", "1e6", "--bins", "50"], {"gamma": 4.26554e-5}),
-        (["real-sum", "--users", "1e4", "--bits", "8"], {"lam": 296.56}),
-        (["flipped-reports", "--users", "1e6", "--bins", "100", "--view", "sums"], {"flip": 5.007e-5}),
-        (["flipped-reports", "--users", "500", "--bins", "9", "--view", "records"], {}),
+        slow(["real-sum", "--users", "1e4", "--bits", "8"], {"lam": 296.56}),
+        slow(["flipped-reports", "--users", "1e6", "--bins", "100", "--view", "sums"], {"flip": 5.007e-5}),
+        slow(["flipped-reports", "--users", "500", "--bins", "9", "--view", "records"], {}),
     ],
 )
 def test_calibrated_protocols_name_error_and_cost(capsys, words, found):

@@ -7,14 +7,13 @@ import pytest
 from shufflebounds.cli.command import main
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import Shuffled, StrongerClones
-from tests.strategies import slow
 
 TARGET = ["--eps", "0.5", "--delta", "1e-4", "--json"]
 
 
 @pytest.mark.parametrize(("words", "build"), [
     (["stronger-clones", "--local-eps", "2"], lambda n: StrongerClones(n, 2.0)),
-    slow(["kary-response", "--bins", "10", "--local-eps", "2"], lambda n: Shuffled(KaryResponse(10, 2.0), n)),
+    (["kary-response", "--bins", "10", "--local-eps", "2"], lambda n: Shuffled(KaryResponse(10, 2.0), n)),
 ])
 def test_fewest_users(capsys, words, build):
     assert main(["users", *words, *TARGET]) == 0

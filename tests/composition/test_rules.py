@@ -319,7 +319,6 @@ def test_renyi_reference():
         assert value("gauss_eps_" + key) < mine < value("zcdp_basic_" + key)
 
 
-@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.floats(1.02, 500), st.floats(1e-6, 30)), min_size=1, max_size=6),
     st.floats(-40, -0.01), st.floats(0, 20),

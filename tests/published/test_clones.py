@@ -33,7 +33,6 @@ def test_reference(entry):
     assert value == pytest.approx(float(entry["value"]), rel=1e-14)
 
 
-@pytest.mark.slow
 @given(users=st.integers(100, 10**9), local_eps=st.floats(0.01, 8), log_delta=st.floats(-60, -2))
 @settings(max_examples=80, deadline=None)
 def test_closed_forms_stand_above_the_numerical_bound(users, local_eps, log_delta):
