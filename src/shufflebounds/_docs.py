@@ -24,6 +24,21 @@ _PASSAGES = {
         matplotlib.axes.Axes
             It is drawn, not shown.
     """,
+    "balcer2020": """
+        References
+        ----------
+        Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, ....
+    """,
+    "balle2019": """
+        References
+        ----------
+        Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
+    """,
+    "chen_long": """
+        References
+        ----------
+        Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, ....
+    """,
     "crowd": r"""
         users : int
             Number n of users, 1 to 2**53, the target included.
@@ -33,6 +48,17 @@ _PASSAGES = {
     "deltas": """
         delta : float or array_like
             Failure probabilities in [0, 1]. The three broadcast against each other.
+    """,
+    "dong2022": """
+        References
+        ----------
+        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, ....
+    """,
+    "log_probability": """
+        Returns
+        -------
+        ndarray of the shape of k, or float
+            Natural logarithm of the probability; -inf for zero.
     """,
     "losses": """
         eps : float or array_like
@@ -94,12 +120,6 @@ _PASSAGES = {
         bound : {"upper", "lower"}
             "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
             lower bound of delta still reaches `delta`.
-    """,
-    "log_probability": """
-        Returns
-        -------
-        ndarray of the shape of k, or float
-            Natural logarithm of the probability; -inf for zero.
     """,
     "target": """
         eps : float

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._docs import said
 from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
@@ -31,6 +32,7 @@ _HIGHEST = 600.0
 """Log heights stay below, so that half of them is a double."""
 
 
+@said
 @dataclass(frozen=True)
 class GaussianVector(VectorRandomizer, LocalRandomizer):
     r"""A vector of the cube :math:`[0,1]^d`, or a unit vector, plus independent normal noise in every coordinate.
@@ -57,9 +59,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     **Floating point.** As for all real noise, whoever sees the last bits of the messages may tell more (Mironov 2012).
 
-    References
-    ----------
-    Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
+    {balle2019}
 
     Examples
     --------

@@ -158,9 +158,7 @@ class PrivacyProfile(Exported):
         a relative :math:`10^{-4} |\log\delta|` apart, or as far as those of :meth:`delta` itself; beyond
         :math:`\alpha = e^{-50}` the sides part further, and f(0) is met where there is pure privacy only.
 
-        References
-        ----------
-        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 2.
+        {dong2022: section 2}
 
         Examples
         --------
@@ -217,9 +215,7 @@ class PrivacyProfile(Exported):
         A Gaussian curve is convex, so the corners of a piecewise linear curve decide. The two curves of :meth:`tradeoff` are
         refined where they leave mu open, until the sides are a relative 1e-7 apart, where delta is that well known.
 
-        References
-        ----------
-        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 2.
+        {dong2022: section 2}
 
         Examples
         --------

@@ -173,9 +173,7 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
     -----
     The interpreter's lock is given up, so that threads share the work, and an interrupt is answered at once.
 
-    References
-    ----------
-    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
+    {chen_long: section 3 (the mechanism C_H)}
 
     Examples
     --------
@@ -206,9 +204,7 @@ def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound
 
     {raises_of_arrays}
 
-    References
-    ----------
-    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
+    {chen_long: section 3 (the mechanism C_H)}
 
     Examples
     --------

@@ -59,9 +59,7 @@ class ShuffledHistogram(ShuffleProtocol):
     the worst sum :math:`\lfloor a \rfloor + 1`, which the comparison with n may take for an empty bin, the rest at most a; the
     lower side is one such histogram.
 
-    References
-    ----------
-    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, Figure 2, Theorem 3.2.
+    {balcer2020: Figure 2, Theorem 3.2}
 
     Examples
     --------

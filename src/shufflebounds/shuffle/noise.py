@@ -98,9 +98,7 @@ class BinomialNoise(ShuffleProtocol):
     :meth:`randomize` adds fresh noise to each count of an array of any shape, :meth:`estimate` takes its mean Ng off again. The
     error is :math:`B - Ng` whatever the count: `truth` stays None in :meth:`error_tail`.
 
-    References
-    ----------
-    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, section 3 (the mechanism C_H).
+    {chen_long: section 3 (the mechanism C_H)}
 
     Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, section 3 (the noise of zsum).
 

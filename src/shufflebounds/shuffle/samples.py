@@ -162,9 +162,7 @@ def printed_support_samples(support: int, eps: float, delta: float) -> int:
 
     {raises}
 
-    References
-    ----------
-    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, Claim 3.4.
+    {balcer2020: Claim 3.4}
 
     Examples
     --------
@@ -240,9 +238,7 @@ def pointer_jumping(branching: int, height: int, eps: float, delta: float, *, fa
 
     {raises}
 
-    References
-    ----------
-    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, section 3.3.
+    {balcer2020: section 3.3}
 
     Examples
     --------

@@ -74,9 +74,7 @@ class Shuffled(PrivacyProfile):
     densities are cut into cells, which adds about 1e-5. The time does not depend on the number of users: below a millisecond an
     eps for randomizers of a few atoms, some 10 ms for densities.
 
-    References
-    ----------
-    Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
+    {balle2019}
 
     Kairouz, P., Oh, S., Viswanath, P. The composition theorem for differential privacy. ICML 2015 (two inputs).
 

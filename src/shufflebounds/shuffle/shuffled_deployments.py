@@ -122,9 +122,7 @@ def shuffled_epsilon(
     the lower side for few users of a small randomizer, a search of the data, and heavy tails: outputs a hundred million times
     as likely under one input as under the blanket, such as those of Gaussian noise of sigma up to 0.6 for inputs in [0, 1].
 
-    References
-    ----------
-    Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
+    {balle2019}
 
     Examples
     --------
@@ -163,9 +161,7 @@ def shuffled_log_delta(
 
     {raises_of_randomizers}
 
-    References
-    ----------
-    Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
+    {balle2019}
 
     Examples
     --------

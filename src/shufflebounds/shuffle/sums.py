@@ -80,9 +80,7 @@ class RealSum(ShuffleProtocol):
     `truth` in :meth:`error_tail` is the array of the users' numbers. Over all data the upper side is Chernoff's bound, the lower
     side the larger of two data sets: all 0, and all 1/(2 r), whose encoding is the most random.
 
-    References
-    ----------
-    Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, Algorithms 2 and 3.
+    {chen_long: Algorithms 2 and 3}
 
     Examples
     --------

@@ -54,9 +54,7 @@ class ZeroSum(ShuffleProtocol):
     Y` where Y < S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: a larger one is recognised more often, and
     a smaller one errs by no more than a where it is not recognised.
 
-    References
-    ----------
-    Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, Figure 1, Theorem 3.1.
+    {balcer2020: Figure 1, Theorem 3.1}
 
     Examples
     --------

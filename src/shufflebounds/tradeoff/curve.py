@@ -156,9 +156,7 @@ class Tradeoff(Function):
 
         Unless delta is 0 at the largest eps, f(0) < 1, and no Gaussian curve lies below.
 
-        References
-        ----------
-        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, proposition 2.5.
+        {dong2022: proposition 2.5}
 
         Examples
         --------
@@ -198,9 +196,7 @@ class Tradeoff(Function):
         With :math:`x = \varepsilon/\mu - \mu/2`, :math:`y = x + \mu` and Mills' ratio m,
         :math:`\delta = \Phi(-x) (1 - m(y)/m(x))`; for small mu the last factor is an integral of a positive function.
 
-        References
-        ----------
-        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, corollary 2.13.
+        {dong2022: corollary 2.13}
 
         Examples
         --------

@@ -201,9 +201,7 @@ class Function:
         The knots suffice, as Gaussian curves are convex and f is straight between knots. Both quantiles are formed from the
         smaller of a probability and its complement, each a sum of its own.
 
-        References
-        ----------
-        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, definition 2.6.
+        {dong2022: definition 2.6}
 
         Examples
         --------
@@ -311,9 +309,7 @@ class Function:
             If `other` is no curve, if only one is Gaussian or one is that of Laplace noise, or if the products are more than
             4 million; :meth:`~shufflebounds.profile.PrivacyProfile.compose` bounds those from both sides.
 
-        References
-        ----------
-        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, definition 3.1.
+        {dong2022: definition 3.1}
 
         Examples
         --------
