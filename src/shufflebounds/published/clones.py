@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle.clones import Clones, StrongerClones
 
 __all__ = ["clones_apple", "clones_closed_form", "stronger_clones_closed_form"]
+
+
+_above = partial(printed, "proven", returns="Upper bound of epsilon, as printed.")
 
 
 def _within(local_eps: float, limit: float, condition: str) -> None:
@@ -22,11 +26,10 @@ def _beside(bound: type[Clones | StrongerClones]) -> At:
     return At(setting, (10**6, 4.0, 1e-8), lambda n, eps0, delta: bound(n, eps0).epsilon(delta), "eps")
 
 
-@printed(
-    "proven", "Feldman, McMillan, Talwar 2021, Theorem 3.1",
+@_above(
+    "Feldman, McMillan, Talwar 2021, Theorem 3.1",
     reason="a closed form above the numerical clone bound, for every pure eps0-LDP randomizer",
     comparison=_beside(Clones),
-    returns="Upper bound of epsilon, as printed.",
 )
 def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     r"""Printed epsilon of the clone bound.
@@ -42,8 +45,8 @@ def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     return math.log1p(math.tanh(eps0 / 2) * (8 * math.sqrt(big * math.log(4 / delta) / n) + 8 * big / n))
 
 
-@printed(
-    "proven", "the program that accompanies Feldman, McMillan, Talwar 2021, closedformanalysis",
+@_above(
+    "the program that accompanies Feldman, McMillan, Talwar 2021, closedformanalysis",
     reason="the same derivation with one estimate fewer, as the authors' program evaluates it",
     comparison=_beside(Clones),
     returns="Upper bound of epsilon, as the program prints it.",
@@ -64,11 +67,10 @@ def clones_apple(users: int, local_eps: float, delta: float) -> float:
     return math.log1p(-math.expm1(-eps0) * total / (1 + 1 / (big * (1 + total))))
 
 
-@printed(
-    "proven", "Feldman, McMillan, Talwar 2023, Theorem 3.2, with the erratum of arXiv version 2",
+@_above(
+    "Feldman, McMillan, Talwar 2023, Theorem 3.2, with the erratum of arXiv version 2",
     reason="where R_x >= (R_0 + R_1)/(e^eps0 + 1), as the numerical bound it stands above; unproven for other randomizers",
     comparison=_beside(StrongerClones),
-    returns="Upper bound of epsilon, as printed.",
 )
 def stronger_clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     r"""Printed epsilon of the stronger clone bound.

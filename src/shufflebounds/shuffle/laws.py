@@ -244,7 +244,7 @@ class ExcessLaw:
         Parameters
         ----------
         eps : float
-            Privacy loss in nats.
+            As for :meth:`values`.
 
         Returns
         -------
