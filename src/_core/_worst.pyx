@@ -12,9 +12,10 @@ bound of an interval exceeds its value by about a multiple of its length, which 
 value is that of _bits.pyx; else S + Bin(width, q) against S + Bin(width, 1 - q), whose likelihood ratio falls: the test is
 Pr[sum <= k] for the last k with P(k) > e^eps Q(k), found by steps along the local slope, and two tails of _lattice.pyx.
 Error     that of the values, and the tolerance: upper - lower is at most 1e-3 (1e-9 up to 1024 candidates), more by `loose` times
-          1 - log delta. For width = 1 both sides were those of the same search in Python to the last digit before
-          some were gone through: 200 cases drawn at random, n = 2..3e5. For width 2..4 against enumeration by Fractions, up to 12 other bits, less 4 ulp(log delta):
-          300 cases, peak 5.2e-14, rms 3.2e-15, the sides held in all and were 2.8e-11 apart at most.
+          1 - log delta. For width = 1 both sides were those of the same search in Python to the last digit before some were
+          gone through: 200 cases drawn at random, n = 2..3e5. For width 2..4 against enumeration by Fractions, up to 12 other
+          bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15, the sides held in all and were 2.8e-11 apart at
+          most.
 Cost      4 us a value for width = 1, 50 us else; some 20 values where one end is the worst, 1500 where all data are nearly alike.
 Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
