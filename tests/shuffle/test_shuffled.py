@@ -23,6 +23,7 @@ from shufflebounds.mechanisms import (
     LocalHashing,
 )
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from tests.oracles import rational, stick
 from tests.strategies import slow
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "randomizers.json").read_text())
@@ -364,3 +365,47 @@ def test_ratios_that_no_laws_have_are_refused():
     # the larger of the two laws has the total 1 + beta
     with pytest.raises(ValueError, match=r"q=1\.2 must be in \[1\.3"):
         shuffle.VariationRatio(10, 3.0, 0.3, 1.2)
+
+
+def pair_of(rows, target, others):
+    """Return the shuffled laws of the target's two inputs as lists over the same multisets."""
+    one, two = (messages(rows[x], *(rows[y] for y in others)) for x in target)
+    outcomes = sorted({*one, *two})
+    return [one.get(y, Fraction(0)) for y in outcomes], [two.get(y, Fraction(0)) for y in outcomes]
+
+
+def twice(first, second, factor):
+    """Return the hockey stick of two releases of a pair."""
+    return stick([x * y for x in first for y in first], [x * y for x in second for y in second], factor)
+
+
+@pytest.mark.parametrize(("users", "p", "beta", "q"), [(3, 3, Fraction(1, 4), 3), (2, 4, Fraction(3, 5), 2)])
+def test_the_variation_ratio_is_attained_and_composes_as_a_pair(users, p, beta, q):
+    a = beta / (p - 1)
+    rest = 1 - (p + 1) * a
+    rows = [(p * a, a, rest, Fraction(0)), (a, p * a, rest, Fraction(0)),
+            (p * a / q, p * a / q, rest / q, (q - 1 - beta) / q)]
+    pair = pair_of(rows, (0, 1), [2] * (users - 1))
+    bound = shuffle.VariationRatio(users, float(p), float(beta), float(q))
+    for eps in (0.2, 0.7):
+        assert bound.delta(eps) == pytest.approx(float(stick(*pair, rational(eps))), rel=1e-12)
+        exact = float(twice(*pair, rational(eps)))
+        lower, upper = (bound.self_compose(2).delta(eps, bound=side) for side in ("lower", "upper"))
+        assert lower <= exact <= upper <= lower * (1 + 2e-5)
+    known = mechanisms.VariationRatio(3.0, 0.25, 3.0).shuffled(100)
+    assert known.epsilon(1e-4) == pytest.approx(known.epsilon(1e-4, bound="lower"), rel=1e-6)
+
+
+@pytest.mark.parametrize("rows", [
+    ((Fraction(5, 8), Fraction(3, 8)), (Fraction(1, 4), Fraction(3, 4))),
+    # an output that one input never has
+    slow(((Fraction(7, 8), Fraction(1, 8)), (Fraction(1), Fraction(0)))),
+])
+def test_two_releases_of_a_shuffled_matrix_from_below(rows):
+    both = shuffle.Shuffled(FiniteRandomizer([[float(x) for x in row] for row in rows]), 2).self_compose(2)
+    pairs = [pair_of(rows, target, [x]) for target in ((0, 1), (1, 0)) for x in (0, 1)]
+    for eps in (0.1, 0.9):
+        # the same data in both releases, which any strategy may take
+        exact = float(max(twice(*pair, rational(eps)) for pair in pairs))
+        assert 0.4 * exact <= both.delta(eps, bound="lower") <= exact * (1 + 1e-12)
+        assert exact * (1 - 1e-12) <= both.delta(eps)

@@ -281,21 +281,16 @@ class Knowledge:
         return self._started[log_tail]
 
     def refined(self, log_tail: float, theta: float, goal: float) -> tuple[Samples, Samples]:
-        """Return `_refined`, its lower sides by monotonicity alone where the hockey stick is not convex."""
-        own, back = self._refined(log_tail, theta, goal)
-        own.convex = back.convex = self.convex
-        return own, back
-
-    def _refined(self, log_tail: float, theta: float, goal: float) -> tuple[Samples, Samples]:
         r"""Return values so close that the two sides of :math:`K(\theta)`, the log moments of the loss, are near each other.
 
         A composition moves by about :math:`\Delta K/\theta` in eps, its laws tilted by theta. The values are halved where their
-        chords and crossing lines leave most between them, until that is below `goal` or enough has been spent.
+        chords and crossing lines leave most between them, until that is below `goal` or enough has been spent. Where the hockey
+        stick is not convex the lower side is known by monotonicity alone.
         """
         own, back = (side.copy() for side in self.samples(log_tail))
         own, back = (own, own) if self.reverse is None else (own, back)
         for side in (own, back):
-            side.convex = True
+            side.convex = self.convex
         sides = ((own, back, theta), (back, own, -(theta + 1)))
         most = self._most_values
         while True:

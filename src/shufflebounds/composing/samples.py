@@ -84,6 +84,11 @@ class Samples:
         whole = self.pure < math.inf and self.depth is None
         end, deepest = self.pure if whole else scale, self.depth or DEPTH
         last = 0.0
+        if not whole and self.depth is not None:
+            # so far the values are likely to be too shallow: quantiles are concave in eps where they are not nearly straight
+            here, there = (math.sqrt(-2 * self._at(eps)) for eps in (0.0, scale))
+            ahead = (deepest - here) / max(there - here, 1e-9)
+            end = min(scale * 1.5 ** max(0, math.floor(math.log(max(ahead, 1.0), 1.5))), self.pure, 600.0)
         while not whole and (value := self._at(end)) > -0.5 * deepest**2 and end < min(self.pure, 600.0):
             if self.depth is not None and end > scale and value > last - 1e-3:
                 # the rest of the mass has infinite loss

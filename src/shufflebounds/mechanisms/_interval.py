@@ -13,13 +13,9 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._types import FloatArray
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws
 
 __all__ = ["BLUR", "checked", "ends_are_worst", "grouped", "interval_laws", "matrix_laws"]
-
-BLUR = 2.0**-42
-"""Shift of the heights a and b that makes up for the rounding of masses, 1e-14: m may be taken so much smaller."""
-
 
 _TIE = 2.0**-46
 """Relative difference, 1e-14, up to which two sums of masses count as equal: what adding them rounds."""

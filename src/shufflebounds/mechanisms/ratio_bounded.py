@@ -38,7 +38,8 @@ class VariationRatio(TwoLevel):
     Notes
     -----
     Neighbours: the input is replaced, and the numbers hold for the two inputs. Upper bounds: p, beta and q are numbers of the
-    randomizer, and no lower side is claimed but 0.
+    randomizer. After a shuffle the lower side is that of a randomizer with these very numbers, of four outputs and three inputs,
+    whose shuffled law attains the upper one (:class:`~shufflebounds.shuffle.VariationRatio`).
 
     The bound after a shuffle is that of Wang et al. repaired: the printed one is false where a third input's law is small on what
     the two share (delta 6/245 where .01633 is printed).
@@ -87,8 +88,9 @@ class VariationRatio(TwoLevel):
         return Shares(a / (2 * a + rest), 0.0, rest / (2 * a + rest))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # q(p-E)/p and q(1-pE)/p of mass pa/q, and q(1-E), with a = beta/(p-1); no lower law
-        return (PairLaws("the two inputs", variation_ratio_law(self.p, self.beta, self.q), symmetric=True),)
+        # q(p-E)/p and q(1-pE)/p of mass pa/q, and q(1-E), with a = beta/(p-1)
+        upper, lower = (variation_ratio_law(self.p, self.beta, self.q, upper=side) for side in (True, False))
+        return (PairLaws("the two inputs", upper, (("of four outputs, all others hold a third input", lower),), symmetric=True),)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,10 @@ _KEPT = 256
 _HEAVIEST = math.log(1e8)
 
 
+BLUR = 2.0**-42
+"""Shift of the heights a and b that makes up for the rounding of masses, 1e-14: m may be taken so much smaller."""
+
+
 @dataclass(frozen=True, eq=False)
 class ExcessLaw:
     r"""The law of :math:`X = a - e^\varepsilon b` in atoms, for every eps at once.
@@ -380,7 +384,8 @@ class PairLaws:
         Under some m that is nowhere above the output law of any input.
     lower : tuple of (str, ExcessLaw)
         Laws under the output law of one input x* (or a mixture), each with the data of the others in words, such as
-        "all others hold 2".
+        "all others hold 2". Beside rounding they are those of the reversed pair, a and b exchanged: log a and log b are moved
+        by 2**-42 at most.
     symmetric : bool
         Whether the reversed pair has the same laws, and is not listed.
     """

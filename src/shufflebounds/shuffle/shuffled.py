@@ -20,7 +20,7 @@ from shufflebounds.shuffle._mixed_data import MixedData
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws, Randomizer
+from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws, Randomizer
 
 __all__ = ["Shuffled"]
 
@@ -258,12 +258,15 @@ class Shuffled(PrivacyProfile):
         # a value takes milliseconds, and the sides do not meet
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
         known = replace(super()._knowledge(), spacing=spacing, seconds=2e-3)
-        # data under which both orders of a pair have the same law: what composes from below
-        mirrored = [law for _, _, law in self._below if _mirrored(law)]
-        if not mirrored:
+        laws = [law for _, _, law in self._below]
+        if not laws:
             return known
-        data = _OneData(max(mirrored, key=lambda law: law.spread(0.0)), self.users, spacing)
-        return replace(known, realised=(data._knowledge(),))
+        # pairs, from below: the widest law, if there is one of those that both orders have, and what gives most away
+        wide = max([law for law in laws if _mirrored(law)] or laws, key=lambda law: law.spread(0.0))
+        plain = max(laws, key=lambda law: law.lost)
+        used = [wide] if plain.lost == 0 or plain is wide else [wide, plain]
+        orders = [one for law in used for one in ((law,) if _mirrored(law) else (law, _swapped(law)))]
+        return replace(known, realised=tuple(_OneData(law, self.users, spacing)._knowledge() for law in orders))
 
     @classmethod
     def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], eps: float, delta: float, *,
@@ -313,7 +316,7 @@ class Shuffled(PrivacyProfile):
 
 @dataclass(frozen=True)
 class _OneData(PrivacyProfile):
-    """The hockey stick of one pair of neighbours, the same in both orders."""
+    """The hockey stick of one pair of neighbours."""
 
     law: ExcessLaw
     users: int
@@ -330,7 +333,17 @@ class _OneData(PrivacyProfile):
         return max(0.0, self.law.pure_epsilon)
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), single=True, spacing=self.step, seconds=1e-3)
+        known = replace(super()._knowledge(), single=True, spacing=self.step, seconds=1e-3 if self.law.log_mass.size < 64 else 1e-2)
+        if _mirrored(self.law):
+            return known
+        reverse = _OneData(_swapped(self.law), self.users, self.step)
+        return replace(known, reverse=reverse._log_delta, reverse_pure=reverse._pure_epsilon())
+
+
+def _swapped(law: ExcessLaw) -> ExcessLaw:
+    """Return the law of the pair in the other order, at or below it: what moved a down and b up is taken back twice."""
+    back = ExcessLaw(law.log_mass, law.log_b - 2 * BLUR, law.log_a + 2 * BLUR, law.log_cut_b, law.log_cut)
+    return back.widened(upper=False).widened(upper=False)
 
 
 def _mirrored(law: ExcessLaw) -> bool:

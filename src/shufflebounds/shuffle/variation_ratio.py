@@ -73,7 +73,9 @@ class VariationRatio(PrivacyProfile):
     Where :math:`R_0 \ge R_1` the pair is :math:`\lambda (p, 1) + \mu (1, 1)`, :math:`\lambda = (R_0 - R_1)/(p-1)`, :math:`\mu =
     (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear there: a mean-preserving spread of the blanket's law, of equal mass;
     larger beta spreads further. It mends the printed bound, which is too small where a third class of outputs hides. Sides
-    enclose the value of the formula.
+    enclose the value of the formula, which is attained: by four outputs of the chances :math:`(p\alpha, \alpha,
+    1-(p+1)\alpha, 0)` for the value 0, the first two exchanged for 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha,
+    q-1-\beta)/q` for what all others hold. So releases compose as those of this pair, from both sides.
 
     References
     ----------
@@ -143,5 +145,5 @@ class VariationRatio(PrivacyProfile):
         return _balls.blanket_operations(3, self.users), value
 
     def _knowledge(self) -> Knowledge:
-        # a value takes a millisecond
-        return replace(super()._knowledge(), spacing=0.2, seconds=1e-3)
+        # the formula is that of a pair, the same in both orders; a value takes a millisecond
+        return replace(super()._knowledge(), single=True, spacing=0.2, seconds=1e-3)

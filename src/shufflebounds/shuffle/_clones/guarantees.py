@@ -37,8 +37,12 @@ class _Guarantee(PrivacyProfile):
     )
 
     def _knowledge(self) -> Knowledge:
-        # a minimum of convex bounds is not convex; what composes is the pair of its convex hull, the same in both orders
-        return replace(super()._knowledge(), single=True, convex=False, spacing=0.1, seconds=5e-3)
+        # a minimum of convex bounds is not convex, nor is what windows of any width leave: between two values it is known to fall,
+        # no more; what composes is the pair of its convex hull, the same in both orders
+        family = self.crowd.family
+        return replace(
+            super()._knowledge(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, seconds=5e-3
+        )
 
     @property
     def users(self) -> int:
