@@ -18,8 +18,8 @@ from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile._balls import blanket, blanket_operations, largest_answer
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling._listed import ListedAllocation
+from shufflebounds.sampling._mechanism import OfMechanism
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
 
@@ -29,7 +29,7 @@ MOST_STEPS = 10**7
 
 
 @dataclass(frozen=True)
-class AllocationPair(DominatingPair):
+class AllocationPair(OfMechanism, DominatingPair):
     r"""The outputs of t steps one of which, drawn uniformly, saw the record, and of t steps none of which did.
 
     .. math:: \bar P = \frac1t \sum_{i=1}^t Q^{i-1} P\, Q^{t-i}: \quad H_E(\bar P \| Q^t) =
@@ -63,7 +63,6 @@ class AllocationPair(DominatingPair):
     0.00067 0.00067
     """
 
-    mechanism: PrivacyProfile
     steps: int
     removed: bool = True
 
@@ -72,7 +71,7 @@ class AllocationPair(DominatingPair):
     relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
-        checked_profile("mechanism", self.mechanism)
+        super().__post_init__()
         _validate.integer_field(self, "steps", 1, MOST_STEPS)
         self._listed()
 
@@ -135,12 +134,9 @@ class AllocationPair(DominatingPair):
         # a value is read off a transform, and a new level may need a new one
         return replace(super()._knowledge(), spacing=0.1, setup=3.5)
 
-    def _eps_scale(self) -> float:
-        return self.mechanism._eps_scale()
-
 
 @dataclass(frozen=True)
-class RandomAllocation(LargestPair):
+class RandomAllocation(OfMechanism, LargestPair):
     r"""Training by random allocation: in an epoch every record enters `chosen` of `steps` steps, drawn uniformly.
 
     .. math:: \delta(\varepsilon) = \max\{H_E(\bar P \| Q^t),\; H_E(Q^t \| \bar P)\}, \qquad
@@ -179,7 +175,6 @@ class RandomAllocation(LargestPair):
     2.037e-07 2.037e-07
     """
 
-    mechanism: PrivacyProfile
     steps: int
     chosen: int = 1
 
@@ -232,7 +227,7 @@ class RandomAllocation(LargestPair):
         return replace(super()._knowledge(), spacing=0.1, setup=3.5)
 
     def _eps_scale(self) -> float:
-        return self.chosen * self.mechanism._eps_scale()
+        return self.chosen * super()._eps_scale()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile._balls import Outcomes, flint, largest_answer
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.profile.profile import checked_profile
+from shufflebounds.sampling._mechanism import OfMechanism
 
 __all__ = ["SampledPair", "Subsampled", "mixed_losses", "sampled_eps"]
 
@@ -54,7 +54,7 @@ def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class SampledPair(DominatingPair):
+class SampledPair(OfMechanism, DominatingPair):
     r"""The laws of a mechanism that sees one record with some chance, and of the same one without the record.
 
     .. math:: H_E((1-q) Q + q P \| Q) = q\, H_{1 + (E-1)/q}(P \| Q) \quad \text{(remove)}, \qquad
@@ -84,7 +84,6 @@ class SampledPair(DominatingPair):
     0.002635151 0.000963144
     """
 
-    mechanism: PrivacyProfile
     rate: float
     removed: bool = True
 
@@ -93,7 +92,7 @@ class SampledPair(DominatingPair):
     relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
-        checked_profile("mechanism", self.mechanism)
+        super().__post_init__()
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def reverse(self) -> SampledPair:
@@ -187,9 +186,6 @@ class SampledPair(DominatingPair):
         base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
         return mixture(base, base, self.rate, self.removed, symmetric=True) or base
 
-    def _eps_scale(self) -> float:
-        return self.mechanism._eps_scale()
-
 
 def outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
     """Return value = weight + a logarithm, moved to a side by the rounding of both; -inf stays."""
@@ -235,7 +231,7 @@ def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric:
 
 
 @dataclass(frozen=True)
-class Subsampled(LargestPair):
+class Subsampled(OfMechanism, LargestPair):
     r"""A mechanism on a Poisson sample: every record enters with chance q, independently.
 
     .. math:: \delta(\varepsilon) = \max\{H_E((1-q) Q + q P \| Q),\; H_E(Q \| (1-q) Q + q P)\}, \qquad E = e^\varepsilon
@@ -272,7 +268,6 @@ class Subsampled(LargestPair):
     1.8282 1.8282
     """
 
-    mechanism: PrivacyProfile
     rate: float
 
     theorem: ClassVar[str] = "exact for Poisson sampling (Balle, Barthe, Gaboardi 2018; Zhu, Dong, Wang 2022), both directions"
@@ -280,7 +275,7 @@ class Subsampled(LargestPair):
     relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
-        checked_profile("mechanism", self.mechanism)
+        super().__post_init__()
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -299,6 +294,3 @@ class Subsampled(LargestPair):
     def _knowledge(self) -> Knowledge:
         known = self.mechanism._knowledge()
         return replace(super()._knowledge(), seconds=known.seconds, spacing=known.spacing)
-
-    def _eps_scale(self) -> float:
-        return self.mechanism._eps_scale()

@@ -15,7 +15,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.composing.knowledge import FIRST_TAIL
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile._balls import flint
-from shufflebounds.profile.profile import checked_profile
+from shufflebounds.sampling._mechanism import OfMechanism
 from shufflebounds.sampling.poisson import SampledPair, mixed_losses, sampled_sides
 
 __all__ = ["WithoutReplacement"]
@@ -28,7 +28,7 @@ MERGED = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0])
 
 
 @dataclass(frozen=True)
-class WithoutReplacement(PrivacyProfile):
+class WithoutReplacement(OfMechanism):
     r"""A mechanism on a uniform batch of m out of n records, one record of which is replaced.
 
     .. math:: \delta(\varepsilon) = \gamma\, \delta_M\Bigl(\ln\bigl(1 + (e^\varepsilon - 1)/\gamma\bigr)\Bigr),
@@ -78,7 +78,6 @@ class WithoutReplacement(PrivacyProfile):
     0.000000221
     """
 
-    mechanism: PrivacyProfile
     records: int
     batch: int
 
@@ -87,7 +86,7 @@ class WithoutReplacement(PrivacyProfile):
     relation: ClassVar[str] = "replace-one"
 
     def __post_init__(self) -> None:
-        checked_profile("mechanism", self.mechanism)
+        super().__post_init__()
         if self.mechanism.relation == "add-remove":
             raise ValueError(f"mechanism={self.mechanism!r} is private under the removal of a record: a batch of fixed size needs "
                              "a guarantee under its replacement")
@@ -127,9 +126,6 @@ class WithoutReplacement(PrivacyProfile):
     def _knowledge(self) -> Knowledge:
         known = self.mechanism._knowledge()
         return replace(super()._knowledge(), seconds=known.seconds, spacing=known.spacing)
-
-    def _eps_scale(self) -> float:
-        return self.mechanism._eps_scale()
 
 
 def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None:
