@@ -14,7 +14,7 @@ from shufflebounds import shuffle
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
 from shufflebounds.shuffle._clones import crowd as crowds
-from shufflebounds.shuffle._clones.bins import BinnedLaw
+from shufflebounds.shuffle._clones.bins import BinnedLaw, Bins
 from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
 from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
 from shufflebounds.shuffle._clones.families import least_log_ratio
@@ -511,3 +511,33 @@ def test_compositions_do_not_depend_on_the_order_of_questions(monkeypatch):
     asked = twice()
     assert asked.log_delta(2.0) < asked.log_delta(0.5)
     assert asked.log_delta(0.7) == twice().log_delta(0.7)
+
+
+@pytest.mark.slow
+def test_window_of_the_most_private_among_many():
+    # whom only those of nearly her budget hide: bins that were even in the budget told windows apart by what they lost
+    sigmas = 1 / np.random.default_rng(1).uniform(0.1, 4, 10**5)
+    one = PersonalizedClones.gaussian(sigmas, target=int(np.argmax(sigmas)))
+    eps = one.epsilon(1e-8)
+    crowd = one.crowd
+    masses = [crowd.value("window", eps, crowd.exact, 0, 0, -float(mass), both=False)[1] for mass in np.arange(16, 24, 0.5)]
+    assert min(masses) > math.log(1e-8) - 0.05
+
+
+@pytest.mark.slow
+def test_every_user_of_widely_spread_budgets():
+    # the search took minutes: blocks were halved below what their bins tell apart
+    every = PersonalizedClones.gaussian(1 / np.random.default_rng(1).uniform(0.1, 4, 6000))
+    eps = every.epsilon(1e-8)
+    low, high = every.epsilon(1e-8, bound="lower"), every.log_delta(eps)
+    assert low <= eps <= 1.001 * low
+    assert math.log(1e-8) - 0.01 <= high <= math.log(1e-8)
+
+
+def test_bins_of_budgets_at_the_ends_of_the_doubles():
+    budgets = np.array([5e-324, 1e-300, 1.0, 1e300])
+    for windowed in (False, True):
+        with np.errstate(all="raise", under="ignore", over="ignore"):
+            bins = Bins.of(budgets, np.ones(4), 8, windowed=windowed)
+        assert bins.starts[0] == 0
+        assert bins.counts.sum() == 4

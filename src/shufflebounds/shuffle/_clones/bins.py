@@ -36,6 +36,9 @@ __all__ = ["BinnedLaw", "Bins"]
 NO_COST = 1e-9
 """A smaller bound of the cost need not be bettered."""
 
+FEW = 32
+"""Fewer bins are too coarse for the rates in a window."""
+
 Rates = Callable[[FloatArray], FloatArray]
 
 
@@ -107,11 +110,19 @@ class Bins:
     blur: FloatArray
 
     @classmethod
-    def of(cls, budgets: FloatArray, counts: FloatArray, size: int) -> Self:
-        """Return about `size` bins of increasing budgets, alike in their numbers of budgets and none wide."""
-        held = budgets / (1 + budgets)
-        share = np.linspace(0, 1, budgets.size) + (held - held[0]) / max(held[-1] - held[0], 1e-300)
-        cell = np.floor(share * (size / 2))
+    def of(cls, budgets: FloatArray, counts: FloatArray, size: int, *, windowed: bool = False) -> Self:
+        """Return about `size` bins of increasing budgets, alike in their numbers of budgets and none wide.
+
+        Windowed: widths count relative to the budget, and to its distance from the smallest. In a window that serves a user, the
+        rates of those of larger budgets fall off with their ratio to hers, and who has the smallest hides among few.
+        """
+        with np.errstate(over="ignore"):
+            ratio = np.minimum(budgets / budgets[0], 1e300)
+        scales = [np.log(ratio), np.log1p(1e3 * (ratio - 1))] if windowed and size >= FEW else [budgets / (1 + budgets)]
+        share = np.linspace(0, 1, budgets.size)
+        for scale in scales:
+            share += (scale - scale[0]) * (len(scales) / max(scale[-1] - scale[0], 1e-300))
+        cell = np.floor(share * (size / (1 + len(scales) ** 2)))
         return cls._from(np.flatnonzero(np.r_[True, cell[1:] > cell[:-1]]), budgets, counts)
 
     @classmethod

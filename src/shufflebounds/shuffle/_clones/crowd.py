@@ -85,9 +85,10 @@ class Crowd:
 
     def __post_init__(self) -> None:
         size = self.budgets.size
-        self.bins = [Bins.of(self.budgets, self.counts, many) for many in BINS if size > 2 * many]
+        windowed = self.family.windowed
+        self.bins = [Bins.of(self.budgets, self.counts, many, windowed=windowed) for many in BINS if size > 2 * many]
         self.exact = len(self.bins)
-        self.sketch = Bins.of(self.budgets, self.counts, min(SKETCH, size))
+        self.sketch = Bins.of(self.budgets, self.counts, min(SKETCH, size), windowed=windowed)
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
         """Return the clones among the users other than a target in i..j, in bins from one side where the level is not exact."""
@@ -322,13 +323,15 @@ class Crowd:
         return self._bound(eps, held.level, *held.block, held.nearby, enough, hint)[0]
 
     def every(
-        self, eps: float, guess: int, tolerance: float = TOLERANCE, frontier: list[Held] | None = None, *, coarse: bool = False
+        self, eps: float, guess: int, tolerance: float = TOLERANCE, frontier: list[Held] | None = None, *, coarse: bool = False,
+        goal: float = math.inf,
     ) -> tuple[float, float, int]:
         """Return bounds of the largest log delta over all targets, and a target that attains the lower one.
 
         One search on each level of bins: what a coarser one leaves above the bound of the worst target is searched on the next.
         The frontier is what bounded all targets at an eps nearby, or empty, and becomes what does at this one. Coarse: the targets'
-        own sides, too, are no closer than the tolerance asks.
+        own sides, too, are no closer than the tolerance asks. Where an end of the range is worse than the guess and beyond the
+        goal, nothing else is looked at: the upper bound is that of any law.
         """
         if self.budgets.size <= FEW:
             sides = [self.single(eps, i) for i in range(self.budgets.size)]
@@ -350,6 +353,8 @@ class Crowd:
 
         for end in {0, self.budgets.size - 1} - {guess}:
             meet(end)
+        if best != guess and lower > goal:
+            return lower, 0.0, best
         frontier = [] if frontier is None else frontier
         hint = dict(self.candidates(eps, best)).get("window", 0.0)
         frontier[:] = [held._replace(log_mass=hint, nearby=hint) if held.common else held for held in frontier]
@@ -357,7 +362,9 @@ class Crowd:
         left, top = MAX_EVALUATIONS // 2, -math.inf
 
         def split(block: Interval) -> list[Interval]:
-            pieces = halves(block)
+            # what a level's bins do not tell apart is left to the next one
+            bins = self.bins[level] if level < self.exact else None
+            pieces = halves(block) if bins is None or bins.place(block[0]) < bins.place(block[1]) else []
             notes.update((piece, notes[block]._replace(block=piece)) for piece in pieces)
             return pieces
 

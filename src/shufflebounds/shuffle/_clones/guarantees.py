@@ -86,6 +86,15 @@ class OfOneUser(_Guarantee):
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[self.index]))
 
+    def _grouped(self, target: float) -> float:
+        """Return an eps at which the bound of the log delta with grouped budgets is about the target."""
+        crowd, i = self.crowd, self.index
+
+        def log_delta(eps: float) -> float:
+            return min(crowd.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in crowd.candidates(eps, i))
+
+        return solve(log_delta, target, self._pure_epsilon(), upper=True, rtol=1e-4)
+
     def _epsilon(self, delta: float, upper: bool) -> float:
         crowd, i = self.crowd, self.index
         if not crowd.exact or delta in (0, 1):
@@ -97,13 +106,9 @@ class OfOneUser(_Guarantee):
         def at(eps: float, level: int, one: tuple[str, float]) -> float:
             return crowd.value(one[0], eps, level, i, i, one[1])[1 if level == 0 else upper]
 
-        def grouped(eps: float) -> float:
-            return min(at(eps, 0, one) for one in crowd.candidates(eps, i))
-
-        about = solve(grouped, target, pure, upper=True, rtol=1e-4)
-        if about >= pure:
+        eps, chosen = self._grouped(target), None
+        if eps >= pure:
             return super()._epsilon(delta, upper)
-        eps, chosen = about, None
         for _ in range(3):
             best = min(crowd.candidates(eps, i), key=partial(at, eps, 0))
             if best == chosen:
@@ -170,14 +175,25 @@ class OfEveryUser(_Guarantee):
         best, tolerance = self._guess(), 50 * TOLERANCE
         eps, tried = -1.0, set()
         frontier: list[Held] | None = [] if self.crowd.exact else None
+        # of many users, those who are not the worst after all are looked at with grouped budgets only
+        rough = self.crowd.exact > 0
         while True:
             if best not in tried:
                 tried.add(best)
-                eps = max(eps, self._of(best)._epsilon(delta, upper))
+                one = self._of(best)
+                eps = max(eps, one._grouped(goal) if rough else one._epsilon(delta, upper))
                 if eps >= self._pure_epsilon():
-                    return eps
-            _, above, best = self.crowd.every(eps, best, tolerance, frontier)
+                    if not rough:
+                        return eps
+                    eps, rough = -1.0, False
+                    tried.clear()
+                    continue
+            _, above, best = self.crowd.every(eps, best, tolerance, frontier, goal=goal)
             if best in tried:
+                if rough:
+                    eps, rough = -1.0, False
+                    tried.clear()
+                    continue
                 if tolerance > TOLERANCE:
                     tolerance = TOLERANCE
                     continue
