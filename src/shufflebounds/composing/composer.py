@@ -52,8 +52,8 @@ SHORT_POINTS, QUICK = 2**16, 0.25
 MOST_TRIED = 2**14
 """Steps tried, where several mechanisms have atoms that should lie on one grid."""
 
-TRANSFORMS, GRID_POINT = 0.05, 4e-6
-"""Seconds that the transforms of one answer take, and those of a grid point within the losses of one release."""
+TRANSFORMS, GRID_POINT, ON_LATTICE = 0.02, 3e-6, 0.015
+"""Seconds that the transforms of one answer take, those of a grid point within the losses of one release, and all on a lattice."""
 
 CHOSEN_POINT, CHOSEN_POINTS = 1.5e-8, 2e5
 """Where pairs are chosen anew, the seconds of a point, and the points of a release."""
@@ -118,6 +118,9 @@ class Composer:
     @property
     def cost(self) -> Cost:
         """Predicted seconds of one more answer, and the most memory."""
+        memory = (1 + len(self._lower)) * REFINED_POINTS * BYTES_A_POINT
+        if self._lattice is not None:
+            return Cost(ON_LATTICE, memory)
         releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
         seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
         if not self._known and self._count > 1 and all(max(known.seconds, known.setup) <= FRUGAL for known in releases.values()):
@@ -128,7 +131,7 @@ class Composer:
             blocks = self._upper[self._free.place][0].blocks
             seconds += blocks.seconds if blocks and not self._known else 0.0
             seconds += sum(CHOSEN_POINT * min(transforms * CHOSEN_POINTS, CHOSEN) for transforms in self._transforms(self._free))
-        return Cost(seconds + TRANSFORMS, (1 + len(self._lower)) * REFINED_POINTS * BYTES_A_POINT)
+        return Cost(seconds + TRANSFORMS, memory)
 
     @cached_property
     def _lattice(self) -> float | None:

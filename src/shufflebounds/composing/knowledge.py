@@ -38,8 +38,11 @@ FRUGAL = 1e-4
 MOST_VALUES = 2**12
 """Values placed one by one, at most."""
 
-CHEAP = 0.05
+CHEAP = 0.02
 """Seconds that the values of a law take, about, where none is dear."""
+
+ENOUGH_VALUES = 400
+"""About so many values serve where chords and crossing lines enclose what is between them."""
 
 FEWEST_VALUES, FIRST_VALUES = 64, 40
 """Values placed one by one, at least, and those that tell the scale of the losses."""
@@ -118,6 +121,8 @@ class Knowledge:
         What one value of the hockey stick costs: a declared number, so that answers do not depend on the machine.
     setup : float
         Seconds of work before the first values, a declared number too: it only enters predictions.
+    pace : float, optional
+        Seconds that a value takes among many, where these are not as declared: it only enters predictions.
     spacing : float
         How far apart delta is sampled for a curve, in normal quantiles: further where a value costs more.
     single : bool
@@ -157,6 +162,7 @@ class Knowledge:
     reverse_pure: float = math.inf
     seconds: float = 1e-6
     setup: float = 0.0
+    pace: float | None = None
     spacing: float = 0.01
     single: bool = False
     realised: tuple[Knowledge, ...] = ()
@@ -233,7 +239,8 @@ class Knowledge:
         """About how many seconds a composition spends on values of this."""
         if self.atoms is not None or not self._dear:
             return CHEAP + self.setup
-        return self.setup + (FIRST_VALUES + self._most_values) * self.seconds * (1 if self.reverse is None else 2)
+        values = FIRST_VALUES + (min(self._most_values, ENOUGH_VALUES) if self.convex else self._most_values)
+        return self.setup + values * (self.pace or self.seconds) * (1 if self.reverse is None else 2)
 
     @cached_property
     def _scales(self) -> dict[float, Scale]:

@@ -115,7 +115,7 @@ class ShuffledHistogram(ShuffleProtocol):
         if self.bins == 1:
             return known
         # two independent counts, in opposite directions
-        parts = tuple((pair._knowledge(), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
+        parts = tuple((replace(pair._knowledge(), setup=0.4), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
         return replace(known, parts=parts)
 
     def _pure_epsilon(self) -> float:

@@ -259,11 +259,11 @@ class PersonalizedBits(PrivacyProfile):
         return 5e-2 if self.bits is None or self.target is None else 1e-4 + 1e-7 * self.local_eps.size
 
     def _knowledge(self) -> Knowledge:
-        known = replace(super()._knowledge(), spacing=0.3, seconds=5e-2)
+        known = replace(super()._knowledge(), spacing=0.3, seconds=5e-2, pace=2e-2)
         if self.bits is None:
             return known
         if self.target is not None:
-            return replace(known, seconds=1e-4)
+            return replace(known, seconds=1e-4, pace=None, setup=min(2.0, 7e-4 * self.local_eps.size))
         return replace(known, blocks=blocks_of_targets(self._everyone.exact))
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:

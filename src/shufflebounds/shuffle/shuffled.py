@@ -257,7 +257,7 @@ class Shuffled(PrivacyProfile):
     def _knowledge(self) -> Knowledge:
         # a value takes milliseconds, and the sides do not meet
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
-        known = replace(super()._knowledge(), spacing=spacing, seconds=2e-3)
+        known = replace(super()._knowledge(), spacing=spacing, seconds=2e-3, pace=4e-4 if spacing < 0.5 else None)
         laws = [law for _, _, law in self._below]
         if not laws:
             return known

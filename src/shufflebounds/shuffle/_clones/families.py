@@ -56,6 +56,8 @@ class Family(ABC):
     windowed: ClassVar[bool] = False
     ends: ClassVar[bool] = False
     """Whether the rates of `kinds` are 0 beyond the target's budget."""
+    single_seconds: ClassVar[float] = 1e-3
+    """What a log delta of one user takes."""
     value_seconds: ClassVar[tuple[float, float]] = 1.5e-3, 0.5
     """What a log delta over all of 1e4 users takes among many, which share what they find, and what the first takes more."""
 
@@ -189,6 +191,7 @@ class Gaussian(Family):
     """
 
     windowed: ClassVar[bool] = True
+    single_seconds: ClassVar[float] = 9e-3
     value_seconds: ClassVar[tuple[float, float]] = 0.2, 0.0
 
     def pure_epsilon(self, budget: float) -> float:

@@ -41,7 +41,8 @@ class _Guarantee(PrivacyProfile):
         # no more; what composes is the pair of its convex hull, the same in both orders
         family = self.crowd.family
         return replace(
-            super()._knowledge(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, seconds=5e-3
+            super()._knowledge(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, seconds=5e-3,
+            pace=family.single_seconds
         )
 
     @property
@@ -138,7 +139,8 @@ class OfEveryUser(_Guarantee):
         # few budgets are searched anew at every eps
         seconds *= 1 if self.crowd.exact else 4
         # what asks for many values has the worst user in bins, too
-        return replace(super()._knowledge(), stick=partial(self._largest, coarse=True), spacing=0.3, seconds=seconds, setup=setup)
+        return replace(super()._knowledge(), stick=partial(self._largest, coarse=True), spacing=0.3, seconds=seconds, setup=setup,
+                       pace=None)
 
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))
