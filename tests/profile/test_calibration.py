@@ -30,7 +30,7 @@ CASES = {
 }
 
 
-SLOW = {"RealSum", "Shuffled"}
+SLOW = {"RealSum"}
 
 
 def test_every_class_that_calibrates_is_here():
