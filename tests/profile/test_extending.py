@@ -122,6 +122,24 @@ def test_one_listed_pair_composes_exactly():
     assert known.epsilon(1e-6, bound="lower") <= upper
 
 
+@dataclass(frozen=True)
+class OneOrder(PrivacyProfile):
+    """A pair whose other order has a smaller delta at every eps, and is not listed."""
+
+    def pairs(self):
+        return (DominatingPair.from_pmfs(np.log([0.2, 0.8]), np.log([0.1, 0.9])),)
+
+    def _log_delta(self, eps):
+        return self.pairs()[0]._log_delta(eps)
+
+
+def test_an_order_that_is_smaller_alone_counts_beside_the_other():
+    # of two releases one may go each way: outcomes of chances .18 against .08, .08 against .18, and two that tell nothing
+    assert OneOrder().self_compose(2).delta(math.log(1.9)) >= 0.18 - 1.9 * 0.08
+    # twice the same way: .04 against .01 alone is above
+    assert OneOrder().self_compose(2).delta(math.log(1.9), bound="lower") >= (0.04 - 1.9 * 0.01) * (1 - 1e-3)
+
+
 def test_it_answers_everything(protocol):
     profile = protocol.calibrate(0.7, 1e-5)
     assert profile.delta(0.7) <= 1e-5

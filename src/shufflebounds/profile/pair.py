@@ -43,6 +43,10 @@ class DominatingPair(PrivacyProfile):
     def _opposite(self) -> DominatingPair:
         return self.reverse()
 
+    def _mirrored(self) -> bool:
+        """Tell whether the pair in the other order is known to be the same."""
+        return bool(self.reverse() == self)
+
     def pairs(self) -> tuple[DominatingPair, ...]:
         return (self,)
 
@@ -129,6 +133,9 @@ class _ListedPair(DominatingPair):
 
     def reverse(self) -> Self:
         return type(self)(self.log_q, self.log_p)
+
+    def _mirrored(self) -> bool:
+        return sorted(zip(self.log_p, self.log_q)) == sorted(zip(self.log_q, self.log_p))
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), listed=lambda log_tail: self._atoms)

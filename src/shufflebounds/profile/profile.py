@@ -80,8 +80,8 @@ class PrivacyProfile(Exported):
     def _knowledge(self) -> Knowledge:
         """Return what is known of the pair that this profile stands for; a class that knows more overrides this."""
         pairs = self._listed_pairs()
-        if len(pairs) == 1 and not self._directions():
-            # the one listed pair is all there is to know: its other order stands for no further neighbours
+        if len(pairs) == 1 and pairs[0]._mirrored() and not self._directions():
+            # the one pair is all there is to know. If its other order differed, releases could go either way
             return pairs[0]._knowledge()
         realised = tuple(one for pair in self._realised_pairs() for one in pair._knowledge().below)
         # all pairs of neighbours are listed, and which of two comes first may change from release to release
