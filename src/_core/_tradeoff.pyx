@@ -103,6 +103,10 @@ cdef void c_log_hockey_stick(const double *x, const double *y, Py_ssize_t n, con
     cdef double e, loss, gap, last = 0
     for k in range(m):
         e = eps[k]
+        if k > 0 and e == last:
+            # many atoms may be tied there
+            out[k] = out[k - 1]
+            continue
         # what the atoms already counted gain as the threshold falls from last to e: a positive term
         if light.total > 0 and e < last:
             add(&excess, last + log_sum(&light), -expm1(e - last))

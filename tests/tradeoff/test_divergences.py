@@ -120,3 +120,13 @@ def test_hockey_stick_in_logs():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call(np.log([0.5, 0.5]))
+
+
+def test_many_eps_at_the_loss_of_many_atoms():
+    # minutes, were the tied atoms gone through at every eps
+    atoms = 10**5
+    log_q = np.full(atoms, -math.log(atoms))
+    log_p = log_q + np.where(np.arange(atoms) % 2, 0.5, math.log(2 - math.exp(0.5)))
+    eps = np.full(10**6, log_p[1] - log_q[1])
+    found = hockey_stick(log_p, log_q, eps)
+    assert (found == hockey_stick(log_p, log_q, float(eps[0]))).all()
