@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from shufflebounds._search import least_int, least_real
+from shufflebounds._types import probability
 from shufflebounds._validate import MAX_COUNT
 from shufflebounds.profile.profile import PrivacyProfile
 
@@ -18,7 +20,7 @@ PARTED = 8
 ROUNDED = 1e-12
 """No parameter is moved further than that for the rounding of its root."""
 
-SHARE = 0.25
+SHARE = 2.0
 """Share of the relative distance from eps up to epsilon(delta) by which the parameter grows at first."""
 
 
@@ -36,17 +38,23 @@ def least_parameter(
     """
     goal = math.sqrt(-math.log(delta))
 
-    def excess(value: float) -> float:
-        log_delta = build(value).log_delta(eps)
-        return goal - math.sqrt(-log_delta) if log_delta > -math.inf else -1e3
+    @lru_cache(maxsize=64)
+    def log_delta(value: float) -> float:
+        return build(value).log_delta(eps)
 
-    value = least_real(excess, low, high, enough=lambda value: build(value).delta(eps) <= delta, rtol=rtol)
+    def excess(value: float) -> float:
+        return goal - math.sqrt(-log_delta(value)) if log_delta(value) > -math.inf else -1e3
+
+    def enough(value: float) -> bool:
+        # delta(eps), as the profile says it
+        return bool(probability(log_delta(value), True) <= delta)
+
+    value = least_real(excess, low, high, enough=enough, rtol=rtol)
     # epsilon(delta) costs a search: the parameter is moved so far at once that rounding seldom leaves it above eps
     value, step = value * (1 + min(rtol, ROUNDED)), rtol
     while value < high:
-        profile = build(value)
-        reached = profile.epsilon(delta)
-        if reached <= eps and profile.delta(eps) <= delta:
+        reached = build(value).epsilon(delta)
+        if reached <= eps and enough(value):
             return value
         # where a search forms the sides, eps is missed by its tolerance; it falls about like the root of the parameter
         value *= 1 + max(step, SHARE * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)

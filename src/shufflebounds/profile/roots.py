@@ -7,6 +7,9 @@ from shufflebounds._search import outward, root
 
 _ROOT_RTOL = 1e-13
 
+FURTHER, INWARD = 1e-3, 0.95
+"""By how much of its logarithm delta may lie below the target without another step, and of the way back that this takes."""
+
 NEAR_RTOL = 2e-3
 """How far from a guess the crossing is looked for first."""
 
@@ -85,10 +88,16 @@ def beside(one: Callable[[float], float], every: Callable[[float], float], targe
     if not upper:
         further = eps + growth * max(value - target, 0.0) / slope
         return further if eps < further < pure and every(further) >= target else eps
+    before, at_before = eps, value
     while value > target:
+        before, at_before = eps, value
         eps += max(growth * (value - target) / slope, _ROOT_RTOL * eps)
         growth *= 1.5
         if eps >= pure:
             return pure
         value = every(eps)
+    if before < eps and target - value > FURTHER * abs(target) and math.isfinite(value):
+        # too far: back along the chord, not all of the way, as log delta bends
+        inward = eps - INWARD * (target - value) * (eps - before) / (at_before - value)
+        return inward if before < inward and every(inward) <= target else eps
     return eps
