@@ -91,7 +91,8 @@ def arrays():
             share = under_lock(job, *loop)
         rows.append([name, f"{size / one:,.0f}", f"{2 * size / two:,.0f}", f"{2 * one / two:.2f}", f"{100 * share:.2g} %",
                      f"{2 / (1 + share):.2f}"])
-    return {"header": ["answers a second", "one thread", "two threads", "ratio", "under the lock", "attainable ratio"], "rows": rows}
+    header = ["answers a second", "one thread", "two threads", "ratio", "under the lock", "attainable ratio"]
+    return {"header": header, "rows": rows}
 
 
 def main(words):
