@@ -114,11 +114,13 @@ cdef inline double log_tail(double k, double total, double marked, double draws,
         return 0 if upper else -INFINITY
     if k >= high:
         return -INFINITY if upper else 0
-    # k + 1 above the mean: the upper tail is the smaller one
+    # k + 1 above the mean: the upper tail is the smaller one, but where nearly all lies at k + 1 itself
     lead = dd_add(dd_prod(marked, draws), dd_neg(dd_prod(k + 1, total)))
     if lead.hi <= 0:
         small = log_upper(k + 1, total, marked, draws)
-        return small if upper else c_log1mexp(fmin(small, 0))
+        lead = dd_add(dd_prod(marked, draws), dd_neg(dd_prod(k, total)))
+        if small < -0.7 or lead.hi < 0:
+            return small if upper else c_log1mexp(fmin(small, 0))
     small = log_upper(marked - k, total, marked, total - draws)
     return c_log1mexp(fmin(small, 0)) if upper else small
 

@@ -112,3 +112,12 @@ def test_outside_the_domain():
             assert math.isnan(f(*bad))
     assert LOGPMF(1.5, 10, 5, 5) == -math.inf
     assert np.array_equal(LOGCDF([1.5, -1, 7], 10, 5, 5), [LOGCDF(1, 10, 5, 5), -math.inf, 0])
+
+
+@pytest.mark.parametrize(("total", "left"), [(1517, 1), (336357, 2), (7410357, 1165), (2**53, 1), (2**53, 3)])
+def test_one_marked_that_is_nearly_always_drawn(total, left):
+    # Pr[X = 0] = left/total: it was the complement of a tail just below 1, wrong by up to 4e-11
+    exact = math.log(left) - math.log(total)
+    assert abs(_hypergeom.hypergeom_logcdf(0, total, 1, total - left) - exact) < 1e-13
+    assert abs(_hypergeom.hypergeom_logpmf(0, total, 1, total - left) - exact) < 1e-13
+    assert _hypergeom.hypergeom_logsf(0, total, 1, total - left) == pytest.approx(math.log1p(-left / total), rel=1e-13, abs=0)
