@@ -15,6 +15,7 @@ from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     GaussianMechanism,
     GeometricMechanism,
+    KaryResponse,
     LaplaceMechanism,
     RandomizedResponse,
 )
@@ -318,3 +319,12 @@ def test_bad_mechanisms():
             make("gaussian")
     with pytest.raises(ValueError, match="batch="):
         WithoutReplacement(GaussianMechanism(1.0), 5, 6)
+
+
+def test_the_budget_of_a_sample_of_nearly_all_keeps_its_digits():
+    # 1 - q + q e^-eps, both parts far below an ulp of 1
+    sample = SampledPair(KaryResponse(895278, 29.99999999999999), 0.9999999999999997, False)
+    with mp.workdps(50):
+        rate, local = mp.mpf(sample.rate), mp.mpf(29.99999999999999)
+        exact = -mp.log(1 - rate + rate * mp.exp(-local))
+        assert exact <= sample.epsilon(0.0) <= exact * (1 + mp.mpf("1e-14"))

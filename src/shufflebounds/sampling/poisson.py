@@ -148,7 +148,8 @@ class SampledPair(OfMechanism, DominatingPair):
         if self.removed:
             value = float(mixed_losses(np.array([pure]), q)[0]) if pure < math.inf else math.inf
         else:
-            value = -math.log1p(-q * -math.expm1(-pure)) if q < 1 else pure
+            # 1 - q + q e^-pure without cancelling, where both are small
+            value = -float(mixed_losses(np.array([-pure]), q)[0]) if q < 1 else pure
         # a loss too small for a double counts as the least double
         return max(value * (1 + 16 * ULP), 5e-324) if pure > 0 else 0.0
 
