@@ -59,7 +59,14 @@ LITTLE = 0.01
 MOST_CHOICES = 8
 """Pairs of which one is chosen anew for every release, at most."""
 
+MOST_REMEMBERED = 2**18
+"""Values of a hockey stick kept before all are left out for new ones."""
+
 Hint = tuple[float, float] | None
+_Table = tuple[FloatArray, Sides]
+
+_NOTHING: _Table = (np.array([np.inf]), Sides(np.array([-np.inf]), np.array([-np.inf])))
+"""No answer yet; the end makes every search find a place."""
 
 
 @dataclass(frozen=True)
@@ -82,27 +89,29 @@ class Scale:
 
 
 class _Remembered:
-    """A stick that keeps its answers: all of them where they are dear, those of the last question where they are cheap."""
+    """A stick that keeps its answers: a law is asked for from both sides, and for several depths, on one grid."""
 
     def __init__(self, stick: Stick, seconds: float) -> None:
-        self._stick, self._dear, self._piece = stick, seconds > FRUGAL, max(LEAST_PIECE, int(PIECE / seconds))
-        self._last: tuple[FloatArray, Sides] | None = None
-        self._known: dict[float, tuple[float, float]] = {}
+        self._stick, self._piece = stick, max(LEAST_PIECE, int(PIECE / seconds))
+        self._table = _NOTHING
 
     def __call__(self, eps: FloatArray) -> Sides:
-        if self._dear:
-            fresh = np.array(sorted({e for e in eps.tolist() if e not in self._known}))
+        # another thread may ask at once: the table is replaced as a whole
+        known, sides = self._table if self._table[0].size < MOST_REMEMBERED else _NOTHING
+        place = np.searchsorted(known, eps)
+        missing = known[place] != eps
+        if missing.any():
+            fresh = np.unique(eps[missing])
             for i in range(0, fresh.size, self._piece):
-                piece = fresh[i : i + self._piece]
-                low, high = self._stick(piece)
-                self._known.update(zip(piece.tolist(), zip(low.tolist(), high.tolist())))
+                known, sides = self._table = self._grown(known, sides, fresh[i : i + self._piece])
                 tick()
-            both = np.array([self._known[e] for e in eps.tolist()]).reshape(eps.size, 2)
-            return Sides(both[:, 0], both[:, 1])
-        last = self._last
-        if last is None or not np.array_equal(last[0], eps):
-            last = self._last = (eps, self._stick(eps))
-        return last[1]
+            place = np.searchsorted(known, eps)
+        return Sides(sides.lower[place], sides.upper[place])
+
+    def _grown(self, known: FloatArray, sides: Sides, fresh: FloatArray) -> _Table:
+        place = np.searchsorted(known, fresh)
+        lower, upper = self._stick(fresh)
+        return np.insert(known, place, fresh), Sides(np.insert(sides.lower, place, lower), np.insert(sides.upper, place, upper))
 
 
 @dataclass(frozen=True, eq=False)

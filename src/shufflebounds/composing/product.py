@@ -18,7 +18,7 @@ from shufflebounds.composing.atoms import Law, TooLongError, any_of
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.window import Tails
 
-__all__ = ["BYTES_A_POINT", "NEAR", "Product"]
+__all__ = ["BYTES_A_POINT", "NEAR", "Product", "Transforms"]
 
 MOST_POINTS = 2**22
 """No transform is longer."""
@@ -38,8 +38,8 @@ OUTSIDE, LONG, OUTSIDE_LONG = -45.0, 2**18, -30.0
 MARGIN = 32
 """Points more than asked on both sides of a window."""
 
-KEPT = 2
-"""Transforms kept by a product."""
+KEPT = 2**22
+"""Points of all transforms that are kept: those of a curve's whole line. The last one is kept however long it is."""
 
 BLURRED, SHORT = 1e-6, 2.0**-6
 """Where rounding is more than this share of an answer, the stretch is shortened so much."""
@@ -70,10 +70,24 @@ class _Block:
     outside: float
 
 
+class Transforms(Kept[tuple[object, float], _Block]):
+    """The transforms of some products, by the mark of a product and the middle of a stretch."""
+
+    def __init__(self) -> None:
+        super().__init__(KEPT, _points)
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return type(self), ()
+
+
+def _points(block: _Block) -> int:
+    return int(block.stick.size)
+
+
 class Product:
     """The composition of laws on one step, each so many times, from above or from below."""
 
-    def __init__(self, laws: Sequence[Law], times: Sequence[int], *, upper: bool) -> None:
+    def __init__(self, laws: Sequence[Law], times: Sequence[int], *, upper: bool, transforms: Transforms | None = None) -> None:
         self.upper = upper
         self.step = laws[0].step
         self.times = times
@@ -94,7 +108,7 @@ class Product:
             self.blur += r * law.blur + 4 * ULP * abs(self.origin)
             rests.append((law.log_rest, r))
         self.log_rest = any_of(rests)
-        self._blocks: Kept[float, _Block] = Kept(KEPT)
+        self._transforms, self._mark = Transforms() if transforms is None else transforms, object()
         self._tilts: dict[float, tuple[float, float]] = {}
 
     def moments(self, theta: float) -> tuple[float, float, float]:
@@ -175,7 +189,7 @@ class Product:
         return eps <= center + far and (theta == 0 or eps >= center - far)
 
     def _transformed(self, center: float) -> _Block:
-        return self._blocks.of(center, partial(self._transform, center))
+        return self._transforms.of((self._mark, center), partial(self._transform, center))
 
     def _read(self, block: _Block, eps: float) -> tuple[float, float, float]:
         """Return the bound at eps, how fast it falls there, and the share of it that is no mass but rounding."""
