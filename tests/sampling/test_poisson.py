@@ -20,6 +20,7 @@ from shufflebounds.mechanisms import (
     RandomizedResponse,
 )
 from shufflebounds.sampling import ReplaceOne, SampledPair, Subsampled, WithoutReplacement
+from shufflebounds.sampling.poisson import mixed_losses
 from shufflebounds.sampling.without_replacement import both_orders, three_laws
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from tests.strategies import slow
@@ -328,3 +329,17 @@ def test_the_budget_of_a_sample_of_nearly_all_keeps_its_digits():
         rate, local = mp.mpf(sample.rate), mp.mpf(29.99999999999999)
         exact = -mp.log(1 - rate + rate * mp.exp(-local))
         assert exact <= sample.epsilon(0.0) <= exact * (1 + mp.mpf("1e-14"))
+
+
+@pytest.mark.parametrize(("loss", "rate"), [(30.0, 1e-100), (130.0, 1e-100), (35.0, 1e-20), (699.0, 0.3), (1200.0, 1e-100),
+                                            (-40.0, 0.999)])
+def test_losses_of_rare_samples_do_not_cancel(loss, rate):
+    with mp.workdps(400):
+        exact = mp.log(1 - mp.mpf(rate) + mp.mpf(rate) * mp.exp(mp.mpf(loss)))
+    assert abs(mixed_losses(np.array([loss]), rate)[0] / exact - 1) < 1e-15
+
+
+def test_releases_of_a_rare_sample_leak_a_little():
+    # all losses but one class are of the size of the rate; one term was lost to rounding, and with it every delta
+    many = SampledPair(KaryResponse(3, 30.0), 1e-100, True).self_compose(2)
+    assert many.log_delta(1e-311, bound="lower") <= -229.5653621188449773871 <= many.log_delta(1e-311)

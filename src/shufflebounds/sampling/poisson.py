@@ -27,6 +27,9 @@ SETUP = 2.0
 _FAR = 30.0
 """From here on e^eps is so large that 1 beside it is below the rounding."""
 
+_LARGEST = 700.0
+"""Of a loss up to this the exponential is a double."""
+
 LEAST_RATE = 1e-100
 
 
@@ -46,11 +49,12 @@ def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
     """Return log(1 - rate + rate e^loss), to within some ulp."""
     if rate == 1:
         return loss
-    gain = rate * np.expm1(np.minimum(loss, _FAR))
+    gain = rate * np.expm1(np.minimum(loss, _LARGEST))
     # where the loss falls, a sum of positive terms
-    low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, _FAR)))
-    far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, _FAR)))
-    return np.asarray(np.where(loss >= _FAR, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))
+    low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, 0.0)))
+    # no rate is so small that this would cancel
+    far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, _LARGEST)))
+    return np.asarray(np.where(loss >= _LARGEST, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))
 
 
 @dataclass(frozen=True)
