@@ -409,3 +409,9 @@ def test_two_releases_of_a_shuffled_matrix_from_below(rows):
         exact = float(max(twice(*pair, rational(eps)) for pair in pairs))
         assert 0.4 * exact <= both.delta(eps, bound="lower") <= exact * (1 + 1e-12)
         assert exact * (1 - 1e-12) <= both.delta(eps)
+
+
+def test_chances_that_underflow_are_charged_to_the_lower_side():
+    rare = shuffle.Shuffled(KaryResponse(2, 672.0416786149665), 7, participation=1e-12)
+    # 40 digits of the sum over all data
+    assert rare.log_delta(670.4498411568516, bound="lower") <= -109.2114635754302 <= rare.log_delta(670.4498411568516)

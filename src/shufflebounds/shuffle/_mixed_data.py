@@ -40,6 +40,9 @@ _MOST_MOVES = 64
 Shares = tuple[int, ...]
 """How many of the others hold each input."""
 
+_LOST = 1e-316
+"""What underflows in a coefficient: at most half of the least double for each of its products."""
+
 _KEPT_BYTES = 2**25
 """Of each of the two kinds of tables so much is kept; the oldest go first."""
 
@@ -107,7 +110,7 @@ class MixedData:
     def _value(self, shares: Shares, eps: float) -> tuple[float, tuple[int, int]]:
         """Return a lower bound of the largest hockey stick over the target's pairs, and the pair."""
         law = self._law(shares)
-        low, high = law * (1 - self._error), law * (1 + self._error) * math.exp(eps) + 1e-290
+        low, high = law * (1 - self._error), (law * (1 + self._error) + _LOST) * math.exp(eps) + 1e-290
         values = {(i, j): float(np.maximum(low[i] - high[j], 0.0).sum()) for i, j in permutations(range(len(law)), 2)}
         best = max(values, key=values.__getitem__)
         return values[best] * (1 - self._error), best
