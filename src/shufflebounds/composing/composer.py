@@ -18,7 +18,7 @@ from shufflebounds.composing.atoms import Law, TooLongError
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.knowledge import FIRST_TAIL, FRUGAL, Knowledge
 from shufflebounds.composing.lattice import common_step, own_lattice
-from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product, Transforms
+from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
 from shufflebounds.composing.progress import Cost, tick
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.samples import Samples
@@ -110,7 +110,6 @@ class Composer:
         self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(REMEMBERED)
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(REMEMBERED)
         self._known: Kept[float, Between] = Kept(ANSWERS)
-        self._stretches = Transforms()
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
         # where other laws bound from below, no grid brings the sides together
@@ -231,7 +230,7 @@ class Composer:
                 self._law(release, self._anchor(release, step), step, log_tail, middle, upper=side < 0) for release, _ in releases
             ]
             tick()
-            return Product(laws, [r for _, r in releases], upper=side < 0, transforms=self._stretches)
+            return Product(laws, [r for _, r in releases], upper=side < 0)
 
         return self._products.of(key, made)
 

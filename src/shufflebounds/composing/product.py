@@ -18,7 +18,7 @@ from shufflebounds.composing.atoms import Law, TooLongError, any_of
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.window import Tails
 
-__all__ = ["BYTES_A_POINT", "NEAR", "Product", "Transforms"]
+__all__ = ["BYTES_A_POINT", "NEAR", "Product"]
 
 MOST_POINTS = 2**22
 """No transform is longer."""
@@ -38,8 +38,8 @@ OUTSIDE, LONG, OUTSIDE_LONG = -45.0, 2**18, -30.0
 MARGIN = 32
 """Points more than asked on both sides of a window."""
 
-KEPT = 2**22
-"""Points of all transforms that are kept: those of a curve's whole line. The last one is kept however long it is."""
+KEPT = 2**21
+"""Points of all transforms that a product keeps: of short ones those of a curve's whole line, of a long one itself alone."""
 
 BLURRED, SHORT = 1e-6, 2.0**-6
 """Where rounding is more than this share of an answer, the stretch is shortened so much."""
@@ -70,16 +70,6 @@ class _Block:
     outside: float
 
 
-class Transforms(Kept[tuple[object, float], _Block]):
-    """The transforms of some products, by the mark of a product and the middle of a stretch."""
-
-    def __init__(self) -> None:
-        super().__init__(KEPT, _points)
-
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        return type(self), ()
-
-
 def _points(block: _Block) -> int:
     return int(block.stick.size)
 
@@ -87,7 +77,7 @@ def _points(block: _Block) -> int:
 class Product:
     """The composition of laws on one step, each so many times, from above or from below."""
 
-    def __init__(self, laws: Sequence[Law], times: Sequence[int], *, upper: bool, transforms: Transforms | None = None) -> None:
+    def __init__(self, laws: Sequence[Law], times: Sequence[int], *, upper: bool) -> None:
         self.upper = upper
         self.step = laws[0].step
         self.times = times
@@ -108,7 +98,7 @@ class Product:
             self.blur += r * law.blur + 4 * ULP * abs(self.origin)
             rests.append((law.log_rest, r))
         self.log_rest = any_of(rests)
-        self._transforms, self._mark = Transforms() if transforms is None else transforms, object()
+        self._blocks: Kept[float, _Block] = Kept(KEPT, _points)
         self._tilts: dict[float, tuple[float, float]] = {}
 
     def moments(self, theta: float) -> tuple[float, float, float]:
@@ -189,7 +179,7 @@ class Product:
         return eps <= center + far and (theta == 0 or eps >= center - far)
 
     def _transformed(self, center: float) -> _Block:
-        return self._transforms.of((self._mark, center), partial(self._transform, center))
+        return self._blocks.of(center, partial(self._transform, center))
 
     def _read(self, block: _Block, eps: float) -> tuple[float, float, float]:
         """Return the bound at eps, how fast it falls there, and the share of it that is no mass but rounding."""
