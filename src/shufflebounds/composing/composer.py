@@ -49,6 +49,9 @@ CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
 SHORT_POINTS, QUICK = 2**16, 0.25
 """A grid starts with at least so many points, too, where its values take no more seconds than that."""
 
+USUAL = 1e-5
+"""The distance of the sides that is asked for where nothing else is said: a curve asks for less, and its first grids are coarser."""
+
 MOST_TRIED = 2**14
 """Steps tried, where several mechanisms have atoms that should lie on one grid."""
 
@@ -188,7 +191,7 @@ class Composer:
         # a finer step costs little while transforms are short and values on the grid are cheap
         spans = ((release.scale(FIRST_TAIL), release.seconds) for release, _ in self._upper)
         values = sum((scale.high - scale.low) * seconds for scale, seconds in spans)
-        step = min(step, max(20 * math.sqrt(variance) / SHORT_POINTS, values / QUICK))
+        step = min(step, max(20 * math.sqrt(variance) / SHORT_POINTS, values / QUICK) * math.sqrt(max(self._rtol / USUAL, 1.0)))
         if spacings:
             # errors between the kinks of a lattice do not average out, so the step is finer; short transforms cost nothing
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
