@@ -137,7 +137,7 @@ class Laplace(Family):
 
     windowed: ClassVar[bool] = True
     ends: ClassVar[bool] = True
-    value_seconds: ClassVar[tuple[float, float]] = 7e-3, 2.0
+    value_seconds: ClassVar[tuple[float, float]] = 7.5e-3, 2.0
 
     @property
     def kinds(self) -> tuple[str, ...]:
