@@ -33,7 +33,7 @@ The ufuncs of the tails run over blocks (tails.h), and these are their errors: t
 whose convergents are summed there. The kernels for one element have peaks of 7.6 and 11, rms 0.79 and 1.0.
 
 Cost      see docs/numerics: about 0.1 us an element, no corner above 0.5 us; in blocks a third of that near the mode at n = 1e6,
-          60 ns for n between 10 and 1e6 (70 to 80 below 1e3, where the fraction takes up to 37 steps).
+          60 to 80 ns for n between 10 and 1e6 (slowest below 1e3, where the fraction takes up to 37 steps).
 Source    Loader 2000; Temme 1979/1982 for the idea of the uniform expansion; DLMF 8.17.
 """
 
