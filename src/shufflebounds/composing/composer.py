@@ -50,7 +50,7 @@ SHORT_POINTS, QUICK = 2**16, 0.25
 """A grid starts with at least so many points, too, where its values take no more seconds than that."""
 
 USUAL = 1e-5
-"""The distance of the sides that is asked for where nothing else is said: a curve asks for less, and its first grids are coarser."""
+"""The distance of the sides where nothing else is asked: a curve asks for a larger one, and its first grids are coarser."""
 
 MOST_TRIED = 2**14
 """Steps tried, where several mechanisms have atoms that should lie on one grid."""

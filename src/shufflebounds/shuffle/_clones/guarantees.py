@@ -142,6 +142,11 @@ class OfEveryUser(_Guarantee):
         return replace(super()._knowledge(), stick=partial(self._largest, coarse=True), spacing=0.3, seconds=seconds, setup=setup,
                        pace=None)
 
+    def _effort(self, rtol: float, most: int) -> tuple[float, int]:
+        coarse, few = super()._effort(rtol, most)
+        # where values are convex the sides meet soon, which is no reason to stop there
+        return (max(rtol, 2e-5), few) if self._knowledge().convex else (coarse, few)
+
     def _pure_epsilon(self) -> float:
         return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))
 
