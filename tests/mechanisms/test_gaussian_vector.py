@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
+from tests.strategies import slow
 
 
 def grid(noise, reach, points):
@@ -53,7 +54,7 @@ def test_more_coordinates_hide_less():
     assert values == sorted(values)
 
 
-@pytest.mark.parametrize(("sigma", "dimension"), [(20.0, 100), (100.0, 200)])
+@pytest.mark.parametrize(("sigma", "dimension"), [(20.0, 100), slow(100.0, 200)])
 def test_a_hundred_coordinates(sigma, dimension):
     # all of them below 1/2 is rarer than what is cut, and so many choices of those that are count
     noise = GaussianVector(sigma, dimension)
