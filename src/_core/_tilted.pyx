@@ -9,7 +9,12 @@ Method      a sum over the atoms of expm1, which keeps what small theta x lose; 
             doubles. Atoms whose tilted mass moves log phi by less than 1e-22 are left out of the tilted law.
 Roundings   values and masses are taken to be good to 4 ulp, plus what exp(log w) loses: Cumulant.blur is what that does to K(s),
             by a model (ulp counts), not interval arithmetic. It grows like sqrt(n) beside the width of the sum: 3e-6 at n = 2**53
-Checked     by the sides of _excess.pyx, which tells what was measured
+
+Measured error of K(theta), as a part of what the contour charges for it: theta blur + 4 UNIT (2 + |K|)
+    (tests/reference/measure_errors.py: python-flint at 400 bits)
+    domain                                     trials   peak     rms
+    1 to 8 atoms, masses to e^-40, n to 1e6    5.0e3    0.44     0.032
+    the same, n from 1e6 to 2**53              5.0e3    0.50     0.045
 Cost        1 to 2 exponentials an atom for each theta; some ten thetas for a saddle point
 Source      classical
 """

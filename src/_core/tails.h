@@ -155,7 +155,7 @@ static TAILS_CLONES void tails_all(const double *k, const double *n, const doubl
     }
 }
 
-/* way[i]: how element i is computed; far ones by their number of steps, some 7 to 40. */
+/* way[i]: how element i is computed; far ones by their number of steps. */
 static TAILS_CLONES void tails_sort(const Tails *t, const double *k, const double *n, const double *p, ptrdiff_t count, double *way)
 {
     ptrdiff_t i;

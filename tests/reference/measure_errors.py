@@ -277,6 +277,7 @@ KERNELS = {
     "worst": (measure_sums.worst, 8, 300),
     "tradeoff": (measure_sums.tradeoff, 400, 20000),
     "losses": (measure_sums.losses, 200, 2300),
+    "tilted": (measure_sums.tilted, 100, 5000),
     "excess": (measure_sums.excess, 12, 500),
     "crossing": (measure_sums.crossing, 300, 20000),
 }

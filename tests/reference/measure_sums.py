@@ -1,4 +1,4 @@
-"""Errors of the kernels that sum: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, excess.
+"""Errors of the kernels that sum: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, tilted, excess.
 
 Each function yields what measure_errors.py prints: the row of the kernel's header, and errors in the header's unit.
 """
@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, ctx
 
-from shufflebounds._core import _bits, _blocks, _compound, _contour, _losses, _tradeoff, _worst
+from shufflebounds._core import _bits, _blocks, _compound, _contour, _losses, _smoothed, _tradeoff, _worst
 from shufflebounds.tails import poisson_binom_window
 from tests.oracles import binomial as binomial_law
 from tests.oracles import logarithm, rational, stick, total
@@ -241,6 +241,24 @@ def hypergeom(rng, trials):
             found.append(distance(got(k, population, marked, draws), exact) / allowed(float(exact.mid())))
     yield "total to 2**53, sigma to 2500, to 40 sigma: pmf", 1, masses
     yield "the same, smaller tail", 1, tails
+
+
+def tilted(rng, trials):
+    """Yield the rows of _tilted.pyx: errors of K(theta) as parts of what the contour charges for them."""
+    ctx.prec = 400
+    draws = np.random.default_rng(rng.randint(0, 2**30))
+    for name, least, most in (("1 to 8 atoms, masses to e^-40, n to 1e6", 0, 6), ("the same, n from 1e6 to 2**53", 6, 15.9)):
+        errors = []
+        for _ in range(trials):
+            atoms, count = draws.integers(1, 9), math.floor(10 ** draws.uniform(least, most))
+            values = draws.normal(size=atoms) * np.exp(draws.normal(size=atoms) * draws.choice([0.3, 1, 3]))
+            masses = np.log(draws.dirichlet(np.ones(atoms + 1))[:atoms]) - draws.choice([0, 5, 40]) * draws.random(atoms)
+            theta = draws.choice([1e-8, 1e-3, 0.1, 1, 5]) / np.abs(values).max()
+            _, _, value, blur = _smoothed.tilted_nodes(values, masses, float(count), theta, 1.0, 0.5, 1)
+            gains = (arb(float(w)).exp() * (arb(theta) * arb(float(x))).expm1() for x, w in zip(values, masses, strict=True))
+            exact = count * sum(gains, arb(0)).log1p()
+            errors.append(distance(value, exact) / (theta * blur + 2 * ROUND * (2 + abs(value))))
+        yield name, 1, errors
 
 
 def excess(rng, trials):
