@@ -39,6 +39,7 @@ def parameters(profile: Any) -> dict[str, Any]:
 
 
 def name_of(profile: Any) -> str:
+    """Return what a picture calls a profile: its repr where that is short, or its class."""
     text = repr(profile)
     return text if len(text) <= 64 else type(profile).__name__
 

@@ -185,25 +185,25 @@ class OfEveryUser(_Guarantee):
         # of many users, those who are not the worst after all are looked at with grouped budgets only
         rough = self.crowd.exact > 0
         while True:
+            endless = False
             if best not in tried:
                 tried.add(best)
                 one = self._of(best)
                 eps = max(eps, one._grouped(goal) if rough else one._epsilon(delta, upper))
-                if eps >= self._pure_epsilon():
-                    if not rough:
-                        return eps
-                    eps, rough = -1.0, False
-                    tried.clear()
+                endless = eps >= self._pure_epsilon()
+            if not endless:
+                _, above, best = self.crowd.every(eps, best, tolerance, frontier, goal=goal)
+                if best not in tried:
                     continue
-            _, above, best = self.crowd.every(eps, best, tolerance, frontier, goal=goal)
-            if best in tried:
-                if rough:
-                    eps, rough = -1.0, False
-                    tried.clear()
-                    continue
-                if tolerance > TOLERANCE:
-                    tolerance = TOLERANCE
-                    continue
+            if rough:
+                # the same again with the budgets as they are
+                eps, rough = -1.0, False
+                tried.clear()
+            elif endless:
+                return eps
+            elif tolerance > TOLERANCE:
+                tolerance = TOLERANCE
+            else:
                 break
         if not upper:
             return eps
