@@ -192,36 +192,36 @@ def orders(profile):
     """Return the laws of a sum of bits or of binomial noise under both values of the target, as balls: each order is a pair."""
     import flint
 
-    from shufflebounds.profile import _balls
+    from shufflebounds.certify import balls
 
     if isinstance(profile, shuffle.BinomialNoise):
         prob = flint.arb(profile.prob)
-        law = _balls.polynomial([(1 - prob, prob, profile.trials)])
+        law = balls.polynomial([(1 - prob, prob, profile.trials)])
         return [[(a, b) for a, b in zip([*law, flint.arb(0)], [flint.arb(0), *law])]]
     if isinstance(profile, shuffle.ShuffledBits):
         flip, ones = flint.arb(profile.flip), 0 if profile.ones == "worst" else profile.ones
         if profile.ones == "worst" and profile.users > 1:
             return [[]]
         others = [(1 - flip, flip, profile.users - 1 - ones), (flip, 1 - flip, ones)]
-        zero, one = (_balls.polynomial([*others, target]) for target in ((1 - flip, flip, 1), (flip, 1 - flip, 1)))
+        zero, one = (balls.polynomial([*others, target]) for target in ((1 - flip, flip, 1), (flip, 1 - flip, 1)))
         return [list(zip(zero, one))]
     found = []
     keep = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (flint.arb(e).exp() for e in profile.local_eps.tolist())]
     users = range(len(keep)) if profile.target is None else [profile.target]
     for target in users:
         others = [(*(side if not bit else side[::-1]), 1) for i, (side, bit) in enumerate(zip(keep, profile.bits)) if i != target]
-        zero, one = (_balls.polynomial([*others, (*side, 1)]) for side in (keep[target], keep[target][::-1]))
+        zero, one = (balls.polynomial([*others, (*side, 1)]) for side in (keep[target], keep[target][::-1]))
         found.append(list(zip(zero, one)))
     return found
 
 
 def chosen(pairs, times, factor, p, q):
     """Return the largest hockey stick of so many releases, each of any pair in either order, chosen after the results before it."""
-    from shufflebounds.profile import _balls
+    from shufflebounds.certify import balls
 
     if times == 1:
-        return _balls.larger(*(_balls.stick([(p * a, q * b) for a, b in pair], factor) for pair in pairs))
-    return _balls.larger(*(sum(chosen(pairs, times - 1, factor, p * a, q * b) for a, b in pair) for pair in pairs))
+        return balls.larger(*(balls.hockey_stick([(p * a, q * b) for a, b in pair], factor) for pair in pairs))
+    return balls.larger(*(sum(chosen(pairs, times - 1, factor, p * a, q * b) for a, b in pair) for pair in pairs))
 
 
 def all_choices(profile, eps):

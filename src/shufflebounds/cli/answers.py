@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
+from shufflebounds._late import late
 from shufflebounds._types import Bound
 from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
 from shufflebounds.cli.printing import both, parameters_of, print_report, report
@@ -50,19 +51,15 @@ def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, A
     file = arguments.compose
     others: list[tuple[PrivacyProfile, int]] = []
     if file is not None:
-        # a single release costs no import of what reads many
-        from shufflebounds.cli.releases import releases_in
-        from shufflebounds.profile import Composition
-
-        others = releases_in("--compose", file)
+        others = late("releases_in")("--compose", file)
     if arguments.mechanism is None:
-        return Composition(tuple(others)), {"compose": file}
+        return late("Composition")(tuple(others)), {"compose": file}
     mechanism = MECHANISMS[arguments.mechanism]
     given = {name: getattr(arguments, name) for name in mechanism.options}
     users = arguments.users if mechanism.shuffles else None
     profile = released(mechanism, given, users, arguments.times)
     if others:
-        profile = Composition(((profile, 1), *others))
+        profile = late("Composition")(((profile, 1), *others))
     told = parameters_of(mechanism.make(given), mechanism)
     more = ("users", users), ("times", arguments.times), ("compose", file)
     return profile, told | {name: value for name, value in more if value is not None}
@@ -151,13 +148,11 @@ def _needs_users(protocol: Any) -> bool:
 
 def _accuracy(profile: Any, users: Any = None) -> dict[str, dict[str, float]]:
     """Return the error that follows from the parameters of a protocol or a noise, and what it costs."""
-    from shufflebounds.mechanisms._base import AdditiveNoise
-    from shufflebounds.shuffle._accuracy import ErrorLaw
-
-    if not isinstance(profile, ErrorLaw | AdditiveNoise):
+    noise = isinstance(profile, late("AdditiveNoise"))
+    if not noise and not isinstance(profile, late("ErrorLaw")):
         return {}
     told = {"standard_error": math.sqrt(profile.variance)}
-    if isinstance(profile, AdditiveNoise) or profile._many() == 1:
+    if noise or profile._many() == 1:
         told["error_95"] = profile.error_quantile(0.05)
     else:
         told["error_95_one_bin"] = profile.error_quantile(0.05)

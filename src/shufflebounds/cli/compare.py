@@ -6,6 +6,7 @@ import argparse
 
 from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.cli.printing import as_json, as_table
+from shufflebounds.comparison import compare_at
 
 __all__ = ["add_arguments", "run"]
 
@@ -22,8 +23,6 @@ def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the table, the most accurate first."""
-    from shufflebounds.comparison import compare_at
-
     found = compare_at(arguments.eps, arguments.delta, arguments.users, arguments.bins)
     if arguments.json:
         print(as_json({"rows": found.records(), "left_out": dict(found.left_out)}))

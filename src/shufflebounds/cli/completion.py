@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from shufflebounds._late import late
+from shufflebounds.cli.command import COMMANDS, parser_for
+
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "a script that makes bash or zsh complete commands, mechanisms and options"
@@ -34,17 +37,15 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _following(given: list[str]) -> list[str]:
     """Return what may stand after the given words."""
-    from shufflebounds.cli.command import COMMANDS, parser_for
-    from shufflebounds.cli.registry import MECHANISMS
-
     if not given:
         return list(COMMANDS)
     if given[0] not in COMMANDS:
         return []
     if given[0] in ("epsilon", "delta", "calibrate", "curve"):
+        mechanisms = late("MECHANISMS")
         if len(given) < 2:
-            return [name for name in MECHANISMS if given[0] != "calibrate" or MECHANISMS[name].calibrate is not None]
-        if given[1] not in MECHANISMS:
+            return [name for name in mechanisms if given[0] != "calibrate" or mechanisms[name].calibrate is not None]
+        if given[1] not in mechanisms:
             return []
     parser: argparse.ArgumentParser = parser_for(given)
     while True:

@@ -7,6 +7,7 @@ import argparse
 from shufflebounds.cli.parsers import add_mechanisms
 from shufflebounds.cli.printing import both, parameters_of, print_report, report
 from shufflebounds.cli.registry import MECHANISMS, Mechanism
+from shufflebounds.shuffle import Shuffled
 
 __all__ = ["add_arguments", "run"]
 
@@ -30,8 +31,6 @@ def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Answer."""
-    from shufflebounds.shuffle import Shuffled
-
     mechanism = MECHANISMS[arguments.mechanism]
     given = {name: getattr(arguments, name) for name in _own(mechanism)}
     if arguments.mechanism in CLONES:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _search, _validate
 from shufflebounds._docs import said
+from shufflebounds._late import late
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
@@ -143,9 +144,8 @@ class LocalRandomizer(PrivacyProfile):
 
         {raises: If `rate` lies outside its range.}
         """
-        from shufflebounds.sampling.poisson import Subsampled
-
-        return Subsampled(self, rate)
+        sampled: Subsampled = late("Subsampled")(self, rate)
+        return sampled
 
     def _local_budget(self) -> float:
         local_eps = self._pure_epsilon()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any, ClassVar
@@ -19,7 +18,6 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile._balls import Outputs, flint, larger, stick
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.shuffle._accuracy import Of
 from shufflebounds.shuffle.laws import PairLaws
@@ -111,27 +109,6 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
     def _matrix(self) -> FloatArray:
         """Return the chances of the outputs, which the search for data of several inputs asks for."""
         return self._rows
-
-    def _exact_outputs(self) -> tuple[int, int, Callable[[], list[Outputs]]]:
-        """Return the ordered pairs, the kinds of outputs of one, and (a, b, m) of each kind, as balls when they are asked for."""
-        least = self._rows.min(axis=0)
-        kinds = []
-        for first, second in permutations(self._rows, 2):
-            columns, counts = np.unique(np.stack([first, second, least]), axis=1, return_counts=True)
-            kinds.append((columns, counts.tolist()))
-
-        def outputs() -> list[Outputs]:
-            ball = flint().arb
-            return [
-                [(many * ball(a), many * ball(b), many * ball(m)) for a, b, m, many in zip(*columns.tolist(), counts, strict=True)]
-                for columns, counts in kinds
-            ]
-
-        return len(kinds), max(columns.shape[1] for columns, _ in kinds), outputs
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        pairs, kinds, outputs = self._exact_outputs()
-        return 100.0 * pairs * kinds, lambda factor: larger(*(stick([(a, b) for a, b, _ in pair], factor) for pair in outputs()))
 
     @property
     def message_bits(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -19,7 +18,6 @@ from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
-from shufflebounds.profile._balls import flint
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -188,15 +186,6 @@ class GaussianMechanism(AdditiveNoise):
     def _log_delta(self, eps: FloatArray) -> Sides:
         value, error = _log_excess(self.sigma, self.sensitivity, np.minimum(eps, _LARGEST_EPS))
         return Sides(np.where(eps > _LARGEST_EPS, -np.inf, value - error), value + error)
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        def value(factor: Any) -> Any:
-            ball = flint().arb
-            mu, root = ball(self.sensitivity) / self.sigma, ball(2).sqrt()
-            middle = factor.log() / mu
-            return ((middle - mu / 2) / root).erfc() / 2 - factor * ((middle + mu / 2) / root).erfc() / 2
-
-        return 1000.0, value
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), power=self._power)

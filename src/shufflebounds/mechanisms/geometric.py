@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar, Self
@@ -19,7 +18,6 @@ from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, product
 from shufflebounds.mechanisms._interval import BLUR, checked, grouped, interval_laws, matrix_laws
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile._balls import Outcomes, flint
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.laws import PairLaws
@@ -150,19 +148,6 @@ class GeometricMechanism(AdditiveNoise):
                 sides = self._truncated(e[part], self.bound, shifts)
                 low[part], high[part] = np.maximum(low[part], sides.lower), np.maximum(high[part], sides.upper)
         return Sides(low, high)
-
-    def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
-        if self.bound is not None:
-            return super()._ball_pair()
-        d = self.sensitivity
-
-        def outcomes() -> Outcomes:
-            q = (-flint().arb(self.eps) / d).exp()
-            ends = 1 / (1 + q), q**d / (1 + q)
-            between = [q**k * (1 - q) / (1 + q) for k in range(1, d)]
-            return [ends, ends[::-1], *zip(between, between[::-1], strict=True)]
-
-        return float(d) + 1, outcomes
 
     def _few_shifts(self, eps: float) -> Between:
         """Return bounds of log delta over some of the shifts, the least and the greatest among them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +14,6 @@ from shufflebounds._docs import said
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
-from shufflebounds.profile._balls import Outcomes, Outputs, flint
 
 __all__ = ["KaryResponse"]
 
@@ -83,21 +81,6 @@ class KaryResponse(FrequencyOracle):
             return None
         same = np.eye(self.bins) * -math.expm1(-self.local_eps) + math.exp(-self.local_eps)
         return np.asarray(same / (1 + (self.bins - 1) * math.exp(-self.local_eps)))
-
-    def _exact_outputs(self) -> tuple[int, int, Callable[[], list[Outputs]]]:
-        """Return the pairs up to symmetry, the kinds of outputs, and (a, b, m) of each kind, as balls when they are asked for."""
-
-        def outputs() -> list[Outputs]:
-            odds = flint().arb(self.local_eps).exp()
-            small, others = 1 / (odds + self.bins - 1), self.bins - 2
-            third = [(others * small,) * 3] if others else []
-            return [[(odds * small, small, small), (small, odds * small, small), *third]]
-
-        return 1, 2 + (self.bins > 2), outputs
-
-    def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
-        _, kinds, outputs = self._exact_outputs()
-        return kinds, lambda: [(a, b) for a, b, _ in outputs()[0]]
 
     @property
     def message_bits(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -17,7 +16,6 @@ from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
-from shufflebounds.profile._balls import flint
 from shufflebounds.profile.calibration import meets
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -137,13 +135,6 @@ class LaplaceMechanism(AdditiveNoise):
         value = np.log(-np.expm1(np.where(below, gap, -1.0) / 2))
         error = 6 * ULP * (1 + np.abs(value))
         return Sides(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        def value(factor: Any) -> Any:
-            ball = flint().arb
-            return (-((factor.log() - ball(self.sensitivity) / self.scale) / 2).expm1()).max(ball(0))
-
-        return 100.0, value
 
     def _pure_epsilon(self) -> float:
         head, rest = self._budget()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,7 +12,6 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._types import EXP_SLACK, FloatArray, Sides
 from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Free, Knowledge, Samples, announced
-from shufflebounds.profile._balls import Outcomes, flint, largest_answer, repeated, ways
 from shufflebounds.profile.curves import least, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
@@ -269,25 +267,6 @@ class Composition(PrivacyProfile):
             return None
         product = Atoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
         return product if product and product.log_lost == -math.inf else None
-
-    def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
-        parts = [(*profile._ball_pair(), times) for profile, times in self.factors]
-        if not all(known.single for known, _ in self._released):
-            raise TypeError(f"{type(self).__name__} has certified digits only where each factor is one pair of laws")
-
-        def outcomes() -> Outcomes:
-            one = flint().arb(1)
-            out = [(one, one)]
-            for _, listed, times in parts:
-                out = [(p * r, q * s) for p, q in out for r, s in repeated(listed(), times)]
-            return out
-
-        return math.prod(ways(int(size), times) for size, _, times in parts), outcomes
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        if not self._ways:
-            return super()._ball()
-        return largest_answer(way._ball() for way in self._ways)
 
     def _opposite(self) -> PrivacyProfile:
         opposite: tuple[tuple[Any, int], ...] = tuple((profile._opposite(), times) for profile, times in self.factors)

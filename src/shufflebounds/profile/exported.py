@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._docs import said
+from shufflebounds._late import late
 from shufflebounds.composing.chords import connect
 from shufflebounds.profile import _saving
-from shufflebounds.profile._balls import Outcomes, certified, flint, stick
 from shufflebounds.profile.enclosed import Enclosed
 
 __all__ = ["Exported"]
@@ -185,21 +185,10 @@ class Exported(Enclosed):
         >>> ax.get_xlabel()
         'privacy loss $\\varepsilon$ (nats)'
         """
-        from shufflebounds.profile import _pictures
-
-        return _pictures.plot_profile(self, ax, eps, label)
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        """Return how many ball operations delta takes, and delta as a ball from e^eps as one."""
-        size, outcomes = self._ball_pair()
-        return 100 * size, lambda factor: stick(outcomes(), factor)
-
-    def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
-        """Return how many outcomes the one pair of laws has, and their chances as balls when they are asked for."""
-        raise TypeError(f"{type(self).__name__} has no certified digits")
+        return late("plot_profile")(self, ax, eps, label)
 
     def certify(self, eps: float, *, digits: int = 15) -> Any:
-        r"""Return :math:`\delta(\varepsilon)` as a ball that contains it, with so many digits: the referee of both sides.
+        r"""Return :math:`\delta(\varepsilon)` as a ball that contains the exact value, by interval arithmetic.
 
         Parameters
         ----------
@@ -218,9 +207,9 @@ class Exported(Enclosed):
         InfeasibleError
             If it would take more than about 10 s; the message says how long (a ValueError).
         TypeError
-            If the guarantee has no certified digits. They are there for clones, shuffled bits, binomial noise, listed pairs,
-            Gaussian, Laplace and geometric noise, k-ary response and matrices, their samples, batches and random allocation, small
-            compositions of what has listed outcomes, what is shuffled of k-ary response, matrices and three ratios.
+            If the class has no certified digits. It has them for clones, shuffled bits, binomial noise, listed pairs,
+            Gaussian, Laplace and geometric noise, k-ary response and matrices; their samples, batches and random allocation; small
+            compositions of pairs with listed outcomes; and the shuffled protocols of k-ary response, matrices and VariationRatio.
         ImportError
             If python-flint is not installed (extra ``certify``).
 
@@ -242,14 +231,12 @@ class Exported(Enclosed):
         """
         eps = _validate.real("eps", eps, 0, 700)
         digits = _validate.integer("digits", digits, 1, 1000)
-        operations, value = self._ball()
-        return certified(lambda: value(flint().arb(eps).exp()), operations, digits)
+        return late("certify")(self, eps, digits)
 
     def _repr_html_(self) -> str:
-        # a table only: a picture would cost more than the reader asked for
-        from shufflebounds.profile import _pictures
-
-        return _pictures.table(self)
+        # a table only: a plot takes longer to draw than a notebook's output should
+        table: str = late("table")(self)
+        return table
 
 
 def _top(profile: Enclosed, interval: float, log_tail: float) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -16,7 +15,6 @@ from shufflebounds._cached import cached_property
 from shufflebounds._docs import said
 from shufflebounds._types import ULP, Bound, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.profile._balls import Outcomes, flint
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
@@ -149,14 +147,6 @@ class _ListedPair(DominatingPair):
         missing = [_missing(law) for law in (self.log_p, self.log_q)]
         log_lost = math.log(max(missing)) if max(missing) else -math.inf
         return Atoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=log_lost)
-
-    def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
-        def outcomes() -> Outcomes:
-            ball = flint().arb
-            first, second = ([ball(x).exp() if x > -math.inf else ball(0) for x in law] for law in (self.log_p, self.log_q))
-            return list(zip(first, second, strict=True))
-
-        return float(len(self.log_p)), outcomes
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         if upper and self._atoms.log_lost > -math.inf:

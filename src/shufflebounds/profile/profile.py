@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._cached import uncached
 from shufflebounds._docs import said
+from shufflebounds._late import late
 from shufflebounds._types import Bound, FloatArray, Sides, largest, plain
 from shufflebounds.composing import Atoms, Knowledge, Samples
 from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots
@@ -341,9 +342,8 @@ class PrivacyProfile(Exported):
         >>> print(f"{both.epsilon(1e-6):.4f} {both.epsilon(1e-6, bound='lower'):.4f}")
         0.0714 0.0714
         """
-        from shufflebounds.profile.composed import Composition
-
-        return Composition(((self, 1), *((other, 1) for other in others)), rtol)
+        composed: Composition = late("Composition")(((self, 1), *((other, 1) for other in others)), rtol)
+        return composed
 
     def self_compose(self, times: int, *, rtol: float = 1e-5) -> Composition:
         """Return the profile of that many releases of this mechanism.
@@ -369,9 +369,8 @@ class PrivacyProfile(Exported):
         >>> print(f"{many.epsilon(1e-6):.5f} {many.epsilon(1e-6, bound='lower'):.5f}")
         0.83412 0.83412
         """
-        from shufflebounds.profile.composed import Composition
-
-        return Composition(((self, times),), rtol)
+        composed: Composition = late("Composition")(((self, times),), rtol)
+        return composed
 
 
 def checked_profile(name: str, value: object) -> PrivacyProfile:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
-from shufflebounds.profile._balls import blanket, blanket_operations, largest_answer
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.sampling._listed import ListedAllocation
 from shufflebounds.sampling._mechanism import OfMechanism
@@ -113,16 +111,6 @@ class AllocationPair(OfMechanism, DominatingPair):
             lower[within], upper[within] = np.minimum(sides[0], sides[1]), sides[1]
         return Sides(lower, upper)
 
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        size, outcomes = self.mechanism._ball_pair()
-
-        def value(factor: Any) -> Any:
-            # the sum over steps of L - E, or of 1 - E L, under Q; what is impossible under Q shows the step by itself
-            laws = [(p, q, q) if self.removed else (q, p, q) for p, q in outcomes()]
-            return blanket(laws, self.steps, factor, rest=False)
-
-        return blanket_operations(int(size), self.steps), value
-
     def _pure_epsilon(self) -> float:
         return (self.mechanism if self.removed else self.mechanism._opposite())._pure_epsilon()
 
@@ -212,9 +200,6 @@ class RandomAllocation(OfMechanism, LargestPair):
 
     def _several(self) -> tuple[PrivacyProfile, ...]:
         return self._directions()
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        return largest_answer(pair._ball() for pair in self.pairs())
 
     def _last_positive(self, pure: float) -> float:
         return max(way._last_positive(pure) for way in self._directions())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.profile._balls import Outcomes, flint, largest_answer
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.sampling._mechanism import OfMechanism
 
@@ -120,31 +119,6 @@ class SampledPair(OfMechanism, DominatingPair):
         at = np.log1p(np.expm1(np.where(inside, eps, 0.0)) / gap)
         value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * ULP), upper=upper)
         return np.where(inside, outward(value, np.log(gap), upper=upper), -np.inf)
-
-    def _ball_pair(self) -> tuple[float, Callable[[], Outcomes]]:
-        size, outcomes = self.mechanism._ball_pair()
-
-        def mixed() -> Outcomes:
-            rate = flint().arb(self.rate)
-            both = [(rate * p + (1 - rate) * q, q) for p, q in outcomes()]
-            return both if self.removed else [(q, p) for p, q in both]
-
-        return size, mixed
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        try:
-            return super()._ball()
-        except TypeError:
-            operations, value = (self.mechanism if self.removed else self.mechanism._opposite())._ball()
-
-        def sampled(factor: Any) -> Any:
-            rate = flint().arb(self.rate)
-            if self.removed:
-                return rate * value(1 + (factor - 1) / rate)
-            left = 1 - factor * (1 - rate)
-            return left * value(factor * rate / left) if left > 0 else left.max(flint().arb(0))
-
-        return operations, sampled
 
     def _pure_epsilon(self) -> float:
         own = self.mechanism if self.removed else self.mechanism._opposite()
@@ -292,9 +266,6 @@ class Subsampled(OfMechanism, LargestPair):
 
     def _directions(self) -> tuple[DominatingPair, ...]:
         return self.pairs()
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        return largest_answer(pair._ball() for pair in self.pairs())
 
     def _knowledge(self) -> Knowledge:
         known = self.mechanism._knowledge()

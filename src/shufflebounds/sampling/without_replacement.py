@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.composing.knowledge import FIRST_TAIL
 from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.profile._balls import flint
 from shufflebounds.sampling._mechanism import OfMechanism
 from shufflebounds.sampling.poisson import SampledPair, mixed_losses, sampled_sides
 
@@ -101,15 +99,6 @@ class WithoutReplacement(OfMechanism):
     def _log_delta(self, eps: FloatArray) -> Sides:
         # the rate is a rounded quotient
         return sampled_sides(self.mechanism, eps, self.rate, 16 * ULP)
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        operations, value = self.mechanism._ball()
-
-        def sampled(factor: Any) -> Any:
-            rate = flint().arb(self.batch) / self.records
-            return rate * value(1 + (factor - 1) / rate)
-
-        return operations, sampled
 
     def _pure_epsilon(self) -> float:
         pure = self.mechanism._pure_epsilon()

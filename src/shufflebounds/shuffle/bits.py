@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -17,7 +16,7 @@ from shufflebounds._core import _worst
 from shufflebounds._docs import said
 from shufflebounds._types import Between, FloatArray, Sides
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import DominatingPair, _balls
+from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.profile.curves import least
@@ -198,20 +197,6 @@ class ShuffledBits(ShuffleProtocol):
             return self.pairs()
         pair = self.pair(0)
         return pair, pair.reverse()
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        several = range(self.users) if isinstance(self.ones, str) else [self.ones]
-
-        def value(factor: Any) -> Any:
-            flip = _balls.flint().arb(self.flip)
-            found = []
-            for ones in several:
-                others = [(flip, 1 - flip, ones), (1 - flip, flip, self._bits - 1 - ones)]
-                zero, one = (_balls.polynomial([*others, target]) for target in ((1 - flip, flip, 1), (flip, 1 - flip, 1)))
-                found += [_balls.stick(zip(zero, one), factor), _balls.stick(zip(one, zero), factor)]
-            return _balls.larger(*found)
-
-        return 60.0 * self._bits * len(several), value
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         if self.ones != "worst":

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from shufflebounds._core import _binomial, _clones, _tradeoff
 from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, Sides
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import PrivacyProfile, _balls
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.curves import rounded
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
@@ -54,14 +53,6 @@ class _UniformClones(PrivacyProfile):
         _clones.clones_log_delta(np.full(size, float(self.users)), np.full(size, self._rate()), np.full(size, self.local_eps),
                                  np.ascontiguousarray(eps), lower, upper)
         return Sides(lower, upper)
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        def value(factor: Any) -> Any:
-            odds = _balls.flint().arb(self.local_eps).exp()
-            rate = 2 / (odds + 1) if self._stronger else 1 / odds
-            return _balls.clones(_balls.polynomial([(1 - rate, rate, self.users - 1)]), odds, factor)
-
-        return float(self.users) ** 2, value
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         return _clones.clone_epsilon(self.users, self._rate(), self.local_eps, delta, upper)

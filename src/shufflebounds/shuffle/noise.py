@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -16,7 +15,7 @@ from shufflebounds._core import _binomial, _deployments
 from shufflebounds._docs import said
 from shufflebounds._types import Between, FloatArray, Sides, largest, plain
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.profile import DominatingPair, _balls
+from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import log_exceeded
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -126,15 +125,6 @@ class BinomialNoise(ShuffleProtocol):
     def pairs(self) -> tuple[DominatingPair, ...]:
         pair = _ShiftedBinomial(self.trials, self.prob)
         return pair, pair.reverse()
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        def value(factor: Any) -> Any:
-            prob = _balls.flint().arb(self.prob)
-            law = _balls.polynomial([(1 - prob, prob, self.trials)])
-            plain, moved = [*law, 0 * prob], [0 * prob, *law]
-            return _balls.larger(_balls.stick(zip(plain, moved), factor), _balls.stick(zip(moved, plain), factor))
-
-        return 30.0 * (self.trials + 1), value
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         return largest(pair._log_delta(eps) for pair in self.pairs())

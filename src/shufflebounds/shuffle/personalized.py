@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from shufflebounds import _validate
 from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, Sides, at_each
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import PrivacyProfile, _balls
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._clones.crowd import Crowd
 from shufflebounds.shuffle._clones.families import Family, Gaussian, Laplace, RandomizedResponse
@@ -116,16 +115,6 @@ class PersonalizedClones(PrivacyProfile):
 
     def _key(self) -> tuple[Any, ...]:
         return self.weight, self.scale, self.rates.tobytes(), self.counts.tobytes()
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        def value(factor: Any) -> Any:
-            ball = _balls.flint().arb
-            law = _balls.polynomial([(1 - 2 * ball(rate), 2 * ball(rate), int(many))
-                                     for rate, many in zip(self.rates.tolist(), self.counts.tolist())])
-            weight = ball(self.weight)
-            return self.scale * _balls.clones(law, (1 - weight) / weight, factor)
-
-        return float(self.counts.sum() + 1) ** 2, value
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         budget = log_odds(self.weight)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -16,7 +15,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._docs import said
 from shufflebounds._types import FloatArray, Sides, at_each
 from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.profile import DominatingPair, PrivacyProfile, _balls
+from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.shuffle._data_blocks import blocks_of_targets
 from shufflebounds.shuffle._personal_sum import Everyone, Law, grouped
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
@@ -199,23 +198,6 @@ class PersonalizedBits(PrivacyProfile):
         if self.bits is None or self.target is None:
             return super().pairs()
         return self._pair, self._pair.reverse()
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        if self.bits is None:
-            return super()._ball()
-        bits, size = self.bits.tolist(), self.local_eps.size
-        targets = range(size) if self.target is None else [self.target]
-
-        def value(factor: Any) -> Any:
-            found = []
-            sides = [(odds / (odds + 1), 1 / (odds + 1)) for odds in (_balls.flint().arb(e).exp() for e in self.local_eps.tolist())]
-            for target in targets:
-                others = [(*(side[::-1] if bit else side), 1) for i, (side, bit) in enumerate(zip(sides, bits)) if i != target]
-                zero, one = (_balls.polynomial([*others, (*side, 1)]) for side in (sides[target], sides[target][::-1]))
-                found += [_balls.stick(zip(zero, one), factor), _balls.stick(zip(one, zero), factor)]
-            return _balls.larger(*found)
-
-        return 4.0 * size**2 * len(targets), value
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         if self.bits is None:

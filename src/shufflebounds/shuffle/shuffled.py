@@ -14,7 +14,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._docs import said
 from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import PrivacyProfile, _balls
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
 from shufflebounds.shuffle._mixed_data import MixedData
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
@@ -229,26 +229,6 @@ class Shuffled(PrivacyProfile):
     @cached_property
     def _budget(self) -> float:
         return max(0.0, *(pair.upper.pure_epsilon for pair in self._pairs))
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        exact = getattr(self.randomizer, "_exact_outputs", None)
-        if exact is None:
-            return super()._ball()
-        pairs, kinds, outputs = exact()
-        share = self.participation
-
-        def value(factor: Any) -> Any:
-            sent = _balls.flint().arb(share)
-            # no message is an output like any other
-            silent = [(1 - sent, 1 - sent, 1 - sent)] if share < 1 else []
-            blanket = _balls.larger(*(
-                _balls.blanket([*((sent * a, sent * b, sent * m) for a, b, m in pair), *silent], self.users, factor)
-                for pair in outputs()
-            ))
-            return blanket if bits is None else blanket.min(bits(factor))
-
-        more, bits = (0.0, None) if self._bits is None else self._bits._ball()
-        return more + pairs * _balls.blanket_operations(kinds + (share < 1), self.users), value
 
     def _seconds(self) -> float:
         # its laws are formed first

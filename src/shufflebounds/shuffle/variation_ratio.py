@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
-from shufflebounds.profile import PrivacyProfile, _balls
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
 from shufflebounds.shuffle.laws import ExcessLaw
 
@@ -133,16 +132,6 @@ class VariationRatio(PrivacyProfile):
 
     def _pure_epsilon(self) -> float:
         return math.log(self.p) * (1 + 2 * ULP)
-
-    def _ball(self) -> tuple[float, Callable[[Any], Any]]:
-        def value(factor: Any) -> Any:
-            p, beta, q = (_balls.flint().arb(x) for x in (self.p, self.beta, self.q))
-            alpha = beta / (p - 1)
-            rest = (1 - (p + 1) * alpha).max(_balls.flint().arb(0))
-            outputs = [(p * alpha, alpha, p * alpha / q), (alpha, p * alpha, p * alpha / q), (rest, rest, rest / q)]
-            return _balls.blanket(outputs, self.users, factor)
-
-        return _balls.blanket_operations(3, self.users), value
 
     def _knowledge(self) -> Knowledge:
         # the formula is that of a pair, the same in both orders; a value takes a millisecond

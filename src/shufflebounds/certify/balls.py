@@ -1,4 +1,4 @@
-"""Hockey sticks in ball arithmetic: every number an interval that contains the exact one, whatever was rounded (Arb)."""
+"""Hockey-stick divergences in interval arithmetic (Arb, through python-flint): every ball contains the exact number."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 from shufflebounds import _validate
 
 __all__ = [
-    "Answer", "Outcomes", "blanket", "blanket_operations", "certified", "clones", "flint", "larger", "largest_answer", "polynomial",
-    "repeated", "stick", "ways",
+    "Answer", "Ball", "Outcomes", "Outputs", "blanket", "blanket_operations", "certified", "clones", "flint", "hockey_stick",
+    "larger", "largest_answer", "multiset_probabilities", "multisets", "polynomial",
 ]
 
 Ball = Any
 
 Outputs = list[tuple[Ball, Ball, Ball]]
-"""(a, b, m) of every kind of output: its chance under the target's two inputs, and the least under any."""
+"""(a, b, m) for every kind of output: its probability under the target's two inputs, and the least over all inputs."""
 
 Outcomes = list[tuple[Ball, Ball]]
-"""The chances of every outcome under both laws of a pair."""
+"""The probabilities of every outcome under the two distributions of a pair."""
 
 Answer = tuple[float, Callable[[Ball], Ball]]
-"""How many ball operations delta takes, and delta from e^eps."""
+"""The number of ball operations that one delta takes, and the function from e^eps to delta, both as balls."""
 
 MOST_OPERATIONS = 2e7
-"""About 10 s at two words a number."""
+"""Limit of one answer: about 10 s where a ball has two machine words. More would let a call run unannounced for longer."""
 
 SECONDS = 5e-7
-"""A ball operation at 128 bits, about."""
+"""Typical time of one ball operation at 128 bits, in seconds; it is used in messages only."""
 
 
 def flint() -> Any:
@@ -41,7 +41,7 @@ def flint() -> Any:
 
 
 def certified(value: Callable[[], Ball], operations: float, digits: int) -> Ball:
-    """Return a ball with so many digits; more precision until it has them, or holds 0 after all."""
+    """Return a ball that is accurate to `digits` digits, or that contains 0; the precision is doubled until it is."""
     if operations > MOST_OPERATIONS:
         raise _validate.InfeasibleError(
             f"certify() would take about {operations:.2g} ball operations, {operations * SECONDS:.2g} s: "
@@ -62,19 +62,19 @@ def certified(value: Callable[[], Ball], operations: float, digits: int) -> Ball
         library.ctx.prec = before
 
 
-def stick(outcomes: Iterable[tuple[Ball, Ball]], factor: Ball) -> Ball:
+def hockey_stick(outcomes: Iterable[tuple[Ball, Ball]], factor: Ball) -> Ball:
     """Return sum max(0, p - factor q)."""
     zero = flint().arb(0)
     return sum(((p - factor * q).max(zero) for p, q in outcomes), zero)
 
 
-def ways(kinds: int, times: int) -> float:
-    """Return in how many ways so many draws fall on so many kinds, inf where they are too many to count."""
+def multisets(kinds: int, times: int) -> float:
+    """Return the number of multisets of `times` draws from `kinds` outcomes; inf where the binomial coefficient is too long."""
     return float(math.comb(times + kinds - 1, times)) if min(kinds, times) < 64 else math.inf
 
 
-def repeated(outcomes: Outcomes, times: int) -> Outcomes:
-    """Return the chances of how often each outcome occurs in so many independent draws."""
+def multiset_probabilities(outcomes: Outcomes, times: int) -> Outcomes:
+    """Return the probabilities of every multiset of `times` independent outcomes."""
     one = flint().arb(1)
     rows = [(one, one, times)]
     for p, q in outcomes[:-1]:
@@ -86,7 +86,7 @@ def repeated(outcomes: Outcomes, times: int) -> Outcomes:
 
 
 def polynomial(factors: Sequence[tuple[Ball, Ball, int]]) -> list[Ball]:
-    """Return the law of a sum of bits: (chance of 0, chance of 1, how many)."""
+    """Return the distribution of a sum of bits; each factor is (probability of 0, probability of 1, number of such bits)."""
     library = flint()
     out = library.arb_poly([1])
     for zero, one, many in factors:
@@ -110,14 +110,14 @@ def clones(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
 
 
 def blanket_operations(kinds: int, users: int) -> float:
-    """Return how many ball operations :func:`blanket` takes for so many kinds of outputs: the ways to deal users to them."""
+    """Return the number of ball operations of :func:`blanket`: twice the number of ways to assign the users to the outputs."""
     return 2.0 * math.comb(users + kinds, kinds) if min(kinds, users) < 64 else math.inf
 
 
 def blanket(outputs: Outputs, users: int, factor: Ball, *, rest: bool = True) -> Ball:
     """Return (1/n) E(X_1 + ... + X_n)_+ for X = (a - factor b)/m of mass m, outputs (a, b, m), and 0 with the rest, if any.
 
-    An output with m = 0 gives the target away: it counts as it does without the others.
+    An output with m = 0 reveals the target's message, so it contributes (a - factor b)_+ as it does without the other users.
     """
     library = flint()
     zero = library.arb(0)
@@ -125,7 +125,7 @@ def blanket(outputs: Outputs, users: int, factor: Ball, *, rest: bool = True) ->
     shared = [((a - factor * b) / m, m) for a, b, m in outputs if m != 0]
     masses = [m for _, m in shared]
     still = 1 - sum(masses, zero) if rest else zero
-    # the chances of c equal draws over c!, for each kind and for X = 0
+    # mass^c / c! for each kind of output, and for X = 0
     tables = [[library.arb(1)] for _ in range(len(masses) + 1)]
     for table, mass in zip(tables, [*masses, still], strict=True):
         for c in range(1, users + 1):
@@ -141,7 +141,7 @@ def blanket(outputs: Outputs, users: int, factor: Ball, *, rest: bool = True) ->
 
 
 def largest_answer(answers: Iterable[Answer]) -> Answer:
-    """Return the larger of several answers, as one."""
+    """Return the maximum of several answers as one answer."""
     parts = list(answers)
     return sum(operations for operations, _ in parts), lambda factor: larger(*(value(factor) for _, value in parts))
 

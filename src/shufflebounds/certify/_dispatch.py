@@ -1,0 +1,38 @@
+"""The three questions that interval arithmetic answers about an object, by its class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatch
+
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, certified, flint, hockey_stick
+
+__all__ = ["certify", "hockey_stick_of", "outcomes_of", "outputs_of"]
+
+OPERATIONS = 100.0
+"""Estimated ball operations of one outcome of a listed pair, its probabilities included; compared with `balls.MOST_OPERATIONS`."""
+
+
+@singledispatch
+def outcomes_of(profile: object) -> tuple[float, Callable[[], Outcomes]]:
+    """Return the number of outcomes of the one pair of a profile, and a function that returns their probabilities as balls."""
+    raise TypeError(f"{type(profile).__name__} has no certified digits")
+
+
+@singledispatch
+def hockey_stick_of(profile: object) -> Answer:
+    """Return the number of ball operations of one delta, and the function from e^eps to delta."""
+    size, outcomes = outcomes_of(profile)
+    return OPERATIONS * size, lambda factor: hockey_stick(outcomes(), factor)
+
+
+@singledispatch
+def outputs_of(randomizer: object) -> tuple[int, int, Callable[[], list[Outputs]]]:
+    """Return the number of pairs of inputs, the most kinds of outputs, and a function that lists the outputs of every pair."""
+    raise TypeError(f"what is shuffled of {type(randomizer).__name__} has no certified digits")
+
+
+def certify(profile: object, eps: float, digits: int) -> Ball:
+    """Return delta(eps) as a ball of `digits` digits; the arguments have been checked."""
+    operations, value = hockey_stick_of(profile)
+    return certified(lambda: value(flint().arb(eps).exp()), operations, digits)

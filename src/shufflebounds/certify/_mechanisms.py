@@ -1,0 +1,95 @@
+"""Certified hockey-stick divergences of local randomizers and noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+
+import numpy as np
+
+from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, outcomes_of, outputs_of
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, flint, hockey_stick, larger
+from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
+from shufflebounds.mechanisms.gaussian import GaussianMechanism
+from shufflebounds.mechanisms.geometric import GeometricMechanism
+from shufflebounds.mechanisms.kary_response import KaryResponse
+from shufflebounds.mechanisms.laplace import LaplaceMechanism
+
+
+@outputs_of.register
+def _(randomizer: FiniteRandomizer) -> tuple[int, int, Callable[[], list[Outputs]]]:
+    least = randomizer._rows.min(axis=0)
+    kinds = []
+    for first, second in permutations(randomizer._rows, 2):
+        columns, counts = np.unique(np.stack([first, second, least]), axis=1, return_counts=True)
+        kinds.append((columns, counts.tolist()))
+
+    def outputs() -> list[Outputs]:
+        ball = flint().arb
+        return [
+            [(many * ball(a), many * ball(b), many * ball(m)) for a, b, m, many in zip(*columns.tolist(), counts, strict=True)]
+            for columns, counts in kinds
+        ]
+
+    return len(kinds), max(columns.shape[1] for columns, _ in kinds), outputs
+
+
+@hockey_stick_of.register
+def _(mechanism: FiniteRandomizer) -> Answer:
+    pairs, kinds, outputs = outputs_of(mechanism)
+    return OPERATIONS * pairs * kinds, lambda factor: larger(*(
+        hockey_stick([(a, b) for a, b, _ in pair], factor) for pair in outputs()
+    ))
+
+
+@outputs_of.register
+def _(randomizer: KaryResponse) -> tuple[int, int, Callable[[], list[Outputs]]]:
+
+    def outputs() -> list[Outputs]:
+        odds = flint().arb(randomizer.local_eps).exp()
+        small, others = 1 / (odds + randomizer.bins - 1), randomizer.bins - 2
+        third = [(others * small,) * 3] if others else []
+        return [[(odds * small, small, small), (small, odds * small, small), *third]]
+
+    return 1, 2 + (randomizer.bins > 2), outputs
+
+
+@outcomes_of.register
+def _(mechanism: KaryResponse) -> tuple[float, Callable[[], Outcomes]]:
+    _, kinds, outputs = outputs_of(mechanism)
+    return kinds, lambda: [(a, b) for a, b, _ in outputs()[0]]
+
+
+@outcomes_of.register
+def _(mechanism: GeometricMechanism) -> tuple[float, Callable[[], Outcomes]]:
+    if mechanism.bound is not None:
+        raise TypeError("GeometricMechanism with a bound has no certified digits")
+    d = mechanism.sensitivity
+
+    def outcomes() -> Outcomes:
+        q = (-flint().arb(mechanism.eps) / d).exp()
+        ends = 1 / (1 + q), q**d / (1 + q)
+        between = [q**k * (1 - q) / (1 + q) for k in range(1, d)]
+        return [ends, ends[::-1], *zip(between, between[::-1], strict=True)]
+
+    return float(d) + 1, outcomes
+
+
+@hockey_stick_of.register
+def _(mechanism: GaussianMechanism) -> Answer:
+    def value(factor: Ball) -> Ball:
+        ball = flint().arb
+        mu, root = ball(mechanism.sensitivity) / mechanism.sigma, ball(2).sqrt()
+        middle = factor.log() / mu
+        return ((middle - mu / 2) / root).erfc() / 2 - factor * ((middle + mu / 2) / root).erfc() / 2
+
+    return 10 * OPERATIONS, value
+
+
+@hockey_stick_of.register
+def _(mechanism: LaplaceMechanism) -> Answer:
+    def value(factor: Ball) -> Ball:
+        ball = flint().arb
+        return (-((factor.log() - ball(mechanism.sensitivity) / mechanism.scale) / 2).expm1()).max(ball(0))
+
+    return OPERATIONS, value

@@ -1,0 +1,44 @@
+"""Certified hockey-stick divergences of listed pairs and of compositions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
+from shufflebounds.certify.balls import Answer, Outcomes, flint, largest_answer, multiset_probabilities, multisets
+from shufflebounds.profile.composed import Composition
+from shufflebounds.profile.pair import _ListedPair
+
+
+@outcomes_of.register
+def _(pair: _ListedPair) -> tuple[float, Callable[[], Outcomes]]:
+    def outcomes() -> Outcomes:
+        ball = flint().arb
+        first, second = ([ball(x).exp() if x > -math.inf else ball(0) for x in law] for law in (pair.log_p, pair.log_q))
+        return list(zip(first, second, strict=True))
+
+    return float(len(pair.log_p)), outcomes
+
+
+@outcomes_of.register
+def _(composition: Composition) -> tuple[float, Callable[[], Outcomes]]:
+    parts = [(*outcomes_of(profile), times) for profile, times in composition.factors]
+    if not all(known.single for known, _ in composition._released):
+        raise TypeError("Composition has certified digits only where each factor is one pair of distributions")
+
+    def outcomes() -> Outcomes:
+        one = flint().arb(1)
+        out = [(one, one)]
+        for _, listed, times in parts:
+            out = [(p * r, q * s) for p, q in out for r, s in multiset_probabilities(listed(), times)]
+        return out
+
+    return math.prod(multisets(int(size), times) for size, _, times in parts), outcomes
+
+
+@hockey_stick_of.register
+def _(composition: Composition) -> Answer:
+    if not composition._ways:
+        return hockey_stick_of.dispatch(object)(composition)
+    return largest_answer(hockey_stick_of(way) for way in composition._ways)

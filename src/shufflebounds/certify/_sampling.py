@@ -1,0 +1,70 @@
+"""Certified hockey-stick divergences of sampled mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, blanket, blanket_operations, flint, largest_answer
+from shufflebounds.sampling.allocation import AllocationPair, RandomAllocation
+from shufflebounds.sampling.poisson import SampledPair, Subsampled
+from shufflebounds.sampling.without_replacement import WithoutReplacement
+
+
+@outcomes_of.register
+def _(pair: SampledPair) -> tuple[float, Callable[[], Outcomes]]:
+    size, outcomes = outcomes_of(pair.mechanism)
+
+    def mixed() -> Outcomes:
+        rate = flint().arb(pair.rate)
+        both = [(rate * p + (1 - rate) * q, q) for p, q in outcomes()]
+        return both if pair.removed else [(q, p) for p, q in both]
+
+    return size, mixed
+
+
+@hockey_stick_of.register
+def _(pair: SampledPair) -> Answer:
+    try:
+        return hockey_stick_of.dispatch(object)(pair)
+    except TypeError:
+        # the outcomes are not listed: the divergence follows from that of the mechanism, at another e^eps
+        operations, value = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism._opposite())
+
+    def sampled(factor: Ball) -> Ball:
+        rate = flint().arb(pair.rate)
+        if pair.removed:
+            return rate * value(1 + (factor - 1) / rate)
+        left = 1 - factor * (1 - rate)
+        return left * value(factor * rate / left) if left > 0 else left.max(flint().arb(0))
+
+    return operations, sampled
+
+
+@hockey_stick_of.register(Subsampled)
+@hockey_stick_of.register(RandomAllocation)
+def _(profile: Subsampled | RandomAllocation) -> Answer:
+    return largest_answer(hockey_stick_of(pair) for pair in profile.pairs())
+
+
+@hockey_stick_of.register
+def _(profile: WithoutReplacement) -> Answer:
+    operations, value = hockey_stick_of(profile.mechanism)
+
+    def sampled(factor: Ball) -> Ball:
+        rate = flint().arb(profile.batch) / profile.records
+        return rate * value(1 + (factor - 1) / rate)
+
+    return operations, sampled
+
+
+@hockey_stick_of.register
+def _(pair: AllocationPair) -> Answer:
+    size, outcomes = outcomes_of(pair.mechanism)
+
+    def value(factor: Ball) -> Ball:
+        # the sum over steps of L - E, or of 1 - E L, under Q; an outcome that is impossible under Q reveals the step by itself
+        laws = [(p, q, q) if pair.removed else (q, p, q) for p, q in outcomes()]
+        return blanket(laws, pair.steps, factor, rest=False)
+
+    return blanket_operations(int(size), pair.steps), value
