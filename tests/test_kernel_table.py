@@ -1,0 +1,45 @@
+"""The table of src/_core/README.md names every kernel and who calls it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "src" / "_core"
+PACKAGE = ROOT / "src" / "shufflebounds"
+
+pytestmark = pytest.mark.skipif(not SOURCES.is_dir(), reason="the sources of the kernels are in the repository only")
+
+
+def called_by(name):
+    """Return the packages whose Python modules import the kernel, and the kernels that cimport it."""
+    packages = set()
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        imported = re.findall(r"from shufflebounds\._core import ([\w, ]+)", text)
+        imported += re.findall(r"from shufflebounds\._core\.(\w+) import", text)
+        if any(name in re.split(r",\s*", names) for names in imported):
+            place = path.relative_to(PACKAGE)
+            packages.add(place.parts[0] if len(place.parts) > 1 else place.stem)
+    pattern = rf"from shufflebounds\._core\.{name} cimport|from shufflebounds\._core cimport [^\n]*\b{name}\b"
+    kernels = {
+        path.stem for folder in (SOURCES, PACKAGE, PACKAGE / "_core") for suffix in ("*.pyx", "*.pxd") for path in folder.glob(suffix)
+        if path.stem != name and re.search(pattern, path.read_text(encoding="utf-8"))
+    }
+    return sorted(packages), sorted(kernels)
+
+
+def test_every_kernel_stands_in_the_table_with_its_callers():
+    text = (SOURCES / "README.md").read_text(encoding="utf-8")
+    rows = {cells[0]: cells[2:] for cells in re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]*) \| ([^|]*) \|$", text, re.M)}
+    assert sorted(rows) == sorted(path.stem for path in SOURCES.glob("*.pyx"))
+    for name, listed in rows.items():
+        packages, kernels = (sorted(re.findall(r"\w+", cell)) for cell in listed)
+        assert (packages, kernels) == called_by(name), f"the callers of {name} have changed: edit src/_core/README.md"
+
+
+def test_every_kernel_is_declared_beside_the_package():
+    for path in SOURCES.glob("_*.pyx"):
+        declared = {suffix for suffix in (".pxd", ".pyi") if (PACKAGE / "_core" / f"{path.stem}{suffix}").exists()}
+        assert ".pyi" in declared, f"{path.stem} has no {path.stem}.pyi in src/shufflebounds/_core"
