@@ -24,7 +24,7 @@ def called_by(name):
             packages.add(place.parts[0] if len(place.parts) > 1 else place.stem)
     pattern = rf"from shufflebounds\._core\.{name} cimport|from shufflebounds\._core cimport [^\n]*\b{name}\b"
     kernels = {
-        path.stem for folder in (SOURCES, PACKAGE, PACKAGE / "_core") for suffix in ("*.pyx", "*.pxd") for path in folder.glob(suffix)
+        path.stem for folder in (SOURCES, PACKAGE, PACKAGE / "_core") for path in [*folder.glob("*.pyx"), *folder.glob("*.pxd")]
         if path.stem != name and re.search(pattern, path.read_text(encoding="utf-8"))
     }
     return sorted(packages), sorted(kernels)
@@ -32,7 +32,7 @@ def called_by(name):
 
 def test_every_kernel_stands_in_the_table_with_its_callers():
     text = (SOURCES / "README.md").read_text(encoding="utf-8")
-    rows = {cells[0]: cells[2:] for cells in re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]*) \| ([^|]*) \|$", text, re.M)}
+    rows = {cells[0]: cells[2:] for cells in re.findall(r"^\| `(\w+)` \|([^|]+)\|([^|]*)\|([^|]*)\|$", text, re.M)}
     assert sorted(rows) == sorted(path.stem for path in SOURCES.glob("*.pyx"))
     for name, listed in rows.items():
         packages, kernels = (sorted(re.findall(r"\w+", cell)) for cell in listed)
