@@ -1,4 +1,5 @@
 import os
+import re
 import tarfile
 
 from Cython.Build import cythonize
@@ -37,6 +38,9 @@ PUBLIC = "cython_tails"      # the stable face of the kernels
 UTILITIES = "shufflebounds._core._cyutility"
 HEADERS = ("arithmetic.h", "constants.h", "dd.h", "excess.h", "lattice.h", "loops.h", "sweep.h", "tables.h", "tails.h")
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
+if not (WINDOWS or CHECKED or TRACED):
+    # an interpreter's own -g would make the wheel 2.5 times as large; SHUFFLEBOUNDS_CFLAGS=-g brings the symbols back
+    FLAGS += ["-g0"]
 if CHECKED and not WINDOWS:
     # every index into a table and every cast of a double to an integer is asserted; a trap needs no library
     FLAGS += ["-fsanitize=bounds,float-cast-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"]
@@ -93,6 +97,71 @@ def kernel(name):
     )
 
 
+C_HEADER = """\
+/* The C functions of shufflebounds.cython_tails, for C and C++. setup.py writes this file from cython_tails.pxd.
+ *
+ * Include it after Python.h, and call import_shufflebounds() once in each source file, with the interpreter's lock held, before the
+ * first kernel. It returns 0, or -1 with a Python exception set: ImportError, or ValueError where the installed version has another
+ * signature. The kernels are function pointers named sb_..., and need neither the lock nor the interpreter.
+ */
+#ifndef SHUFFLEBOUNDS_H
+#define SHUFFLEBOUNDS_H
+
+#include <Python.h>
+#include <string.h>
+
+%s
+static inline int import_shufflebounds(void)
+{
+    /* ISO C has no cast from an object pointer to a function pointer: the bytes are copied */
+    static const struct { const char *name, *signature; void *place; } kernels[] = {
+%s
+    };
+    PyObject *module = PyImport_ImportModule("shufflebounds.cython_tails");
+    PyObject *table = module ? PyObject_GetAttrString(module, "__pyx_capi__") : NULL;
+    size_t i, count = table ? sizeof kernels / sizeof *kernels : 0;
+    int failed = table == NULL;
+    for (i = 0; i < count && !failed; i++) {
+        PyObject *capsule = PyMapping_GetItemString(table, kernels[i].name);
+        void *address = capsule ? PyCapsule_GetPointer(capsule, kernels[i].signature) : NULL;
+        failed = address == NULL;
+        memcpy(kernels[i].place, &address, sizeof address);
+        Py_XDECREF(capsule);
+    }
+    Py_XDECREF(table);
+    Py_XDECREF(module);
+    return failed ? -1 : 0;
+}
+
+#endif
+"""
+
+
+def c_header(declarations):
+    """Return the C header of the functions that the text of a .pxd file declares."""
+    pointers, entries = [], []
+    for comments, kind, name, inside in re.findall(
+        r"((?:^#.*\n)*)^cdef (double|void) (\w+)\(([^)]*)\) noexcept nogil$", declarations, re.M
+    ):
+        arguments = [" ".join(argument.split()) for argument in inside.split(",")]
+        # the way in which Cython spells a signature: types without names, const after the type
+        types = [re.sub(r"^const (\w+)", r"\1 const", re.sub(r"\w+$", "", argument).strip()) for argument in arguments]
+        pointers += [f"/* {line.removeprefix('#').strip()} */" for line in comments.splitlines() if line.strip("# ")]
+        pointers.append(f"static {kind} (*sb_{name})({', '.join(arguments)});")
+        entries.append(f'        {{"{name}", "{kind} ({", ".join(types)})", &sb_{name}}},')
+    return C_HEADER % ("\n".join(pointers) + "\n", "\n".join(entries))
+
+
+def write_c_header():
+    """Write the header beside the package's modules."""
+    with open("src/shufflebounds/cython_tails.pxd", encoding="utf-8") as source:
+        text = c_header(source.read())
+    os.makedirs("src/shufflebounds/include", exist_ok=True)
+    with open("src/shufflebounds/include/shufflebounds.h", "w", encoding="utf-8", newline="\n") as target:
+        target.write(text)
+
+
+write_c_header()
 setup(
     cmdclass={"sdist": ReproducibleSdist},
     # one kernel a core
@@ -103,7 +172,6 @@ setup(
         shared_utility_qualified_name=UTILITIES,
         compiler_directives={
             "language_level": 3,
-            "freethreading_compatible": True,
             "cdivision": True,
             "boundscheck": CHECKED,
             "wraparound": False,

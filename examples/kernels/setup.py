@@ -1,7 +1,13 @@
-"""Build `pricing`, an extension that calls the kernels of the installed shufflebounds."""
+"""Build two extensions that call the installed kernels: `pricing` in Cython, `tail` in C."""
 
+from pathlib import Path
+
+import shufflebounds
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
+include = Path(shufflebounds.__file__).parent / "include"
 pricing = Extension("pricing", ["pricing.pyx"])
-setup(name="pricing", version="1.0", ext_modules=cythonize([pricing], language_level=3))
+tail = Extension("tail", ["tail.c"], include_dirs=[str(include)])
+extensions = cythonize([pricing, tail], language_level=3)
+setup(name="pricing", version="1.0", ext_modules=extensions)

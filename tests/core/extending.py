@@ -118,13 +118,7 @@ def build(folder):
     source.write_text(OUTSIDE)
     flags = [] if os.name == "nt" else ["-O1"]
     extension = Extension("outside", [str(source)], extra_compile_args=flags)
-    modules = cythonize(
-        [extension],
-        build_dir=str(folder / "c"),
-        quiet=True,
-        language_level=3,
-        compiler_directives={"freethreading_compatible": True},
-    )
+    modules = cythonize([extension], build_dir=str(folder / "c"), quiet=True, language_level=3)
     command = build_ext(Distribution({"ext_modules": modules}))
     command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "temp")
     command.ensure_finalized()

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import shufflebounds
 from shufflebounds import cython_tails, shuffle, tails
 from tests.core.test_cython_abi import signatures
 
@@ -32,7 +34,7 @@ def pricing(tmp_path_factory):
     if sys.platform != "win32" and shutil.which(compiler) is None:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("outside")
-    for name in ("setup.py", "pricing.pyx"):
+    for name in ("setup.py", "pricing.pyx", "tail.c"):
         shutil.copy(EXAMPLE / name, folder)
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index", "--target"]
     subprocess.run([*command, str(folder / "site"), str(folder)], check=True, capture_output=True, cwd=folder)
@@ -73,6 +75,23 @@ def test_an_extension_installed_by_pip(pricing):
     assert all(math.isnan(v) for v in pricing.clones(0.5, 4.0, 0.05, 1e-8))
     assert math.isnan(pricing.poisson_binom_logsf(np.array([1.5]), 0.0)[0])
     assert all(math.isnan(v) for v in pricing.laws(math.nan))
+
+
+@pytest.mark.slow
+def test_an_extension_in_c_calls_the_kernels_through_the_header(pricing):
+    tail = __import__("tail")
+    trials = tail.least_trials(-20.0)
+    assert tails.binom_logsf(0.6 * trials, trials, 0.5) <= -20 < tails.binom_logsf(0.6 * (trials - 1), trials - 1, 0.5)
+    value, error = tail.all_ones(0.25, 7)
+    assert value == pytest.approx(-7 * math.log(4), rel=1e-14)
+    assert 0 <= error < 1e-9
+
+
+def test_the_c_header_declares_every_kernel():
+    header = (Path(shufflebounds.__file__).parent / "include" / "shufflebounds.h").read_text()
+    entries = dict(re.findall(r'^        \{"(\w+)", "(.*)", &sb_\1\},$', header, re.M))
+    assert entries == signatures(cython_tails)
+    assert set(re.findall(r"^static \w+ \(\*sb_(\w+)\)\(", header, re.M)) == set(entries)
 
 
 def test_the_example_calls_every_kernel():
