@@ -79,8 +79,6 @@ def test_explain(capsys, tmp_path):
     [
         (["--out", "curve.pdf"], "argument --out: out='curve.pdf' must end in .png, .csv or .json"),
         (["--out", "curve"], "argument --out"),
-        (["--out", "no/such/place.csv"], "argument --out: out='no/such/place.csv' cannot be written"),
-        (["--out", "no/such/place.png"], "argument --out: out='no/such/place.png' cannot be written"),
         (["--out", "c.csv", "--points", "1"], "argument --points"),
         (["--out", "c.csv", "--points", "1.5"], "argument --points"),
         (["--out", "c.csv", "--kind", "pie"], "argument --kind"),
@@ -94,6 +92,26 @@ def test_bad_words(capsys, tmp_path, monkeypatch, words, named):
     assert err.count("\n") == 1
     assert named in err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", slow("png")])
+def test_a_file_that_cannot_be_written_is_no_bad_input(capsys, tmp_path, monkeypatch, ending):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *NOISE, "--out", f"no/such/place.{ending}")
+    assert (code, out) == (1, "")
+    assert err == f"shufflebounds: --out: 'no/such/place.{ending}' cannot be written: No such file or directory\n"
+
+
+@pytest.mark.parametrize(("words", "title"), [
+    (["gaussian", "--sigma", "1", "--times", "10"], "10 × GaussianMechanism(sigma=1.0, sensitivity=1.0)"),
+    (["gaussian", "--sigma", "1"], "GaussianMechanism(sigma=1.0, sensitivity=1.0)"),
+])
+def test_the_title_of_a_picture_names_what_is_composed(tmp_path, monkeypatch, capsys, words, title):
+    figures = pytest.importorskip("matplotlib.figure")
+    seen = []
+    monkeypatch.setattr(figures.Figure, "savefig", lambda figure, *a, **k: seen.append(figure.axes[0]))
+    assert run(capsys, *words, "--kind", "profile", "--out", str(tmp_path / "c.png"))[0] == 0
+    assert seen[0].get_title().splitlines()[-1] == title
 
 
 @pytest.mark.parametrize(("users", "label"), [("1e6", "gain over guessing"), slow("100", "error of the second kind")])

@@ -13,6 +13,7 @@ from typing import Any
 
 from shufflebounds import __version__
 from shufflebounds._validate import InfeasibleError
+from shufflebounds.cli.files import UnwritableError
 from shufflebounds.cli.parsers import Parser, add_choices
 from shufflebounds.cli.progress import watched
 
@@ -86,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stderr.flush()
             os._exit(INTERRUPTED)
         return INTERRUPTED
-    except InfeasibleError as problem:
+    except (InfeasibleError, UnwritableError) as problem:
         sys.stderr.write(f"shufflebounds: {problem}\n")
         return 1
     except OSError as problem:

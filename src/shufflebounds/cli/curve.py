@@ -14,6 +14,7 @@ import numpy as np
 from shufflebounds import plotting
 from shufflebounds._types import FloatArray
 from shufflebounds.cli.answers import add_questions, add_releases, asked_of
+from shufflebounds.cli.files import save
 from shufflebounds.cli.parsers import number
 from shufflebounds.cli.printing import as_json, explain, report
 from shufflebounds.cli.registry import Mechanism
@@ -109,10 +110,8 @@ def _picture(profile: PrivacyProfile, kind: str, out: str) -> None:
             _tradeoff(profile, ax)
         else:
             profile.plot(ax)
-        try:
-            figure.savefig(out, metadata={"Software": None})
-        except OSError as problem:
-            raise ValueError(f"out={out!r} cannot be written: {problem}") from None
+            ax.set_title(f"Privacy profile, upper and lower bound\n{_pictures.name_of(profile)}", fontsize="medium")
+        save("--out", out, lambda: figure.savefig(out, metadata={"Software": None}))
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -139,7 +138,4 @@ def _write(profile: PrivacyProfile, arguments: argparse.Namespace, told: dict[st
         if suffix == ".json":
             curve = {"kind": arguments.kind, "columns": {name: column.tolist() for name, column in table.items()}}
             text = as_json({**told, **curve}) + "\n"
-        try:
-            Path(arguments.out).write_text(text, encoding="utf-8")
-        except OSError as problem:
-            raise ValueError(f"out={arguments.out!r} cannot be written: {problem}") from None
+        save("--out", arguments.out, lambda: Path(arguments.out).write_text(text, encoding="utf-8"))

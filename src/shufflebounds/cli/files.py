@@ -1,11 +1,24 @@
-"""Files that the command reads; a dash is standard input."""
+"""Files that the command reads or writes; a dash is standard input."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["text_of"]
+__all__ = ["UnwritableError", "save", "text_of"]
+
+
+class UnwritableError(Exception):
+    """A file of the command's output cannot be written."""
+
+
+def save(argument: str, file: str, write: Callable[[], object]) -> None:
+    """Call `write`, which writes the file, or raise UnwritableError naming the argument."""
+    try:
+        write()
+    except OSError as problem:
+        raise UnwritableError(f"{argument}: {file!r} cannot be written: {problem.strerror or problem}") from None
 
 
 def text_of(argument: str, file: str) -> str:

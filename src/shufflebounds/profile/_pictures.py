@@ -38,10 +38,26 @@ def parameters(profile: Any) -> dict[str, Any]:
     return {f.name: getattr(profile, f.name) for f in fields(profile) if f.init and f.repr}
 
 
+_LONGEST = 64
+"""Characters that fit into the title of a picture."""
+
+
 def name_of(profile: Any) -> str:
-    """Return what a picture calls a profile: its repr where that is short, or its class."""
+    """Return the name of a profile in a picture: its repr if that is short, what it composes, or its class."""
+    factors = getattr(profile, "factors", None)
+    if factors is not None:
+        return _name_of_releases(factors)
     text = repr(profile)
-    return text if len(text) <= 64 else type(profile).__name__
+    return text if len(text) <= _LONGEST else type(profile).__name__.lstrip("_")
+
+
+def _name_of_releases(factors: tuple[tuple[Any, int], ...]) -> str:
+    """Return the composed mechanisms with their numbers of releases, in at most _LONGEST characters."""
+    for names in ([name_of(one) for one, _ in factors], [type(one).__name__.lstrip("_") for one, _ in factors]):
+        text = " + ".join(f"{plotting.number(times)} × {name}" for name, (_, times) in zip(names, factors))
+        if len(text) <= _LONGEST:
+            return text
+    return f"{len(factors)} mechanisms, {plotting.number(sum(times for _, times in factors))} releases"
 
 
 def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points: int = _POINTS) -> FloatArray:
