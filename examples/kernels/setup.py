@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-import shufflebounds
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+
+import shufflebounds
 
 include = Path(shufflebounds.__file__).parent / "include"
 pricing = Extension("pricing", ["pricing.pyx"])
