@@ -77,7 +77,8 @@ class Enclosed(ABC):
         array = _validate.real_array("eps", eps, 0)
         # outside its range a kernel returns NaN, which bounds nothing
         value = np.nan_to_num(self._log_side(array.ravel(), upper=upper), nan=0.0 if upper else -np.inf, posinf=0.0, neginf=-np.inf)
-        value = np.minimum(value, 0.0).reshape(array.shape)
+        # a bound formed next to the pure budget may be positive beyond it, where delta is 0
+        value = np.where(array.ravel() < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf).reshape(array.shape)
         return plain(value)
 
     @typed_as(log_delta)

@@ -1,13 +1,14 @@
-"""What is common to all that is said of a mechanism on a random part of the data."""
+"""The base class of the mechanisms that run on a random part of the data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shufflebounds.profile import PrivacyProfile
+from shufflebounds.mechanisms._base import LocalRandomizer
+from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
 
-__all__ = ["OfMechanism"]
+__all__ = ["OfMechanism", "checked_presence"]
 
 
 @dataclass(frozen=True)
@@ -21,3 +22,17 @@ class OfMechanism(PrivacyProfile):
 
     def _eps_scale(self) -> float:
         return self.mechanism._eps_scale()
+
+
+def checked_presence(mechanism: PrivacyProfile) -> None:
+    """Raise ValueError where the mechanism's guarantee compares two values of a record, rather than its presence and absence."""
+    if isinstance(mechanism, LocalRandomizer):
+        # the users who are not drawn report a fixed value
+        return
+    if isinstance(mechanism, Composition):
+        for factor, _ in mechanism.factors:
+            checked_presence(factor)
+    elif mechanism.relation == "replace-one":
+        raise ValueError(f"mechanism={mechanism!r} is private under the replacement of a record, and says nothing of its removal: "
+                         "sampling for neighbours with and without a record needs noise on a sum, a local randomizer or a "
+                         "DominatingPair; for a replaced record use WithoutReplacement")

@@ -17,7 +17,7 @@ from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.sampling._listed import ListedAllocation
-from shufflebounds.sampling._mechanism import OfMechanism
+from shufflebounds.sampling._mechanism import OfMechanism, checked_presence
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
 
@@ -70,6 +70,7 @@ class AllocationPair(OfMechanism, DominatingPair):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checked_presence(self.mechanism)
         _validate.integer_field(self, "steps", 1, MOST_STEPS)
         self._listed()
 

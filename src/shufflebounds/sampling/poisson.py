@@ -16,7 +16,7 @@ from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.sampling._mechanism import OfMechanism
+from shufflebounds.sampling._mechanism import OfMechanism, checked_presence
 
 __all__ = ["SampledPair", "Subsampled", "mixed_losses", "sampled_eps"]
 
@@ -56,6 +56,19 @@ def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
     return np.asarray(np.where(loss >= _LARGEST, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))
 
 
+def sampled_budget(pure: float, rate: float, removed: bool) -> float:
+    """Return at least log(1 - rate + rate e^pure), or -log(1 - rate + rate e^-pure) where the record is added."""
+    if pure == 0 or (removed and pure == math.inf):
+        return pure
+    if removed:
+        value = float(mixed_losses(np.array([pure]), rate)[0])
+    else:
+        # 1 - q + q e^-pure without cancelling, where both are small
+        value = -float(mixed_losses(np.array([-pure]), rate)[0]) if rate < 1 else pure
+    # a loss too small for a double counts as the least double
+    return max(value * (1 + 16 * ULP), 5e-324)
+
+
 @dataclass(frozen=True)
 class SampledPair(OfMechanism, DominatingPair):
     r"""The laws of a mechanism that sees one record with some chance, and of the same one without the record.
@@ -76,8 +89,9 @@ class SampledPair(OfMechanism, DominatingPair):
 
     Notes
     -----
-    Exact where the mechanism has one pair of laws; a bound from above where its delta is a maximum over pairs: this pair then
-    has that maximum for its hockey stick. Composition bounds from below with each of the pairs alone.
+    Exact where the mechanism has one pair of distributions. Where its delta is a maximum over pairs, delta is the maximum over the
+    sampled pairs; so are the trade-off function, mu and the Renyi divergences if :meth:`pairs` of the mechanism lists them.
+    Composition bounds from below with each of the pairs alone.
 
     Examples
     --------
@@ -96,6 +110,7 @@ class SampledPair(OfMechanism, DominatingPair):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checked_presence(self.mechanism)
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def reverse(self) -> SampledPair:
@@ -122,17 +137,18 @@ class SampledPair(OfMechanism, DominatingPair):
 
     def _pure_epsilon(self) -> float:
         own = self.mechanism if self.removed else self.mechanism._opposite()
-        pure, q = own._pure_epsilon(), self.rate
-        if self.removed:
-            value = float(mixed_losses(np.array([pure]), q)[0]) if pure < math.inf else math.inf
-        else:
-            # 1 - q + q e^-pure without cancelling, where both are small
-            value = -float(mixed_losses(np.array([-pure]), q)[0]) if q < 1 else pure
-        # a loss too small for a double counts as the least double
-        return max(value * (1 + 16 * ULP), 5e-324) if pure > 0 else 0.0
+        return sampled_budget(own._pure_epsilon(), self.rate, self.removed)
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
-        return tuple(SampledPair(pair, self.rate, self.removed) for pair in self.mechanism._realised_pairs())
+        return self._sampled(self.mechanism._realised_pairs())
+
+    def _listed_pairs(self) -> tuple[DominatingPair, ...]:
+        # a mechanism with one pair answers as that pair does; with several, curves and divergences are the largest over them
+        return () if self.mechanism._knowledge().single else self._sampled(self.mechanism._listed_pairs())
+
+    def _sampled(self, pairs: tuple[DominatingPair, ...]) -> tuple[DominatingPair, ...]:
+        """Return these pairs of the mechanism, sampled."""
+        return tuple(SampledPair(pair, self.rate, self.removed) for pair in pairs)
 
     def _knowledge(self) -> Knowledge:
         mechanism = self.mechanism._knowledge()
@@ -222,7 +238,7 @@ class Subsampled(OfMechanism, LargestPair):
     mechanism : PrivacyProfile
         The mechanism on the records drawn, compared with and without the record: noise on a sum with the record's contribution
         at most `sensitivity`. A randomizer of single values stands for a record that is replaced by a fixed value when it is not
-        drawn.
+        drawn. A protocol that is private under the replacement of a record says nothing of its removal, and is refused.
     rate : float
         The chance q that the record enters, in [1e-100, 1].
 
@@ -255,6 +271,7 @@ class Subsampled(OfMechanism, LargestPair):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checked_presence(self.mechanism)
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def pairs(self) -> tuple[DominatingPair, ...]:

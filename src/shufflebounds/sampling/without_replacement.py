@@ -14,7 +14,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.composing.knowledge import FIRST_TAIL
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.sampling._mechanism import OfMechanism
-from shufflebounds.sampling.poisson import SampledPair, mixed_losses, sampled_sides
+from shufflebounds.sampling.poisson import SampledPair, sampled_budget, sampled_sides
 
 __all__ = ["WithoutReplacement"]
 
@@ -101,8 +101,7 @@ class WithoutReplacement(OfMechanism):
         return sampled_sides(self.mechanism, eps, self.rate, 16 * ULP)
 
     def _pure_epsilon(self) -> float:
-        pure = self.mechanism._pure_epsilon()
-        return float(mixed_losses(np.array([pure]), self.rate)[0]) * (1 + 16 * ULP) if pure < math.inf else math.inf
+        return sampled_budget(self.mechanism._pure_epsilon(), self.rate, True)
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         if not self.mechanism._knowledge().single:

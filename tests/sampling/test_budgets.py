@@ -1,0 +1,90 @@
+"""Sampled mechanisms next to the pure budget, with several pairs of neighbours, and with guarantees they cannot take."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, Rappor
+from shufflebounds.sampling import RandomAllocation, ReplaceOne, SampledPair, Subsampled, WithoutReplacement
+from shufflebounds.shuffle import ShuffledBits, StrongerClones
+
+ROWS = (
+    (0.3099240565480875, 0.17633207302331744, 0.317974580386828, 0.19576929004176702),
+    (0.33800401259656754, 0.14924976937941747, 0.3807666003012664, 0.13197961772274858),
+)
+
+
+@pytest.mark.parametrize("delta", [0.0, 5e-324, 1e-310, 1.5034419298415715e-138, 1e-12])
+@pytest.mark.parametrize(
+    "profile",
+    [
+        WithoutReplacement(KaryResponse(2**53, 10.131995973437295), records=10, batch=1),
+        WithoutReplacement(FiniteRandomizer(ROWS), records=1000, batch=3),
+        Subsampled(Rappor(0.0, 0.9, 0.025989248897014962, 3, 10), 1e-100),
+        SampledPair(Rappor(0.0, 0.9, 0.025989248897014962, 3, 10), 1e-100),
+        ReplaceOne(SampledPair(KaryResponse(3, 1.0), 0.1)),
+    ],
+    ids=lambda profile: type(profile).__name__,
+)
+def test_epsilon_meets_its_delta(profile, delta):
+    """delta(epsilon(d)) <= d holds in doubles, also where eps is the pure budget."""
+    assert profile.delta(profile.epsilon(delta)) <= delta
+
+
+def exact_renyi(order, rate, removed):
+    """Return the largest Renyi divergence of the sampled rows, over both orders of the rows, at 60 digits."""
+    with mp.workdps(60):
+        a, q, found = mp.mpf(order), mp.mpf(rate), []
+        for first, second in (ROWS, ROWS[::-1]):
+            p, r = [mp.mpf(x) for x in first], [mp.mpf(x) for x in second]
+            mixed = [(1 - q) * y + q * x for x, y in zip(p, r)]
+            one, other = (mixed, r) if removed else (r, mixed)
+            if a == 1:
+                found.append(mp.fsum(x * mp.log(x / y) for x, y in zip(one, other)))
+            else:
+                found.append(mp.log(mp.fsum(x * (x / y) ** (a - 1) for x, y in zip(one, other))) / (a - 1))
+        return max(found)
+
+
+@pytest.mark.parametrize("order", [1.0, 1.0000000197239858, 2.0, 17.0])
+@pytest.mark.parametrize("removed", [True, False])
+def test_renyi_of_several_pairs_is_that_of_the_worst(order, removed):
+    """No pair of rows has the larger hockey stick in both orders, whose divergence lies 25 % above that of either pair."""
+    rate = 0.00010431573854442376
+    pair = SampledPair(FiniteRandomizer(ROWS), rate, removed)
+    exact = exact_renyi(order, rate, removed)
+    low, high = pair.rdp(order, bound="lower"), pair.rdp(order)
+    assert low <= exact <= high <= low * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("kind", [Subsampled, SampledPair])
+@pytest.mark.parametrize(
+    "protocol",
+    [StrongerClones(1000, 2.0), ShuffledBits(100, 0.25), KaryResponse(3, 1.0).shuffled(100), StrongerClones(9, 1.0).self_compose(2),
+     ReplaceOne(GaussianMechanism(1.0).subsampled(0.1)), WithoutReplacement(KaryResponse(3, 1.0), 10, 1)],
+    ids=lambda profile: type(profile).__name__,
+)
+def test_a_protocol_for_a_replaced_record_is_not_sampled(kind, protocol):
+    """Its messages tell how many records there are: delta of a sample of StrongerClones(1, 1.0) at rate 0.1 is 0.1 at every eps."""
+    with pytest.raises(ValueError, match=r"replacement of a record.*use WithoutReplacement"):
+        kind(protocol, 0.1)
+
+
+def test_a_protocol_is_not_allocated():
+    with pytest.raises(ValueError, match="replacement of a record"):
+        RandomAllocation(StrongerClones(1000, 2.0), 3)
+
+
+def test_local_randomizers_and_their_compositions_are_sampled():
+    for mechanism in (KaryResponse(3, 1.0), KaryResponse(3, 1.0).self_compose(2)):
+        sides = [Subsampled(mechanism, 0.5).delta(0.25, bound=bound) for bound in ("lower", "upper")]
+        assert 0 < sides[0] <= sides[1]
+
+
+def test_beyond_the_pure_budget_delta_is_zero():
+    step = WithoutReplacement(FiniteRandomizer(ROWS), records=1000, batch=3)
+    pure = step.epsilon(0.0)
+    assert (step.delta(np.array([pure, np.nextafter(pure, 9.0), 2 * pure])) == 0).all()
+    assert step.log_delta(pure, bound="lower") == -math.inf
