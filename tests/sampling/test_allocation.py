@@ -12,7 +12,7 @@ import pytest
 from shufflebounds.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from shufflebounds.sampling._sums import GridLaw, SumLaw, contracted, spread
-from shufflebounds.shuffle import ShuffledBits
+from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 
 
 def encloses(pair, eps, exact, rtol):
@@ -182,7 +182,7 @@ def test_bad_arguments():
     with pytest.raises(TypeError, match="PrivacyProfile"):
         RandomAllocation("x", 5)
     with pytest.raises(TypeError, match="outcomes"):
-        RandomAllocation(ShuffledBits(100, 0.25), 5)
+        RandomAllocation(BinomialNoise(100, 0.5), 5)
 
 
 # the grid's two laws
