@@ -6,15 +6,15 @@ from shufflebounds import shuffle
 from shufflebounds.mechanisms import KaryResponse
 
 CASES = {
-    "ShuffledBits": lambda users: shuffle.ShuffledBits.calibrate(users, 1.0, 1e-9),
-    "RealSum": lambda users: shuffle.RealSum.calibrate(users, 16, 1.0, 1e-9),
-    "ZeroSum": lambda users: shuffle.ZeroSum.calibrate(users, 1.0, 1e-9),
-    "ShuffledHistogram": lambda users: shuffle.ShuffledHistogram.calibrate(users, 1000, 1.0, 1e-9),
-    "FlippedReports, records": lambda users: shuffle.FlippedReports.calibrate(users, 100, 1.0, 1e-9, view="records"),
-    "FlippedReports, sums": lambda users: shuffle.FlippedReports.calibrate(users, 10, 1.0, 1e-9, view="sums"),
-    "Clones": lambda users: shuffle.Clones.calibrate(1.0, 1e-9, users=users),
-    "StrongerClones": lambda users: shuffle.StrongerClones.calibrate(1.0, 1e-9, users=users),
-    "Shuffled": lambda users: shuffle.Shuffled.calibrate(lambda eps: KaryResponse(10, eps), 1.0, 1e-9, users=users),
+    "ShuffledBits": lambda users: shuffle.ShuffledBits.calibrate(users, eps=1.0, delta=1e-9),
+    "RealSum": lambda users: shuffle.RealSum.calibrate(users, 16, eps=1.0, delta=1e-9),
+    "ZeroSum": lambda users: shuffle.ZeroSum.calibrate(users, eps=1.0, delta=1e-9),
+    "ShuffledHistogram": lambda users: shuffle.ShuffledHistogram.calibrate(users, 1000, eps=1.0, delta=1e-9),
+    "FlippedReports, records": lambda users: shuffle.FlippedReports.calibrate(users, 100, eps=1.0, delta=1e-9, view="records"),
+    "FlippedReports, sums": lambda users: shuffle.FlippedReports.calibrate(users, 10, eps=1.0, delta=1e-9, view="sums"),
+    "Clones": lambda users: shuffle.Clones.calibrate(eps=1.0, delta=1e-9, users=users),
+    "StrongerClones": lambda users: shuffle.StrongerClones.calibrate(eps=1.0, delta=1e-9, users=users),
+    "Shuffled": lambda users: shuffle.Shuffled.calibrate(lambda eps: KaryResponse(10, eps), eps=1.0, delta=1e-9, users=users),
 }
 
 

@@ -25,7 +25,7 @@ def randomizers() -> plt.Figure:
             closed.append(math.nan)
     # with the height of the label, so that none covers another
     shown = [
-        ("Laplace noise on [0, 1]", LaplaceMechanism.from_eps(local), PURPLE, 0.9),
+        ("Laplace noise on [0, 1]", LaplaceMechanism.from_eps(eps=local), PURPLE, 0.9),
         ("Hadamard response", HadamardResponse(100, local), GREEN, 0.755),
         ("local hashing", LocalHashing(100, local), SKY, 0.64),
         ("10-ary response", KaryResponse(10, local), BLUE, 0.535),

@@ -24,7 +24,7 @@ def rules() -> plt.Figure:
     """Rules of composition, eps in all against the number of releases."""
     eps, delta = 0.1, 1e-6
     times = np.unique(np.round(np.geomspace(1, 10**4, 81)).astype(int))
-    response, laplace = RandomizedResponse(eps), LaplaceMechanism.from_eps(eps)
+    response, laplace = RandomizedResponse(eps), LaplaceMechanism.from_eps(eps=eps)
     curves: dict[str, list[float]] = {
         name: [] for name in ("basic", "advanced", "zcdp", "rdp", "optimal", "above", "below", "laplace rdp", "upper", "lower")
     }
@@ -111,9 +111,10 @@ def mechanisms() -> plt.Figure:
         r"Error exceeded with 5 %, $\delta = 10^{-6}$, every value changed by at most 1"
     )
     eps = np.geomspace(0.1, 4, 25)
-    gaussian = [GaussianMechanism.from_dp(float(e), delta) for e in eps]
+    gaussian = [GaussianMechanism.from_dp(eps=float(e), delta=delta) for e in eps]
     left.plot(eps, [m.error_quantile(0.05) for m in gaussian], label="Gaussian", color=BLUE, lw=2.0)
-    left.plot(eps, [LaplaceMechanism.from_eps(float(e)).error_quantile(0.05) for e in eps], label="Laplace", color=ORANGE, lw=1.6)
+    laplace = [LaplaceMechanism.from_eps(eps=e).error_quantile(0.05) for e in eps.tolist()]
+    left.plot(eps, laplace, label="Laplace", color=ORANGE, lw=1.6)
     some = eps[::2]
     whole = []
     for e in map(float, some):
@@ -126,7 +127,7 @@ def mechanisms() -> plt.Figure:
     counts = np.unique(np.round(np.geomspace(1, 300, 13)).astype(int))
     for label, look, error in (
         (r"Gaussian, sensitivity $\sqrt{k}$", {"color": BLUE, "lw": 2.0},
-         lambda k: GaussianMechanism.from_dp(1.0, delta, math.sqrt(k)).error_quantile(0.05, k)),
+         lambda k: GaussianMechanism.from_dp(eps=1.0, delta=delta, sensitivity=math.sqrt(k)).error_quantile(0.05, k)),
         (r"Laplace, $\varepsilon/k$ each", {"color": ORANGE, "lw": 1.6},
          lambda k: LaplaceMechanism(float(k)).error_quantile(0.05, k)),
         ("Laplace, composed exactly", {"color": GREEN, "lw": 1.6, "ls": "-."}, lambda k: laplace_error(k, 1.0, delta)),

@@ -84,7 +84,7 @@ def line(protocol, question, truth, estimate, messages, known=None):
 def shuffled_bits(data, eps, delta, rng):
     """Randomised response on one bit, shuffled."""
     truth = int(data.limited.sum())
-    protocol = shuffle.ShuffledBits.calibrate(data.limited.size, eps, delta)
+    protocol = shuffle.ShuffledBits.calibrate(data.limited.size, eps=eps, delta=delta)
     estimate = protocol.estimate(protocol.randomize(data.limited, rng=rng))
     return line(protocol, "users limited", truth, estimate, protocol.messages_per_user(), truth)
 
@@ -92,7 +92,7 @@ def shuffled_bits(data, eps, delta, rng):
 def binomial_noise(data, eps, delta, rng):
     """Fair coins on a count: fake bits among the users' own, which are sent as they are."""
     truth = int(data.limited.sum())
-    protocol = shuffle.BinomialNoise.calibrate(eps, delta)
+    protocol = shuffle.BinomialNoise.calibrate(eps=eps, delta=delta)
     estimate = protocol.estimate(protocol.randomize(truth, rng=rng))
     return line(protocol, "users limited", truth, estimate, 1 + protocol.trials / data.limited.size)
 
@@ -101,7 +101,7 @@ def zero_sum(data, eps, delta, rng):
     """The sum that is exactly zero on empty data, for the rarest answer."""
     poor = (data.health == POOR).astype(np.int64)
     truth = int(poor.sum())
-    protocol = shuffle.ZeroSum.calibrate(poor.size, eps, delta)
+    protocol = shuffle.ZeroSum.calibrate(poor.size, eps=eps, delta=delta)
     estimate = protocol.estimate(protocol.randomize(poor, rng=rng))
     return line(protocol, "users in poor health", truth, estimate, protocol.messages_per_user(), truth)
 
@@ -117,7 +117,7 @@ def real_sum(data, eps, delta, rng):
 def clear_reports(data, eps, delta, rng):
     """Reports in the clear among fake ones; one bin is shown."""
     truth = int((data.health == GOOD).sum())
-    protocol = shuffle.ClearReports.calibrate(len(HEALTH), eps, delta)
+    protocol = shuffle.ClearReports.calibrate(len(HEALTH), eps=eps, delta=delta)
     counts = protocol.estimate(protocol.randomize(data.health, rng=rng))
     return line(protocol, "users in good health", truth, counts[GOOD], protocol.messages_per_user(data.health.size))
 
@@ -125,7 +125,7 @@ def clear_reports(data, eps, delta, rng):
 def flipped_reports(data, eps, delta, rng):
     """One-hot reports whose bits are flipped and shuffled bin by bin, so that only the sums are seen; one bin is shown."""
     truth = int((data.health == GOOD).sum())
-    protocol = shuffle.FlippedReports.calibrate(data.health.size, len(HEALTH), eps, delta, view="sums")
+    protocol = shuffle.FlippedReports.calibrate(data.health.size, len(HEALTH), eps=eps, delta=delta, view="sums")
     counts = protocol.estimate(protocol.randomize(data.health, rng=rng))
     return line(protocol, "users in good health", truth, counts[GOOD], protocol.messages_per_user(), truth)
 
@@ -134,7 +134,7 @@ def histogram(data, eps, delta, rng):
     """A histogram that is exactly zero on empty bins; its largest error of any bin is shown."""
     bins = 128
     truth = np.bincount(data.visits, minlength=bins)
-    protocol = shuffle.ShuffledHistogram.calibrate(data.visits.size, bins, eps, delta)
+    protocol = shuffle.ShuffledHistogram.calibrate(data.visits.size, bins, eps=eps, delta=delta)
     counts = protocol.estimate(protocol.randomize(data.visits, rng=rng))
     return line(protocol, "users by visits", truth, counts, protocol.messages_per_user(), truth)
 

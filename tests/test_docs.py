@@ -44,8 +44,9 @@ def test_a_passage_keeps_its_indentation_and_takes_its_words():
         def calibrate(cls):
             """Return it.
 
-            {target: (0, 1]}
+            {rare_error}
+            {raises: If it rains.}
             """
 
     assert "users : int\n    Number n of users" in inspect.getdoc(Some)
-    assert inspect.getdoc(Some.calibrate).endswith("delta : float\n    Target failure probability, in (0, 1].")
+    assert inspect.getdoc(Some.calibrate).endswith("ValueError\n    If it rains.")

@@ -49,7 +49,7 @@ SERVED = {
     "gauss_delta": lambda c: mechanisms.GaussianMechanism(1.0, number(c, "mu")).delta(number(c, "eps")),
     "gauss_logdelta": lambda c: mechanisms.GaussianMechanism(1.0, number(c, "mu")).log_delta(number(c, "eps")),
     "gdp_tradeoff": lambda c: mechanisms.GaussianMechanism(1.0, number(c, "mu")).tradeoff().beta(number(c, "alpha")),
-    "gauss_sigma": lambda c: mechanisms.GaussianMechanism.from_dp(number(c, "eps"), number(c, "delta")).sigma,
+    "gauss_sigma": lambda c: mechanisms.GaussianMechanism.from_dp(eps=number(c, "eps"), delta=number(c, "delta")).sigma,
     "gauss_eps": lambda c: gaussian(number(c, "rho")).epsilon(number(c, "delta")),
     "gauss_classic_": lambda c: published.das2022_gaussian_sigma(number(c, "eps"), number(c, "delta")),
     "kl_rr": lambda c: mechanisms.RandomizedResponse(number(c, "eps")).rdp(1),
@@ -80,7 +80,7 @@ SERVED = {
     "dgeo_var": lambda c: mechanisms.GeometricMechanism(number(c, "eps")).variance,
     "dgauss_var": lambda c: mechanisms.DiscreteGaussianMechanism(math.sqrt(1 / (2 * number(c, "rho")))).variance,
     "tdgeo_delta": lambda c: mechanisms.GeometricMechanism(0.5, bound=number(c, "B")).delta(0.5),
-    "tdgeo_minB": lambda _: mechanisms.GeometricMechanism.from_dp(0.5, 5e-7).bound,
+    "tdgeo_minB": lambda _: mechanisms.GeometricMechanism.from_dp(eps=0.5, delta=5e-7).bound,
     "svt_g_rdp": lambda c: selection.svt_rdp(
         8, mechanisms.GaussianMechanism(10.0).rdp, mechanisms.GaussianMechanism(20.0, 2.0).rdp, cutoff=5, max_queries=100),
 }

@@ -55,7 +55,7 @@ def noise():
         rows.append(
             row(
                 f"noise calibrate(eps={eps:g}, delta={delta:g})",
-                lambda e=eps, d=delta: BinomialNoise.calibrate(e, d).trials,
+                lambda e=eps, d=delta: BinomialNoise.calibrate(eps=e, delta=d).trials,
                 (lambda e=eps, d=delta: peer_calibrate(e, d)) if peer else None,
                 "dp-accounting, grid 1e-4, and bisection",
             )

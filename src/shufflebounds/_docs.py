@@ -125,7 +125,7 @@ _PASSAGES = {
         eps : float
             Target privacy loss in nats, finite and >= 0.
         delta : float
-            Target failure probability, in ....
+            Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
     """,
     "users": """
         users : int

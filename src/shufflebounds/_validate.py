@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -15,6 +19,17 @@ MAX_COUNT = 2**53
 
 MAX_VIEW = 2**24
 """Most entries of a broadcast array, whose copy would take memory that its owner never had."""
+
+
+LARGE_DELTA = 1e-3
+"""A delta above this value draws a warning. A higher threshold would let more swapped arguments pass; a lower one would warn of
+deltas that small surveys use."""
+
+LARGE_LOCAL_EPS = 20.0
+"""A local budget above this value draws a warning: e^20 is 4.9e8, so a message is almost surely the user's value. A higher
+threshold would let more swapped arguments pass; a lower one would warn of budgets that shuffling can still amplify."""
+
+_quiet: ContextVar[bool] = ContextVar("shufflebounds_quiet", default=False)
 
 
 class InfeasibleError(ValueError):
@@ -91,6 +106,54 @@ def real_field(
 ) -> None:
     """Check a field of a frozen dataclass as :func:`real` does, and keep it as a float."""
     object.__setattr__(owner, name, real(name, getattr(owner, name), low, high, open_low=open_low, open_high=open_high))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence the warnings of this module: a search tries parameters that nobody chose.
+
+    The flag belongs to the running thread or task, unlike the filters of :mod:`warnings`.
+    """
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
+def warn(message: str) -> None:
+    """Issue a UserWarning at the line outside of this package that led here, unless a search runs."""
+    if _quiet.get():
+        return
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "shufflebounds":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def target(eps: Any, delta: Any, *, open_eps: bool = False, most_eps: float = math.inf) -> tuple[float, float]:
+    """Return the two numbers of a privacy target as floats, or raise ValueError; a large delta draws a warning.
+
+    `eps` lies in [0, most_eps], or is positive if `open_eps`; `delta` lies in (0, 1).
+    """
+    eps = real("eps", eps, 0, most_eps, open_low=open_eps)
+    try:
+        delta = real("delta", delta, 0, 1, open_low=True, open_high=True)
+    except ValueError as problem:
+        raise ValueError(f"{problem}; delta is the probability with which the bound eps may fail, such as 1e-9") from None
+    if delta > LARGE_DELTA:
+        warn(f"delta={delta:g} is above {LARGE_DELTA:g}: with a probability of up to delta a user has no protection at all. "
+             "Choose delta far below 1/users, such as 1e-9. Are eps and delta swapped?")
+    return eps, delta
+
+
+def local_budget_field(owner: object, name: str, low: float, high: float, *, open_low: bool = False) -> None:
+    """Check a local budget as :func:`real_field` does; a large one draws a warning."""
+    real_field(owner, name, low, high, open_low=open_low)
+    value = getattr(owner, name)
+    if value > LARGE_LOCAL_EPS:
+        warn(f"{name}={value:g} is above {LARGE_LOCAL_EPS:g}: the message of a user is almost surely the user's value, so that "
+             "the randomizer itself protects nobody. Are two arguments swapped? The unit is nats.")
 
 
 def integer_field(owner: object, name: str, low: int = 0, high: int = MAX_COUNT) -> None:

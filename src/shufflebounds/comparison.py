@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from shufflebounds import _validate
 from shufflebounds._docs import said
@@ -100,7 +100,7 @@ class Comparison:
 
 
 @said
-def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
+def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison:
     r"""Return protocols and frequency oracles for a histogram, all calibrated to one central guarantee.
 
     Parameters
@@ -130,12 +130,12 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
     Examples
     --------
     >>> from shufflebounds import shuffle
-    >>> table = shuffle.compare_at(1.0, 1e-4, users=1000, bins=2)  # doctest: +SKIP
+    >>> table = shuffle.compare_at(eps=1.0, delta=1e-4, users=1000, bins=2)  # doctest: +SKIP
     >>> table.rows[0].name  # doctest: +SKIP
     'clear reports'
     """
-    eps = _validate.real("eps", eps, 1e-12, _MOST_BUDGET)
-    delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+    _validate.real("eps", eps, 1e-12, _MOST_BUDGET)
+    eps, delta = _validate.target(eps, delta)
     users = _validate.integer("users", users, 1)
     bins = _validate.integer("bins", bins, 2, 2**16)
 
@@ -152,6 +152,9 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
 
         return row
 
+    def flipped(view: Literal["sums", "records"]) -> Callable[[], ComparisonRow]:
+        return lambda: _flipped_row(FlippedReports.calibrate(users, bins, eps=eps, delta=delta, view=view))
+
     # where to begin: the local optimum at a budget that amplification allows about so many users, which is no less than eps
     guess = max(eps, math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta))))
     ways: dict[str, Callable[[], ComparisonRow]] = {
@@ -163,15 +166,16 @@ def compare_at(eps: float, delta: float, users: int, bins: int) -> Comparison:
         "Hadamard response": oracle(lambda budget: HadamardResponse(bins, budget)),
         "unary encoding, symmetric": oracle(lambda budget: UnaryEncoding.symmetric(bins, min(budget, _SYMMETRIC_MOST))),
         "unary encoding, optimized": oracle(lambda budget: UnaryEncoding.optimized(bins, budget)),
-        "clear reports": lambda: _clear_row(ClearReports.calibrate(bins, eps, delta), users),
-        "flipped reports, records": lambda: _flipped_row(FlippedReports.calibrate(users, bins, eps, delta, view="records")),
-        "flipped reports, sums": lambda: _flipped_row(FlippedReports.calibrate(users, bins, eps, delta, view="sums")),
-        "histogram": lambda: _histogram_row(ShuffledHistogram.calibrate(users, bins, eps, delta)),
+        "clear reports": lambda: _clear_row(ClearReports.calibrate(bins, eps=eps, delta=delta), users),
+        "flipped reports, records": flipped("records"),
+        "flipped reports, sums": flipped("sums"),
+        "histogram": lambda: _histogram_row(ShuffledHistogram.calibrate(users, bins, eps=eps, delta=delta)),
     }
     rows, left_out = [], []
     for name, row in ways.items():
         try:
-            rows.append(replace(row(), name=name))
+            with _validate.quiet():
+                rows.append(replace(row(), name=name))
         except ValueError as problem:
             # the arguments were checked: this way cannot meet the target, or its error would not be finite
             left_out.append((name, str(problem)))

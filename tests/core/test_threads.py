@@ -48,7 +48,7 @@ JOBS = {
     "weighted": lambda: np.array(_compound.log_weighted_excess(0.0, -np.abs(np.sin(np.arange(3000.0))), 0.25, 0.75)),
     "clones": lambda: np.array([kind(10**5, 3.0).log_delta(np.linspace(0, 3, 30)) for kind in (Clones, StrongerClones)]),
     "epsilon": lambda: np.array(StrongerClones(10**5, 3.0).epsilon([1e-3, 1e-6, 1e-9])),
-    "calibrate": lambda: np.array(BinomialNoise.calibrate(0.3, 1e-7).trials),
+    "calibrate": lambda: np.array(BinomialNoise.calibrate(eps=0.3, delta=1e-7).trials),
 }
 
 

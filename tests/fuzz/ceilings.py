@@ -32,9 +32,9 @@ LONGER = {
     "a wide real sum": lambda: shuffle.RealSum(2**33, 2.0**30, 2**20).epsilon(1e-6),
     "1e9 known fakes": lambda: shuffle.FlippedReports(100, 10**9, 1000, 0.1, **KNOWN).epsilon(1e-12),
     "sums of 1e6 users": lambda: shuffle.FlippedReports(10**6, 10, 5, 0.125, view="sums").epsilon(1e-6),
-    "a bound for 2**20 shifts": lambda: mechanisms.GeometricMechanism.from_dp(1.0, 1e-6, 2**20),
+    "a bound for 2**20 shifts": lambda: mechanisms.GeometricMechanism.from_dp(eps=1.0, delta=1e-6, sensitivity=2**20),
     "two real sums of rare flips": lambda: shuffle.RealSum(100, 1e-6, 4).self_compose(2).epsilon(1e-6),
-    "oracles at extremes": lambda: shuffle.compare_at(50.0, 1e-300, 10**6, 100),
+    "oracles at extremes": lambda: shuffle.compare_at(10**6, 100, eps=50.0, delta=1e-300),
 }
 """Each takes some seconds."""
 

@@ -27,13 +27,13 @@ REFUSED = [
     (lambda: DominatingPair.from_pmfs([True], [True]), "log_p="),
     (lambda: DominatingPair.from_pmfs([0j], [0j]), "log_p="),
     (lambda: DominatingPair.from_pmfs([10**400], [10**400]), "log_p="),
-    (lambda: samples.support_identification(10, 1.0, 1e-6, bins=math.inf), "bins=inf"),
-    (lambda: samples.support_identification(10, 1.0, 1e-6, bins=math.nan), "bins=nan"),
+    (lambda: samples.support_identification(10, eps=1.0, delta=1e-6, bins=math.inf), "bins=inf"),
+    (lambda: samples.support_identification(10, eps=1.0, delta=1e-6, bins=math.nan), "bins=nan"),
     (lambda: published.chen_long_mu_interior(10**4, 5e-324), "lam="),
     (lambda: published.chen_long_mu_real_sum(10**4, 5e-324, 4), "lam="),
     (lambda: selection.svt_scales(5e-324, 0.01, 2), "eps="),
-    (lambda: shuffle.compare_at(1e-300, 1e-300, 10**6, 100), "eps="),
-    (lambda: shuffle.compare_at(700.0, 0.1, 10**6, 100), "eps="),
+    (lambda: shuffle.compare_at(10**6, 100, eps=1e-300, delta=1e-300), "eps="),
+    (lambda: shuffle.compare_at(10**6, 100, eps=700.0, delta=0.1), "eps="),
     (lambda: shuffle.StrongerClones(100, 10**5000), "local_eps="),
     (lambda: shuffle.StrongerClones(100, 1.0).delta(10**5000), "eps="),
     (lambda: shuffle.ShuffledBits(np.ma.masked_array([5], [True]), 0.1), "masked"),
@@ -59,7 +59,7 @@ def test_refused_by_name(call, words):
 LAWS = np.log([0.75, 0.25]), np.log([0.25, 0.75])
 
 ANSWERED = [
-    (lambda: mechanisms.GeometricMechanism.from_dp(0.1, 1e-300, 1).bound, 6908, 6908),
+    (lambda: mechanisms.GeometricMechanism.from_dp(eps=0.1, delta=1e-300, sensitivity=1).bound, 6908, 6908),
     (lambda: mechanisms.HadamardResponse(4, 1.0)._log_delta(np.array([2.0]))[1][0], -math.inf, -math.inf),
     (lambda: selection.svt_log_moment(2.0, 1e-300, 10.0), 0, 10),
     (lambda: shuffle.ShuffledBits(5, 0.1).delta(1e300), 0, 0),
@@ -193,7 +193,7 @@ def test_comparison_where_almost_nothing_is_amplified():
 
     law.log_phi = counted
     try:
-        table = shuffle.compare_at(300.0, 0.1, 20, 10)
+        table = shuffle.compare_at(20, 10, eps=300.0, delta=0.1)
     finally:
         law.log_phi = before
     assert all(row.profile.delta(300.0) <= 0.1 * (1 + 1e-9) for row in table)

@@ -113,7 +113,7 @@ def test_calibration_by_dp_accounting():
     sigma = dp_accounting.calibrate_dp_mechanism(
         ShuffleAccountant, dp_event.GaussianDpEvent, 1.0, 1e-5, dp_accounting.ExplicitBracketInterval(1.0, 10.0), tol=1e-6
     )
-    assert sigma == pytest.approx(GaussianMechanism.from_dp(1.0, 1e-5).sigma, abs=2e-6)
+    assert sigma == pytest.approx(GaussianMechanism.from_dp(eps=1.0, delta=1e-5).sigma, abs=2e-6)
 
 
 @pytest.mark.slow

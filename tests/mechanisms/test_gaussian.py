@@ -49,7 +49,7 @@ def test_absurd_eps_keeps_its_sides(eps):
 QUANTITIES = {
     "s4_gauss_delta": lambda v: GaussianMechanism(1 / float(v["mu"])).delta(float(v["eps"])),
     "s4_gauss_logdelta": lambda v: GaussianMechanism(1 / float(v["mu"])).log_delta(float(v["eps"])),
-    "s4_gauss_sigma": lambda v: GaussianMechanism.from_dp(float(v["eps"]), float(v["delta"])).sigma,
+    "s4_gauss_sigma": lambda v: GaussianMechanism.from_dp(eps=float(v["eps"]), delta=float(v["delta"])).sigma,
     "s4_gauss_eps": lambda v: GaussianMechanism.from_rho(float(v["rho"])).epsilon(float(v["delta"])),
 }
 
@@ -73,6 +73,7 @@ def test_classical_calibration_fails_where_the_reference_says():
     assert not short(edge * (1 - 1e-10))
 
 
+@pytest.mark.filterwarnings("ignore:delta=")
 @pytest.mark.parametrize(
     ("eps", "delta", "sensitivity"),
     [
@@ -81,14 +82,14 @@ def test_classical_calibration_fails_where_the_reference_says():
     ],
 )
 def test_from_dp_is_never_short_and_not_long(eps, delta, sensitivity):
-    noise = GaussianMechanism.from_dp(eps, delta, sensitivity)
+    noise = GaussianMechanism.from_dp(eps=eps, delta=delta, sensitivity=sensitivity)
     assert noise.delta(eps) <= delta
     assert GaussianMechanism(noise.sigma * (1 - 1e-11), sensitivity).delta(eps, bound="lower") > delta
 
 
 def test_from_dp_out_of_reach():
     with pytest.raises(ValueError, match="delta=1e-14 cannot be met at eps=0"):
-        GaussianMechanism.from_dp(0.0, 1e-14)
+        GaussianMechanism.from_dp(eps=0.0, delta=1e-14)
 
 
 @pytest.mark.parametrize("rho", [0.5, 1 / 3, 1e-9, 0.1, 1e10])
@@ -189,9 +190,9 @@ def test_sides_and_monotone(log_mu, x, more, sensitivity):
         (lambda: GaussianMechanism(0.0), "sigma=0"),
         (lambda: GaussianMechanism(math.nan), "sigma=nan"),
         (lambda: GaussianMechanism(1e-7), "sensitivity/sigma must be in"),
-        (lambda: GaussianMechanism.from_dp(-1.0, 0.1), "eps=-1"),
-        (lambda: GaussianMechanism.from_dp(1.0, 0.0), "delta=0"),
-        (lambda: GaussianMechanism.from_dp(1.0, 1.0), "delta=1"),
+        (lambda: GaussianMechanism.from_dp(eps=-1.0, delta=0.1), "eps=-1"),
+        (lambda: GaussianMechanism.from_dp(eps=1.0, delta=0.0), "delta=0"),
+        (lambda: GaussianMechanism.from_dp(eps=1.0, delta=1.0), "delta=1"),
         (lambda: GaussianMechanism.from_rho(0.0), "rho=0"),
         (lambda: GaussianMechanism(1.0).gdp_mu(bound="x"), "bound='x'"),
     ],

@@ -76,14 +76,15 @@ def test_reference():
     values = {v["id"].split("/")[1]: v for v in reference("survey")}
     delta = values["s4_tdgeo_delta"]
     assert relative(GeometricMechanism(0.5, bound=20).delta(0.5), delta["value"]) < 1e-13
-    assert GeometricMechanism.from_dp(0.5, 5e-7).bound == int(values["s4_tdgeo_minB"]["value"])
+    assert GeometricMechanism.from_dp(eps=0.5, delta=5e-7).bound == int(values["s4_tdgeo_minB"]["value"])
     for name in ("s4_dgeo_var_.1", "s4_dgeo_var_3"):
         assert relative(GeometricMechanism(float(values[name]["params"]["eps"])).variance, values[name]["value"]) < 1e-14
 
 
-@pytest.mark.parametrize(("eps", "delta", "sensitivity"), [(0.5, 5e-7, 1), (1.0, 1e-12, 3), (0.01, 1e-3, 2), (3.0, 1.0, 1)])
+@pytest.mark.filterwarnings("ignore:delta=")
+@pytest.mark.parametrize(("eps", "delta", "sensitivity"), [(0.5, 5e-7, 1), (1.0, 1e-12, 3), (0.01, 1e-3, 2), (3.0, 0.9, 1)])
 def test_from_dp_is_the_smallest_bound(eps, delta, sensitivity):
-    noise = GeometricMechanism.from_dp(eps, delta, sensitivity)
+    noise = GeometricMechanism.from_dp(eps=eps, delta=delta, sensitivity=sensitivity)
     assert noise.delta(eps) <= delta
     assert noise.bound == 1 or GeometricMechanism(eps, sensitivity, noise.bound - 1).delta(eps, bound="lower") > delta
 
@@ -181,7 +182,7 @@ def test_sides_and_monotone(eps, sensitivity, bound, asked, more):
         (lambda: GeometricMechanism(1.0, 1.5), "sensitivity=1.5"),
         (lambda: GeometricMechanism(1.0, 1, 0), "bound=0"),
         (lambda: GeometricMechanism(1e-13), "eps=1e-13 must be at least 1e-12 times"),
-        (lambda: GeometricMechanism.from_dp(1.0, 0.0), "delta=0"),
+        (lambda: GeometricMechanism.from_dp(eps=1.0, delta=0.0), "delta=0"),
         (lambda: GeometricMechanism(1.0).randomize([0.5]), "values holds 0.5: every entry must be a whole number"),
     ],
 )

@@ -63,7 +63,7 @@ def test_next_to_the_budget(scale, sensitivity, ulps):
 
 
 QUANTITIES = {
-    "s4_lap_delta": lambda v: LaplaceMechanism.from_eps(float(v["eps0"])).delta(float(v["eps"])),
+    "s4_lap_delta": lambda v: LaplaceMechanism.from_eps(eps=float(v["eps0"])).delta(float(v["eps"])),
     "s4_lap_tradeoff": lambda v: LaplaceMechanism(1.0 / v["mu"]).tradeoff().beta(float(v["alpha"])),
     "s4_rdp_lap": lambda v: LaplaceMechanism(v["b"]).rdp(v["alpha"]),
 }
@@ -116,9 +116,10 @@ def test_rdp_closed_form_by_quadrature():
     assert noise.rdp([1.0, math.inf])[1] == pytest.approx(1 / 0.7, rel=1e-14)
 
 
+@pytest.mark.filterwarnings("ignore:delta=")
 @pytest.mark.parametrize(("eps", "delta"), [(0.3, 0.0), (1 / 3, 0.0), (700.0, 0.0), (0.0, 1e-6), (1.0, 1e-9), (2.0, 0.3)])
 def test_from_eps_is_never_short_and_not_long(eps, delta):
-    noise = LaplaceMechanism.from_eps(eps, 3.0, delta=delta)
+    noise = LaplaceMechanism.from_eps(eps=eps, sensitivity=3.0, delta=delta)
     assert noise.delta(eps) <= delta
     if delta:
         assert LaplaceMechanism(noise.scale * (1 - 1e-7), 3.0).delta(eps, bound="lower") > delta
@@ -179,8 +180,8 @@ def test_sides_and_monotone(scale, asked, more):
         (lambda: LaplaceMechanism(0.0), "scale=0"),
         (lambda: LaplaceMechanism(1.0, -1.0), "sensitivity=-1"),
         (lambda: LaplaceMechanism(1e-7), "sensitivity/scale must be in"),
-        (lambda: LaplaceMechanism.from_eps(0.0), "eps=0 must be > 0 where delta=0"),
-        (lambda: LaplaceMechanism.from_eps(1.0, delta=1.0), "delta=1"),
+        (lambda: LaplaceMechanism.from_eps(eps=0.0), "eps=0 must be > 0 where delta=0"),
+        (lambda: LaplaceMechanism.from_eps(eps=1.0, delta=1.0), "delta=1"),
         (lambda: LaplaceMechanism(1.0).error_quantile(0.0), "beta=0"),
         (lambda: LaplaceMechanism(1.0).error_quantile(0.1, 0), "k=0"),
         (lambda: LaplaceMechanism(1.0).error_tail(-1.0), "t=-1"),

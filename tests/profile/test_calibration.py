@@ -9,24 +9,24 @@ from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import meets
 from tests.strategies import slow
 
-TARGETS = [(1.0, 1e-6), slow((0.3, 1e-9)), (0.7371298041236, 3.1e-4), (2.0, 0.01)]
+TARGETS = [(1.0, 1e-6), slow((0.3, 1e-9)), (0.7371298041236, 3.1e-4), (2.0, 0.001)]
 CASES = {
-    "ShuffledBits": lambda e, d: shuffle.ShuffledBits.calibrate(10**4, e, d),
-    "BinomialNoise": lambda e, d: shuffle.BinomialNoise.calibrate(e, d),
-    "BinomialNoise, skewed": lambda e, d: shuffle.BinomialNoise.calibrate(e, d, 0.1),
-    "ClearReports": lambda e, d: shuffle.ClearReports.calibrate(20, e, d),
-    "FlippedReports, records": lambda e, d: shuffle.FlippedReports.calibrate(1000, 2, e, d, view="records"),
-    "FlippedReports, sums": lambda e, d: shuffle.FlippedReports.calibrate(16, 2, e, d, view="sums"),
-    "ShuffledHistogram": lambda e, d: shuffle.ShuffledHistogram.calibrate(10**5, 50, e, d),
-    "ZeroSum": lambda e, d: shuffle.ZeroSum.calibrate(10**5, e, d),
-    "RealSum": lambda e, d: shuffle.RealSum.calibrate(300, 2, e, d),
-    "Clones": lambda e, d: shuffle.Clones.calibrate(e, d, local_eps=2.5),
-    "StrongerClones": lambda e, d: shuffle.StrongerClones.calibrate(e, d, users=10**4),
-    "Shuffled": lambda e, d: shuffle.Shuffled.calibrate(mechanisms.KaryResponse(4, 2.5), e, d),
-    "GaussianMechanism": lambda e, d: mechanisms.GaussianMechanism.from_dp(e, d, 0.7),
-    "GeometricMechanism": lambda e, d: mechanisms.GeometricMechanism.from_dp(e, d, 2),
-    "LaplaceMechanism": lambda e, d: mechanisms.LaplaceMechanism.from_eps(e, 0.7, delta=d),
-    "LaplaceMechanism, pure": lambda e, d: mechanisms.LaplaceMechanism.from_eps(e, 0.7),
+    "ShuffledBits": lambda e, d: shuffle.ShuffledBits.calibrate(10**4, eps=e, delta=d),
+    "BinomialNoise": lambda e, d: shuffle.BinomialNoise.calibrate(eps=e, delta=d),
+    "BinomialNoise, skewed": lambda e, d: shuffle.BinomialNoise.calibrate(eps=e, delta=d, prob=0.1),
+    "ClearReports": lambda e, d: shuffle.ClearReports.calibrate(20, eps=e, delta=d),
+    "FlippedReports, records": lambda e, d: shuffle.FlippedReports.calibrate(1000, 2, eps=e, delta=d, view="records"),
+    "FlippedReports, sums": lambda e, d: shuffle.FlippedReports.calibrate(16, 2, eps=e, delta=d, view="sums"),
+    "ShuffledHistogram": lambda e, d: shuffle.ShuffledHistogram.calibrate(10**5, 50, eps=e, delta=d),
+    "ZeroSum": lambda e, d: shuffle.ZeroSum.calibrate(10**5, eps=e, delta=d),
+    "RealSum": lambda e, d: shuffle.RealSum.calibrate(300, 2, eps=e, delta=d),
+    "Clones": lambda e, d: shuffle.Clones.calibrate(eps=e, delta=d, local_eps=2.5),
+    "StrongerClones": lambda e, d: shuffle.StrongerClones.calibrate(eps=e, delta=d, users=10**4),
+    "Shuffled": lambda e, d: shuffle.Shuffled.calibrate(mechanisms.KaryResponse(4, 2.5), eps=e, delta=d),
+    "GaussianMechanism": lambda e, d: mechanisms.GaussianMechanism.from_dp(eps=e, delta=d, sensitivity=0.7),
+    "GeometricMechanism": lambda e, d: mechanisms.GeometricMechanism.from_dp(eps=e, delta=d, sensitivity=2),
+    "LaplaceMechanism": lambda e, d: mechanisms.LaplaceMechanism.from_eps(eps=e, sensitivity=0.7, delta=d),
+    "LaplaceMechanism, pure": lambda e, d: mechanisms.LaplaceMechanism.from_eps(eps=e, sensitivity=0.7),
 }
 
 
@@ -57,9 +57,9 @@ def test_target_is_met_from_both_ends(name, target):
 @pytest.mark.parametrize("bins", [2, 500])
 def test_the_targets_that_were_missed_by_a_rounding(bins):
     for profile in (
-        shuffle.ShuffledHistogram.calibrate(10**5, bins, 1.0, 1e-6),
-        shuffle.ShuffledBits.calibrate(10**6, 1.0, 1e-6),
-        shuffle.ZeroSum.calibrate(10**6, 1.0, 1e-6),
+        shuffle.ShuffledHistogram.calibrate(10**5, bins, eps=1.0, delta=1e-6),
+        shuffle.ShuffledBits.calibrate(10**6, eps=1.0, delta=1e-6),
+        shuffle.ZeroSum.calibrate(10**6, eps=1.0, delta=1e-6),
     ):
         assert profile.delta(1.0) <= 1e-6
         assert 1 - 1e-9 < profile.epsilon(1e-6) <= 1
@@ -74,8 +74,9 @@ AWAY = {
     "GeometricMechanism": (1.0, 1e-300),
 }
 MORE = {
-    "Shuffled, users": lambda e, d: shuffle.Shuffled.calibrate(mechanisms.KaryResponse(4, 2.5), e, d),
-    "Shuffled, budget": lambda e, d: shuffle.Shuffled.calibrate(lambda b: mechanisms.KaryResponse(4, b), e, d, users=10**4),
+    "Shuffled, users": lambda e, d: shuffle.Shuffled.calibrate(mechanisms.KaryResponse(4, 2.5), eps=e, delta=d),
+    "Shuffled, budget": lambda e, d: shuffle.Shuffled.calibrate(
+        lambda b: mechanisms.KaryResponse(4, b), eps=e, delta=d, users=10**4),
 }
 
 
@@ -87,7 +88,7 @@ def test_extreme_targets_are_met_from_both_ends(name):
 
 def test_a_truncated_noise_keeps_its_own_budget():
     # the losses are a grid of points up to eps: a search for the eps of delta passed over the last
-    noise = mechanisms.GeometricMechanism.from_dp(3.237527279355827, 5.842900668431626e-18, 2)
+    noise = mechanisms.GeometricMechanism.from_dp(eps=3.237527279355827, delta=5.842900668431626e-18, sensitivity=2)
     assert noise.epsilon(5.842900668431626e-18) == noise.eps
     assert noise.epsilon(5.842900668431626e-18, bound="lower") <= noise.eps
 

@@ -98,9 +98,9 @@ def test_quantiles_of_errors_below_the_normal_doubles():
 
 @pytest.mark.slow
 def test_errors_of_one_bin_and_of_any():
-    users, bins, goal = 10**5, 500, (1.0, 1e-6)
-    laws = [ClearReports.calibrate(bins, *goal), FlippedReports.calibrate(users, bins, *goal, view="sums"),
-            ShuffledHistogram.calibrate(users, bins, *goal)]
+    users, bins, goal = 10**5, 500, {"eps": 1.0, "delta": 1e-6}
+    laws = [ClearReports.calibrate(bins, **goal), FlippedReports.calibrate(users, bins, **goal, view="sums"),
+            ShuffledHistogram.calibrate(users, bins, **goal)]
     even = [200, 200, [200] * bins]
     # what one bin may be off with 5 % is no news of the largest of 500
     found = [(law.error_quantile(0.05, truth if i else None), law.error_quantile(0.05, truth if i else None, of="any"))

@@ -14,7 +14,7 @@ from shufflebounds.shuffle import Shuffled
 
 @pytest.fixture(scope="module")
 def table():
-    return shuffle.compare_at(1.0, 1e-4, users=2000, bins=4)
+    return shuffle.compare_at(eps=1.0, delta=1e-4, users=2000, bins=4)
 
 
 @pytest.mark.slow
@@ -39,7 +39,7 @@ def test_sizes_are_best_among_their_neighbours(table):
     row = next(row for row in table if row.name == "local hashing")
     hashing = row.profile.randomizer
     for buckets in (max(2, hashing.buckets // 2), 2 * hashing.buckets):
-        other = Shuffled.calibrate(lambda budget, g=buckets: LocalHashing(4, budget, g), 1.0, 1e-4, users=2000)
+        other = Shuffled.calibrate(lambda budget, g=buckets: LocalHashing(4, budget, g), eps=1.0, delta=1e-4, users=2000)
         assert other.randomizer.rmse(2000) >= row.rmse * (1 - 1e-3)
 
 
@@ -64,8 +64,8 @@ def test_command(capsys):
 
 
 @pytest.mark.parametrize(("given", "text"), [
-    ((0.0, 1e-6, 10, 2), "eps=0"), ((1.0, 0.0, 10, 2), "delta=0"), ((1.0, 1e-6, 0, 2), "users=0"), ((1.0, 1e-6, 10, 1), "bins=1"),
+    ((10, 2, 0.0, 1e-6), "eps=0"), ((10, 2, 1.0, 0.0), "delta=0"), ((0, 2, 1.0, 1e-6), "users=0"), ((10, 1, 1.0, 1e-6), "bins=1"),
 ])
 def test_bad_input(given, text):
     with pytest.raises(ValueError, match=text):
-        shuffle.compare_at(*given)
+        shuffle.compare_at(*given[:2], eps=given[2], delta=given[3])

@@ -12,16 +12,16 @@ from tests.oracles import binomial, references
 @pytest.mark.parametrize("entry", references("s003.supp.n"), ids=lambda e: e["id"])
 def test_printed_sizes(entry):
     p = entry["params"]
-    assert samples.printed_support_samples(p["h"], float(p["eps"]), float(p["delta"])) == int(float(entry["value"]))
+    assert samples.printed_support_samples(p["h"], eps=float(p["eps"]), delta=float(p["delta"])) == int(float(entry["value"]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("support", "eps", "delta"), [(1, 1.0, 1e-6), (2, 0.5, 1e-6), (10, 1.0, 1e-9)])
 def test_calibrated_sizes_meet_both_targets(support, eps, delta):
-    size = samples.support_identification(support, eps, delta, bins=64)
+    size = samples.support_identification(support, eps=eps, delta=delta, bins=64)
     assert size.protocol.delta(eps) <= delta
     assert size.failure <= 0.01
-    assert size.users < samples.printed_support_samples(support, eps, delta) / 10
+    assert size.users < samples.printed_support_samples(support, eps=eps, delta=delta) / 10
 
 
 def test_failure_is_the_exact_union_bound():
@@ -34,7 +34,7 @@ def test_failure_is_the_exact_union_bound():
 
 @pytest.mark.slow
 def test_support_is_found():
-    size = samples.support_identification(4, 1.0, 1e-6, bins=30, failure=0.05)
+    size = samples.support_identification(4, eps=1.0, delta=1e-6, bins=30, failure=0.05)
     rng = np.random.default_rng(5)
     support = np.array([3, 11, 12, 29])
     found = 0
@@ -47,21 +47,21 @@ def test_support_is_found():
 
 @pytest.mark.slow
 def test_domains():
-    assert samples.pointer_chasing(4, 1.0, 1e-6).bins == 48
-    assert samples.pointer_jumping(3, 2, 1.0, 1e-6).bins == 3 + 27
-    assert samples.pointer_jumping(16, 3, 1.0, 1e-6).users == samples.support_identification(3, 1.0, 1e-6).users
+    assert samples.pointer_chasing(4, eps=1.0, delta=1e-6).bins == 48
+    assert samples.pointer_jumping(3, 2, eps=1.0, delta=1e-6).bins == 3 + 27
+    assert samples.pointer_jumping(16, 3, eps=1.0, delta=1e-6).users == samples.support_identification(3, eps=1.0, delta=1e-6).users
 
 
 @pytest.mark.parametrize(
     ("call", "named"),
     [
-        (lambda: samples.support_identification(0, 1.0, 0.1), "support=0"),
-        (lambda: samples.support_identification(3, 0.0, 0.1), "eps=0"),
-        (lambda: samples.support_identification(3, 1.0, 0.0), "delta=0"),
-        (lambda: samples.support_identification(3, 1.0, 0.1, bins=2), "bins=2"),
-        (lambda: samples.printed_support_samples(3, 1.5, 0.1), r"eps=1\.5"),
-        (lambda: samples.pointer_chasing(0, 1.0, 0.1), "length=0"),
-        (lambda: samples.pointer_jumping(100, 6, 1.0, 0.1), "height=6 must be smaller"),
+        (lambda: samples.support_identification(0, eps=1.0, delta=1e-4), "support=0"),
+        (lambda: samples.support_identification(3, eps=0.0, delta=1e-4), "eps=0"),
+        (lambda: samples.support_identification(3, eps=1.0, delta=0.0), "delta=0"),
+        (lambda: samples.support_identification(3, eps=1.0, delta=1e-4, bins=2), "bins=2"),
+        (lambda: samples.printed_support_samples(3, eps=1.5, delta=0.1), r"eps=1\.5"),
+        (lambda: samples.pointer_chasing(0, eps=1.0, delta=1e-4), "length=0"),
+        (lambda: samples.pointer_jumping(100, 6, eps=1.0, delta=1e-4), "height=6 must be smaller"),
     ],
 )
 def test_bad_input(call, named):

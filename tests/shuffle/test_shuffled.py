@@ -323,9 +323,9 @@ def test_variation_ratio_is_above_the_blanket(seed):
 
 @pytest.mark.slow
 def test_calibrated_users_and_budgets_meet_the_target_next_to_the_limit():
-    few = shuffle.Shuffled.calibrate(KaryResponse(10, 1.0), 0.1, 1e-6)
+    few = shuffle.Shuffled.calibrate(KaryResponse(10, 1.0), eps=0.1, delta=1e-6)
     assert few.delta(0.1) <= 1e-6 < shuffle.Shuffled(few.randomizer, few.users - 1).delta(0.1)
-    wide = shuffle.Shuffled.calibrate(lambda eps0: KaryResponse(10, eps0), 0.1, 1e-6, users=10**5)
+    wide = shuffle.Shuffled.calibrate(lambda eps0: KaryResponse(10, eps0), eps=0.1, delta=1e-6, users=10**5)
     assert wide.delta(0.1) <= 1e-6 < shuffle.Shuffled(KaryResponse(10, wide.randomizer.local_eps * 1.0001), 10**5).delta(0.1)
 
 

@@ -23,7 +23,7 @@ def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the table, the most accurate first."""
-    found = compare_at(arguments.eps, arguments.delta, arguments.users, arguments.bins)
+    found = compare_at(arguments.users, arguments.bins, eps=arguments.eps, delta=arguments.delta)
     if arguments.json:
         print(as_json({"rows": found.records(), "left_out": dict(found.left_out)}))
         return

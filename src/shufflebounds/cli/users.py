@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
         told = parameters_of(profile, mechanism)
     else:
         local = mechanism.make(given)
-        profile = Shuffled.calibrate(local, arguments.eps, arguments.delta)  # type: ignore[arg-type]
+        profile = Shuffled.calibrate(local, eps=arguments.eps, delta=arguments.delta)  # type: ignore[arg-type]
         told = {**parameters_of(local, mechanism), "users": profile.users}
     answers = {"delta": both(lambda side: profile.delta(arguments.eps, bound=side))}
     print_report(report(arguments.mechanism, profile, {**told, "target_eps": arguments.eps, "target_delta": arguments.delta},

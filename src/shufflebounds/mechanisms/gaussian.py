@@ -100,7 +100,7 @@ class GaussianMechanism(AdditiveNoise):
         return self.sensitivity / self.sigma
 
     @classmethod
-    def from_dp(cls, eps: float, delta: float, sensitivity: float = 1.0) -> Self:
+    def from_dp(cls, *, eps: float, delta: float, sensitivity: float = 1.0) -> Self:
         """Return the mechanism with the least noise that is (eps, delta)-differentially private.
 
         Parameters
@@ -108,7 +108,7 @@ class GaussianMechanism(AdditiveNoise):
         eps : float
             Target privacy loss in nats, in [0, 1e6].
         delta : float
-            Target failure probability, in (0, 1).
+            Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
         sensitivity : float
             The most by which neighbouring values differ, > 0.
 
@@ -129,11 +129,10 @@ class GaussianMechanism(AdditiveNoise):
         Examples
         --------
         >>> from shufflebounds.mechanisms import GaussianMechanism
-        >>> print(f"{GaussianMechanism.from_dp(8.0, 1e-5).sigma:.12f}")
+        >>> print(f"{GaussianMechanism.from_dp(eps=8.0, delta=1e-5).sigma:.12f}")
         0.600229072199
         """
-        eps = _validate.real("eps", eps, 0, 1e6)
-        delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+        eps, delta = _validate.target(eps, delta, most_eps=1e6)
         sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
         least, most = 1.000001e-6, 0.999999e12
         if not meets(cls(most), eps, delta):

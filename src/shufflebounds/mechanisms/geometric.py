@@ -100,7 +100,7 @@ class GeometricMechanism(AdditiveNoise):
         return self.eps / self.sensitivity
 
     @classmethod
-    def from_dp(cls, eps: float, delta: float, sensitivity: int = 1) -> Self:
+    def from_dp(cls, *, eps: float, delta: float, sensitivity: int = 1) -> Self:
         """Return the truncated mechanism of budget `eps` with the smallest bound that is (eps, delta)-differentially private.
 
         Parameters
@@ -108,7 +108,7 @@ class GeometricMechanism(AdditiveNoise):
         eps : float
             Target privacy loss in nats, and budget of the noise, in (0, 700].
         delta : float
-            Target failure probability, in (0, 1].
+            Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
         sensitivity : int
             The most by which neighbouring values differ, 1 to 2**20.
 
@@ -121,7 +121,7 @@ class GeometricMechanism(AdditiveNoise):
         InfeasibleError
             If no bound up to 2**50 meets the target (a ValueError).
         """
-        delta = _validate.real("delta", delta, 0, 1, open_low=True)
+        eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=700)
 
         # a smaller bound fails for a few of the shifts already
         least = least_int(lambda bound: cls(eps, sensitivity, bound)._few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1

@@ -64,7 +64,7 @@ class LaplaceMechanism(AdditiveNoise):
     Examples
     --------
     >>> from shufflebounds.mechanisms import LaplaceMechanism
-    >>> noise = LaplaceMechanism.from_eps(1.0)
+    >>> noise = LaplaceMechanism.from_eps(eps=1.0)
     >>> print(f"{noise.delta(0.5):.12f} {noise.variance}")
     0.221199216929 2.0
     >>> print(f"{noise.error_quantile(0.05, k=10):.9f}")
@@ -87,7 +87,7 @@ class LaplaceMechanism(AdditiveNoise):
         return ratio("sensitivity", "scale", self.sensitivity, self.scale)
 
     @classmethod
-    def from_eps(cls, eps: float, sensitivity: float = 1.0, *, delta: float = 0.0) -> Self:
+    def from_eps(cls, *, eps: float, sensitivity: float = 1.0, delta: float = 0.0) -> Self:
         r"""Return the mechanism with the smallest scale that is (eps, delta)-differentially private.
 
         .. math:: b = \frac{\Delta}{\varepsilon - 2 \ln(1 - \delta)}
@@ -99,7 +99,7 @@ class LaplaceMechanism(AdditiveNoise):
         sensitivity : float
             The most by which neighbouring values differ, > 0.
         delta : float
-            Target failure probability in [0, 1).
+            Target failure probability in [0, 1). Above 1e-3 a UserWarning says what such a delta means.
 
         Returns
         -------
@@ -111,12 +111,13 @@ class LaplaceMechanism(AdditiveNoise):
         Examples
         --------
         >>> from shufflebounds.mechanisms import LaplaceMechanism
-        >>> LaplaceMechanism.from_eps(0.5)
+        >>> LaplaceMechanism.from_eps(eps=0.5)
         LaplaceMechanism(scale=2.0, sensitivity=1.0)
         """
         eps = _validate.real("eps", eps, 0, 1e6)
         sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
-        delta = _validate.real("delta", delta, 0, 1, open_high=True)
+        if delta != 0:
+            eps, delta = _validate.target(eps, delta, most_eps=1e6)
         if eps == delta == 0:
             raise ValueError("eps=0 must be > 0 where delta=0: no scale gives perfect privacy")
         scale = sensitivity / (eps - 2 * math.log1p(-delta))

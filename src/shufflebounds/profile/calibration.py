@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from shufflebounds._search import least_int, least_real
 from shufflebounds._types import probability
-from shufflebounds._validate import MAX_COUNT
+from shufflebounds._validate import MAX_COUNT, quiet
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["least_count", "least_parameter", "meets"]
@@ -24,11 +24,13 @@ SHARE = 2.0
 """Share of the relative distance from eps up to epsilon(delta) by which the parameter grows at first."""
 
 
+@quiet()
 def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
     """Return whether the target holds from both ends: delta(eps) is at most delta, and epsilon(delta) at most eps."""
     return profile.delta(eps) <= delta and profile.epsilon(delta) <= eps
 
 
+@quiet()
 def least_parameter(
     build: Callable[[float], PrivacyProfile], low: float, high: float, eps: float, delta: float, rtol: float = 1e-13
 ) -> float:
@@ -62,6 +64,7 @@ def least_parameter(
     return high
 
 
+@quiet()
 def least_count(
     build: Callable[[int], PrivacyProfile],
     eps: float,

@@ -35,7 +35,8 @@ def _level(delta: float) -> float:
 @printed(
     "proven", f"{_PAPER}, Theorem 3.1 i",
     reason="sound for eps <= 1, where tanh(eps/2) >= eps/sqrt(5), and generous: the comparison shows by how much",
-    comparison=At("n = 10^6, eps = 1, delta = 10^-6", (10**6, 1.0, 1e-6), lambda *case: ZeroSum.calibrate(*case).gamma, "gamma"),
+    comparison=At("n = 10^6, eps = 1, delta = 10^-6", (10**6, 1.0, 1e-6),
+                  lambda n, eps, delta: ZeroSum.calibrate(n, eps=eps, delta=delta).gamma, "gamma"),
     returns="The printed gamma; above 1/2 there are too few users for the theorem.",
     where={"eps": TO_ONE},
 )

@@ -30,7 +30,7 @@ def _target(eps: float, delta: float) -> tuple[float, float]:
 
 def _least_flip(users: int, eps: float, delta: float) -> float:
     """Return the smallest flip with which all data meet the target."""
-    return ShuffledBits.calibrate(users, eps, delta).flip
+    return ShuffledBits.calibrate(users, eps=eps, delta=delta).flip
 
 
 def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:

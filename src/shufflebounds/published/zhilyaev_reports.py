@@ -25,7 +25,7 @@ def _level(delta: float) -> float:
     "unproven", f"{_PAPER}, (5.10)",
     reason="(5.6) drops a term on the unsafe side; no violation found; several times the fakes that are needed",
     comparison=At("d = 100, eps = 1, delta = 10^-6", (1.0, 1e-6),
-                  lambda *target: ClearReports.calibrate(100, *target).fakes / 100, "m/d"),
+                  lambda eps, delta: ClearReports.calibrate(100, eps=eps, delta=delta).fakes / 100, "m/d"),
     returns="The printed number of fake records, over the number of bins.",
     where=_FLIP,
 )
@@ -46,7 +46,7 @@ _CASE = (10**6, 1.0, 1e-6)
 @cache
 def _least_flip(users: int, bins: int, fakes: int) -> float:
     """Return the flip that suffices at eps = 1, delta = 10^-6 where the sums of bins are seen."""
-    return FlippedReports.calibrate(users, bins, 1.0, 1e-6, fakes, view="sums").flip
+    return FlippedReports.calibrate(users, bins, eps=1.0, delta=1e-6, fakes=fakes, view="sums").flip
 
 
 def _proposition(reports: int, eps: float, delta: float) -> float:

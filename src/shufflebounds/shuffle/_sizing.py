@@ -16,26 +16,27 @@ _Profile = TypeVar("_Profile", bound=PrivacyProfile)
 _BUDGETS = (1e-12, 700.0)
 
 
-def _target(eps: float, delta: float) -> tuple[float, float]:
-    return _validate.real("eps", eps, 0, open_low=True), _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
-
-
 def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> _Profile:
     """Return the profile of the fewest users that meets the target from both ends; delta falls with users.
 
     Where the sides do not tell whether the target is met, users count as too few.
     """
-    eps, delta = _target(eps, delta)
-    users = least_count(build, eps, delta, low=1)
-    if users is None:
-        raise _validate.InfeasibleError(f"delta={delta:g} at eps={eps:g} needs more than 2**53 users")
-    return build(users)
+    eps, delta = _validate.target(eps, delta, open_eps=True)
+    with _validate.quiet():
+        users = least_count(build, eps, delta, low=1)
+        if users is None:
+            raise _validate.InfeasibleError(f"delta={delta:g} at eps={eps:g} needs more than 2**53 users")
+        return build(users)
 
 
 def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float) -> _Profile:
     """Return the profile of the largest local budget, to 1e-9, that meets the target from both ends."""
-    eps, delta = _target(eps, delta)
+    eps, delta = _validate.target(eps, delta, open_eps=True)
+    with _validate.quiet():
+        return _largest(build, eps, delta)
 
+
+def _largest(build: Callable[[float], _Profile], eps: float, delta: float) -> _Profile:
     def serves(budget: float) -> bool:
         return build(budget).delta(eps) <= delta
 

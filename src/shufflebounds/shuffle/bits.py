@@ -288,13 +288,13 @@ class ShuffledBits(ShuffleProtocol):
         return log_odds(self.flip).above
 
     @classmethod
-    def calibrate(cls, users: int, eps: float, delta: float, *, fakes: int = 0) -> Self:
+    def calibrate(cls, users: int, *, eps: float, delta: float, fakes: int = 0) -> Self:
         """Return the mechanism with the smallest flip whose upper delta at `eps`, over all data, is at most `delta`.
 
         Parameters
         ----------
         {users}
-        {target: [0, 1]}
+        {target}
         fakes : int
             Number of fake zeros, >= 0: the more, the less each bit need be flipped.
 
@@ -320,7 +320,7 @@ class ShuffledBits(ShuffleProtocol):
         Fakes let each bit be flipped less, but there are more bits to flip: the deviation of the count does not shrink.
 
         >>> for k in (0, 100, 1000):
-        ...     bits = shuffle.ShuffledBits.calibrate(20, 1.0, 1e-6, fakes=k)
+        ...     bits = shuffle.ShuffledBits.calibrate(20, eps=1.0, delta=1e-6, fakes=k)
         ...     print(f"{bits.flip:.4f} {bits.variance ** 0.5:.2f}")
         0.2688 4.29
         0.1542 5.72
@@ -328,14 +328,9 @@ class ShuffledBits(ShuffleProtocol):
         """
         users = _validate.integer("users", users, 1)
         fakes = _validate.integer("fakes", fakes, 0, _validate.MAX_COUNT - users)
-        eps = _validate.real("eps", eps, 0)
-        delta = _validate.real("delta", delta, 0, 1)
-        if delta == 1:
-            return cls(users, 0.0, fakes=fakes)
+        eps, delta = _validate.target(eps, delta)
         # at this flip the local guarantee alone suffices
         high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps, 700.0))))
-        if delta == 0:
-            return cls(users, high, fakes=fakes)
         # no clone at all with probability (1 - 2 q)^(n-1): below this flip delta is out of reach
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
         flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)

@@ -102,14 +102,14 @@ class ClearReports(ShuffleProtocol):
         return 0.0 if self.bins == 1 else math.inf
 
     @classmethod
-    def calibrate(cls, bins: int, eps: float, delta: float) -> Self:
+    def calibrate(cls, bins: int, *, eps: float, delta: float) -> Self:
         """Return the mechanism with the fewest fake reports whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
         bins : int
             Number of bins, 1 to 2**53.
-        {target: (0, 1]}
+        {target}
 
         Returns
         -------
@@ -127,17 +127,17 @@ class ClearReports(ShuffleProtocol):
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> shuffle.ClearReports.calibrate(100, 0.1, 1e-9).fakes
+        >>> shuffle.ClearReports.calibrate(100, eps=0.1, delta=1e-9).fakes
         505157
         """
         bins = _validate.integer("bins", bins, 1)
-        eps = _validate.real("eps", eps, 0)
-        delta = _validate.real("delta", delta, 0, 1, open_low=True)
-        if bins == 1 or delta == 1:
+        eps, delta = _validate.target(eps, delta)
+        if bins == 1:
             return cls(0, bins)
 
         # a guess: so many fakes hit the two bins often enough on average
-        hits = BinomialNoise.calibrate(eps, delta).trials
+        with _validate.quiet():
+            hits = BinomialNoise.calibrate(eps=eps, delta=delta).trials
         fakes = least_count(lambda fakes: cls(fakes, bins), eps, delta, guess=hits * bins // 2)
         if fakes is None:
             most = cls(_validate.MAX_COUNT, bins)

@@ -62,7 +62,7 @@ class _UniformClones(PrivacyProfile):
 
     @classmethod
     def calibrate(
-        cls, eps: float, delta: float, *, users: int | None = None, local_eps: float | None = None
+        cls, *, eps: float, delta: float, users: int | None = None, local_eps: float | None = None
     ) -> Self:
         """Return the bound with the fewest users at a given local budget, or with the largest budget at given users.
 
@@ -89,9 +89,9 @@ class _UniformClones(PrivacyProfile):
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> shuffle.StrongerClones.calibrate(0.1, 1e-6, local_eps=2.0).users
+        >>> shuffle.StrongerClones.calibrate(eps=0.1, delta=1e-6, local_eps=2.0).users
         12851
-        >>> print(f"{shuffle.StrongerClones.calibrate(0.1, 1e-6, users=10**5).local_eps:.6f}")
+        >>> print(f"{shuffle.StrongerClones.calibrate(eps=0.1, delta=1e-6, users=10**5).local_eps:.6f}")
         3.707878
         """
         if (users is None) == (local_eps is None):

@@ -270,10 +270,10 @@ class FlippedReports(ShuffleProtocol):
         cls,
         users: int,
         bins: int,
+        *,
         eps: float,
         delta: float,
         fakes: int = 0,
-        *,
         view: Literal["sums", "records"],
         fake: Literal["uniform", "known"] = "uniform",
     ) -> Self:
@@ -283,7 +283,7 @@ class FlippedReports(ShuffleProtocol):
         ----------
         users, bins : int
             As in the class.
-        {target: [0, 1]}
+        {target}
         fakes : int
             Number of fake reports.
         view, fake : str
@@ -303,12 +303,11 @@ class FlippedReports(ShuffleProtocol):
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> protocol = shuffle.FlippedReports.calibrate(10**6, 1000, 1.0, 1e-6, view="sums")
+        >>> protocol = shuffle.FlippedReports.calibrate(10**6, 1000, eps=1.0, delta=1e-6, view="sums")
         >>> protocol.delta(1.0) <= 1e-6, round(protocol.users * protocol.flip)
         (True, 50)
         """
-        eps = _validate.real("eps", eps, 0)
-        delta = _validate.real("delta", delta, 0, 1)
+        eps, delta = _validate.target(eps, delta)
         clear = cls(users, fakes, bins, 0.0, view=view, fake=fake)
         if meets(clear, eps, delta):
             return clear
@@ -317,8 +316,6 @@ class FlippedReports(ShuffleProtocol):
         def build(flip: float) -> FlippedReports:
             return cls(users, fakes, bins, flip, view=view, fake=fake)
 
-        if delta == 0:
-            return cls(users, fakes, bins, high, view=view, fake=fake)
         low = -math.expm1(math.log(delta) / 2) / (clear.users + clear.fakes)
         low = math.sqrt(low) if view == "records" else low
         flip = least_parameter(build, min(low, high / 2), high, eps, delta, 1e-4)

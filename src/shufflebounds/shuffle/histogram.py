@@ -122,7 +122,7 @@ class ShuffledHistogram(ShuffleProtocol):
         return 0.0 if self.bins == 1 else math.inf
 
     @classmethod
-    def calibrate(cls, users: int, bins: int, eps: float, delta: float) -> Self:
+    def calibrate(cls, users: int, bins: int, *, eps: float, delta: float) -> Self:
         """Return the mechanism at the smallest crossing of gamma whose upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -130,7 +130,7 @@ class ShuffledHistogram(ShuffleProtocol):
         {users}
         bins : int
             Number of bins, 2 to 2**53.
-        {target: (0, 1)}
+        {target}
 
         Returns
         -------
@@ -140,21 +140,22 @@ class ShuffledHistogram(ShuffleProtocol):
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> protocol = shuffle.ShuffledHistogram.calibrate(10**6, 100, 1.0, 1e-9)
+        >>> protocol = shuffle.ShuffledHistogram.calibrate(10**6, 100, eps=1.0, delta=1e-9)
         >>> print(f"{protocol.users * protocol.gamma:.2f}")
         72.06
         """
         users = _validate.integer("users", users, 1)
         bins = _validate.integer("bins", bins, 2)
-        eps = _validate.real("eps", eps, 0)
-        delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+        eps, delta = _validate.target(eps, delta)
         # one bin alone needs less, and two bins at half the target each are enough
         try:
-            low = ZeroSum.calibrate(users, eps, delta).gamma * (1 - 1e-3)
-            high = min(0.5, ZeroSum.calibrate(users, eps / 2, delta / 2).gamma * (1 + 1e-3))
+            with _validate.quiet():
+                low = ZeroSum.calibrate(users, eps=eps, delta=delta).gamma * (1 - 1e-3)
+                high = min(0.5, ZeroSum.calibrate(users, eps=eps / 2, delta=delta / 2).gamma * (1 + 1e-3))
         except _validate.InfeasibleError:
             low, high = None, 0.5
-        return cls(users, bins, smallest_gamma(lambda count, gamma: cls(count, bins, gamma), users, eps, delta, low, high))
+        with _validate.quiet():
+            return cls(users, bins, smallest_gamma(lambda count, gamma: cls(count, bins, gamma), users, eps, delta, low, high))
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         chosen = _validate.labels("values", values, self.bins, self.users)

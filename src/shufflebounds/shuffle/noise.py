@@ -141,12 +141,12 @@ class BinomialNoise(ShuffleProtocol):
         return replace(super()._knowledge(), single=self.prob == 0.5, lattice=lattice)
 
     @classmethod
-    def calibrate(cls, eps: float, delta: float, prob: float = 0.5) -> Self:
+    def calibrate(cls, *, eps: float, delta: float, prob: float = 0.5) -> Self:
         """Return the mechanism with the fewest trials whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
-        {target: (0, 1]}
+        {target}
         prob : float
             Chance of a one among the noise bits, in (0, 1).
 
@@ -162,11 +162,10 @@ class BinomialNoise(ShuffleProtocol):
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> shuffle.BinomialNoise.calibrate(0.1, 1e-8).trials
+        >>> shuffle.BinomialNoise.calibrate(eps=0.1, delta=1e-8).trials
         8451
         """
-        eps = _validate.real("eps", eps, 0)
-        delta = _validate.real("delta", delta, 0, 1, open_low=True)
+        eps, delta = _validate.target(eps, delta)
         prob = _validate.real("prob", prob, 0, 1, open_low=True, open_high=True)
 
         trials = least_count(lambda trials: cls(trials, prob), eps, delta)

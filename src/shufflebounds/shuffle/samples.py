@@ -66,7 +66,9 @@ def _log_missed(users: int, gamma: float, support: int) -> float:
 
 
 @said
-def support_identification(support: int, eps: float, delta: float, *, bins: int | None = None, failure: float = 0.01) -> SampleSize:
+def support_identification(
+    support: int, *, eps: float, delta: float, bins: int | None = None, failure: float = 0.01
+) -> SampleSize:
     r"""Users who suffice to find which h of d values their data is drawn from, uniformly and independently.
 
     The histogram is 0 outside the support, so the support is where it is not 0. A bin of the support is missed where its
@@ -107,12 +109,11 @@ def support_identification(support: int, eps: float, delta: float, *, bins: int 
     --------
     >>> from shufflebounds.shuffle import samples
     >>> size = samples.support_identification(10, eps=1.0, delta=1e-6)
-    >>> size.failure <= 0.01, size.users < samples.printed_support_samples(10, 1.0, 1e-6) / 40
+    >>> size.failure <= 0.01, size.users < samples.printed_support_samples(10, eps=1.0, delta=1e-6) / 40
     (True, True)
     """
     support = _validate.integer("support", support, 1, 2**40)
-    eps = _validate.real("eps", eps, 0, open_low=True)
-    delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+    eps, delta = _validate.target(eps, delta, open_eps=True)
     failure = _validate.real("failure", failure, 0, 1, open_low=True, open_high=True)
     bins = max(support, 2) if bins is None else bins
     if isinstance(bins, bool) or not isinstance(bins, int):
@@ -123,7 +124,8 @@ def support_identification(support: int, eps: float, delta: float, *, bins: int 
 
     def solved(users: int) -> SampleSize | None:
         try:
-            gamma = ShuffledHistogram.calibrate(users, 2, eps, delta).gamma
+            with _validate.quiet():
+                gamma = ShuffledHistogram.calibrate(users, 2, eps=eps, delta=delta).gamma
         except _validate.InfeasibleError:
             return None
         missed = support * math.exp(_log_missed(users, gamma, support)) * (1 + 1e-12)
@@ -141,7 +143,7 @@ def support_identification(support: int, eps: float, delta: float, *, bins: int 
 
 
 @said
-def printed_support_samples(support: int, eps: float, delta: float) -> int:
+def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
     r"""Users that Claim 3.4 asks for, its constants made explicit.
 
     With :math:`e = \varepsilon/2`, :math:`L = \ln(4/\delta)`, :math:`t = \lceil 50 L/e^2 + \sqrt{200 L \ln(400 h)}/e \rceil` and
@@ -167,12 +169,12 @@ def printed_support_samples(support: int, eps: float, delta: float) -> int:
     Examples
     --------
     >>> from shufflebounds.shuffle import samples
-    >>> samples.printed_support_samples(10, 1.0, 1e-6)
+    >>> samples.printed_support_samples(10, eps=1.0, delta=1e-6)
     69760
     """
     support = _validate.integer("support", support, 1, 2**40)
-    half = _validate.real("eps", eps, 0, 1, open_low=True) / 2
-    delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+    eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=1)
+    half = eps / 2
     log_term = math.log(4 / delta)
     often = 2 * math.ceil(50 * log_term / half**2 + math.sqrt(200 * log_term * math.log(400 * support)) / half) + 1
     least = max(often, math.ceil(100 * log_term / half**2))
@@ -186,7 +188,7 @@ def printed_support_samples(support: int, eps: float, delta: float) -> int:
 
 
 @said
-def pointer_chasing(length: int, eps: float, delta: float, *, failure: float = 0.01) -> SampleSize:
+def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
     r"""Users who suffice for pointer chasing: each holds one of two permutations of `length` integers, with its label.
 
     Parameters
@@ -211,15 +213,16 @@ def pointer_chasing(length: int, eps: float, delta: float, *, failure: float = 0
     Examples
     --------
     >>> from shufflebounds.shuffle import samples
-    >>> samples.pointer_chasing(3, 1.0, 1e-6).users == samples.pointer_chasing(20, 1.0, 1e-6).users
+    >>> short, long = (samples.pointer_chasing(length, eps=1.0, delta=1e-6) for length in (3, 20))
+    >>> short.users == long.users
     True
     """
     length = _validate.integer("length", length, 1, 10**4)
-    return support_identification(2, eps, delta, bins=2 * math.factorial(length), failure=failure)
+    return support_identification(2, eps=eps, delta=delta, bins=2 * math.factorial(length), failure=failure)
 
 
 @said
-def pointer_jumping(branching: int, height: int, eps: float, delta: float, *, failure: float = 0.01) -> SampleSize:
+def pointer_jumping(branching: int, height: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
     r"""Users who suffice for multi-party pointer jumping: each holds the labels of one level of a complete tree.
 
     Parameters
@@ -243,7 +246,7 @@ def pointer_jumping(branching: int, height: int, eps: float, delta: float, *, fa
     Examples
     --------
     >>> from shufflebounds.shuffle import samples
-    >>> samples.pointer_jumping(2, 3, 1.0, 1e-6).bins
+    >>> samples.pointer_jumping(2, 3, eps=1.0, delta=1e-6).bins
     22
     """
     branching = _validate.integer("branching", branching, 1, 100)
@@ -251,4 +254,4 @@ def pointer_jumping(branching: int, height: int, eps: float, delta: float, *, fa
     if branching ** (height - 1) * math.log10(branching) > 10**4:
         raise ValueError(f"height={height} must be smaller for branching={branching}: the domain has more than 10**4 digits")
     bins = sum(branching ** (branching ** (level - 1)) for level in range(1, height + 1))
-    return support_identification(height, eps, delta, bins=max(bins, 2, height), failure=failure)
+    return support_identification(height, eps=eps, delta=delta, bins=max(bins, 2, height), failure=failure)

@@ -249,7 +249,7 @@ class Shuffled(PrivacyProfile):
         return replace(known, realised=tuple(_OneData(law, self.users, spacing)._knowledge() for law in orders))
 
     @classmethod
-    def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], eps: float, delta: float, *,
+    def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], *, eps: float, delta: float,
                   users: int | None = None, participation: float = 1.0) -> Self:
         """Return the protocol with the fewest users, or with the largest local budget, that is (eps, delta)-private.
 
@@ -279,7 +279,7 @@ class Shuffled(PrivacyProfile):
         Examples
         --------
         >>> from shufflebounds import mechanisms, shuffle
-        >>> shuffle.Shuffled.calibrate(mechanisms.KaryResponse(10, 2.0), 0.1, 1e-6).users
+        >>> shuffle.Shuffled.calibrate(mechanisms.KaryResponse(10, 2.0), eps=0.1, delta=1e-6).users
         6562
         """
         if users is None:

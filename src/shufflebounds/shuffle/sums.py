@@ -226,7 +226,7 @@ class RealSum(ShuffleProtocol):
 
     @classmethod
     def calibrate(
-        cls, users: int, bits: int, eps: float, delta: float, *, view: Literal["total", "columns"] = "total"
+        cls, users: int, bits: int, *, eps: float, delta: float, view: Literal["total", "columns"] = "total"
     ) -> Self:
         """Return the mechanism with the smallest lam whose upper delta at `eps`, over all data, is at most `delta`.
 
@@ -235,7 +235,7 @@ class RealSum(ShuffleProtocol):
         {users}
         bits : int
             Number of bits a user, 1 to 2**20.
-        {target: [0, 1]}
+        {target}
         view : {"total", "columns"}
             What the analyst sees.
 
@@ -253,26 +253,22 @@ class RealSum(ShuffleProtocol):
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> protocol = shuffle.RealSum.calibrate(10**6, 10, 1.0, 1e-6)
+        >>> protocol = shuffle.RealSum.calibrate(10**6, 10, eps=1.0, delta=1e-6)
         >>> protocol.delta(1.0) <= 1e-6, round(protocol.lam)
         (True, 381)
         """
         whole = cls(users, 0.0, bits, view=view)
-        eps = _validate.real("eps", eps, 0)
-        delta = _validate.real("delta", delta, 0, 1)
-        if delta == 1:
-            return whole
+        eps, delta = _validate.target(eps, delta)
         # at this flip the local guarantee alone suffices
         high = min(1.0, 2 * (1 + 1e-12) / (1 + math.exp(min(eps / whole.bits, 700.0)))) * whole.users
 
         def build(lam: float) -> RealSum:
             return cls(whole.users, lam, whole.bits, view=view)
 
-        if delta == 0:
-            return cls(whole.users, high, whole.bits, view=view)
         if view == "columns" and whole.bits > 1:
             # the total is computed from the columns: it needs no more
-            low = min(cls.calibrate(users, bits, eps, delta).lam * (1 - 2e-3), high / 2)
+            with _validate.quiet():
+                low = min(cls.calibrate(users, bits, eps=eps, delta=delta).lam * (1 - 2e-3), high / 2)
             near = 1.2 * low
             high = near if near < high and meets(build(near), eps, delta) else high
             return cls(whole.users, least_parameter(build, low, high, eps, delta, 1e-6), whole.bits, view=view)

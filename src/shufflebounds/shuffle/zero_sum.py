@@ -90,13 +90,13 @@ class ZeroSum(ShuffleProtocol):
         return self.noise._log_delta(eps)
 
     @classmethod
-    def calibrate(cls, users: int, eps: float, delta: float) -> Self:
+    def calibrate(cls, users: int, *, eps: float, delta: float) -> Self:
         """Return the mechanism at the smallest crossing of gamma whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
         {users}
-        {target: (0, 1)}
+        {target}
 
         Returns
         -------
@@ -111,7 +111,7 @@ class ZeroSum(ShuffleProtocol):
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> shuffle.ZeroSum.calibrate(10**4, 0.1, 1e-9)
+        >>> shuffle.ZeroSum.calibrate(10**4, eps=0.1, delta=1e-9)
         Traceback (most recent call last):
             ...
         shufflebounds._validate.InfeasibleError: delta=1e-09 cannot be met at eps=0.1 with users=10000: gamma=0.5 ...
@@ -188,8 +188,7 @@ def smallest_gamma(
     high: float = 0.5,
 ) -> float:
     """Return the crossing of gamma, looked for in low..high, at which build(users, gamma) meets the target, checked there."""
-    eps = _validate.real("eps", eps, 0)
-    delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+    eps, delta = _validate.target(eps, delta)
 
     if high == 0.5 and not meets(build(users, 0.5), eps, delta):
         most = build(users, 0.5)
