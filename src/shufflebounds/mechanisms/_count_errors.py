@@ -12,13 +12,9 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._types import ULP, Between
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
-from shufflebounds.tails.closed import bernstein
+from shufflebounds.shuffle._worst_count import CountTails, tails_over_counts
 
 __all__ = ["Chances", "CountErrors"]
-
-_SCANNED = 256
-"""Up to so many users every number of holders is tried, for more so many blocks of it are bounded."""
-
 
 class Chances(NamedTuple):
     """Chances that a message supports the value behind it, and another value; their complements, and the gap between them."""
@@ -69,24 +65,18 @@ class CountErrors(ErrorLaw):
         reach = a * Fraction(self.chances.gap)
         if truth is not None:
             return self._known(truth, self.users - truth, reach)
-        if self.users <= _SCANNED:
-            sides = [self._known(held, self.users - held, reach) for held in range(self.users + 1)]
-            return Between(max(low for low, _ in sides), max(high for _, high in sides))
-        lower = max(self._known(held, self.users - held, reach).lower for held in (0, self.users // 2, self.users))
-        return Between(lower, max(high for _, high in self._blocks(reach, lower)))
+        return self._over_counts(reach).largest
+
+    def _over_counts(self, reach: Fraction) -> CountTails:
+        own, not_own, other, not_other, _ = self.chances
+        return tails_over_counts(self.users, self._known, max(own * not_own, other * not_other), reach)
 
     def _any_error(self, a: Fraction, truth: int | None) -> Between:
         if truth is not None:
             return super()._any_error(a, truth)
         # every user holds one value: a value has users/values holders on average, where the concave envelope of the tail is read
         reach = a * Fraction(self.chances.gap)
-        if self.users <= _SCANNED:
-            tails = [self._known(held, self.users - held, reach) for held in range(self.users + 1)]
-            points = [(held, high) for held, (_, high) in enumerate(tails)]
-            lower = max(low for low, _ in tails)
-        else:
-            lower = max(self._known(held, self.users - held, reach).lower for held in (0, self.users // 2, self.users))
-            points = self._blocks(reach, lower)
+        lower, points = self._over_counts(reach)
         return Between(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
 
     def _known(self, held: int, others: int, reach: Fraction) -> Between:
@@ -94,22 +84,6 @@ class CountErrors(ErrorLaw):
         center = held * Fraction(own) + others * Fraction(other)
         one, zero = np.array([own, other]), np.array([not_own, not_other])
         return log_exceeded(one, zero, np.array([held, others], dtype=np.float64), center, reach, rounding=8 * ULP)
-
-    def _blocks(self, reach: Fraction, lower: float) -> list[tuple[int, float]]:
-        """Return the first number of holders of each block, with an upper bound of the log tail for all numbers in it."""
-        own, not_own, other, not_other, _ = self.chances
-        size = -(-(self.users + 1) // _SCANNED)
-        # data of a block differ in as many users as it is wide: they move the error by more than `apart` with Bernstein's chance
-        depth = max(1.0, 6 - lower) if lower > -math.inf else 745.0
-        spread = size * max(own * not_own, other * not_other)
-        apart = bernstein(spread, depth)
-        rest, left = math.log(2) - depth, reach - Fraction(apart)
-        out = []
-        for first in range(0, self.users + 1, size):
-            width = min(size - 1, self.users - first)
-            high = self._known(first, self.users - first - width, left).upper
-            out.append((first, min(0.0, float(np.logaddexp(high, rest)) + 1e-12)))
-        return out
 
 
 def _envelope(points: list[tuple[int, float]], mean: float) -> float:

@@ -15,14 +15,7 @@ from shufflebounds._core._blocks import Lattice
 from shufflebounds._docs import said
 from shufflebounds._search import bracket
 from shufflebounds._types import ULP, Between, Bound, FloatArray, probability
-from shufflebounds.tails.closed import bernstein
-
-SCANNED = 512
-"""Up to so many users every number of ones is tried."""
-
-BLOCKS = 256
-"""Of more users, so many blocks of data are bounded."""
-
+from shufflebounds.shuffle._worst_count import tails_over_counts
 
 Of = Literal["bin", "any"]
 """Whose error: that of one bin chosen beforehand, or the largest of any bin."""
@@ -217,21 +210,8 @@ def bits_exceeded(
 
     if ones is not None:
         return known(ones, users - ones, width)
-    if users <= SCANNED:
-        everyone = range(users + 1) if extra[2] else range(users // 2 + 1)
-        sides = [known(held, users - held, width) for held in everyone]
-        return Between(max(low for low, _ in sides), max(high for _, high in sides))
-    lower = max(known(held, users - held, width).lower for held in (0, users // 2, users))
-    # data of a block differ in as many users as it is wide: they move the error by more than `apart` with Bernstein's chance
-    size = -(-users // BLOCKS)
-    depth = max(1.0, 6 - lower) if lower > -math.inf else 745.0
-    apart = bernstein(size * flip * (1 - flip), depth)
-    rest = math.log(2) - depth
-    reach = width - Fraction(apart)
-    # without further bits, data with 0 and 1 exchanged have the mirrored error
-    top = users if extra[2] else users // 2
-    upper = max(known(first, users - first - min(size, users - first), reach).upper for first in range(0, top + 1, size))
-    upper = min(0.0, float(np.logaddexp(upper, rest)) + 1e-12)
+    # without further bits, exchanging 0 and 1 in the dataset mirrors the error
+    lower, upper = tails_over_counts(users, known, flip * (1 - flip), width, last=users if extra[2] else users // 2).largest
     return Between(lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15))))
 
 

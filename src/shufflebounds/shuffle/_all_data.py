@@ -11,13 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from shufflebounds._core import _binomial
-from shufflebounds._core._special import log1mexp
 from shufflebounds._types import FloatArray
 from shufflebounds.profile.curves import least, rounded
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
-from shufflebounds.tradeoff.representation import log_quantile
 
-__all__ = ["MOST_USERS", "curve_of_all", "mu_of_all", "renyi_of_all"]
+__all__ = ["MOST_USERS", "curve_of_all", "renyi_of_all"]
 
 MOST_USERS = 1024
 """Up to so many users the data are tried one by one."""
@@ -64,34 +62,6 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
                 log_alpha, log_beta = np.log(alpha), np.log(beta)
         curves.append(rounded(log_alpha, log_beta, upper=upper))
     return least(curves, upper=upper)
-
-
-def mu_of_all(users: int, flip: float, upper: bool) -> float:
-    """Return the largest Gaussian mu over all data, from above or below."""
-    error, best = _error(users), 0.0
-    for zero, one in _laws(users, flip):
-        above, below = zip(_tails(zero), _tails(one))
-        # Phi^-1(1 - alpha) - Phi^-1(beta), each from its smaller tail
-        inside = (above[0] > _SMALL) & (below[1] > _SMALL) & (below[0] > _SMALL) & (above[1] > _SMALL)
-        if not inside.any():
-            continue
-        with np.errstate(divide="ignore"):
-            # each from the smaller of a tail and its complement; d Phi^-1/d log tail is sqrt(pi/2) at most
-            quantiles = [
-                log_quantile(*(np.log(np.minimum(tail[inside], 1.0)) for tail in tails))
-                for tails in ((above[0], below[0]), (below[1], above[1]))
-            ]
-        mu = -(quantiles[0] + quantiles[1])
-        slack = 2 * 1.26 * error + 1e-14 * (np.abs(quantiles[0]) + np.abs(quantiles[1]))
-        best = max(best, float((mu + (slack if upper else -slack)).max()))
-    if upper and flip > 0:
-        # beyond the listed tails 1 - f(alpha) <= alpha (1 - flip)/flip, worst at their end
-        log_end = math.log(users * _SMALL * 2)
-        far = min(log_end + math.log1p(-flip) - math.log(flip), -1e-300)
-        ends = np.array([far, log_end])
-        far, near = log_quantile(ends, log1mexp(ends))
-        best = max(best, float(far - near))
-    return best
 
 
 def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> FloatArray:

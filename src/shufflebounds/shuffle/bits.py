@@ -265,8 +265,6 @@ class ShuffledBits(ShuffleProtocol):
             return math.inf
         if self.ones != "worst" or self.flip == 0.5:
             return super()._gdp_mu(upper)
-        if self._listed():
-            return _all_data.mu_of_all(self.users, self.flip, upper)
         return super()._gdp_mu(upper) if upper else max(pair._gdp_mu(upper) for pair in self._tried())
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
