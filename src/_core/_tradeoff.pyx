@@ -95,9 +95,13 @@ cdef inline double lost_of(double x, double y, double difference) noexcept nogil
     return (x - (difference + back)) + (back - y)
 
 
-cdef void c_log_hockey_stick(const double *x, const double *y, Py_ssize_t n, const double *eps, Py_ssize_t m,
-                             double *out) noexcept nogil:
-    """out[k] = log sum max(0, e^x - e^(eps[k] + y)). Checked by the caller: x, y finite, x - y falls, eps finite and falls."""
+cdef void hockey_sticks(const double *x, const double *y, const double *losses, Py_ssize_t n, const double *eps, Py_ssize_t m,
+                        double *out) noexcept nogil:
+    """out[k] = log sum max(0, e^x - e^(eps[k] + y)), with x - y the losses where these are given; losses is NULL otherwise.
+
+    Checked by the caller: x, y and losses finite, x - y or the losses fall, eps finite and falls. Given losses are taken as exact,
+    and y, which then only weighs the steps of eps, need not have their digits.
+    """
     cdef Sum excess = Sum(0, 0, 0), light = Sum(0, 0, 0), tied
     cdef Py_ssize_t k, j, at = 0
     cdef double e, loss, gap, last = 0
@@ -111,22 +115,29 @@ cdef void c_log_hockey_stick(const double *x, const double *y, Py_ssize_t n, con
         if light.total > 0 and e < last:
             add(&excess, last + log_sum(&light), -expm1(e - last))
         while at < n:
-            loss = x[at] - y[at]
+            loss = losses[at] if losses else x[at] - y[at]
             if not loss > e:
                 break
-            add(&excess, x[at], -expm1(-((loss - e) + lost_of(x[at], y[at], loss))))
+            gap = 0 if losses else lost_of(x[at], y[at], loss)
+            add(&excess, x[at], -expm1(-((loss - e) + gap)))
             add(&light, y[at], 1)
             at += 1
         last = e
         # losses that are e to an ulp may lie above it all the same: exactly x - y - e
         tied = excess
         j = at
-        while j < n and x[j] - y[j] == e:
+        while losses == NULL and j < n and x[j] - y[j] == e:
             gap = lost_of(x[j], y[j], e)
             if gap > 0:
                 add(&tied, x[j], -expm1(-gap))
             j += 1
         out[k] = log_sum(&tied)
+
+
+cdef void c_log_hockey_stick(const double *x, const double *y, Py_ssize_t n, const double *eps, Py_ssize_t m,
+                             double *out) noexcept nogil:
+    """out[k] = log sum max(0, e^x - e^(eps[k] + y)). Checked by the caller: x, y finite, x - y falls, eps finite and falls."""
+    hockey_sticks(x, y, NULL, n, eps, m, out)
 
 
 cdef inline double log_gap(const double *u, const double *c, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
@@ -337,6 +348,26 @@ def log_hockey_stick(const double[::1] log_x not None, const double[::1] log_y n
     if m:
         with nogil:
             c_log_hockey_stick(x, y, n, &eps[0], m, &out[0])
+    return value
+
+
+def log_hockey_stick_of_losses(const double[::1] log_p not None, const double[::1] loss not None, const double[::1] eps not None):
+    """Return log sum P max(0, 1 - e^(eps - loss)) for atoms in the order of falling losses, all finite, of equal length; eps falls.
+
+    A loss near 0 keeps its digits, which a difference of two logarithms would not.
+    """
+    cdef Py_ssize_t n = log_p.shape[0], m = eps.shape[0], i
+    value, light = np.empty(m), np.empty(n)
+    cdef double[::1] out = value, y = light
+    cdef double nothing = 0
+    cdef const double *first = &log_p[0] if n else &nothing
+    cdef const double *second = &y[0] if n else &nothing
+    cdef const double *losses = &loss[0] if n else &nothing
+    if m:
+        with nogil:
+            for i in range(n):
+                y[i] = log_p[i] - loss[i]
+            hockey_sticks(first, second, losses, n, &eps[0], m, &out[0])
     return value
 
 

@@ -9,6 +9,9 @@ def tradeoff_knots(
 def log_hockey_stick(
     log_x: NDArray[np.float64], log_y: NDArray[np.float64], eps: NDArray[np.float64]
 ) -> NDArray[np.float64]: ...
+def log_hockey_stick_of_losses(
+    log_p: NDArray[np.float64], loss: NDArray[np.float64], eps: NDArray[np.float64]
+) -> NDArray[np.float64]: ...
 def lower_hull(
     a: NDArray[np.float64], a_rest: NDArray[np.float64], b: NDArray[np.float64], b_rest: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]: ...

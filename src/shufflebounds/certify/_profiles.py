@@ -8,7 +8,7 @@ from collections.abc import Callable
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
 from shufflebounds.certify.balls import Answer, Outcomes, flint, largest_answer, multiset_probabilities, multisets
 from shufflebounds.profile.composed import Composition
-from shufflebounds.profile.pair import _ListedPair
+from shufflebounds.profile.pair import MassPair, _ListedPair
 
 
 @outcomes_of.register
@@ -19,6 +19,15 @@ def _(pair: _ListedPair) -> tuple[float, Callable[[], Outcomes]]:
         return list(zip(first, second, strict=True))
 
     return float(len(pair.log_p)), outcomes
+
+
+@outcomes_of.register
+def _(pair: MassPair) -> tuple[float, Callable[[], Outcomes]]:
+    def outcomes() -> Outcomes:
+        ball = flint().arb
+        return [(ball(p), ball(q)) for p, q in zip(pair.p, pair.q, strict=True)]
+
+    return float(len(pair.p)), outcomes
 
 
 @outcomes_of.register

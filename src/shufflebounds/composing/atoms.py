@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,7 +60,8 @@ class Law:
 class Atoms:
     """Outcomes by mass under P and loss, rising; log_rest of infinite loss, log_other of Q where P has none, log_lost not listed.
 
-    slack bounds the relative error of the masses under P, blur the error of the losses.
+    slack bounds the relative error of the masses under P, blur the error of the losses: of all of them, or of each, so that small
+    losses keep their digits beside large ones.
     """
 
     log_p: FloatArray
@@ -68,22 +69,43 @@ class Atoms:
     log_rest: float
     log_lost: float
     slack: float
-    blur: float
+    blur: float | FloatArray
     log_other: float = -math.inf
 
     @classmethod
     def of(cls, log_p: FloatArray, log_q: FloatArray, *, log_lost: float = -math.inf, error: float = 0.0) -> Atoms:
-        """Return the outcomes of two listed laws, whose logarithms are off by at most `error`."""
+        """Return the outcomes of two listed distributions, whose logarithms have an error of at most `error` each."""
+        with np.errstate(invalid="ignore"):
+            return cls._of(log_p, log_q, log_p - log_q, lambda loss: 2 * error + ULP * np.abs(loss), log_lost, error)
+
+    @classmethod
+    def of_masses(cls, p: FloatArray, q: FloatArray) -> Atoms:
+        """Return the outcomes of two lists of probabilities.
+
+        The relative error of each loss is below 4 ulp. A difference of two rounded logarithms has an absolute error of an ulp of
+        the logarithms, which may be larger than the loss itself where the probabilities are nearly equal.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            log_p, log_q = np.log(p), np.log(q)
+            ratio = p / q
+            # p - q is exact within a factor of 2
+            near = (ratio >= 0.5) & (ratio <= 2)
+            loss = np.where(near, np.log1p((p - q) / q), np.where((ratio > 1e-300) & (ratio < 1e300), np.log(ratio), log_p - log_q))
+        return cls._of(log_p, log_q, loss, lambda loss: 4 * ULP * np.abs(loss), -math.inf, 0.0)
+
+    @classmethod
+    def _of(cls, log_p: FloatArray, log_q: FloatArray, loss: FloatArray, blur: Callable[[FloatArray], FloatArray], log_lost: float,
+            error: float) -> Atoms:
+        """Return the outcomes, sorted by their losses, whose errors are given as a function of them."""
         seen = log_p > -np.inf
         log_other = float(np.logaddexp.reduce(log_q[~seen], initial=-np.inf))
-        log_p, log_q = log_p[seen], log_q[seen]
+        log_p, log_q, loss = log_p[seen], log_q[seen], loss[seen]
         endless = log_q == -np.inf
         log_rest = float(np.logaddexp.reduce(log_p[endless], initial=-np.inf))
-        log_p, loss = log_p[~endless], log_p[~endless] - log_q[~endless]
+        log_p, loss = log_p[~endless], loss[~endless]
         order = np.argsort(loss, kind="stable")
         size = float(np.abs(log_p).max(initial=0.0))
-        blur = 2 * error + ULP * float(np.abs(loss).max(initial=0.0))
-        return cls(log_p[order], loss[order], log_rest, log_lost, error + ULP * (8 + size), blur, log_other)
+        return cls(log_p[order], loss[order], log_rest, log_lost, error + ULP * (8 + size), blur(loss[order]), log_other)
 
     @classmethod
     def product(cls, parts: Sequence[tuple[Atoms, int]]) -> Atoms | None:
@@ -92,48 +114,71 @@ class Atoms:
             return None
         if any(times > MOST_ENUMERATED for _, times in parts):
             return None
-        log_p, loss, slack, blur = np.zeros(1), np.zeros(1), 0.0, 0.0
+        log_p, loss, blur, slack = np.zeros(1), np.zeros(1), np.zeros(1), 0.0
         for atoms, times in parts:
             for _ in range(times):
                 log_p, loss = np.add.outer(log_p, atoms.log_p).ravel(), np.add.outer(loss, atoms.loss).ravel()
-            slack, blur = slack + times * atoms.slack, blur + times * atoms.blur
+                # the sum is rounded too, relative to losses that may cancel
+                blur = np.add.outer(blur, atoms.blur + ULP * np.abs(atoms.loss)).ravel() + ULP * np.abs(loss)
+            slack += times * atoms.slack
         count = sum(times for _, times in parts)
         slack += count * ULP * float(np.abs(log_p).max(initial=0.0))
-        blur += count * ULP * float(np.abs(loss).max(initial=0.0))
         rest, other = (any_of([(getattr(atoms, name), times) for atoms, times in parts]) for name in ("log_rest", "log_other"))
         lost = float(np.logaddexp.reduce([atoms.log_lost + math.log(times) for atoms, times in parts]))
         order = np.argsort(loss, kind="stable")
-        return cls(log_p[order], loss[order], rest, lost, slack + 8 * ULP * count, blur, other)
+        return cls(log_p[order], loss[order], rest, lost, slack + 8 * ULP * count, blur[order], other)
+
+    @property
+    def most_blur(self) -> float:
+        """Bound of the error of every loss."""
+        return float(np.max(self.blur, initial=0.0))
 
     def log_delta(self, eps: FloatArray) -> Sides:
         r"""Return both sides of the log hockey stick :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))` at each eps."""
-        falling = self.log_p[::-1].copy(), (self.log_p - self.loss)[::-1].copy()
-        size = max(float(np.abs(law[law > -np.inf]).max(initial=0.0)) for law in falling)
+        size = max(float(np.abs(law).max(initial=0.0)) for law in (self.log_p, self.log_p - self.loss))
         slack = self.slack + ULP * (16 + 2 * size + self.loss.size)
-        # the loss that the kernel reads off the two logarithms is rounded again
-        blur = self.blur + 4 * ULP * size
         order = np.argsort(-eps, kind="stable")
         sides = []
-        for outward, rest in ((1, self.log_rest), (-1, float(np.logaddexp(self.log_rest, self.log_lost)))):
+        for way, rest in ((-1, self.log_rest), (1, float(np.logaddexp(self.log_rest, self.log_lost)))):
             out = np.empty_like(eps)
-            out[order] = _tradeoff.log_hockey_stick(*falling, eps[order] + outward * (blur + ULP * np.abs(eps[order])))
+            out[order] = _tradeoff.log_hockey_stick_of_losses(*self._falling(way), eps[order])
             value = np.logaddexp(out, rest)
-            sides.append(value - outward * np.where(value > -np.inf, slack + ULP * (8 + np.abs(value)), 0.0))
+            sides.append(value + way * np.where(value > -np.inf, slack + ULP * (8 + np.abs(value)), 0.0))
         return Sides(sides[0], np.where(np.isneginf(sides[1]), -np.inf, np.minimum(sides[1], 0.0)))
+
+    def moved(self, way: int | FloatArray) -> FloatArray:
+        """Return the losses moved by their errors, up where `way` is 1 and down where it is -1."""
+        # one ulp more than the error makes up for the rounding of the sum
+        return np.asarray(self.loss + way * (self.blur + ULP * np.abs(self.loss)))
+
+    def _falling(self, way: int) -> tuple[FloatArray, FloatArray]:
+        """Return log masses and losses moved that way, in the order of falling losses."""
+        log_p, loss = self.log_p[::-1], self.moved(way)[::-1]
+        if np.any(loss[1:] > loss[:-1]):
+            order = np.argsort(-loss, kind="stable")
+            log_p, loss = log_p[order], loss[order]
+        return np.ascontiguousarray(log_p), np.ascontiguousarray(loss)
 
     def renyi(self, orders: FloatArray, *, upper: bool) -> FloatArray:
         """Return one side of the Renyi divergences of P from Q, orders in [1, inf]: sums of positive terms, for close laws too."""
         if self.log_rest > -math.inf or (upper and self.log_lost > -math.inf):
             return np.full(orders.size, np.inf)
         side = 1 if upper else -1
-        # every term grows with its loss's distance from 0, so that moving all outward, or inward, bounds the sum
-        loss = np.sign(self.loss) * np.maximum(np.abs(self.loss) + side * self.blur, 0.0)
+        # P e^(b l) - (1 + b) P + b P e^-l grows with the distance of the loss l from 0: all losses move away from 0, or towards it
+        away = np.where(self.loss < 0, -1.0, 1.0)
+        loss = self.moved(side * away)
+        if not upper:
+            loss = away * np.maximum(away * loss, 0.0)
+        raised = self.moved(side)
         unit = ULP * (64 + self.loss.size)
         out = np.empty(orders.size)
         for i, order in enumerate(orders.tolist()):
-            value = renyi_of_losses(self.log_p + side * self.slack, loss, math.exp(self.log_other), order)
+            value = renyi_of_losses(self.log_p + side * self.slack, loss, math.exp(self.log_other), order, raised)
             size = 1 + float(np.abs(self.log_p).max(initial=0.0)) / max(1.0, value * order)
             out[i] = value * (1 + side * unit * size)
+        if upper and loss.any():
+            # a divergence below the least double is not 0
+            return np.asarray(np.nextafter(out, np.inf))
         return np.maximum(out, 0.0)
 
     def knots(self, *, upper: bool) -> FloatArray | None:
@@ -143,7 +188,7 @@ class Atoms:
         log_q = self.log_p - self.loss
         knots = _tradeoff.tradeoff_knots(self.log_p, log_q, self.log_rest, self.log_other)
         slack = ULP * (16 + 4 * np.abs(np.maximum(knots, -1e300))) + self.slack
-        slack[2:] += self.blur
+        slack[2:] += self.most_blur
         # a level of exactly 1 is not moved
         slack[[0, 2]] = np.where(knots[[1, 3]] > -np.inf, slack[[0, 2]], 0.0)
         down = np.array([[1.0], [-1.0], [1.0], [-1.0]])
@@ -164,7 +209,7 @@ class Atoms:
         shape = _losses.split if upper else _losses.merge
         log_p = shape(self.log_p, loss, anchor, step, first, size)
         rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest
-        return Law(anchor, step, first, log_p, rest, self.slack, self.blur + 1.25 * snap + MERGED)
+        return Law(anchor, step, first, log_p, rest, self.slack, self.most_blur + 1.25 * snap + MERGED)
 
 
 def any_of(chances: list[tuple[float, int]]) -> float:

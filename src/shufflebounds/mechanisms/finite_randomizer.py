@@ -18,7 +18,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile.pair import LargestPair
+from shufflebounds.profile.pair import LargestPair, MassPair
 from shufflebounds.shuffle._accuracy import Of
 from shufflebounds.shuffle.laws import PairLaws
 
@@ -92,9 +92,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
 
     @cached_property
     def _all_pairs(self) -> tuple[DominatingPair, ...]:
-        with np.errstate(divide="ignore"):
-            logs = np.log(self._rows)
-        return tuple(DominatingPair.from_pmfs(first, second) for first, second in permutations(logs, 2))
+        return tuple(MassPair(first, second) for first, second in permutations(self.matrix, 2))
 
     def _knowledge(self) -> Knowledge:
         return replace(super()._knowledge(), single=False)

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import said
-from shufflebounds._types import ULP, Bound, FloatArray, Sides, largest
+from shufflebounds._types import Bound, FloatArray, Sides, largest
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["DominatingPair", "LargestPair"]
+__all__ = ["DominatingPair", "LargestPair", "MassPair", "OutcomePair"]
 
 @said
 class DominatingPair(PrivacyProfile):
@@ -121,8 +121,56 @@ class DominatingPair(PrivacyProfile):
         return _ListedPair(tuple(first.tolist()), tuple(second.tolist()))
 
 
+class OutcomePair(DominatingPair):
+    """A pair of distributions with finitely many outcomes, all of which are listed."""
+
+    @property
+    @abstractmethod
+    def _atoms(self) -> Atoms:
+        """The outcomes of (P, Q)."""
+
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), listed=lambda log_tail: self._atoms)
+
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        lower, upper = self._atoms.log_delta(eps)
+        beyond = eps >= self._pure_epsilon()
+        return Sides(np.where(beyond, -np.inf, lower), np.where(beyond, -np.inf, upper))
+
+    def _pure_epsilon(self) -> float:
+        atoms = self._atoms
+        if max(atoms.log_rest, atoms.log_lost) > -math.inf:
+            return math.inf
+        return float(atoms.moved(1).max(initial=0.0))
+
+
 @dataclass(frozen=True, repr=False)
-class _ListedPair(DominatingPair):
+class MassPair(OutcomePair):
+    """Two lists of probabilities, taken as exact: where these are nearly equal, their logarithms would not tell them apart."""
+
+    p: tuple[float, ...]
+    q: tuple[float, ...]
+
+    def __repr__(self) -> str:
+        return f"DominatingPair(<{len(self.p)} probabilities>)"
+
+    def reverse(self) -> Self:
+        return type(self)(self.q, self.p)
+
+    def _mirrored(self) -> bool:
+        return sorted(zip(self.p, self.q)) == sorted(zip(self.q, self.p))
+
+    def _seconds(self) -> float:
+        # they are sorted first
+        return 1e-7 * len(self.p)
+
+    @cached_property
+    def _atoms(self) -> Atoms:
+        return Atoms.of_masses(np.array(self.p), np.array(self.q))
+
+
+@dataclass(frozen=True, repr=False)
+class _ListedPair(OutcomePair):
     log_p: tuple[float, ...]
     log_q: tuple[float, ...]
 
@@ -134,9 +182,6 @@ class _ListedPair(DominatingPair):
 
     def _mirrored(self) -> bool:
         return sorted(zip(self.log_p, self.log_q)) == sorted(zip(self.log_q, self.log_p))
-
-    def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), listed=lambda log_tail: self._atoms)
 
     def _seconds(self) -> float:
         # they are checked and sorted first
@@ -153,17 +198,6 @@ class _ListedPair(DominatingPair):
             return super()._tradeoff(upper, log_tail)
         # the listed laws are taken as they are
         return Tradeoff._of(np.array(self.log_p), np.array(self.log_q))
-
-    def _log_delta(self, eps: FloatArray) -> Sides:
-        lower, upper = self._atoms.log_delta(eps)
-        beyond = eps >= self._pure_epsilon()
-        return Sides(np.where(beyond, -np.inf, lower), np.where(beyond, -np.inf, upper))
-
-    def _pure_epsilon(self) -> float:
-        atoms = self._atoms
-        if max(atoms.log_rest, atoms.log_lost) > -math.inf:
-            return math.inf
-        return max(0.0, float(atoms.loss[-1]) + 4 * ULP * abs(float(atoms.loss[-1])))
 
 
 def _missing(law: tuple[float, ...]) -> float:

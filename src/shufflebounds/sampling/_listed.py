@@ -62,14 +62,14 @@ class ListedAllocation:
         none = np.zeros_like(loss)
         sides = []
         for side in (-1, 1):
-            ratio = loss + side * direction * base.blur
+            ratio = np.append(base.moved(side * direction), -np.inf)[kept]
             log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
             cuts = log_cut if side > 0 else log_cut[:1]
             lost = math.exp(self.log_lost) if side < 0 else 0.0
             # the lower side is that of the case in which all outcomes are listed
             law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
             # the chance of t outcomes is off by t times as much as that of one
-            error = t * (moved + base.slack + base.blur + ULP * (8 + float(np.abs(log_mass).max())))
+            error = t * (moved + base.slack + base.most_blur + ULP * (8 + float(np.abs(log_mass).max())))
             value = law.log_phi(eps, t)[side > 0] + t * math.log1p(-lost)
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
         upper = np.minimum(sides[1], 0.0)

@@ -210,19 +210,22 @@ def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric:
         # the mass of Q beyond one end is that of P beyond the other
         hidden = base.log_p[(base.loss > -base.loss[0]) | (base.loss < -base.loss[-1])]
         log_lost = float(np.logaddexp.reduce(np.append(hidden, base.log_lost)))
-    mixed = mixed_losses(base.loss, rate)
+    loss, blur = base.loss, np.broadcast_to(base.blur, base.loss.shape)
+    mixed = mixed_losses(loss, rate)
     if other.log_rest > -math.inf and rate < 1:
         # outcomes that only Q has
         log_q, mixed = np.append(other.log_rest, log_q), np.append(math.log1p(-rate), mixed)
+        loss, blur = np.append(-np.inf, loss), np.append(0.0, blur)
     log_mix = log_q + mixed
     size = float(np.abs(base.log_p).max() + np.abs(base.loss).max())
-    slack = base.slack + base.blur + ULP * (16 + 8 * size)
-    blur = base.blur + ULP * (16 + 4 * float(np.abs(mixed).max()))
+    slack = base.slack + base.most_blur + ULP * (16 + 8 * size)
+    # the weight of P in the mixture is the slope of the mixed loss; its rounding is relative, unless it leaves the normal doubles
+    blur = blur * np.exp(np.minimum(math.log(rate) + loss - mixed, 0.0)) * (1 + 1e-6) + 8 * ULP * np.abs(mixed) + 1e-322
     if removed:
         unlisted = float(np.logaddexp(log_lost, base.log_lost))
         return Atoms(log_mix, mixed, math.log(rate) + base.log_rest, unlisted, slack, blur)
     rest = other.log_rest if rate == 1 else -math.inf
-    return Atoms(np.ascontiguousarray(log_q[::-1]), np.ascontiguousarray(-mixed[::-1]), rest, log_lost, slack, blur)
+    return Atoms(np.ascontiguousarray(log_q[::-1]), np.ascontiguousarray(-mixed[::-1]), rest, log_lost, slack, blur[::-1])
 
 
 @dataclass(frozen=True)

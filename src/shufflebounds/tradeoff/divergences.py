@@ -209,21 +209,27 @@ def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: fl
     return max(0.0, math.log1p(b * excess) / b)
 
 
-def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float) -> float:
-    """Return the divergence of order >= 1 from the log masses and losses of P, and the mass of Q where P has none."""
+def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float, raised: FloatArray | None = None) -> float:
+    """Return the divergence of order >= 1 from the log masses and losses of P, and the mass of Q where P has none.
+
+    To bound it for losses that are known to an error, pass as `loss` the losses moved away from 0 (or towards 0) and as `raised`
+    the losses all moved up (or down): sum P e^((order - 1) loss) grows with every loss, the excess with its distance from 0.
+    """
+    raised = loss if raised is None else raised
     if order == math.inf:
-        return max(0.0, float(loss.max()))
+        return max(0.0, float(raised.max()))
     b = order - 1
     with np.errstate(over="ignore"):
-        powers = p + b * loss
+        powers = p + b * raised
     if powers.max() == math.inf:
         # an order so large that all but the largest is nothing
-        return float((p / b + loss).max())
+        return float((p / b + raised).max())
     far = float(logsumexp(powers))
     if abs(far) > 0.5:
         return max(0.0, far / b)
     excess = float(_excess(p, loss, b).sum()) + lost_q
-    return max(0.0, math.log1p(b * excess) / b if b else excess)
+    # log1p(x)/b = excess to half an ulp where x = b excess is below one, and x may underflow
+    return max(0.0, math.log1p(b * excess) / b if b * excess > 1e-17 else excess)
 
 
 def _excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
