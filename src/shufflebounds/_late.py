@@ -17,6 +17,7 @@ LATE = {
     "Subsampled": "shufflebounds.sampling.poisson",           # LocalRandomizer.subsampled
     "certify": "shufflebounds.certify",                       # PrivacyProfile.certify
     "plot_profile": "shufflebounds.profile._pictures",        # PrivacyProfile.plot
+    "statement": "shufflebounds.profile.statement",           # PrivacyProfile.statement
     "table": "shufflebounds.profile._pictures",               # the table that a notebook shows
     # the command imports what one of its answers needs, and no more: its start is most of its run time
     "AdditiveNoise": "shufflebounds.mechanisms._base",

@@ -25,6 +25,7 @@ COMMANDS = {
     "calibrate": ("answers:Calibrate", "the cheapest parameters that meet a target"),
     "compare": ("compare", "histograms at equal central privacy: errors, messages and bits, the most accurate first"),
     "curve": ("curve", "the trade-off function or delta(eps), as a picture or a table"),
+    "statement": ("statement", "the guarantee in plain sentences, as text, Markdown or a web page"),
     "personalized": ("personalized", "eps of users who each have a local budget of their own"),
     "users": ("users", "the fewest users who hide each other well enough"),
     "sgd": ("training:Sgd", "eps of DP-SGD with Poisson batches"),

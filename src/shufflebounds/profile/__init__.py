@@ -10,9 +10,14 @@ from shufflebounds.profile.profile import PrivacyProfile
 if TYPE_CHECKING:
     from shufflebounds.profile._pictures import compare
     from shufflebounds.profile.composed import Composition
+    from shufflebounds.profile.statement import Statement
 
-__all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "compare"]
+__all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "Statement", "compare"]
 
-# one answer of one mechanism needs neither
-_HOMES = {"Composition": "shufflebounds.profile.composed", "compare": "shufflebounds.profile._pictures"}
+# one answer of one mechanism needs none of these
+_HOMES = {
+    "Composition": "shufflebounds.profile.composed",
+    "Statement": "shufflebounds.profile.statement",
+    "compare": "shufflebounds.profile._pictures",
+}
 __getattr__, __dir__ = lazily(__name__, _HOMES)

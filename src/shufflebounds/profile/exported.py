@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,9 @@ from shufflebounds._late import late
 from shufflebounds.composing.chords import connect
 from shufflebounds.profile import _saving
 from shufflebounds.profile.enclosed import Enclosed
+
+if TYPE_CHECKING:
+    from shufflebounds.profile.statement import Statement
 
 __all__ = ["Exported"]
 
@@ -186,6 +189,36 @@ class Exported(Enclosed):
         'privacy loss $\\varepsilon$ (nats)'
         """
         return late("plot_profile")(self, ax, eps, label)
+
+    def statement(self, *, delta: float) -> Statement:
+        """Return the guarantee in five plain sentences, for people who must defend the number.
+
+        The sentences say what is protected, from whom, the guarantee with both bounds, the assumptions with the neighbouring
+        relation, and the proof with the version of the library.
+
+        Parameters
+        ----------
+        delta : float
+            Failure probability in [0, 1).
+
+        Returns
+        -------
+        Statement
+            ``str()`` gives text, ``.markdown()`` Markdown, ``.html()`` a web page with the curve of delta over epsilon.
+
+        {raises: If `delta` lies outside its range.}
+
+        Examples
+        --------
+        >>> from shufflebounds import shuffle
+        >>> statement = shuffle.StrongerClones(users=10**6, local_eps=4.0).statement(delta=1e-8)
+        >>> statement.epsilon <= 0.0450730
+        True
+        >>> print(statement.sentences[0])
+        The contribution of one user. Two datasets are neighbours if they differ in one way: replace one user's input.
+        """
+        made: Statement = late("statement")(self, delta)
+        return made
 
     def certify(self, eps: float, *, digits: int = 15) -> Any:
         r"""Return :math:`\delta(\varepsilon)` as a ball that contains the exact value, by interval arithmetic.

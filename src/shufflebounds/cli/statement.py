@@ -1,0 +1,56 @@
+"""The command ``shufflebounds statement``: a guarantee in plain sentences, printed or written to a file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from shufflebounds.cli.answers import add_questions, add_releases, asked_of
+from shufflebounds.cli.files import save
+from shufflebounds.cli.printing import as_json, report
+from shufflebounds.cli.registry import Mechanism
+
+__all__ = ["add_arguments", "run"]
+
+FORMS = {".txt": "text", ".md": "markdown", ".html": "html"}
+"""The form of a statement by the ending of its file."""
+
+
+def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    """Give the sub-command its arguments."""
+    if add_questions(parser, words, {"delta": "failure probability"}, _add_statement):
+        _add_form(parser)
+
+
+def _add_statement(command: argparse.ArgumentParser, mechanism: Mechanism) -> None:
+    """Give a mechanism's sub-command its releases and the form of the statement."""
+    add_releases(command, mechanism)
+    _add_form(command)
+
+
+def _add_form(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--form", choices=tuple(FORMS.values()), help="what is printed (default text, or that of the file's name)")
+    command.add_argument("--out", metavar="FILE", help="file to write in place of printing: .txt, .md or .html")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the statement, or write it to a file."""
+    form = arguments.form or "text"
+    if arguments.out is not None:
+        ending = Path(arguments.out).suffix.lower()
+        if ending not in FORMS:
+            raise ValueError(f"out={arguments.out!r} must end in .txt, .md or .html")
+        form = arguments.form or FORMS[ending]
+    profile, parameters = asked_of(arguments)
+    stated = profile.statement(delta=arguments.delta)
+    if arguments.json:
+        sides = {"upper": stated.epsilon, "lower": stated.epsilon_lower}
+        told = report(arguments.mechanism or "composition", profile, {**parameters, "delta": arguments.delta}, {"epsilon": sides})
+        print(as_json({**told, "sentences": list(stated.sentences)}))
+        return
+    text = {"text": lambda: f"{stated}\n", "markdown": stated.markdown, "html": stated.html}[form]()
+    if arguments.out is None:
+        print(text, end="")
+        return
+    save("--out", arguments.out, lambda: Path(arguments.out).write_text(text, encoding="utf-8"))
+    print(f"wrote {arguments.out}")

@@ -1,0 +1,288 @@
+"""A guarantee in plain sentences, as text, Markdown or a web page, for people who must defend a number."""
+
+from __future__ import annotations
+
+import decimal
+import html
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from shufflebounds import __version__, _validate, plotting
+from shufflebounds._types import FloatArray
+from shufflebounds.profile._pictures import name_of, parameters
+from shufflebounds.profile.profile import PrivacyProfile
+
+__all__ = ["Statement", "statement"]
+
+_DIGITS = 6
+"""Significant digits of epsilon in a sentence; the last one is rounded conservatively."""
+_ACCUSED = 0.05
+"""Rate of false accusations in the sentence about tests: the level that is customary in statistics."""
+_POINTS = (9, 49)
+"""Fewest and most values of epsilon in the curve of the web page. More than 49 cannot be told apart at 560 pixels."""
+_CURVE_SECONDS = 2.0
+"""CPU seconds that the curve of the web page may take, as far as the profile knows the cost of one value."""
+_BELOW = 1e-3
+"""The curve extends to the epsilon at which delta has fallen to this part of the target."""
+_HEADINGS = ("What is protected", "From whom", "The guarantee", "Assumptions", "Proof and version")
+_SUBJECT = {
+    "replace-one": "The contribution of one user",
+    "add-remove": "Whether one record is part of the data, and its content",
+    "either": "One change of the data",
+}
+_INSIDER = {
+    "shuffle": "whoever sees the messages before they are shuffled or knows the randomness of the other users",
+    "sampling": "whoever knows which records were drawn",
+}
+_ANY_INSIDER = "whoever sees the data before the randomness is added"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A guarantee in five plain sentences; made by ``profile.statement(delta=...)``.
+
+    ``str()`` gives the text, :meth:`markdown` and :meth:`html` the other forms. A notebook shows the web form.
+
+    Attributes
+    ----------
+    sentences : tuple of str
+        What is protected; from whom; the guarantee with both bounds; the assumptions; proof and version.
+    delta : float
+        The failure probability.
+    epsilon, epsilon_lower : float
+        Upper and lower bound of epsilon at delta, in nats.
+    """
+
+    title: str
+    sentences: tuple[str, ...]
+    delta: float
+    epsilon: float
+    epsilon_lower: float
+    _profile: PrivacyProfile = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{head}. {text}" for head, text in zip(_HEADINGS, self.sentences))
+
+    def markdown(self) -> str:
+        """Return the statement as Markdown.
+
+        Returns
+        -------
+        str
+            A heading and five paragraphs.
+        """
+        # a character that Markdown reads as markup stands as itself after a backslash
+        plain = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|"})
+        parts = [f"**{head}.** {text.translate(plain)}" for head, text in zip(_HEADINGS, self.sentences)]
+        return "\n\n".join([f"# Privacy statement: {self.title.translate(plain)}", *parts]) + "\n"
+
+    def html(self) -> str:
+        """Return the statement as a web page with the curve of delta over epsilon.
+
+        Returns
+        -------
+        str
+            A page that needs no other file, and that is readable on a light and on a dark background.
+        """
+        title = f"Privacy statement: {html.escape(self.title)}"
+        head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
+        return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{self._repr_html_()}</body></html>\n'
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<dt>{head}</dt><dd>{html.escape(text)}</dd>" for head, text in zip(_HEADINGS, self.sentences))
+        return (
+            f'<style>{_STYLE}</style><article class="privacy-statement"><h1>Privacy statement: {html.escape(self.title)}</h1>'
+            f"<dl>{rows}</dl>{self._figure()}</article>"
+        )
+
+    def _figure(self) -> str:
+        """Return the curve as inline SVG with a caption."""
+        eps, low, high = _curve(self._profile, self.delta, self.epsilon)
+        caption = (
+            "Upper bound (line) and lower bound (dashes) of delta over epsilon. Every point on the line is a guarantee; "
+            "the dot is the one that is stated above."
+        )
+        point = (self.epsilon, math.log10(self.delta)) if self.delta > 0 and self.epsilon <= eps[-1] else None
+        return f"<figure>{_svg(eps, low, high, point)}<figcaption>{caption}</figcaption></figure>"
+
+
+def statement(profile: PrivacyProfile, delta: float) -> Statement:
+    """Return the statement of a profile at a delta in [0, 1)."""
+    delta = _validate.real("delta", delta, 0, 1, open_high=True)
+    upper, lower = profile.epsilon(delta), profile.epsilon(delta, bound="lower")
+    parts = tuple(part for part, _ in getattr(profile, "factors", ((profile, 1),)))
+    changes = _joined((part.neighbours.partition("; the analyst sees ")[0] for part in parts), "; or: ")
+    views = _joined((part.neighbours.partition("; the analyst sees ")[2] or "the output" for part in parts), ", and ")
+    insiders = _joined((_INSIDER.get(type(part).__module__.split(".")[1], _ANY_INSIDER) if _is_ours(part) else _ANY_INSIDER
+                        for part in parts), ", or ")
+    sentences = (
+        f"{_SUBJECT[profile.relation]}. Two datasets are neighbours if they differ in one way: {changes}.",
+        f"From anyone who learns only {views}, whatever else they know about the rest of the data and however much they compute. "
+        f"Not covered is {insiders}.",
+        _guarantee(delta, upper, lower),
+        _assumptions(profile),
+        _proof(profile, delta),
+    )
+    return Statement(name_of(profile), sentences, delta, upper, lower, profile)
+
+
+def _is_ours(profile: PrivacyProfile) -> bool:
+    return type(profile).__module__.startswith("shufflebounds.")
+
+
+def _joined(texts: Iterable[str], between: str) -> str:
+    """Return the different texts in their order, joined."""
+    return between.join(dict.fromkeys(texts))
+
+
+def _rounded(value: float, rounding: str, digits: int = _DIGITS) -> str:
+    context = decimal.Context(prec=digits, rounding=rounding)
+    return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
+
+
+def _guarantee(delta: float, upper: float, lower: float) -> str:
+    """Return the guarantee with both bounds, what it says of probabilities, and what it says of a test."""
+    if upper == math.inf:
+        return (
+            f"For delta = {delta:g} no finite epsilon is guaranteed: this mechanism needs a larger delta, "
+            "and this statement promises nothing."
+        )
+    high, low = _rounded(upper, decimal.ROUND_CEILING), _rounded(lower, decimal.ROUND_FLOOR)
+    text = (
+        f"With delta = {delta:g}, the privacy loss epsilon is at most {high}; "
+        f"the exact value of the proven formula lies between {low} and {high}. "
+    )
+    shift = f" plus {delta:g}" if delta else ""
+    if upper < 20:
+        factor = _rounded(math.exp(upper) * (1 + 1e-12), decimal.ROUND_CEILING)
+        text += (
+            f"For two neighbouring datasets, the probability of any set of results under one is at most {factor} times "
+            f"its probability under the other{shift}. "
+        )
+    miss = max(1 - delta - math.exp(min(upper, 700.0)) * _ACCUSED, math.exp(-upper) * (1 - delta - _ACCUSED)) - 1e-12
+    if miss >= 1e-4:
+        text += (
+            f"Whoever guesses from the results which of the two it was, and is wrong in at most {_ACCUSED:.0%} of the cases where "
+            f"it was the first, misses the second in at least {_rounded(100 * miss, decimal.ROUND_FLOOR, 4)}% of the cases "
+            "where it was the second."
+        )
+    else:
+        text += "For a test of one user's contribution this promises nothing of use."
+    return text.strip()
+
+
+def _assumptions(profile: PrivacyProfile) -> str:
+    factors = getattr(profile, "factors", ((profile, 1),))
+    listed = [
+        _described(part) if times == 1 else f"{plotting.number(times)} releases of {_described(part)}" for part, times in factors
+    ]
+    shown = "; ".join(listed[:8]) + (f"; and {len(listed) - 8} more" if len(listed) > 8 else "")
+    text = f"The mechanism is {shown}. Everyone who takes part runs it as specified, with fresh and independent randomness. "
+    if len(factors) > 1 or factors[0][1] > 1:
+        text += "Nothing else about the same data is released. "
+    else:
+        text += "It is released once, and nothing else about the same data is. "
+    return text + "A person with several records or contributions is protected less than this says."
+
+
+def _described(profile: PrivacyProfile) -> str:
+    """Return the class of a profile and its parameters."""
+    told = ", ".join(_parameter(name, value) for name, value in parameters(profile).items() if value is not None)
+    name = type(profile).__name__.lstrip("_")
+    return f"{name} with {told}" if told else name
+
+
+def _parameter(name: str, value: Any) -> str:
+    """Return a parameter in words: another profile with its own parameters, a long list by its size."""
+    if isinstance(value, PrivacyProfile):
+        return f"{name} = ({_described(value)})"
+    shown = plotting.number(value)
+    return f"{name} = {shown}" if shown != "…" or not np.ndim(value) else f"{name} of shape {np.shape(value)}"
+
+
+def _proof(profile: PrivacyProfile, delta: float) -> str:
+    text = f"{profile.theorem[:1].upper()}{profile.theorem[1:]}. " if profile.theorem != "not stated" else "No proof is stated. "
+    call = repr(profile)
+    repeat = f"{call}.epsilon({delta:g})" if len(call) <= 200 else f"profile.epsilon({delta:g})"
+    text += f"Computed by shufflebounds {__version__}; both bounds include the errors of rounding and truncation. "
+    return f"{text}To repeat: {repeat}"
+
+
+def _curve(profile: PrivacyProfile, delta: float, epsilon: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return values of epsilon with the lower and upper bound of log10 delta."""
+    fewest, most = _POINTS
+    seconds = max(profile._seconds(), 1e-9)
+    points = int(min(max(_CURVE_SECONDS / (2 * seconds), fewest), most))
+    end = profile.epsilon(_BELOW * delta) if delta > 0 and seconds * most < _CURVE_SECONDS else math.inf
+    if not 0 < end < math.inf:
+        end = 1.5 * epsilon if 0 < epsilon < math.inf else 1.0
+    eps = np.linspace(0.0, end, points)
+    low, high = (np.asarray(profile.log_delta(eps, bound=side)) / math.log(10) for side in ("lower", "upper"))
+    return eps, low, high
+
+
+_STYLE = """
+.privacy-statement { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; max-width: 44em; margin: 2em auto;
+  padding: 1em; color: #1a1a1a; background: #ffffff; }
+.privacy-statement h1 { font-size: 1.3em; overflow-wrap: anywhere; }
+.privacy-statement dt { font-weight: 600; margin-top: 1em; }
+.privacy-statement dd { margin: 0; overflow-wrap: anywhere; }
+.privacy-statement svg { width: 100%; height: auto; margin-top: 1em; }
+.privacy-statement .upper { stroke: #0072b2; fill: none; stroke-width: 2; }
+.privacy-statement .lower { stroke: #0072b2; fill: none; stroke-width: 1.2; stroke-dasharray: 6 4; }
+.privacy-statement .dot { fill: #d55e00; }
+.privacy-statement .frame { stroke: currentColor; stroke-width: 1; fill: none; opacity: 0.5; }
+.privacy-statement text { fill: currentColor; font-size: 13px; }
+@media (prefers-color-scheme: dark) {
+  .privacy-statement { color: #e8e8e8; background: #161616; }
+  .privacy-statement .upper, .privacy-statement .lower { stroke: #56b4e9; }
+  .privacy-statement .dot { fill: #e69f00; }
+}
+"""
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 360, 80, 620, 16, 304
+"""Size of the picture and the sides of its frame, in the units of the SVG."""
+
+
+def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float, float] | None) -> str:
+    """Return the curve as SVG: epsilon to the right, log10 of delta upwards."""
+    finite = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
+    # the last value of a lower bound may lie far below everything else
+    floor = float(high[np.isfinite(high)].min()) if np.isfinite(high).any() else -1.0
+    bottom = min(math.floor(min(floor, point[1] if point else 0.0)), -1)
+    top = max(0.0, float(finite.max())) if finite.size else 0.0
+
+    def across(value: float) -> float:
+        return _LEFT + (_RIGHT - _LEFT) * value / float(eps[-1])
+
+    def down(value: float) -> float:
+        return _TOP + (_BOTTOM - _TOP) * (top - max(value, bottom)) / (top - bottom)
+
+    def line(values: FloatArray, kind: str) -> str:
+        seen = np.isfinite(values)
+        places = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in zip(eps[seen].tolist(), values[seen].tolist()))
+        return f'<polyline class="{kind}" points="{places}"/>'
+
+    step = 10.0 ** math.floor(math.log10(eps[-1] / 2))
+    step *= next(m for m in (1, 2, 5) if eps[-1] / (m * step) <= 10 or m == 5)
+    ticks = [
+        f'<text x="{across(i * step):.1f}" y="{_BOTTOM + 18}" text-anchor="middle">{i * step:.4g}</text>'
+        for i in range(int(eps[-1] / step) + 1)
+    ]
+    jump = max(1, math.ceil(-bottom / 6))
+    ticks += [
+        f'<text x="{_LEFT - 8}" y="{down(-i) + 4:.1f}" text-anchor="end">{"1" if i == 0 else f"1e-{i}"}</text>'
+        for i in range(0, -bottom + 1, jump)
+    ]
+    dot = f'<circle class="dot" cx="{across(point[0]):.1f}" cy="{down(point[1]):.1f}" r="5"/>' if point else ""
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="delta over epsilon, upper and lower bound">'
+        f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{_RIGHT - _LEFT}" height="{_BOTTOM - _TOP}"/>'
+        f'{"".join(ticks)}{line(low, "lower")}{line(high, "upper")}{dot}'
+        f'<text x="{(_LEFT + _RIGHT) / 2:.0f}" y="{_HEIGHT - 12}" text-anchor="middle">privacy loss epsilon (nats)</text>'
+        f'<text transform="translate(18 {(_TOP + _BOTTOM) / 2:.0f}) rotate(-90)" text-anchor="middle">delta (probability)</text>'
+        "</svg>"
+    )

@@ -1,0 +1,160 @@
+"""Statements in plain sentences: for every public class, with numbers rounded to their side, in three forms."""
+
+import itertools
+import json
+import math
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from shufflebounds import mechanisms, sampling, selection, shuffle
+from shufflebounds import profile as profiles
+from shufflebounds.cli import main
+from shufflebounds.profile import DominatingPair, PrivacyProfile
+from tests.strategies import slow
+
+GAUSSIAN = mechanisms.GaussianMechanism(1.0)
+BITS = mechanisms.KaryResponse(3, 1.0)
+PROFILES = [
+    shuffle.BinomialNoise(100, 0.5),
+    shuffle.ClearReports(500, 20),
+    shuffle.Clones(10**4, 1.0),
+    shuffle.StrongerClones(10**4, 1.0),
+    shuffle.VariationRatio(10**4, 3.0, 0.4, 3.0),
+    shuffle.ShuffledBits(100, 0.3, ones=0),
+    slow(shuffle.ShuffledHistogram(10**4, 20, 0.25)),
+    shuffle.ZeroSum(10**4, 0.25),
+    shuffle.PersonalizedBits([0.5, 1.0, 1.0]),
+    shuffle.PersonalizedClones(0.3, [0.3, 0.2, 0.2]),
+    shuffle.RealSum(20, 4.0, 2),
+    slow(shuffle.FlippedReports(20, 5, 3, 0.2, view="sums")),
+    slow(shuffle.Shuffled(BITS, 100)),
+    GAUSSIAN,
+    BITS,
+    mechanisms.DiscreteGaussianMechanism(2.0),
+    mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
+    mechanisms.GaussianVector(1.0, 3),
+    mechanisms.GeometricMechanism(1.0),
+    mechanisms.HadamardResponse(8, 1.0),
+    mechanisms.LaplaceMechanism(1.0),
+    mechanisms.LocalHashing(10, 1.0),
+    mechanisms.PrivUnit(4, 1.0),
+    mechanisms.PureLocal(1.0),
+    mechanisms.RandomizedResponse(1.0),
+    mechanisms.Rappor(0.5),
+    mechanisms.SubsetSelection(10, 1.0),
+    mechanisms.UnaryEncoding.optimized(10, 1.0),
+    mechanisms.VariationRatio(3.0, 0.4, 3.0),
+    GAUSSIAN.subsampled(0.1),
+    GAUSSIAN.subsampled(0.1).pairs()[0],
+    sampling.RandomAllocation(BITS, 3),
+    sampling.RandomAllocation(BITS, 3).pairs()[0],
+    sampling.WithoutReplacement(GAUSSIAN, 100, 10),
+    slow(sampling.ReplaceOne(GAUSSIAN.subsampled(0.1))),
+    DominatingPair.from_pmfs(np.log([0.6, 0.3, 0.1]), np.log([0.1, 0.3, 0.6])),
+    GAUSSIAN.self_compose(10),
+]
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: type(profile).__name__)
+def test_every_class_has_a_statement(profile):
+    stated = profile.statement(delta=1e-3)
+    assert len(stated.sentences) == 5
+    text = str(stated)
+    for part in ("not stated", "None", "nan", "…"):
+        assert part not in text.split("Proof and version")[0]
+    assert (stated.epsilon, stated.epsilon_lower) == (profile.epsilon(1e-3), profile.epsilon(1e-3, bound="lower"))
+    if stated.epsilon == math.inf:
+        assert "promises nothing" in text
+    else:
+        high = re.search(r"epsilon is at most ([\d.e+-]+);", text)[1]
+        low = re.search(r"lies between ([\d.e+-]+) and", text)[1]
+        assert stated.epsilon <= float(high) <= stated.epsilon * (1 + 1e-5)
+        assert stated.epsilon_lower * (1 - 1e-5) <= float(low) <= stated.epsilon_lower
+    page = stated.html()
+    # one picture, closed tags, no file from elsewhere
+    HTMLParser().feed(page)
+    assert not re.search(r"(src|href)=", page)
+    picture = ElementTree.fromstring(re.search(r"<svg.*</svg>", page, re.S)[0])
+    upper = next(line for line in picture.iter("polyline") if line.get("class") == "upper")
+    places = [tuple(map(float, place.split(","))) for place in upper.get("points").split()]
+    assert len(places) >= 2 or profile._pure_epsilon() < math.inf
+    # delta does not rise with epsilon, and nothing leaves the picture
+    assert all(b[0] > a[0] and b[1] >= a[1] - 0.2 for a, b in itertools.pairwise(places))
+    assert all(0 <= x <= 640 and 0 <= y <= 360 for x, y in places)
+    for head in ("What is protected", "From whom", "The guarantee", "Assumptions", "Proof and version"):
+        assert f"**{head}.**" in stated.markdown()
+
+
+def test_no_public_class_is_missing():
+    public = {
+        value
+        for module in (shuffle, mechanisms, sampling, selection, profiles)
+        for value in (getattr(module, name) for name in module.__all__)
+        if isinstance(value, type) and issubclass(value, PrivacyProfile) and value is not PrivacyProfile
+    }
+    shown = [param.values[0] if hasattr(param, "values") else param for param in PROFILES]
+    assert {kind.__name__ for kind in public if not any(isinstance(profile, kind) for profile in shown)} == set()
+
+
+@pytest.mark.parametrize("profile", [shuffle.StrongerClones(10**6, 4.0), GAUSSIAN, BITS], ids=lambda one: type(one).__name__)
+def test_the_sentence_about_a_test_is_no_more_than_the_trade_off_curve_says(profile):
+    text = profile.statement(delta=1e-6).sentences[2]
+    level, miss = (float(value) for value in re.search(r"at most (\d+)% .* at least ([\d.]+)%", text).groups())
+    assert 0 < miss / 100 <= profile.tradeoff(bound="upper").beta(level / 100)
+    factor = float(re.search(r"at most ([\d.e+]+) times", text)[1])
+    assert math.exp(profile.epsilon(1e-6)) <= factor <= math.exp(profile.epsilon(1e-6)) * (1 + 1e-5)
+
+
+def test_without_a_finite_epsilon_nothing_is_promised():
+    assert shuffle.BinomialNoise(5, 0.5).epsilon(1e-6) == math.inf
+    stated = shuffle.BinomialNoise(5, 0.5).statement(delta=1e-6)
+    assert "no finite epsilon" in stated.sentences[2]
+    assert "<circle" not in stated.html()
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1.0, math.nan, "x"])
+def test_a_delta_out_of_range_is_refused(delta):
+    with pytest.raises(ValueError, match="delta="):
+        GAUSSIAN.statement(delta=delta)
+
+
+def test_a_class_of_a_user_and_markup_in_its_words():
+    class Own(PrivacyProfile):
+        neighbours = "a < b & *c*; the analyst sees <b>everything</b>"
+
+        def _log_delta(self, eps):
+            return GAUSSIAN._log_delta(eps)
+
+    stated = Own().statement(delta=1e-3)
+    assert "No proof is stated" in stated.sentences[4]
+    assert "<b>" not in stated.html()
+    assert "&lt;b&gt;everything" in stated.html()
+    assert r"\*c\*" in stated.markdown()
+
+
+def run(capsys, *words):
+    try:
+        code = main(["statement", "zero-sum", "--users", "1e4", "--gamma", "0.25", "--delta", "1e-6", *words])
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+def test_the_command_prints_and_writes_every_form(capsys, tmp_path):
+    stated = shuffle.ZeroSum(10**4, 0.25).statement(delta=1e-6)
+    assert run(capsys) == (0, f"{stated}\n", "")
+    assert run(capsys, "--form", "markdown") == (0, stated.markdown(), "")
+    file = tmp_path / "page.html"
+    assert run(capsys, "--out", str(file)) == (0, f"wrote {file}\n", "")
+    assert file.read_text("utf-8") == stated.html()
+    told = json.loads(run(capsys, "--json")[1])
+    assert told["sentences"] == list(stated.sentences)
+    assert told["epsilon"] == {"upper": stated.epsilon, "lower": stated.epsilon_lower}
+    code, _, err = run(capsys, "--out", "page.pdf")
+    assert code == 2
+    assert "must end in" in err
+    assert run(capsys, "--out", str(tmp_path / "no" / "page.md"))[0] == 1
