@@ -6,8 +6,11 @@ from functools import reduce
 
 import numpy as np
 import pytest
+from scipy.signal import convolve2d
 
+from shufflebounds.mechanisms import RandomizedResponse
 from shufflebounds.shuffle import FlippedReports, PersonalizedBits, RealSum, ShuffledBits, ShuffledHistogram
+from tests.strategies import slow
 
 
 def bits(ones, zeros, flip):
@@ -39,6 +42,15 @@ def reports(users, flip):
         yield tuple(
             product(bits(i + here, others - i + 1 - here, flip), bits(others - i + 1 - here, i + here, flip)) for here in (1, 0)
         )
+
+
+def reports_among_dummies(users, fakes, flip):
+    """Return both distributions of two bins' sums, every other report and every dummy report uniform, for every dataset."""
+    one_hot = [np.outer([1 - a, a], [1 - b, b]) for a, b in ((1 - flip, flip), (flip, 1 - flip))]
+    dummies = reduce(convolve2d, [0.5 * (one_hot[0] + one_hot[1])] * fakes, np.ones((1, 1)))
+    for first in range(users):
+        rest = reduce(convolve2d, [one_hot[0]] * first + [one_hot[1]] * (users - 1 - first), dummies)
+        yield tuple(convolve2d(rest, report).ravel() for report in one_hot)
 
 
 def columns(users, flip, width):
@@ -82,6 +94,8 @@ BUDGETS = np.array([0.4, 0.9, 1.3])
 
 CASES = {
     "reports": (FlippedReports(3, 0, 2, 0.2, view="sums"), list(reports(3, 0.2))),
+    "dummies": (FlippedReports(3, 1, 2, 261 / 1024, view="sums"), list(reports_among_dummies(3, 1, 261 / 1024))),
+    "more dummies": (FlippedReports(10, 5, 2, 0.2, view="sums"), list(reports_among_dummies(10, 5, 0.2))),
     "columns": (RealSum(3, 1.2, 2, view="columns"), list(columns(3, 0.2, 2))),
     "histogram": (ShuffledHistogram(4, 2, 0.4), list(histogram(4, 0.4))),
     "bits": (ShuffledBits(4, 0.2), list(total(4, 0.2, 1))),
@@ -94,11 +108,43 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_encloses_the_worst_data_of_all_releases(name):
     profile, pairs = CASES[name]
-    for times, eps in ((2, 1.2), (3, 0.7)):
+    for times, eps in ((2, 1.2), (3, 0.7)) if len(pairs[0][0]) < 100 else ((2, 1.0),):
         many, exact = profile.self_compose(times), largest(pairs, times, eps)
         assert many.delta(eps, bound="lower") <= exact * (1 + 1e-12) + 1e-15
         assert exact <= many.delta(eps) * (1 + 1e-12) + 1e-15
         assert many.delta(eps, bound="lower") > 0.2 * exact
+
+
+@pytest.mark.parametrize("name", ["dummies", "columns", "bits", "histogram"])
+def test_composed_with_another_mechanism_the_lower_bound_is_valid(name):
+    profile, pairs = CASES[name]
+    coin = RandomizedResponse(0.7)
+    both = profile.compose(coin)
+    keep = math.exp(0.7) / (1 + math.exp(0.7))
+    law = np.array([keep, 1 - keep])
+    for eps in (0.3, 1.1):
+        # the order of randomized response that is worse for the whole release, or after each result of the first mechanism
+        fixed = adaptive = 0.0
+        for p, q in (order for pair in pairs for order in (pair, pair[::-1])):
+            gains = [
+                np.maximum(np.multiply.outer(p, one) - math.exp(eps) * np.multiply.outer(q, one[::-1]), 0).sum(axis=1)
+                for one in (law, law[::-1])
+            ]
+            fixed = max(fixed, *(float(gain.sum()) for gain in gains))
+            adaptive = max(adaptive, float(np.maximum(*gains).sum()))
+        assert fixed <= adaptive * (1 + 1e-12)
+        assert both.delta(eps, bound="lower") <= adaptive * (1 + 1e-12) + 1e-15
+        assert fixed <= both.delta(eps) * (1 + 1e-12) + 1e-15
+
+
+@pytest.mark.parametrize("profile", [
+    slow(FlippedReports(1000, 200, 10, 0.1, view="sums")), slow(FlippedReports(1000, 200, 10, 0.1, view="records")),
+    FlippedReports(60, 15, 4, 0.1, view="sums"), FlippedReports(60, 15, 4, 0.1, view="records"),
+    RealSum(50, 10.0, 2, view="columns"), ShuffledHistogram(40, 3, 0.3),
+])
+def test_a_composition_loses_at_least_what_one_release_loses(profile):
+    for eps in (0.1, 1.0):
+        assert profile.self_compose(2).delta(eps, bound="lower") >= profile.delta(eps, bound="lower")
 
 
 @pytest.mark.parametrize("profile", [ShuffledBits(50, 0.5), ShuffledBits(50, 0.5 - 1e-12), RealSum(20, 20, 3)])

@@ -106,10 +106,15 @@ class Composer:
         The grid is refined until the sides are so close, relative to eps.
     free : Free, optional
         A release whose pair may be chosen anew each time: both sides are then those of the best adaptive choice.
+    tested : sequence of (Knowledge, int)
+        Mechanisms whose own delta is a lower bound through one test that is repeated in every release; used where `lower` is empty.
+        The distributions in `upper` do not serve for that: they may only dominate those of neighbours.
     """
 
-    def __init__(self, upper: Releases, lower: Sequence[Releases], rtol: float, free: Free | None = None) -> None:
-        self._upper, self._lower, self._rtol, self._free = upper, lower, rtol, free
+    def __init__(
+        self, upper: Releases, lower: Sequence[Releases], rtol: float, free: Free | None = None, tested: Releases = ()
+    ) -> None:
+        self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(REMEMBERED)
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(REMEMBERED)
         self._known: Kept[float, Between] = Kept(ANSWERS)
@@ -390,8 +395,7 @@ class Composer:
             log_tail *= DEEPER
         below = [self._product(step, log_tail, middle, i).log_delta(eps)[0] for i in range(len(self._lower))]
         if not below:
-            # no pairs are named: what one test proves, asked of all releases of one mechanism
-            for release, r in self._upper:
+            for release, r in self._tested:
                 if release.convex and r > 1:
                     below.append(log_repeated(self._placed(release, log_tail, middle)[0], r, eps))
         return max(below, default=-math.inf), high, slope

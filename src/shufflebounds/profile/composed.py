@@ -11,7 +11,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._types import EXP_SLACK, FloatArray, Sides
-from shufflebounds.composing import FRUGAL, Atoms, Composer, Cost, Free, Knowledge, Samples, announced
+from shufflebounds.composing import Atoms, Composer, Cost, Free, Knowledge, Samples, announced
 from shufflebounds.profile.curves import least, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
@@ -169,7 +169,9 @@ class Composition(PrivacyProfile):
     @cached_property
     def _composer(self) -> Composer:
         below = [self._below(i) for i in _matched([len(known.below) for known, _ in self._released])]
-        return Composer(self._above, below, self.rtol, None if self._plain else self._free(bool(below)))
+        # a factor that is dominated by a product of parts takes too long for the many values that a repeated test needs
+        tested = [(known, times) for (known, _), (_, times) in zip(self._released, self.factors) if not known.parts]
+        return Composer(self._above, below, self.rtol, None if self._plain else self._free(bool(below)), tested)
 
     def _below(self, entry: int, left_out: int | None = None) -> list[tuple[Knowledge, int]]:
         """Return what bounds from below, all factors with that entry of their pairs; one of the factors may be left out."""
@@ -241,12 +243,15 @@ class Composition(PrivacyProfile):
         else:
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
-        # no release takes away what another leaked; where a value is dear, what composes from below says more than one release
-        for (profile, _), (known, _) in zip(self.factors, self._released):
-            asked = (lower == -np.inf) | (known.seconds <= FRUGAL)
-            if asked.any() and not self._upper_only:
-                lower[asked] = np.maximum(lower[asked], profile._log_side(eps[asked], upper=False))
+        if not self._upper_only:
+            # a composition is at least as lossy as each of its factors
+            for floor in self._floors:
+                lower = floor.raised(eps, lower)
         return Sides(np.minimum(lower, upper), upper)
+
+    @cached_property
+    def _floors(self) -> tuple[_Floor, ...]:
+        return tuple(_Floor(profile) for profile, _ in self.factors)
 
     def _larger(self, eps: FloatArray) -> Sides:
         """Return both sides of the larger direction. Where a coarse grid shows which it is, the other is left at that."""
@@ -389,6 +394,29 @@ class Composition(PrivacyProfile):
             return max(way._pure_epsilon() for way in self._ways)
         total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
         return math.nextafter(total * (1 + EXP_SLACK), math.inf) if total > 0 else 0.0
+
+
+class _Floor:
+    """The lower bound of one factor, evaluated only where it may exceed that of the composition.
+
+    delta falls in eps, so an upper bound of the factor at a smaller eps bounds its lower bound here. An evaluation that is saved
+    would not change the maximum: answers do not depend on earlier ones.
+    """
+
+    def __init__(self, profile: PrivacyProfile) -> None:
+        self._profile = profile
+        self._known: tuple[tuple[float, float], ...] = ()
+
+    def raised(self, eps: FloatArray, lower: FloatArray) -> FloatArray:
+        """Return the larger of the given lower bounds of log delta and those of the factor."""
+        out = lower.copy()
+        for i, (at, value) in enumerate(zip(eps.tolist(), lower.tolist())):
+            if any(smaller <= at and upper <= value for smaller, upper in self._known):
+                continue
+            low, high = (float(bound[0]) for bound in self._profile._log_delta(np.array([at])))
+            self._known = (*self._known, (at, high))
+            out[i] = max(value, low)
+        return out
 
 
 def _matched(counts: list[int]) -> range:

@@ -11,7 +11,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._accuracy import _tail
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
-from shufflebounds.shuffle._sum_curve import atoms_of_sum
+from shufflebounds.shuffle._sum_curve import Bit, atoms_of_sum
 
 LOG_TAIL = -200.0
 """Of the count of records, what its list may leave out on a side."""
@@ -47,15 +47,27 @@ def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> fl
 
 
 def projected_pair(others: int, fakes: int, bins: int, flip: float) -> Knowledge | None:
-    """Return the pair of `projected`, which neighbours realise, by its outcomes; None where these are too many."""
+    """Return the pair of `projected`, which neighbours attain, by its outcomes; None where these are too many."""
     p, q = 1 - flip, flip
-    chances = np.array([q * q, (p * p + q * q) / bins + (1 - 2 / bins) * p * q])
-    counts = np.array([others, fakes], dtype=np.float64)
-    held = counts > 0
-    if not held.any() or not q > 0:
-        return None
     bits = (math.log1p(-q * q), 2 * math.log(q)), (math.log(q) + math.log1p(p), 2 * math.log1p(-q))
-    atoms = atoms_of_sum(chances[held], 1 - chances[held], counts[held], *bits, LOG_TAIL)
+    return _attained((q * q, (p * p + q * q) / bins + (1 - 2 / bins) * p * q), (others, fakes), bits)
+
+
+def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[Knowledge, ...]:
+    """Return the pair of :func:`one_bin` in both orders, which neighbours attain; none where its outcomes are too many."""
+    bit = math.log1p(-flip), math.log(flip)
+    probabilities = flip, (1 - flip) / bins + (1 - 1 / bins) * flip
+    both = (_attained(probabilities, (others, fakes), bits) for bits in ((bit, bit[::-1]), (bit[::-1], bit)))
+    return tuple(pair for pair in both if pair)
+
+
+def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits: tuple[Bit, Bit]) -> Knowledge | None:
+    """Return the pair S + one bit, S + another bit for the sum S of `counts` bits; None if the list is too long."""
+    one, many = np.array(probabilities), np.array(counts, dtype=np.float64)
+    held = many > 0
+    if not held.any() or not one[0] > 0:
+        return None
+    atoms = atoms_of_sum(one[held], 1 - one[held], many[held], *bits, LOG_TAIL)
     return Knowledge(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
 
 

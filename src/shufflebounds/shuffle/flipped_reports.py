@@ -259,7 +259,8 @@ class FlippedReports(ShuffleProtocol):
         column = ShuffledBits(self.users + self.fakes, self.flip)
         known = replace(known, parts=((column._knowledge(), 2),))
         if uniform:
-            return known
+            # the two columns bound from above only: they know the dummy reports, which the analyst does not
+            return replace(known, realised=_record_pair.one_bin_pairs(self.users - 1, self.fakes, self.bins, self.flip))
         return replace(known, realised=repeated(column.pair(0), 2))
 
     def _pure_epsilon(self) -> float:
