@@ -1,0 +1,43 @@
+"""Answers of every public class, compared with the recorded ones to the last bit; on request (see bits.py)."""
+
+import os
+
+import pytest
+
+from tests.public_classes import profile_classes
+from tests.regression import bits
+
+on_request = pytest.mark.skipif(
+    "SHUFFLEBOUNDS_BITS" not in os.environ, reason="compares bits, which differ between machines: set SHUFFLEBOUNDS_BITS=1"
+)
+
+
+@on_request
+@pytest.mark.parametrize("name", bits.subjects())
+def test_no_bit_has_moved(name):
+    moved = bits.moved(name)
+    assert not moved, "\n".join(moved)
+
+
+def test_every_public_class_is_recorded():
+    named = {*bits.subjects(), *bits.LEFT_OUT}
+    missing = profile_classes().keys() - named
+    assert not missing, f"add profiles of {sorted(missing)} to subjects() in tests/regression/bits.py and record them"
+    gone = named - profile_classes().keys() - {"profile.DominatingPair"}     # abstract: its listed pairs are asked
+    assert not gone, f"{sorted(gone)} are no public classes"
+
+
+def test_every_subject_has_recorded_answers():
+    rows = bits.recorded()
+    for name, profiles in bits.subjects().items():
+        for profile in profiles:
+            # a class may be expensive, but not in every question
+            answers = rows.get(name, {}).get(repr(profile), {})
+            assert len(answers) >= 2, f"{profile!r}: record it with python -m tests.regression.bits record"
+
+
+def test_an_answer_has_both_bounds_and_a_refusal_its_name():
+    first = bits.subjects()["mechanisms.KaryResponse"][0]
+    lower, upper = map(float.fromhex, bits.answer(first, "epsilon(0)").split())
+    assert lower <= 2.0 <= upper
+    assert bits.answer(first, "tradeoff.beta(0.05)").count("0x") == 2
