@@ -17,6 +17,7 @@ from shufflebounds._types import FloatArray, plain
 from shufflebounds.composing import Knowledge
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.shuffle.shuffled import Shuffled
 
@@ -108,6 +109,20 @@ class LocalRandomizer(PrivacyProfile):
             to list.
         """
         raise TypeError(f"{type(self).__name__} does not know its laws of X")
+
+    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+        """Return what the upper bound over all datasets needs of one ordered pair of inputs; None if it is not known.
+
+        Parameters
+        ----------
+        pair : int
+            Place of the pair in the result of :meth:`excess_laws`.
+
+        Returns
+        -------
+        DatasetLaws or None
+        """
+        return None
 
     def shuffled(self, users: int, participation: float = 1.0) -> Shuffled:
         """Return the guarantee of the shuffled messages of users who each run this mechanism.

@@ -19,6 +19,7 @@ import numpy as np
 from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 __all__ = ["Others", "Shares", "TwoLevel"]
@@ -104,13 +105,41 @@ class TwoLevel(LocalRandomizer):
         one, both, neither = self._shares()
         classes = (one, one, both, neither)
         upper = self._law((0.0, 0.0, 0.0, 0.0), classes, self._blur())
-        known = (
-            Others("all others hold the target's first value", (one, 0.0, both, 0.0), (0.0, one, 0.0, neither)),
-            Others("all others hold the target's second value", (0.0, one, both, 0.0), (one, 0.0, 0.0, neither)),
-            *self._others(),
-        )
+        known = (*self._targets(), *self._others())
         lower = tuple((other.text, self._law(other.inside, other.outside, -self._blur())) for other in known)
         return (PairLaws("two different values", upper, lower, symmetric=True),)
+
+    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+        kinds = self._kinds()
+        if kinds is None:
+            return None
+        one, both, neither = self._shares()
+        size, blur = one + both, self._blur()
+        lifted = math.exp(self._log_lifted())
+        with np.errstate(divide="ignore"):
+            log_mass = np.log([size, one + neither]) + self._log_base()
+        seen = log_mass > -np.inf
+        height = ExcessLaw(log_mass[seen], np.zeros(int(seen.sum())), np.array([self.local_eps - blur, 0.0])[seen])
+        # |R_x - B|^2 under m = gamma B is gamma (e^eps0 - 1)^2 s (1 - s), with s = B(A_x)
+        distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * size * (one + neither)
+        # an output is more likely under one input than under another where the first alone lifts it
+        return DatasetLaws(
+            tuple((kind.text, self._law(kind.inside, kind.outside, blur)) for kind in kinds), (height,), self._log_base(),
+            distance * (1 + 2 * _SLACK + 4 * blur), self._pure_epsilon(),
+            lambda t: lifted * one * (1 + _SLACK) if math.log(t) < self._pure_epsilon() else 0.0,
+        )
+
+    def _kinds(self) -> tuple[Others, ...] | None:
+        """Return the kinds of inputs of another user whose mixtures give the laws of X of every input; None if not known."""
+        return None
+
+    def _targets(self) -> tuple[Others, Others]:
+        """Return the two kinds of users whose input is one of the target's two."""
+        one, both, neither = self._shares()
+        return (
+            Others("all others hold the target's first value", (one, 0.0, both, 0.0), (0.0, one, 0.0, neither)),
+            Others("all others hold the target's second value", (0.0, one, both, 0.0), (one, 0.0, 0.0, neither)),
+        )
 
     def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], blur: float) -> ExcessLaw:
         """Return the law of X under the base law, lifted inside; where R_0 is lifted alone, by that much more."""

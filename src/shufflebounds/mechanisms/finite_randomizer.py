@@ -17,9 +17,11 @@ from shufflebounds._types import FloatArray
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
+from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair, MassPair
 from shufflebounds.shuffle._accuracy import Of
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 
 __all__ = ["FiniteRandomizer"]
@@ -99,6 +101,16 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))
+
+    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+        if not self._datasets.offered:
+            return None
+        first, second = divmod(pair, len(self.matrix) - 1)
+        return self._datasets.of(first, second + (second >= first))
+
+    @cached_property
+    def _datasets(self) -> MatrixDatasets:
+        return MatrixDatasets(self._rows)
 
     @property
     def _inputs(self) -> int:

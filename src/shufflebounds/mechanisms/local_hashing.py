@@ -106,6 +106,10 @@ class LocalHashing(FrequencyOracle):
         inside, outside = (tuple(share * part for part in classes) for share in (hit, miss))
         return (Others("all others hold a third value", inside, outside),)  # type: ignore[arg-type]
 
+    def _kinds(self) -> tuple[Others, ...]:
+        # permuting the inputs that are not the target's two permutes the outputs, so that these have one law of X
+        return (*self._targets(), *self._others())
+
     @property
     def message_bits(self) -> float:
         """Length of one message in bits: the hash function and the bucket, (L + 1) log2(buckets)."""

@@ -97,6 +97,10 @@ class SubsetSelection(FrequencyOracle):
         single, none = d * (k - d) * (k - d - 1) / triples, (k - d) * (k - d - 1) * (k - d - 2) / triples
         return (Others("all others hold a third value", (two, two, three, single), (single, single, two, none)),)
 
+    def _kinds(self) -> tuple[Others, ...]:
+        # permuting the inputs that are not the target's two permutes the outputs, so that these have one law of X
+        return (*self._targets(), *self._others())
+
     @property
     def message_bits(self) -> float:
         """Length of one message in bits, the logarithm of the number of sets."""

@@ -145,6 +145,10 @@ class UnaryEncoding(FrequencyOracle):
         inside, outside = (tuple(share * part for part in classes) for share in (q, 1 - q))
         return (Others("all others hold a third value", inside, outside),)  # type: ignore[arg-type]
 
+    def _kinds(self) -> tuple[Others, ...]:
+        # permuting the inputs that are not the target's two permutes the outputs, so that these have one law of X
+        return (*self._targets(), *self._others())
+
     def _chances(self) -> Chances:
         return Chances(self.p, 1 - self.p, self.q, 1 - self.q, self.p - self.q)
 

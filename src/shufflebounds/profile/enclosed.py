@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import overload
 
 import numpy as np
@@ -50,6 +51,18 @@ class Enclosed(ABC):
         Its lower side bounds log delta; its upper side need not.
         """
         return None
+
+    def _beside(self, upper: bool) -> Callable[[float], float] | None:
+        """Return a cheap function of eps that is at most the bound of log delta and mostly equal to it, if there is one."""
+        pure = self._pure_epsilon()
+        if self._one_case(min(1.0, pure / 2)) is None:
+            return None
+
+        def one(eps: float) -> float:
+            sides = self._one_case(eps)
+            return -math.inf if sides is None or eps >= pure else min(0.0, sides[upper])
+
+        return one
 
     @overload
     def log_delta(self, eps: float, *, bound: Bound = ...) -> float: ...
@@ -210,13 +223,9 @@ class Enclosed(ABC):
             return min(0.0, value) if not math.isnan(value) else 0.0 if upper else -math.inf
 
         cap = 1e6 * self._eps_scale()
-        if delta < 1 and self._one_case(min(1.0, pure / 2)) is not None:
-
-            def one(eps: float) -> float:
-                sides = self._one_case(eps)
-                return -math.inf if sides is None or eps >= pure else min(0.0, sides[upper])
-
-            return beside(one, log_delta, target, pure, upper=upper, cap=cap)
+        one = self._beside(upper) if delta < 1 else None
+        if one is not None:
+            return beside(one, log_delta, target, pure, upper=upper, cap=cap, near=self._near(target))
         return solve(log_delta, target, pure, upper=upper, cap=cap, near=self._near(target))
 
     def _last_positive(self, pure: float) -> float:

@@ -70,12 +70,12 @@ def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[
 
 
 def beside(one: Callable[[float], float], every: Callable[[float], float], target: float, pure: float, *, upper: bool,
-           cap: float = 1e6) -> float:
+           cap: float = 1e6, near: float | None = None) -> float:
     """Return what `solve` does for `every`, in a few calls of it, where it is at least `one`, cheap, and hardly larger.
 
     The root of `one` is moved outward by its slope until `every` is on the side asked for; a single step is tried inward.
     """
-    eps = solve(one, target, pure, upper=upper, cap=cap)
+    eps = solve(one, target, pure, upper=upper, cap=cap, near=near)
     if eps >= min(pure, cap):
         return eps
     if eps == 0:

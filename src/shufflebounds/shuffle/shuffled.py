@@ -1,4 +1,4 @@
-"""Any local randomizer, shuffled: the privacy blanket above, the best data found below."""
+"""Any local randomizer, shuffled: an upper bound over all datasets, and a lower bound from the worst datasets found."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
 from shufflebounds.shuffle._mixed_data import MixedData
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
+from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstDataset
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws, Randomizer
@@ -34,16 +35,20 @@ _NO_BETTER = 1e-9
 """By no more than this are data better that are named for no other reason."""
 
 
+_BLANKET, _BITS, _DATASETS = "privacy blanket", "shuffled bits", "worst dataset"
+
+
 @said
 @dataclass(frozen=True)
 class Shuffled(PrivacyProfile):
-    r"""The shuffled messages of users who each run the same local randomizer, enclosed on both sides.
+    r"""The shuffled messages of users who each run the same local randomizer, bounded from above and below.
 
     .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
         X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest}
 
-    with :math:`m = \inf_x R_x` above, the privacy blanket, and :math:`m = R_{x^*}` below, which is the exact value where all
-    others hold x*; the largest over the ordered pairs of the target's inputs, and over x*.
+    is the exact value with :math:`m = R_{x^*}` where all other users hold the input x*, and an upper bound for every dataset with
+    :math:`m = \inf_x R_x`, the privacy blanket. A second upper bound for every dataset is this sum for n - 2s users whose inputs
+    are the worst possible ones, plus an error term of order :math:`n^{-5/2}`.
 
     Parameters
     ----------
@@ -57,10 +62,12 @@ class Shuffled(PrivacyProfile):
 
     Notes
     -----
-    Neighbours: one user's input is replaced. The upper side is proven for any data of the others, the lower one is attained by
-    the data that :meth:`data` names; where they part, the worst data are unknown. Below, all others hold one input, or i.i.d. ones
-    of a mixture that the randomizer names; for a matrix and so few users that all multisets of messages can be listed (2000 users
-    of two outputs, 44 of three, 11 of four) data with several inputs are searched too, all of them where they are few.
+    Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of the
+    privacy blanket and of the bound of docs/theorems/worst-dataset, which is offered for matrices without zeros, local hashing,
+    subset selection, unary encoding and Hadamard response. :meth:`argument` names the one that gives the number. The lower
+    bound is attained by the dataset that :meth:`data` names: all other users hold one input, or i.i.d. ones of a mixture that the
+    randomizer names; for a matrix and so few users that all multisets of messages can be listed (2000 users of two outputs, 44
+    of three, 11 of four) datasets with several inputs are searched too, all of them where they are few.
 
     A randomizer of two inputs and pure budget eps0 makes each message of one bit of randomized response, R_0 = e^eps0 a + b and
     R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath): :class:`ShuffledBits` bounds it too, and is exact over all
@@ -70,9 +77,10 @@ class Shuffled(PrivacyProfile):
     proven to be the worst, as the two ends are for Laplace, Gaussian and geometric noise on an interval
     (docs/theorems/interval-inputs). For discrete Gaussian noise of sensitivity 2 and more all pairs are compared with the ends
     for those parameters, in double precision: not proven, and not compared where inputs times outputs are above 2**20 (the
-    words of its pair say so). Sides of the functional itself are about a relative 2e-7 apart in delta, 1e-12 for few users;
-    densities are cut into cells, which adds about 1e-5. The time does not depend on the number of users: below a millisecond an
-    eps for randomizers of a few atoms, some 10 ms for densities.
+    words of its pair say so). The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few users;
+    densities are cut into cells, which adds about 1e-5. The run time does not depend on the number of users: below a millisecond
+    for one delta of the blanket of a randomizer of a few atoms, about 10 ms for densities; about 20 ms for one eps of the bound
+    over all datasets of a two-level randomizer from 1e4 users on.
 
     {balle2019}
 
@@ -93,8 +101,9 @@ class Shuffled(PrivacyProfile):
     participation: float = 1.0
 
     theorem: ClassVar[str] = (
-        "privacy blanket (Balle, Bell, Gascon, Nissim 2019): upper bound, proven for any data of the others; "
-        "shuffled bits where there are two inputs; lower bound attained by data that are named"
+        "upper bound, proven for every dataset of the other users: the smallest of the privacy blanket (Balle, Bell, Gascon, "
+        "Nissim 2019), the bound of the worst dataset (proved here) and, for two inputs, shuffled bits; lower bound attained by a "
+        "dataset that is named"
     )
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
@@ -153,10 +162,36 @@ class Shuffled(PrivacyProfile):
         return alike if self._mixed is None else max(alike, self._mixed.best(eps)[0])
 
     def _upper(self, eps: float) -> float:
-        blanket = max(pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs)
-        if self._bits is None:
-            return min(0.0, blanket)
-        return min(0.0, blanket, float(self._bits._rough_sides(np.array([eps])).upper[0]))
+        return min(0.0, *(value for _, value in self._upper_bounds(eps)))
+
+    def _upper_bounds(self, eps: float, *, search: bool = True) -> list[tuple[str, float]]:
+        """Return the upper bounds of log delta at one eps by their arguments, the one over all datasets first."""
+        blankets = [pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs]
+        found = [(_BLANKET, max(blankets))]
+        if self._bits is not None:
+            found.append((_BITS, float(self._bits._rough_sides(np.array([eps])).upper[0])))
+        if any(bound is not None for bound in self._over_datasets):
+            largest = -math.inf
+            # a pair whose blanket is below the bound of another pair needs no better one
+            for place in np.argsort(np.negative(blankets), kind="stable").tolist():
+                if blankets[place] <= largest:
+                    break
+                bound = self._over_datasets[place]
+                largest = max(largest, blankets[place] if bound is None else bound.log_delta(eps, found[-1][1], search=search))
+            found.insert(0, (_DATASETS, largest))
+        return found
+
+    @cached_property
+    def _over_datasets(self) -> tuple[WorstDataset | None, ...]:
+        """For every pair the bound over all datasets, None where the randomizer does not tell what it needs."""
+        laws = getattr(self.randomizer, "dataset_laws", None)
+        if laws is None or self.users < FEWEST_USERS:
+            return (None,) * len(self._pairs)
+        listed = [laws(place) for place in range(len(self._pairs))]
+        return tuple(
+            None if data is None else WorstDataset(pair.upper, data.thinned(self.participation), self.users)
+            for pair, data in zip(self._pairs, listed)
+        )
 
     @cached_property
     def _bits(self) -> ShuffledBits | None:
@@ -202,6 +237,33 @@ class Shuffled(PrivacyProfile):
         inputs, text, _ = self._below[place]
         return text if len(self._pairs) == 1 else f"{text}; target between {inputs}"
 
+    def argument(self, eps: float) -> str:
+        """Return the argument that gives the upper bound at one eps.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, >= 0.
+
+        Returns
+        -------
+        str
+            "worst dataset", "privacy blanket" or "shuffled bits".
+
+        {raises: If `eps` is negative or not finite.}
+
+        Examples
+        --------
+        >>> from shufflebounds import mechanisms, shuffle
+        >>> shuffle.Shuffled(mechanisms.LocalHashing(100, 1.0), users=10**4).argument(0.025)
+        'worst dataset'
+        """
+        eps = _validate.real("eps", eps, 0)
+        bounds = self._upper_bounds(eps)
+        least = min(value for _, value in bounds)
+        # where two arguments give the same number, the simpler one is named
+        return [name for name, value in bounds if value <= least][-1]
+
     def _searched(self, upper: bool) -> list[ExcessLaw] | None:
         """Return the laws whose largest excess is a side, none where more than that is known of it."""
         if upper:
@@ -214,12 +276,25 @@ class Shuffled(PrivacyProfile):
             laws = [law for _, _, law in self._below]
         return None if any(law.dear for law in laws) else laws
 
+    def _beside(self, upper: bool) -> Callable[[float], float] | None:
+        if not upper or all(bound is None for bound in self._over_datasets):
+            return None
+        # without the search over datasets of users with different inputs, which only the last steps need
+        return lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False)))
+
+    def _near(self, log_delta: float) -> float | None:
+        laws = self._searched(upper=True)
+        if laws is None or log_delta < -700 or all(bound is None for bound in self._over_datasets):
+            return None
+        # where the blanket alone has that delta
+        return float(largest_epsilon([laws], [0], [self.users], [math.exp(log_delta)], upper=True)[0])
+
     def _epsilon(self, delta: float, upper: bool) -> float:
         known = [law for pair in self._pairs for law in ([pair.upper] if upper else [law for _, law in pair.lower])]
         if any(law.lost > delta for law in known):
             return math.inf
         laws = self._searched(upper)
-        if laws is None:
+        if laws is None or (upper and delta > 0 and any(bound is not None for bound in self._over_datasets)):
             return super()._epsilon(delta, upper)
         return float(largest_epsilon([laws], [0], [self.users], [delta], upper)[0])
 
@@ -238,6 +313,9 @@ class Shuffled(PrivacyProfile):
         # a value takes milliseconds, and the sides do not meet
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
         known = replace(super()._knowledge(), spacing=spacing, seconds=2e-3, pace=4e-4 if spacing < 0.5 else None)
+        if any(bound is not None for bound in self._over_datasets):
+            # a search over compositions for each value
+            known = replace(known, seconds=1e-2, pace=None)
         laws = [law for _, _, law in self._below]
         if not laws:
             return known

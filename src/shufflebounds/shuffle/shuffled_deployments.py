@@ -110,7 +110,8 @@ def shuffled_epsilon(
     Returns
     -------
     float or ndarray
-        The chosen bound in nats, of the common shape: the number that ``epsilon`` of the class returns.
+        The chosen bound in nats, of the common shape. The upper bound is that of the privacy blanket; ``epsilon`` of the class
+        may return a smaller number, from the bound over all datasets. The lower bound is that of the class.
 
     {raises_of_randomizers}
 
@@ -156,8 +157,8 @@ def shuffled_log_delta(
     Returns
     -------
     float or ndarray
-        The chosen bound of log delta, of the common shape; -inf where delta is 0. The number that ``log_delta`` of
-        :class:`Shuffled` returns.
+        The chosen bound of log delta, of the common shape; -inf where delta is 0. The upper bound is that of the privacy
+        blanket; ``log_delta`` of :class:`Shuffled` may return a smaller number, from the bound over all datasets.
 
     {raises_of_randomizers}
 

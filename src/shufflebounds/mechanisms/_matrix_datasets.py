@@ -1,0 +1,90 @@
+"""What the upper bound over all datasets needs of a randomizer that is given by its matrix."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._cached import cached_property
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds.shuffle.laws import ExcessLaw
+
+__all__ = ["MatrixDatasets"]
+
+_STEPS = 200
+"""Steps towards the centre of the smallest ball around all rows; any centre gives a valid radius, more steps a smaller one."""
+
+_LEAST_MASS = 1e-12
+"""Minorants of a smaller mass are not used: the error term grows with the inverse of the mass."""
+
+
+class MatrixDatasets:
+    """The laws of all pairs of rows of a matrix, inputs by outputs.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (inputs, outputs)
+        Probabilities of the outputs. Outputs that no input sends are left out.
+    """
+
+    def __init__(self, rows: FloatArray) -> None:
+        self._rows = rows[:, rows.any(axis=0)]
+        self._base = self._rows.min(axis=0)
+        # one row for every different distribution of messages
+        self._kinds = np.unique(self._rows, axis=0, return_index=True)[1]
+        self._kinds.sort()
+
+    @property
+    def offered(self) -> bool:
+        """Whether the bound holds: every output has a probability above 0 under every input."""
+        return bool((self._base > 0).all()) and math.fsum(self._base) > _LEAST_MASS
+
+    def _ratios(self) -> FloatArray:
+        """Return R_a/R_j for all ordered pairs of different rows and all outputs."""
+        rows = self._rows[self._kinds]
+        return np.asarray(rows[:, None, :] / rows[None, :, :])
+
+    def _tail(self, t: float) -> float:
+        rows = self._rows[self._kinds]
+        # a ratio is rounded once
+        held = np.where(self._ratios() > t * (1 - 4 * ULP), rows[:, None, :], 0.0).sum(axis=2)
+        return float(held.max()) * (1.0 + 8.0 * ULP * int(rows.shape[1]))
+
+    def _distance(self) -> float:
+        """Return the square of a radius about one centre of all rows, in the norm of 1/m."""
+        scaled = self._rows[self._kinds] / np.sqrt(self._base)
+        weights = np.full(len(scaled), 1.0 / len(scaled))
+        best = math.inf
+        for step in range(_STEPS):
+            centre = weights @ scaled
+            gaps = ((scaled - centre) ** 2).sum(axis=1)
+            best = min(best, float(gaps.max()))
+            move = 1.0 / (step + 2)
+            weights *= 1 - move
+            weights[int(gaps.argmax())] += move
+        # the difference of two rows may cancel to the rounding of either
+        radius: float = math.sqrt(best) + 4 * ULP * float(np.linalg.norm(scaled)) * len(scaled)
+        return radius**2 * (1 + 1e-9)
+
+    @cached_property
+    def _shared(self) -> tuple[tuple[ExcessLaw, ...], float, float, float]:
+        """What does not depend on the pair: heights, log of the mass of m, distance, local budget."""
+        heights = tuple(ExcessLaw.of(self._base, self._rows[x], self._base).widened(upper=True) for x in self._kinds)
+        local_eps = float(np.log(self._ratios().max())) + 8 * ULP
+        return heights, math.log(math.fsum(self._base)), self._distance(), local_eps
+
+    def of(self, first: int, second: int) -> DatasetLaws:
+        """Return the laws of one ordered pair of inputs.
+
+        Parameters
+        ----------
+        first, second : int
+            The target's two inputs.
+        """
+        rows = self._rows
+        others = tuple(
+            (f"all others hold {x}", ExcessLaw.of(rows[first], rows[second], rows[x]).widened(upper=True)) for x in self._kinds
+        )
+        return DatasetLaws(others, *self._shared, self._tail)

@@ -1,0 +1,143 @@
+r"""The largest excess of a sum of users of several kinds, over all numbers of users of each kind: branch and bound.
+
+.. math:: \log \max_{M_1 + \cdots + M_k = n} \mathbb{E}\Bigl(\sum_{j} \sum_{i \le M_j} X^{(j)}_i\Bigr)_+
+
+In a cell :math:`\{L_j \le M_j \le U_j\}` at least :math:`L_j` users are of kind j. The users who are not yet assigned take the law
+of the privacy blanket, which is larger in the convex order than that of every kind, and the positive part of a sum of independent
+variables grows with each of them in that order. So one evaluation of the sum with the numbers :math:`L_j` bounds the whole cell.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from shufflebounds._core import _excess
+from shufflebounds._types import ULP, FloatArray
+
+__all__ = ["Compositions"]
+
+_RTOL = 1e-4
+"""Relative gap at which the kernel aims for one evaluation. A smaller one needs more nodes; TOLERANCE must stay well above."""
+
+_WORK = 2e7
+"""Evaluations of an atom that one evaluation of a sum may take, about 30 ms; beyond, its bound is less tight."""
+
+_INSIDE = 8
+"""After that many divisions a dataset inside the largest cell is evaluated, which raises the largest known value where users of
+several kinds are worse than users of one."""
+
+Cell = tuple[int, ...]
+
+
+class Compositions:
+    """Sums of n users, each of one of several kinds, at one eps.
+
+    Parameters
+    ----------
+    kinds : sequence of (ndarray, ndarray)
+        Values of X and log masses of each kind; the rest of the mass sits at 0.
+    blanket : (ndarray, ndarray)
+        The same of a law that is larger in the convex order than that of every kind.
+    users : int
+        Number n of users.
+    slack : float
+        Relative error of the positive part of the sum that comes from the rounding of values and masses.
+    """
+
+    def __init__(self, kinds: Sequence[tuple[FloatArray, FloatArray]], blanket: tuple[FloatArray, FloatArray], users: int,
+                 slack: float) -> None:
+        self._laws = [*kinds, blanket]
+        self._count, self._users, self._slack = len(kinds), users, slack
+        self.evaluations = 0
+
+    def log_excess(self, numbers: Sequence[int]) -> float:
+        """Return an upper bound of log E S_+ with that many users of each kind, and the remaining ones with the blanket's law."""
+        self.evaluations += 1
+        counts = [*numbers, self._users - sum(numbers)]
+        used = [(law, count) for law, count in zip(self._laws, counts) if count > 0]
+        sizes = [law[0].size for law, _ in used]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        values, masses = (np.concatenate([law[i] for law, _ in used]) for i in (0, 1))
+        upper = _excess.log_excess(values, masses, starts, np.array([float(count) for _, count in used]), _RTOL, _WORK)[1]
+        return upper + self._slack + 32 * ULP * abs(upper) if upper > -math.inf else upper
+
+    def alike(self) -> list[float]:
+        """Return upper bounds of log E S_+ where all users are of one kind, for each kind."""
+        return [self.log_excess(self._one(j)) for j in range(self._count)]
+
+    def _one(self, kind: int) -> Cell:
+        return tuple(self._users * (j == kind) for j in range(self._count))
+
+    def largest(self, start: float, tolerance: float, most: int) -> float:
+        """Return an upper bound of the largest log E S_+ over all numbers of users of each kind.
+
+        Parameters
+        ----------
+        start : float
+            The largest value that is known.
+        tolerance : float
+            Cells whose bound is at most that far above the largest known value are not divided.
+        most : int
+            Cells that may be divided; then the bound of the largest cell is returned.
+
+        Returns
+        -------
+        float
+            At least `start` + `tolerance`.
+        """
+        heap: list[tuple[float, Cell, Cell]] = []
+        goal = start + tolerance
+        self._push(heap, (0,) * self._count, (self._users,) * self._count, goal)
+        for step in range(most):
+            if not heap or -heap[0][0] <= goal:
+                return goal
+            value, low, high = heapq.heappop(heap)
+            wide = max(range(self._count), key=lambda j: high[j] - low[j])
+            if low[wide] == high[wide]:
+                # a single dataset, whose users hold several inputs, is the worst
+                goal = -value + tolerance
+                continue
+            if step % _INSIDE == _INSIDE - 1:
+                goal = max(goal, self.log_excess(_inside(low, high, self._users)) + tolerance)
+            middle = (low[wide] + high[wide]) // 2
+            self._push(heap, low, _with(high, wide, middle), goal)
+            self._push(heap, _with(low, wide, middle + 1), high, goal)
+        return max(goal, -heap[0][0]) if heap else goal
+
+    def _push(self, heap: list[tuple[float, Cell, Cell]], low: Cell, high: Cell, goal: float) -> None:
+        """Add a cell to the heap if its bound is above the goal."""
+        cell = _tightened(low, high, self._users)
+        if cell is not None:
+            value = self.log_excess(cell[0])
+            if value > goal:
+                heapq.heappush(heap, (-value, *cell))
+
+
+def _with(cell: Cell, place: int, number: int) -> Cell:
+    return (*cell[:place], number, *cell[place + 1 :])
+
+
+def _inside(low: Cell, high: Cell, users: int) -> Cell:
+    """Return numbers in a cell that add up to `users`: the same share of the width of each kind."""
+    free, width = users - sum(low), sum(high) - sum(low)
+    numbers = [a + free * (b - a) // width for a, b in zip(low, high)]
+    for j in range(len(numbers)):
+        numbers[j] += min(users - sum(numbers), high[j] - numbers[j])
+    return tuple(numbers)
+
+
+def _tightened(low: Cell, high: Cell, users: int) -> tuple[Cell, Cell] | None:
+    """Return the least and the largest numbers that add up to `users` with the others within the cell; None if none do."""
+    while True:
+        least, most = sum(low), sum(high)
+        if least > users or most < users:
+            return None
+        raised = tuple(max(a, users - (most - b)) for a, b in zip(low, high))
+        lowered = tuple(min(b, users - (least - a)) for a, b in zip(low, high))
+        if raised == low and lowered == high:
+            return low, high
+        low, high = raised, lowered

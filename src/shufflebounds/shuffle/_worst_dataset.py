@@ -1,0 +1,343 @@
+r"""An upper bound for every dataset that nearly meets the lower one: labelled data of fewer users plus an error term.
+
+With E = e^eps, n users, n' = n - 2s and c = n'/(n' - 1), for every dataset (docs/theorems/worst-dataset)
+
+.. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1)
+        + \sum_{k=2}^{s+1} A_k (c r^2)^k \sqrt{\mu_{2k+1}}\, l_{2k+1}, \qquad A_k = \binom{s}{k} s^{-k} + \binom{s}{k-1} s^{1-k}
+
+    l_{2k+1}^2 = (2k+1)!\, V/(n)_{2k+1} + (2k)!\, (E-1)^2/(n-1)_{2k}
+
+:math:`\Gamma` is the largest excess over the numbers of users of each kind (`_compositions`), V the squared norm of
+:math:`R_0 - E R_1 + (E-1) b` with b = m/g, r the radius of the inputs, and :math:`c_- = 0` where cosh(eps0) <= 1 + s.
+
+:math:`\mu_q` bounds the probability of the best test where q users send a draw from b. It follows from
+:math:`P_0(f) \le \Delta(E')/(1 - E'/E)`, E' < E, for any bound :math:`\Delta` over all datasets, and from
+:math:`P(f) \le F P'(f) + H_F(b \| R_x)` for each exchange of a user's message, F >= 1. Every s, E' and F gives a valid bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from shufflebounds._cached import cached_property
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.composing.kept import Kept
+from shufflebounds.shuffle._compositions import Compositions
+from shufflebounds.shuffle._phi import excesses
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds.shuffle.laws import ExcessLaw
+
+__all__ = ["FEWEST_USERS", "WorstDataset"]
+
+FEWEST_USERS = 8
+"""With fewer users too few are left once 2s of them are drawn."""
+
+_PADDING = 1e-9
+"""Relative increase of the error term, more than the rounding of its sums."""
+
+_TOLERANCE = 3e-3
+"""How far above the largest known dataset, in log delta, the search over compositions ends. Half of it would double the cells."""
+
+_ROUGH_TOLERANCE = 0.1
+"""The same where only the probability of a test is bounded: the error term contains its square root."""
+
+_MOST_CELLS = 3000
+"""Cells that the search may divide."""
+
+_SMALL = 3e-3
+"""Where the error term is below this share of the rest, the probability of a test is taken from the blanket alone."""
+
+_RATIO = 0.05
+"""Distance of the logarithms of the grid of eps at which the probabilities of tests are bounded; twice as far costs 20 % of the
+error term."""
+
+_LOOKED = 40
+"""Values of the grid, at most, that are compared for one eps."""
+
+_LEAST_EPS = 1e-100
+"""Below, nothing is known of the probability of a test: differences of eps would not be doubles."""
+
+_LARGE = -3.0
+"""Above this log delta the grid ends: nothing is gained over the blanket there."""
+
+_STEPS = np.arange(1.0, 13.0) * 0.5
+"""Values of ln F, in standard deviations of the mean of 1/g - R_x/m over n users."""
+
+_DRAWN = (1, 2, 3, 4, 6, 8, 12, 16, 20, 27, 35, 45, 60, 80, 110, 150, 200, 300, 450, 700, 1000)
+"""Numbers s of drawn pairs that are tried, beside the least with a signed part of mass 0."""
+
+_KEPT = 512
+
+_FEW_KEPT = 8
+"""Values of X are kept at so many eps: several numbers of drawn pairs are tried at each."""
+
+
+def _grid(place: int) -> float:
+    return math.exp(place * _RATIO)
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """A number s of drawn pairs, and the mass c_- of the signed part."""
+
+    pairs: int
+    signed: float
+
+
+class WorstDataset:
+    """The upper bound over all datasets for one ordered pair of the target's inputs.
+
+    Parameters
+    ----------
+    blanket : ExcessLaw
+        The law of X of the pair under m, or one that is larger in the convex order.
+    data : DatasetLaws
+        What the randomizer says of the inputs of the others.
+    users : int
+        Number n of users, the target included.
+    """
+
+    def __init__(self, blanket: ExcessLaw, data: DatasetLaws, users: int) -> None:
+        self._blanket, self._data, self._users = blanket, data, users
+        self._known: Kept[tuple[float, bool], float] = Kept(_KEPT)
+        self._table: dict[int, float] = {}
+        self._constants: Kept[int, tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = Kept(len(_DRAWN) + 1)
+        self._alike: Kept[tuple[float, int], float] = Kept(_KEPT)
+        self._listed: Kept[float, tuple[list[tuple[FloatArray, FloatArray]], float]] = Kept(_FEW_KEPT)
+
+    # ------------------------------------------------------------------------------------------------ the randomizer's constants
+
+    @cached_property
+    def _draws(self) -> tuple[_Draw, ...]:
+        """The numbers of pairs that may be drawn, each with the mass of its signed part."""
+        most = (self._users - 3) // 2
+        least = self._pure_pairs
+        out = []
+        for pairs in sorted({*_DRAWN, *([] if least is None else [least])}):
+            if pairs > most:
+                break
+            if least is not None and pairs >= least:
+                out.append(_Draw(pairs, 0.0))
+                break
+            tail = self._data.ratio_tail(1.0 + pairs)
+            # the signed part of one pair has mass beta (tail^2 + tail^2), beta < 1/(2 s)
+            signed = 0.5 * math.expm1(pairs * math.log1p(2 * tail * tail / pairs)) * (1 + _PADDING)
+            if signed < 0.1:
+                out.append(_Draw(pairs, signed))
+        return tuple(out)
+
+    @cached_property
+    def _pure_pairs(self) -> int | None:
+        """The least s with cosh(eps0) <= 1 + s; None where that is more than users."""
+        if not self._data.local_eps < 36:
+            return None
+        half = math.sinh(0.5 * self._data.local_eps * (1 + 8 * ULP))
+        return max(1, math.ceil(2 * half * half * (1 + 16 * ULP)))
+
+    @cached_property
+    def _atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Masses under m and the logarithms of R_0/m and R_1/m; what X = 0 alone stands for is left out."""
+        log_mass, log_a, log_b = self._blanket._distinct
+        seen = (log_a > -np.inf) | (log_b > -np.inf)
+        return np.exp(log_mass[seen]), log_a[seen], log_b[seen]
+
+    def _log_norm(self, eps: float) -> float:
+        """Return log V, rounded up."""
+        mass, log_a, log_b = self._atoms
+        shift = math.expm1(eps) * math.exp(-self._data.log_minorant)
+        values = excesses(log_a, log_b, eps)
+        size = math.sqrt(float(mass @ (np.abs(values) + shift) ** 2))
+        # the two terms may cancel to the rounding of either
+        norm = math.sqrt(float(mass @ (values + shift) ** 2)) + 1e-13 * size
+        factor = math.exp(eps)
+        beyond = 3 * self._data.beyond * (factor**2 + shift**2)
+        return math.log(norm**2 + beyond) + _PADDING if norm > 0 or beyond > 0 else -math.inf
+
+    @cached_property
+    def _exchanges(self) -> tuple[FloatArray, FloatArray]:
+        """Values of ln F and of log H_F(b || R_x), the largest over x."""
+        log_g, users = self._data.log_minorant, self._users
+        laws = [
+            ExcessLaw(law.log_mass, law.log_a - log_g, law.log_b, law.log_cut - log_g, law.log_cut_b).widened(upper=True)
+            for law in self._data.heights
+        ]
+        variance = max(law.spread(0.0) for law in laws)
+        steps = _STEPS * math.sqrt(variance / users)
+        steps = steps[(steps > 0) & (steps < 3)]
+        values = [max(law.log_phi_side(f, users, upper=True) for law in laws) for f in steps.tolist()]
+        return steps, np.array(values)
+
+    # ---------------------------------------------------------------------------------------------------------- the error term
+
+    def _log_mu(self, log_prob: float, orders: FloatArray) -> FloatArray:
+        """Return log mu_q for each order q, from the log of a bound of the probability of the test."""
+        log_f, log_h = self._exchanges
+        if not log_f.size:
+            return np.full(orders.shape, -math.log(4))
+        # 1 + F + ... + F^(q-1) = F^q (1 - F^-q)/(F - 1)
+        grown = log_f[:, None] * orders
+        sums = log_h[:, None] + np.log(-np.expm1(-grown)) - np.log(np.expm1(log_f))[:, None]
+        values = grown + np.logaddexp(log_prob, sums)
+        return np.asarray(np.minimum(values.min(axis=0) + _PADDING, -math.log(4)))
+
+    def _orders(self, pairs: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return 2k + 1, log A_k (c r^2)^k, and the logs of the factors of V and of (E - 1)^2 in l^2, for k = 2, ..., s + 1."""
+        return self._constants.of(pairs, lambda: self._made_orders(pairs))
+
+    def _made_orders(self, s: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        n, left = self._users, self._users - 2 * s
+        k = np.arange(2, s + 2)
+        factorial = np.cumsum(np.log(np.maximum(np.arange(2.0 * s + 4), 1.0)))
+        falling = np.cumsum(np.log(n - np.arange(2.0 * s + 3)))
+        chosen, fewer = (factorial[s] - factorial[j] - factorial[s - j] - j * math.log(s) for j in (np.minimum(k, s), k - 1))
+        log_spread = math.log(self._data.distance * (left / (left - 1)))
+        first = factorial[2 * k + 1] - falling[2 * k]
+        # (n - 1)_(2k) = (n)_(2k+1)/n
+        second = factorial[2 * k] - (falling[2 * k] - math.log(n))
+        log_factor = np.logaddexp(np.where(k <= s, chosen, -np.inf), fewer) + k * log_spread
+        return np.asarray(2.0 * k + 1), np.asarray(log_factor), np.asarray(first), np.asarray(second)
+
+    def _log_error(self, eps: float, draw: _Draw, log_prob: float) -> float:
+        """Return the log of the error term."""
+        if not self._data.distance > 0:
+            return -math.inf
+        order, log_factor, first, second = self._orders(draw.pairs)
+        less = math.log(math.expm1(eps)) if eps > 0 else -math.inf
+        log_square = np.logaddexp(first + self._log_norm(eps), second + 2 * less)
+        terms = log_factor + 0.5 * (self._log_mu(log_prob, order) + log_square)
+        return float(np.logaddexp.reduce(terms)) + _PADDING
+
+    def _log_probability(self, eps: float) -> float:
+        """Return an upper bound of the log probability of the best test at eps, from the blanket at one smaller eps."""
+        if eps < _LEAST_EPS:
+            return 0.0
+        # about where e^(slope (eps - eps'))/(1 - e^(eps' - eps)) is least, for a delta like that of a normal distribution
+        less = eps / max(-2 * self._blanket_side(eps), 1.5)
+        return min(0.0, self._blanket_side(eps - less) - math.log(-math.expm1(-less)) + 4 * ULP)
+
+    def _tabled_probability(self, eps: float, above: int) -> float:
+        """Return the same from the bounds at the values of the grid below the place `above`."""
+        best = 0.0
+        for place in range(above - 1, above - 1 - _LOOKED, -1):
+            point = _grid(place)
+            log_delta = self._tabled(place)
+            best = min(best, log_delta - math.log(-math.expm1(point - eps)) + 4 * ULP)
+            if log_delta >= self._start:
+                break
+        return best
+
+    @cached_property
+    def _start(self) -> float:
+        """The grid starts where log delta of the blanket is at least that."""
+        return min(_LARGE, self._blanket_side(0.0) - 0.5)
+
+    def _tabled(self, place: int) -> float:
+        """Return the bound of log delta at one value of the grid, formed with the probabilities at those below it."""
+        first = place
+        # upwards, so that the calls do not nest
+        while first not in self._table and self._blanket_side(_grid(first)) < self._start:
+            first -= 1
+        for at in range(first, place + 1):
+            if at not in self._table:
+                point = _grid(at)
+                known = self._blanket_side(point)
+                self._table[at] = known if known >= self._start else \
+                    self._formed_bound(point, self._tabled_probability(point, at), _ROUGH_TOLERANCE)
+        return self._table[place]
+
+    def _blanket_side(self, eps: float) -> float:
+        return min(0.0, self._blanket.log_phi_side(eps, self._users, upper=True))
+
+    # --------------------------------------------------------------------------------------------------------------- the bound
+
+    def _sums(self, eps: float, draw: _Draw) -> tuple[Compositions, float]:
+        """Return the sums of n' users, and the log of what the cut outputs gain."""
+        laws, gain = self._listed.of(eps, lambda: self._formed(eps))
+        return Compositions(laws[:-1], laws[-1], self._users - 2 * draw.pairs, self._slack), gain
+
+    @cached_property
+    def _laws(self) -> tuple[ExcessLaw, ...]:
+        return (*(law for _, law in self._data.others), self._blanket)
+
+    @cached_property
+    def _slack(self) -> float:
+        return max(law._slack for law in self._laws)
+
+    def _formed(self, eps: float) -> tuple[list[tuple[FloatArray, FloatArray]], float]:
+        """Return values and log masses of X for each kind and the blanket, and the log of what the cut outputs gain."""
+        atoms = [law._distinct for law in self._laws]
+        listed = [(excesses(log_a, log_b, eps), log_mass) for log_mass, log_a, log_b in atoms]
+        cuts = [(np.asarray(law.log_cut), np.asarray(law.log_cut_b)) for law in self._laws[:-1]]
+        gains = [float(np.maximum(excesses(*cut, eps), 0.0).sum()) for cut in cuts]
+        gain = max(gains) * (1 + 8 * ULP)
+        return listed, math.log(gain) if gain > 0 else -math.inf
+
+    def log_delta(self, eps: float, ceiling: float = math.inf, *, search: bool = True) -> float:
+        """Return an upper bound of log delta for every dataset: this one or that of the blanket, whichever is smaller.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, >= 0.
+        ceiling : float
+            Another upper bound, a function of eps: where this one cannot be below it, the blanket is returned.
+        search : bool
+            False for the number that the bound has if no dataset is worse than all users at one input: no bound, but cheap.
+
+        Returns
+        -------
+        float
+        """
+        return self._known.of((eps, search), lambda: self._log_delta(eps, ceiling, search))
+
+    def _log_delta(self, eps: float, ceiling: float, search: bool) -> float:
+        blanket = self._blanket_side(eps)
+        if self._users < FEWEST_USERS or not self._draws or blanket == -math.inf:
+            return blanket
+        log_prob = self._log_probability(eps)
+        draw, alike, error = self._best_draw(eps, log_prob)
+        if self._gamma(eps, draw, alike) >= min(blanket, ceiling):
+            return blanket
+        if eps >= _LEAST_EPS and error > self._gamma(eps, draw, alike) + math.log(_SMALL):
+            above = math.ceil(math.log(eps) / _RATIO)
+            log_prob = min(log_prob, self._tabled_probability(eps, above - (_grid(above - 1) >= eps)))
+        return self._formed_bound(eps, log_prob, _TOLERANCE, search)
+
+    def _formed_bound(self, eps: float, log_prob: float, tolerance: float, search: bool = True) -> float:
+        """Return the bound from the log probability of the best test; the search ends `tolerance` above the largest known value."""
+        blanket = self._blanket_side(eps)
+        draw, alike, error = self._best_draw(eps, log_prob)
+        if np.logaddexp(self._gamma(eps, draw, alike), error) >= blanket:
+            return blanket
+        largest = self._sums(eps, draw)[0].largest(alike, tolerance, _MOST_CELLS) if search else alike + tolerance
+        return min(blanket, float(np.logaddexp(self._gamma(eps, draw, largest), error)) + 8 * ULP)
+
+    def _gamma(self, eps: float, draw: _Draw, log_sum: float) -> float:
+        """Return log((1 + 2 c_-) Gamma + c_- (E - 1)) from the log of n' Gamma without the cut outputs."""
+        left = self._users - 2 * draw.pairs
+        value = float(np.logaddexp(log_sum - math.log(left) * (1 - 4 * ULP), self._sums(eps, draw)[1])) + 8 * ULP
+        if draw.signed > 0:
+            value = float(np.logaddexp(value + math.log1p(2 * draw.signed), math.log(draw.signed * math.expm1(eps) + 1e-300)))
+        return value + 8 * ULP * (1 + abs(value))
+
+    def _best_draw(self, eps: float, log_prob: float) -> tuple[_Draw, float, float]:
+        """Return the draw with the smallest bound if all users hold one input, the log of its n' Gamma, and that of its error."""
+        best: tuple[float, _Draw, float, float] | None = None
+        for draw in self._draws:
+            error = self._log_error(eps, draw, log_prob)
+            floor = math.log(draw.signed * math.expm1(eps)) if draw.signed > 0 and eps > 0 else -math.inf
+            if best is not None and np.logaddexp(error, floor) >= best[0]:
+                continue
+            alike = self._all_alike(eps, draw)
+            total = float(np.logaddexp(self._gamma(eps, draw, alike), error))
+            if best is None or total < best[0]:
+                best = total, draw, alike, error
+        assert best is not None
+        return best[1:]
+
+    def _all_alike(self, eps: float, draw: _Draw) -> float:
+        """Return log n' Gamma if all users are of one kind."""
+        return self._alike.of((eps, draw.pairs), lambda: max(self._sums(eps, draw)[0].alike()))

@@ -1,0 +1,154 @@
+"""The upper bound over all datasets against exact maxima over every dataset, and what it may not do."""
+
+import itertools
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds import mechanisms, shuffle
+from shufflebounds.shuffle._compositions import Compositions
+from tests.oracles import rational
+
+WORST = json.loads((Path(__file__).parents[1] / "reference" / "worst-data.json").read_text())
+
+
+def multiset(*counted):
+    """Return the law of the multiset of messages, exactly: (row, number of users) pairs of rational rows."""
+    law = {(0,) * len(counted[0][0]): Fraction(1)}
+    for row, users in counted:
+        for _ in range(users):
+            out = {}
+            for key, chance in law.items():
+                for y, p in enumerate(row):
+                    if p:
+                        at = (*key[:y], key[y] + 1, *key[y + 1:])
+                        out[at] = out.get(at, 0) + chance * p
+            law = out
+    return law
+
+
+def worst(rows, users, factor):
+    """Return delta at e^eps = factor over all datasets and ordered pairs of inputs of the target."""
+    found = Fraction(0)
+    for others in itertools.combinations_with_replacement(range(len(rows)), users - 1):
+        counted = [(row, others.count(x)) for x, row in enumerate(rows)]
+        laws = [multiset(*counted, (row, 1)) for row in rows]
+        for p, q in itertools.permutations(laws, 2):
+            found = max(found, sum((max(Fraction(0), x - factor * q.get(y, 0)) for y, x in p.items()), Fraction(0)))
+    return found
+
+
+def blanket(randomizer, users, eps):
+    """Return log delta of the privacy blanket, which the functions for arrays have alone."""
+    return shuffle.shuffled_log_delta(randomizer, users, eps)
+
+
+@pytest.mark.parametrize("row", WORST[::5], ids=lambda row: f"{row['users']}-{row['eps']}")
+def test_the_exact_maximum_is_between_the_bounds(row):
+    protocol = shuffle.Shuffled(mechanisms.FiniteRandomizer(row["matrix"]), row["users"])
+    lower, upper = (protocol.delta(row["eps"], bound=side) for side in ("lower", "upper"))
+    assert lower * (1 - 1e-9) <= row["worst"] <= upper * (1 + 1e-9)
+
+
+@pytest.mark.slow
+def test_the_gap_to_the_exact_maximum():
+    gaps = []
+    for row in WORST:
+        protocol = shuffle.Shuffled(mechanisms.FiniteRandomizer(row["matrix"]), row["users"])
+        lower, upper = (protocol.delta(row["eps"], bound=side) for side in ("lower", "upper"))
+        assert lower * (1 - 1e-9) <= row["worst"] <= upper * (1 + 1e-9)
+        gaps.append(math.log(upper / row["worst"]))
+    assert np.median(gaps) < 0.08
+
+
+@pytest.mark.parametrize(("rows", "users"), [
+    # nearly equal rows, a small entry, a zero, equal rows
+    ([["1/2", "1/2"], ["500001/1000000", "499999/1000000"]], 16),
+    ([["1/1000000", "999999/1000000"], ["1/3", "2/3"]], 14),
+    ([["0", "1"], ["1/3", "2/3"]], 12),
+    ([["2/5", "3/5"], ["2/5", "3/5"], ["1/2", "1/2"]], 11),
+    ([["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"]], 9),
+    ([["2/5", "3/5"], ["3/5", "2/5"]], 1), ([["2/5", "3/5"], ["3/5", "2/5"]], 2),
+])
+def test_every_dataset_of_few_users(rows, users):
+    exact = [[Fraction(p) for p in row] for row in rows]
+    protocol = shuffle.Shuffled(mechanisms.FiniteRandomizer([[float(p) for p in row] for row in exact]), users)
+    for eps in (0.0, 0.001, 0.01, 0.1, 0.5):
+        truth = float(worst(exact, users, rational(eps)))
+        assert protocol.delta(eps, bound="lower") * (1 - 1e-9) - 1e-13 <= truth <= protocol.delta(eps) * (1 + 1e-9) + 1e-15
+        assert protocol.log_delta(eps) <= blanket(protocol.randomizer, users, eps) + 1e-12
+
+
+ROWS = st.integers(2, 3).flatmap(lambda k: st.lists(st.lists(st.integers(1, 12), min_size=k, max_size=k), min_size=2, max_size=3))
+
+
+@settings(max_examples=12)
+@given(ROWS, st.integers(8, 11), st.floats(0, 0.6))
+def test_random_matrices_of_few_users(parts, users, eps):
+    rows = [[Fraction(p, sum(row)) for p in row] for row in parts]
+    users = users if len(rows) == len(rows[0]) == 2 else 8
+    protocol = shuffle.Shuffled(mechanisms.FiniteRandomizer([[float(p) for p in row] for row in rows]), users)
+    truth = float(worst(rows, users, rational(eps)))
+    assert truth <= protocol.delta(eps) * (1 + 1e-9) + 1e-14
+
+
+@pytest.mark.parametrize(("randomizer", "users", "delta", "most"), [
+    # the table of the proof's page; the blanket has .1011, .02934, .3459, .03805 and .02973
+    (mechanisms.LocalHashing(100, 1.0, 4), 10**3, 1e-6, 0.09226),
+    (mechanisms.LocalHashing(100, 1.0, 4), 10**4, 1e-6, 0.02676),
+    pytest.param(mechanisms.LocalHashing(100, 4.0, 4), 10**4, 1e-6, 0.3250, marks=pytest.mark.slow),
+    (mechanisms.LocalHashing(100, 4.0, 4), 10**6, 1e-8, 0.03284),
+    (mechanisms.UnaryEncoding.optimized(100, 1.0), 10**4, 1e-6, 0.02691),
+], ids=repr)
+def test_epsilon_of_two_level_randomizers(randomizer, users, delta, most):
+    protocol = randomizer.shuffled(users)
+    eps = protocol.epsilon(delta)
+    assert protocol.epsilon(delta, bound="lower") <= eps <= most
+    assert protocol.delta(eps) <= delta
+    assert protocol.argument(eps) == "worst dataset"
+
+
+def test_fewer_users_less_budget_and_participation_are_in_order():
+    values = [mechanisms.LocalHashing(50, 1.0, 4).shuffled(n).log_delta(0.03) for n in (3000, 6000, 12000)]
+    assert values == sorted(values, reverse=True)
+    values = [mechanisms.LocalHashing(50, e, 4).shuffled(5000).log_delta(0.03) for e in (0.5, 0.8, 1.1)]
+    assert values == sorted(values)
+    values = [mechanisms.LocalHashing(50, 1.0, 4).shuffled(5000, s).log_delta(0.02) for s in (0.25, 0.5, 1.0)]
+    assert values == sorted(values)
+
+
+def test_merging_outputs_does_not_raise_the_bound():
+    rows = np.array([[0.4, 0.3, 0.2, 0.1], [0.3, 0.3, 0.1, 0.3], [0.25, 0.25, 0.25, 0.25]])
+    merged = np.stack([rows[:, 0], rows[:, 1], rows[:, 2] + rows[:, 3]], axis=1)
+    for users, eps in ((5000, 0.04), (20000, 0.02)):
+        fine, coarse = (shuffle.Shuffled(mechanisms.FiniteRandomizer(m), users).log_delta(eps) for m in (rows, merged))
+        # the search over compositions ends within 3e-3 of the largest known one
+        assert coarse <= fine + 3e-3
+
+
+def test_participation_is_one_more_output():
+    rows, share = np.array([[0.5, 0.3, 0.2], [0.3, 0.3, 0.4]]), 0.375
+    sent = shuffle.Shuffled(mechanisms.FiniteRandomizer(rows), 2000, share)
+    silent = np.append(rows * share, np.full((2, 1), 1 - share), axis=1)
+    listed = shuffle.Shuffled(mechanisms.FiniteRandomizer(silent), 2000)
+    for eps in (0.01, 0.03):
+        assert sent.log_delta(eps) == pytest.approx(listed.log_delta(eps), abs=1e-6)
+
+
+def test_a_search_over_compositions_ends_above_every_composition():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        means = rng.normal(size=3) * 0.2
+        # symmetric values about one mean: the widest is the blanket
+        kinds = [(np.array([-0.3 - w, -0.3 + w]), np.log([0.5, 0.5])) for w in (0.6, 0.8, 1.0 + abs(means[0]))]
+        wide = (np.array([-2.3, 1.7]), np.log([0.5, 0.5]))
+        sums = Compositions(kinds, wide, 12, 0.0)
+        largest = sums.largest(max(sums.alike()), 1e-3, 10**4)
+        every = [sums.log_excess((a, b, 12 - a - b)) for a in range(13) for b in range(13 - a)]
+        assert max(every) <= largest <= max(every) + 2e-3
