@@ -10,13 +10,16 @@ from typing import ClassVar
 import mpmath
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
 from shufflebounds.composing import Samples
-from shufflebounds.profile.curves import curve, gdp_mu, least
+from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds.profile.curves import convex_hull, curve, gdp_mu
 from shufflebounds.profile.renyi import renyi
+from shufflebounds.sampling import RandomAllocation
 from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import renyi_divergence
 from tests.oracles import ALPHAS, at, convolved, hull, logs, thresholds
@@ -38,13 +41,13 @@ def bit_laws(users, flip, ones):
 
 
 def encloses(profile, boundaries, slack, alphas=ALPHAS):
-    """Hold both curves to the least of the exact ones: upper is it, lower its hull, up to slack."""
+    """Hold both curves to the convex hull of the exact ones, up to slack."""
     below, above = profile.tradeoff(), profile.tradeoff(bound="upper")
     convex = hull({point for boundary in boundaries for point in boundary})
     for alpha in alphas:
-        exact, low = min(at(b, alpha) for b in boundaries), at(convex, alpha)
-        assert below.beta(float(alpha)) <= low + Fraction(1, 10**15)
-        assert below.beta(float(alpha)) >= low - Fraction(slack)
+        exact = at(convex, alpha)
+        assert below.beta(float(alpha)) <= exact + Fraction(1, 10**15)
+        assert below.beta(float(alpha)) >= exact - Fraction(slack)
         assert above.beta(float(alpha)) >= exact - Fraction(1, 10**15)
         assert above.beta(float(alpha)) <= exact + Fraction(slack)
 
@@ -65,13 +68,22 @@ def test_specified_curve_of_all_data():
     alpha = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9])
     exact = [0.98703653215428264, 0.93912303670532137, 0.88204837138048275, 0.71908970144508449, 0.46297848233691371,
              0.22093098946450352, 0.08410198832951997]  # fmt: skip
+    # the infimum over all data is not convex: its hull, the curve that belongs to delta, lies up to 6e-5 below
+    flips = [scipy.stats.binom.pmf(np.arange(m + 1), m, 0.29) for m in range(100)]
+    points = set()
+    for ones in range(100):
+        others = np.convolve(flips[ones][::-1], flips[99 - ones])
+        zero, one = np.convolve(others, [0.71, 0.29]), np.convolve(others, [0.29, 0.71])
+        alpha_beta = [(float(zero[k:].sum()), float(one[:k].sum())) for k in range(102)]
+        points |= {*alpha_beta, *((beta, a) for a, beta in alpha_beta)}
+    convex = hull(points)
+    hulled = [at(convex, a) for a in alpha]
+    assert all(0 <= above - below < 1e-4 for above, below in zip(exact, hulled))
     bits = ShuffledBits.boolean_sum(100, 58)
     above, below = bits.tradeoff(bound="upper").beta(alpha), bits.tradeoff().beta(alpha)
-    np.testing.assert_allclose(above, exact, atol=1e-10, rtol=0)
-    assert (above >= exact).all()
-    # the infimum is not convex: its hull lies up to 6e-5 below
-    assert (below <= exact).all()
-    assert (below >= np.array(exact) - 1e-4).all()
+    np.testing.assert_allclose(above, hulled, atol=1e-10, rtol=0)
+    np.testing.assert_allclose(below, hulled, atol=1e-10, rtol=0)
+    assert (below <= above).all()
 
 
 @pytest.mark.parametrize(
@@ -424,15 +436,35 @@ def test_everyone_of_few_users():
         assert above.beta(float(alpha)) >= at(convex, alpha) - 1e-14
 
 
-def test_least_of_curves():
+def test_convex_hull_of_curves():
     with np.errstate(divide="ignore"):
         first = Tradeoff.from_knots(np.log([0.0, 0.1, 0.5, 1.0]), np.log([1.0, 0.4, 0.3, 0.0]))
         second = Tradeoff.from_knots(np.log([0.0, 0.2, 0.4, 0.9]), np.log([0.9, 0.35, 0.32, 0.0]))
-    lower, upper = (least([first, second], upper=side) for side in (False, True))
-    exact = np.minimum(first.beta(GRID), second.beta(GRID))
-    np.testing.assert_allclose(upper.beta(GRID), exact, atol=1e-14)
-    assert (upper.beta(GRID) >= exact - 1e-16).all()
-    assert (lower.beta(GRID) <= exact).all()
+    vertices = [(0, Fraction(9, 10)), (Fraction(1, 10), Fraction(2, 5)), (Fraction(1, 5), Fraction(7, 20)), (Fraction(9, 10), 0)]
+    exact = [float(at(vertices, Fraction(alpha))) for alpha in GRID.tolist()]
+    np.testing.assert_allclose(convex_hull([first, second]).beta(GRID), exact, atol=1e-15)
+
+
+def test_a_curve_without_knots_has_no_hull_with_others():
+    with pytest.raises(TypeError, match="not piecewise linear"):
+        convex_hull([Tradeoff.gaussian(1.0), Tradeoff.randomized_response(1.0)])
+
+
+@pytest.mark.parametrize("profile", [
+    ShuffledBits(6, 0.125), ShuffledBits(2000, 0.125), FiniteRandomizer([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.2, 0.2, 0.6]]),
+    GeometricMechanism(0.4, 3, 2), GeometricMechanism(0.1, bound=3).subsampled(0.2), KaryResponse(3, 0.5).shuffled(4),
+    BinomialNoise(20, 0.2), RandomAllocation(LaplaceMechanism(2.0), 5), ShuffledBits(20, 0.25).self_compose(2),
+], ids=repr)  # fmt: skip
+def test_both_curves_of_every_class_are_convex_and_have_its_delta(profile):
+    """The one meaning of `tradeoff`: the convex curve that has the delta of the profile."""
+    below, above = profile.tradeoff(), profile.tradeoff(bound="upper")
+    for curve_ in (below, above):
+        steps = np.linspace(0, 1, 129)
+        values = curve_.beta(steps)
+        assert (values[1:-1] <= (values[:-2] + values[2:]) / 2 + 1e-14).all()
+    for eps in (0.0, 0.01, 0.3, 1.0):
+        assert below.delta(eps) >= profile.delta(eps, bound="lower") * (1 - 1e-12) - 1e-15
+        assert above.delta(eps) <= profile.delta(eps) * (1 + 1e-12) + 1e-15
 
 
 @pytest.mark.parametrize("profile", PROFILES[:2] + PROFILES[-1:], ids=repr)

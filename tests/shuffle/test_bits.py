@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair
 from shufflebounds.shuffle import ShuffledBits
-from tests.oracles import logarithm, rational, stick, with_bit
+from tests.oracles import at, hull, logarithm, rational, stick, thresholds, with_bit
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits.json").read_text())
 
@@ -229,20 +229,17 @@ def test_curve_over_all_data_of_small_flips(flip):
     # a level halfway between the corners of the worst curve, and its value in fractions
     mechanism, q = ShuffledBits(6, flip), Fraction(flip)
     levels = [Fraction(x) for x in (flip, 2.5 * flip, 0.2)]
-    least = [Fraction(1)] * len(levels)
+    points = set()
     for ones in range(6):
         law = [Fraction(1)]
         for chance in [1 - q] * ones + [q] * (5 - ones):
             law = with_bit(law, chance)
         zero, one = with_bit(law, q), with_bit(law, 1 - q)
         for p0, p1 in ((zero[::-1], one[::-1]), (one, zero)):
-            for i, level in enumerate(levels):
-                rest, beta = level, Fraction(1)
-                for p, r in zip(p0, p1):
-                    taken = min(Fraction(1), rest / p)
-                    rest, beta = rest - taken * p, beta - taken * r
-                least[i] = min(least[i], beta)
-    for level, exact in zip(levels, least):
+            points.update(thresholds(p0, p1))
+    convex = hull(points)
+    for level in levels:
+        exact = at(convex, level)
         assert Fraction(mechanism.tradeoff(bound="upper").beta(float(level))) >= exact * (1 - Fraction(1, 10**15))
         assert Fraction(mechanism.tradeoff().beta(float(level))) <= exact * (1 + Fraction(1, 10**15))
 

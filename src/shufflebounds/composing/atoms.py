@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shufflebounds._core import _losses, _tradeoff
 from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.tradeoff.divergences import renyi_of_losses
+from shufflebounds.tradeoff.representation import log1mexp
 
 __all__ = ["Atoms", "Law", "TooLongError", "any_of", "grid"]
 
@@ -58,19 +59,35 @@ class Law:
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Outcomes by mass under P and loss, rising; log_rest of infinite loss, log_other of Q where P has none, log_lost not listed.
+    """The listed outcomes of a pair of laws (P, Q).
 
-    slack bounds the relative error of the masses under P, blur the error of the losses: of all of them, or of each, so that small
-    losses keep their digits beside large ones.
+    Neither infinite-loss mass has a default: a pair that left one out would lose it from every curve and divergence.
+
+    Parameters
+    ----------
+    log_p : ndarray
+        Log masses under P of the outcomes that both laws can produce.
+    loss : ndarray
+        Their privacy losses log(P/Q), rising; the log masses under Q are ``log_p - loss``.
+    log_rest : float
+        Log mass under P of the outcomes that Q cannot produce, whose loss is infinite.
+    log_other : float
+        Log mass under Q of the outcomes that P cannot produce, whose loss is minus infinity.
+    log_lost : float
+        Bound of the log mass, under either law, of the outcomes that are not listed.
+    slack : float
+        Bound of the relative error of the masses under P.
+    blur : float or ndarray
+        Bound of the error of the losses: of all of them, or of each, so that small losses keep their digits beside large ones.
     """
 
     log_p: FloatArray
     loss: FloatArray
     log_rest: float
+    log_other: float
     log_lost: float
     slack: float
     blur: float | FloatArray
-    log_other: float = -math.inf
 
     @classmethod
     def of(cls, log_p: FloatArray, log_q: FloatArray, *, log_lost: float = -math.inf, error: float = 0.0) -> Atoms:
@@ -105,7 +122,7 @@ class Atoms:
         log_p, loss = log_p[~endless], loss[~endless]
         order = np.argsort(loss, kind="stable")
         size = float(np.abs(log_p).max(initial=0.0))
-        return cls(log_p[order], loss[order], log_rest, log_lost, error + ULP * (8 + size), blur(loss[order]), log_other)
+        return cls(log_p[order], loss[order], log_rest, log_other, log_lost, error + ULP * (8 + size), blur(loss[order]))
 
     @classmethod
     def product(cls, parts: Sequence[tuple[Atoms, int]]) -> Atoms | None:
@@ -126,12 +143,32 @@ class Atoms:
         rest, other = (any_of([(getattr(atoms, name), times) for atoms, times in parts]) for name in ("log_rest", "log_other"))
         lost = float(np.logaddexp.reduce([atoms.log_lost + math.log(times) for atoms, times in parts]))
         order = np.argsort(loss, kind="stable")
-        return cls(log_p[order], loss[order], rest, lost, slack + 8 * ULP * count, blur[order], other)
+        return cls(log_p[order], loss[order], rest, other, lost, slack + 8 * ULP * count, blur[order])
 
     @property
     def most_blur(self) -> float:
         """Bound of the error of every loss."""
         return float(np.max(self.blur, initial=0.0))
+
+    def log_lost_other(self, reverse: Atoms, *, symmetric: bool) -> float | None:
+        """Return a bound of the log mass under Q of the outcomes that are not listed here; None where none is known.
+
+        Parameters
+        ----------
+        reverse : Atoms
+            The listed outcomes of (Q, P), which may be others than those listed here.
+        symmetric : bool
+            Whether (Q, P) has the same distribution of losses as (P, Q).
+        """
+        if max(self.log_lost, reverse.log_lost) == -math.inf:
+            return -math.inf
+        if np.array_equal(self.loss, -reverse.loss[::-1]):
+            return reverse.log_lost
+        if not symmetric:
+            return None
+        # an outcome of loss l under P is one of loss -l under Q: what is listed at l alone is missing at -l
+        hidden = self.log_p[(self.loss > -self.loss[0]) | (self.loss < -self.loss[-1])]
+        return float(np.logaddexp.reduce(np.append(hidden, self.log_lost)))
 
     def log_delta(self, eps: FloatArray) -> Sides:
         r"""Return both sides of the log hockey stick :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))` at each eps."""
@@ -182,17 +219,22 @@ class Atoms:
         return np.maximum(out, 0.0)
 
     def knots(self, *, upper: bool) -> FloatArray | None:
-        """Return logs of alpha, 1 - alpha, beta, 1 - beta at the knots of T(P, Q), moved outward; None if some are not listed."""
+        """Return logs of alpha, 1 - alpha, beta, 1 - beta at the knots of T(P, Q), moved outward; None if some are not listed.
+
+        Both errors of a knot move up on the upper side and down on the lower side. The smaller of a level and its complement is
+        moved, and the other is formed from it: moved by relative amounts of their own, the two would describe two points.
+        """
         if self.log_lost > -math.inf:
             return None
-        log_q = self.log_p - self.loss
-        knots = _tradeoff.tradeoff_knots(self.log_p, log_q, self.log_rest, self.log_other)
-        slack = ULP * (16 + 4 * np.abs(np.maximum(knots, -1e300))) + self.slack
-        slack[2:] += self.most_blur
-        # a level of exactly 1 is not moved
-        slack[[0, 2]] = np.where(knots[[1, 3]] > -np.inf, slack[[0, 2]], 0.0)
-        down = np.array([[1.0], [-1.0], [1.0], [-1.0]])
-        out: FloatArray = np.minimum(knots - down * slack if not upper else knots + down * slack, 0.0)
+        knots = _tradeoff.tradeoff_knots(self.log_p, self.log_p - self.loss, self.log_rest, self.log_other)
+        out = np.empty_like(knots)
+        for row, error in ((0, self.slack), (2, self.slack + self.most_blur)):
+            level, rest = knots[row], knots[row + 1]
+            by_level, smaller = level <= rest, np.minimum(level, rest)
+            size = ULP * (16 + 4 * np.abs(np.maximum(smaller, -1e300))) + error
+            moved = np.minimum(np.where(by_level == upper, smaller + size, smaller - size), 0.0)
+            other = log1mexp(moved)
+            out[row], out[row + 1] = np.where(by_level, moved, other), np.where(by_level, other, moved)
         return out
 
     def law(self, anchor: float, step: float, *, upper: bool) -> Law:

@@ -77,7 +77,8 @@ def dominating(right: Chain, left: Chain) -> Atoms:
         short = np.where(wanted > -np.inf, wanted - got, 0.0)
     slack = max(float(short.max()), -total, 0.0) + ULP * (32 + float(np.abs(wanted[wanted > -np.inf]).max(initial=0)))
     held = log_p > -np.inf
-    return Atoms(log_p[held], loss[held], rest, -math.inf, slack, 4 * ULP * float(np.abs(loss).max()))
+    # the last value of either side is what only one of the laws can produce
+    return Atoms(log_p[held], loss[held], rest, float(joint[1][1][-1]), -math.inf, slack, 4 * ULP * float(np.abs(loss).max()))
 
 
 def dominated(right: Chain, left: Chain) -> Atoms:
@@ -91,7 +92,7 @@ def dominated(right: Chain, left: Chain) -> Atoms:
     held = log_p > -np.inf
     # at the last points of both sides the lines end; no value was asked for there
     blur = 4 * ULP * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
-    return Atoms(log_p[held], loss[held], -math.inf, -math.inf, slack, blur)
+    return Atoms(log_p[held], loss[held], -math.inf, -math.inf, -math.inf, slack, blur)
 
 
 def connect(eps: FloatArray, stick: Stick, reverse: Stick) -> Atoms:

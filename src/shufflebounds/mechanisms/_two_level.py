@@ -98,7 +98,7 @@ class TwoLevel(LocalRandomizer):
         log_p = np.array(self._log_masses())
         seen = log_p > -np.inf
         loss = np.array([-self.local_eps, 0.0, self.local_eps])
-        return Atoms(log_p[seen], loss[seen], -math.inf, -math.inf, _SLACK * (1 + self.local_eps), 2 * self._blur())
+        return Atoms(log_p[seen], loss[seen], -math.inf, -math.inf, -math.inf, _SLACK * (1 + self.local_eps), 2 * self._blur())
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # two values that are farthest apart: all other pairs are closer or alike

@@ -154,7 +154,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         log_lost = math.log(2) - 0.5 * (beyond / s) ** 2 - math.log(-math.expm1(-(2 * beyond + 1) / (2 * s * s))) - total
         loss = d * (2 * k + d) / (2 * s * s)
         slack = ULP * (16 + 6 * float(np.abs(log_p).max()))
-        return Atoms(log_p, loss, -math.inf, log_lost * (1 - 8 * ULP), slack, 6 * ULP * float(np.abs(loss).max()))
+        return Atoms(log_p, loss, -math.inf, -math.inf, log_lost * (1 - 8 * ULP), slack, 6 * ULP * float(np.abs(loss).max()))
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         out = orders * (self.sensitivity / self.sigma) ** 2 / 2

@@ -259,7 +259,7 @@ class GeometricMechanism(AdditiveNoise):
             log_p = np.ascontiguousarray(self._classes()[0][::-1])
             loss = rate * np.arange(-self.sensitivity, self.sensitivity + 1.0, 2.0)
             slack = ULP * (24 + 4 * float(np.abs(log_p).max()))
-            return Atoms(log_p, loss, -math.inf, -math.inf, slack, 4 * ULP * self.eps)
+            return Atoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, 4 * ULP * self.eps)
         end, log_rest = -self.bound * rate, math.log(-math.expm1(-rate))
         with np.errstate(divide="ignore"):
             inner = float(np.log(-np.expm1(-(self.bound - 1) * rate)))
@@ -274,7 +274,9 @@ class GeometricMechanism(AdditiveNoise):
             order, lost = order[log_p[order] > _DEEPEST], end + rate + 2
         slack = ULP * (24 + 4 * float(np.abs(log_p[order]).max()))
         blur = ULP * (8 + 4 * float(np.abs(loss).max()))
-        return Atoms(log_p[order], loss[order], end - math.log1p(math.exp(-rate)), lost, slack, blur)
+        # one end of either law lies beyond the other law
+        alone = end - math.log1p(math.exp(-rate))
+        return Atoms(log_p[order], loss[order], alone, alone, lost, slack, blur)
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:
         bound, s = self.bound or 0, self.sensitivity

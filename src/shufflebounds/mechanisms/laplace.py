@@ -166,7 +166,7 @@ class LaplaceMechanism(AdditiveNoise):
             log_p, loss = np.append(-budget, log_p), np.append(-budget, loss)
         log_p, loss = np.append(log_p, 0.0) - math.log(2), np.append(loss, budget)
         slack = ULP * (32 + 4 * float(np.abs(log_p).max()))
-        return Atoms(log_p, loss, -math.inf, -math.inf, slack, 4 * ULP * budget)
+        return Atoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, 4 * ULP * budget)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         a, step, e0 = orders, orders - 1, self._budget()[0]

@@ -172,7 +172,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         log_p = self._classes()[0]
         # the chances are off by a few units, d times over
         slack = ULP * (64 * d + 8 * float(np.abs(log_p).max()))
-        return Atoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, slack, 20 * ULP * d * unit)
+        return Atoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, -math.inf, slack, 20 * ULP * d * unit)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # The pair is two values that differ in as many bits as possible. Above, a message of another user counts with the least

@@ -12,7 +12,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._types import EXP_SLACK, FloatArray, Sides
 from shufflebounds.composing import Atoms, Composer, Cost, Free, Knowledge, Samples, announced
-from shufflebounds.profile.curves import least, repeated_mu
+from shufflebounds.profile.curves import convex_hull, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
 from shufflebounds.tradeoff import Tradeoff
@@ -268,7 +268,12 @@ class Composition(PrivacyProfile):
     @cached_property
     def _enumerated(self) -> Atoms | None:
         """The outcomes of all releases together, where they are few and lie on no lattice; on a lattice the grid is as good."""
-        if not all(known.single and known.listed and not known.parts for known, _ in self._released) or self._composer.on_lattice:
+        return None if self._composer.on_lattice else self._all_outcomes
+
+    @cached_property
+    def _all_outcomes(self) -> Atoms | None:
+        """The outcomes of all releases together, where they are few: a curve needs them even where their losses share a lattice."""
+        if not all(known.single and known.listed and not known.parts for known, _ in self._released):
             return None
         product = Atoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
         return product if product and product.log_lost == -math.inf else None
@@ -283,8 +288,8 @@ class Composition(PrivacyProfile):
         opposite = self._opposite()
         spacing = max(0.02, *(known.spacing for known, _ in self._above))
         known = Knowledge(self._log_delta, pure=self._pure_epsilon(), spacing=spacing)
-        if not self._ways and self._enumerated:
-            known = replace(known, single=True, listed=lambda log_tail: self._enumerated)
+        if not self._ways and self._all_outcomes:
+            known = replace(known, single=True, listed=lambda log_tail: self._all_outcomes)
         if opposite is self:
             return known
         return replace(known, reverse=opposite._log_delta, reverse_pure=opposite._pure_epsilon())
@@ -348,16 +353,16 @@ class Composition(PrivacyProfile):
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         if self._ways:
-            return least([way._tradeoff(upper) for way in self._ways], upper=upper)
+            return convex_hull([way._tradeoff(upper) for way in self._ways])
         return super()._tradeoff(upper)
 
     def _gdp_mu(self, upper: bool) -> float:
         if self._ways:
             return max(way._gdp_mu(upper) for way in self._ways)
-        if not upper and not self._enumerated:
+        if not upper and not self._all_outcomes:
             alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors if profile._knowledge().convex)
             return max([super()._gdp_mu(upper), *alone, *(profile._gdp_mu(upper) for profile, _ in self.factors)])
-        if self._enumerated:
+        if self._all_outcomes:
             return super()._gdp_mu(upper)
         rule = self._gaussian_rule
         return min(rule, super()._gdp_mu(upper)) if self._pure_epsilon() < math.inf else rule

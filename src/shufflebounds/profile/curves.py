@@ -1,4 +1,4 @@
-r"""Curves of profiles: enclosed by finitely many values of delta, and the pointwise least of several.
+r"""Curves of profiles: enclosed by finitely many values of delta, and the convex hull of several.
 
 With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines. Lines of an upper bound
 of delta, at some E only, give a curve at or below f. A polyline in E at or below delta gives a curve at or above f, and the
@@ -18,7 +18,7 @@ from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
-__all__ = ["curve", "gdp_mu", "least", "mu_of_knots", "repeated_mu", "rounded"]
+__all__ = ["convex_hull", "curve", "gdp_mu", "mu_of_knots", "repeated_mu", "rounded"]
 
 QUANTILE_ERROR = 4e-15
 """Of the normal quantiles of logarithms, relative."""
@@ -105,42 +105,16 @@ def rounded(log_alpha: FloatArray, log_beta: FloatArray, *, upper: bool) -> Trad
     return Tradeoff(Piecewise.through(np.minimum(log_alpha, 0.0), np.minimum(log_beta, 0.0)))
 
 
-def least(curves: list[Tradeoff], *, upper: bool) -> Tradeoff:
-    """Return the least of the curves, never below it, or its convex hull, that of all knots."""
-    if not upper:
-        points = np.concatenate([f._form.points for f in curves if isinstance(f._form, Piecewise)], axis=1)
-        return Tradeoff(prune(points[:, np.lexsort((points[2], -points[1], points[0]))]))
-    while len(curves) > 1:
-        curves = [_of_two(*curves[i : i + 2]) if i + 1 < len(curves) else curves[i] for i in range(0, len(curves), 2)]
-    return curves[0]
+def convex_hull(curves: list[Tradeoff]) -> Tradeoff:
+    """Return the greatest convex curve at or below all of the curves, that of all their knots; they are piecewise linear.
+
+    The hull of upper bounds is an upper bound of the hull, and the hull of lower bounds a lower one.
+    """
+    points = np.concatenate([_pieces(f).points for f in curves], axis=1)
+    return Tradeoff(prune(points[:, np.lexsort((points[2], -points[1], points[0]))]))
 
 
-def _of_two(first: Tradeoff, second: Tradeoff) -> Tradeoff:
-    """Return the least of two curves without jumps, rounded up."""
-    log_alpha = np.union1d(first.knots[0], second.knots[0])
-    values = np.asarray(first.log_beta(log_alpha)), np.asarray(second.log_beta(log_alpha))
-    # a knot of the curve that lies above lies on a straight piece of the other
-    kept = (np.isin(log_alpha, first.knots[0]) & (values[0] <= values[1])) | (
-        np.isin(log_alpha, second.knots[0]) & (values[1] <= values[0])
-    )
-    kept[[0, -1]] = True
-    # between knots both are straight, and their minimum has a corner where they cross: the larger value, for a crossing that
-    # rounding has moved, since chords from it to both neighbours are then nowhere below the minimum
-    crossing = _crossings(log_alpha, *values)
-    at = np.maximum(first.log_beta(crossing), second.log_beta(crossing)) if crossing.size else crossing
-    log_alpha, log_beta = np.append(log_alpha[kept], crossing), np.append(np.minimum(*values)[kept], at)
-    order = np.argsort(log_alpha, kind="stable")
-    return rounded(log_alpha[order], log_beta[order] + 4 * ULP, upper=True)
-
-
-def _crossings(log_alpha: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return log alpha where two piecewise straight curves on the same knots change places."""
-    above = np.sign(np.where(first == second, 0.0, np.nan_to_num(first, neginf=-1e308) - np.nan_to_num(second, neginf=-1e308)))
-    places = np.flatnonzero(above[:-1] * above[1:] < 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # beta falls, so that its largest values are on the left
-        top = np.maximum(first, second)[places]
-        gap, after = (np.abs(np.exp(first[at] - top) - np.exp(second[at] - top)) for at in (places, places + 1))
-        part = np.clip(np.nan_to_num(gap / (gap + after), nan=0.5), 0.0, 1.0)
-        out: FloatArray = np.logaddexp(np.log1p(-part) + log_alpha[places], np.log(part) + log_alpha[places + 1])
-    return out
+def _pieces(f: Tradeoff) -> Piecewise:
+    if not isinstance(f._form, Piecewise):
+        raise TypeError(f"{f!r} is not piecewise linear: it has no knots")
+    return f._form

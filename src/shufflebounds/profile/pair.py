@@ -194,9 +194,9 @@ class _ListedPair(OutcomePair):
         return Atoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=log_lost)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        if upper and self._atoms.log_lost > -math.inf:
+        if upper or self._atoms.log_lost == -math.inf:
             return super()._tradeoff(upper, log_tail)
-        # the listed laws are taken as they are
+        # missing mass is left out of both errors, which lowers the curve
         return Tradeoff._of(np.array(self.log_p), np.array(self.log_q))
 
 

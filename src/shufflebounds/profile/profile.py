@@ -14,7 +14,7 @@ from shufflebounds._docs import said
 from shufflebounds._late import late
 from shufflebounds._types import Bound, FloatArray, Sides, largest, plain
 from shufflebounds.composing import Atoms, Knowledge, Samples
-from shufflebounds.profile.curves import curve, gdp_mu, least, mu_of_knots
+from shufflebounds.profile.curves import convex_hull, curve, gdp_mu, mu_of_knots
 from shufflebounds.profile.exported import Exported
 from shufflebounds.profile.loss import loss_tail
 from shufflebounds.profile.renyi import renyi
@@ -131,13 +131,12 @@ class PrivacyProfile(Exported):
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
-        r"""Return a curve beside the trade-off function of the mechanism.
+        r"""Return a bound of the trade-off function that belongs to delta, the same in every class.
 
-        .. math:: f(\alpha) = \inf_{(P, Q)} T(P, Q)(\alpha),
+        .. math:: f(\alpha) = \sup_{\varepsilon \ge 0} \max\{1 - \delta(\varepsilon) - e^\varepsilon \alpha,\;
+            e^{-\varepsilon}(1 - \delta(\varepsilon) - \alpha)\}
 
-        the least error of the second kind that a test of level alpha has on any pair of neighbours. Where the pairs are not
-        listed (:meth:`pairs`), f is the curve that belongs to delta,
-        :math:`\sup_{\varepsilon \ge 0} \max\{1 - \delta - e^\varepsilon \alpha,\; e^{-\varepsilon}(1 - \delta - \alpha)\}`.
+        f is the greatest convex function at or below :math:`T(P, Q)` for every ordered pair (P, Q) of neighbours.
 
         Parameters
         ----------
@@ -147,8 +146,9 @@ class PrivacyProfile(Exported):
         Returns
         -------
         Tradeoff
-            "lower" has the delta of the mechanism, at least, at every eps, and may be composed. An infimum of several curves
-            need not be convex: "lower" is then its convex hull, and "upper" the infimum itself.
+            Convex. The delta of the lower curve is at least that of the mechanism at every eps, and the delta of the upper curve
+            at most that. The infimum of the pairs' curves need not be convex: at some levels alpha no single pair of
+            neighbours then attains :math:`f(\alpha)`.
 
         {raises: If `bound` is neither word.}
 
@@ -189,7 +189,7 @@ class PrivacyProfile(Exported):
             return Tradeoff(Piecewise(knots, None))
         pairs = self._listed_pairs()
         if pairs:
-            return least([pair._tradeoff(upper) for pair in pairs], upper=upper)
+            return convex_hull([pair._tradeoff(upper) for pair in pairs])
         return curve(*self._samples(), upper=upper)
 
     @np.errstate(all="ignore")

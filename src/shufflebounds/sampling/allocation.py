@@ -84,23 +84,25 @@ class AllocationPair(OfMechanism, DominatingPair):
         other.__dict__["_engine"] = self._engine
         return other
 
-    def _listed(self) -> tuple[Atoms, Atoms] | None:
-        """Return the outcomes of (P, Q) and of (Q, P), None where a density has a method of its own; or raise TypeError."""
+    def _listed(self) -> tuple[Atoms, float] | None:
+        """Return the outcomes of (P, Q) and the log mass under Q of those not listed; None for a density; or raise TypeError."""
         if isinstance(self.mechanism, GaussianMechanism | LaplaceMechanism):
             return None
         known = self.mechanism._knowledge()
-        both = known.atoms, self.mechanism._opposite()._knowledge().atoms
-        if not known.single or both[0] is None or both[1] is None:
+        opposite = self.mechanism._opposite()
+        atoms, reverse = known.atoms, opposite._knowledge().atoms
+        log_lost = None if atoms is None or reverse is None else atoms.log_lost_other(reverse, symmetric=opposite is self.mechanism)
+        if not known.single or atoms is None or log_lost is None:
             raise TypeError(f"{self.mechanism!r} does not list its outcomes: random allocation needs Gaussian or Laplace noise, or "
                             "a mechanism of one pair with listed outcomes")
-        return both[0], both[1]
+        return atoms, log_lost
 
     @cached_property
     def _engine(self) -> Allocation | ListedAllocation:
-        both = self._listed()
-        if both is None:
+        listed = self._listed()
+        if listed is None:
             return Allocation(ratios(self.mechanism), self.steps)
-        return ListedAllocation(both[0], both[1].log_lost, self.steps)
+        return ListedAllocation(*listed, self.steps)
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)

@@ -168,7 +168,7 @@ class SampledPair(OfMechanism, DominatingPair):
 
     def _atoms(self, log_tail: float) -> Atoms | None:
         base, other = (side._knowledge().atoms for side in (self.mechanism, self.mechanism._opposite()))
-        if base is None or other is None or not base.loss.size:
+        if base is None or other is None:
             return None
         return mixture(base, other, self.rate, self.removed, symmetric=self.mechanism._opposite() is self.mechanism)
 
@@ -200,32 +200,30 @@ def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, blur:
 def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric: bool) -> Atoms | None:
     """Return the outcomes of ((1-q) Q + q P, Q) or of the reversed pair, from those of (P, Q) and of (Q, P).
 
-    None where outcomes are lost of which it is not known how likely they are under the other law.
+    None where unlisted outcomes have an unknown mass under Q.
     """
     log_q = base.log_p - base.loss
-    log_lost = other.log_lost
-    if max(base.log_lost, other.log_lost) > -math.inf:
-        if not symmetric:
-            return None
-        # the mass of Q beyond one end is that of P beyond the other
-        hidden = base.log_p[(base.loss > -base.loss[0]) | (base.loss < -base.loss[-1])]
-        log_lost = float(np.logaddexp.reduce(np.append(hidden, base.log_lost)))
+    log_lost = base.log_lost_other(other, symmetric=symmetric)
+    if log_lost is None:
+        return None
     loss, blur = base.loss, np.broadcast_to(base.blur, base.loss.shape)
     mixed = mixed_losses(loss, rate)
-    if other.log_rest > -math.inf and rate < 1:
-        # outcomes that only Q has
-        log_q, mixed = np.append(other.log_rest, log_q), np.append(math.log1p(-rate), mixed)
+    size = float(np.abs(log_q).max(initial=0.0) + 2 * np.abs(loss).max(initial=0.0))
+    if base.log_other > -math.inf and rate < 1:
+        # the mixture can produce the outcomes that only Q has
+        log_q, mixed = np.append(base.log_other, log_q), np.append(math.log1p(-rate), mixed)
         loss, blur = np.append(-np.inf, loss), np.append(0.0, blur)
     log_mix = log_q + mixed
-    size = float(np.abs(base.log_p).max() + np.abs(base.loss).max())
-    slack = base.slack + base.most_blur + ULP * (16 + 8 * size)
+    slack = base.slack + base.most_blur + ULP * (16 + 8 * (size + abs(base.log_other) if base.log_other > -math.inf else size))
     # the weight of P in the mixture is the slope of the mixed loss; its rounding is relative, unless it leaves the normal doubles
     blur = blur * np.exp(np.minimum(math.log(rate) + loss - mixed, 0.0)) * (1 + 1e-6) + 8 * ULP * np.abs(mixed) + 1e-322
+    # the outcomes that only P has stay impossible under Q, and at rate 1 those of Q stay impossible under the mixture
+    mixed_alone, q_alone = math.log(rate) + base.log_rest, base.log_other if rate == 1 else -math.inf
     if removed:
         unlisted = float(np.logaddexp(log_lost, base.log_lost))
-        return Atoms(log_mix, mixed, math.log(rate) + base.log_rest, unlisted, slack, blur)
-    rest = other.log_rest if rate == 1 else -math.inf
-    return Atoms(np.ascontiguousarray(log_q[::-1]), np.ascontiguousarray(-mixed[::-1]), rest, log_lost, slack, blur[::-1])
+        return Atoms(log_mix, mixed, mixed_alone, q_alone, unlisted, slack, blur)
+    back = np.ascontiguousarray(log_q[::-1]), np.ascontiguousarray(-mixed[::-1])
+    return Atoms(*back, q_alone, mixed_alone, log_lost, slack, blur[::-1])
 
 
 @dataclass(frozen=True)

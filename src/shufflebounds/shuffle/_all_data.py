@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds._core import _binomial
 from shufflebounds._types import FloatArray
-from shufflebounds.profile.curves import least, rounded
+from shufflebounds.profile.curves import convex_hull, rounded
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
 __all__ = ["MOST_USERS", "curve_of_all", "renyi_of_all"]
@@ -46,7 +46,7 @@ def _tails(law: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
-    """Return the least curve over all data, never below it, or its convex hull, never above it."""
+    """Return the convex hull of the curves of all datasets, from above or below."""
     error = _error(users)
     curves = []
     for zero, one in _laws(users, flip):
@@ -61,7 +61,7 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
                 alpha, beta = (np.minimum(x * (1 - error), 1 - error) for x in (alpha, beta))
                 log_alpha, log_beta = np.log(alpha), np.log(beta)
         curves.append(rounded(log_alpha, log_beta, upper=upper))
-    return least(curves, upper=upper)
+    return convex_hull(curves)
 
 
 def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> FloatArray:

@@ -19,7 +19,7 @@ from shufflebounds.composing import Knowledge
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
-from shufflebounds.profile.curves import least
+from shufflebounds.profile.curves import convex_hull
 from shufflebounds.profile.roots import NEAR_RTOL, solve
 from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
@@ -65,8 +65,8 @@ class ShuffledBits(ShuffleProtocol):
     (more users are post-processing), which leaves the sides at most a relative 1e-3 apart in delta, and 1e-9 up to 1024
     users.
 
-    Trade-off curve over the worst data: up to 1024 users every m is listed, the upper side of :meth:`tradeoff` is the infimum over
-    all data and the lower side its convex hull, both to 1e-12; mu is the maximum over all m and thresholds, to 1e-11. Beyond, what
+    Trade-off curve over all datasets: up to 1024 users every m is listed, and both bounds of :meth:`tradeoff` are within 1e-12 of
+    the convex hull of their curves; mu is the maximum over all m and thresholds, to 1e-11. Beyond, what
     is proven for all data follows from the upper delta at some hundred eps (its log to 2e-4, and 2e-3 beyond 1e7 users), and what
     can be attained from five data sets: the curves are then up to 1e-2 of the advantage apart (3e-2 beyond 1e7 users), mu up to
     a relative 1e-2 and Renyi divergences a relative 1e-2 to 3e-2.
@@ -258,7 +258,7 @@ class ShuffledBits(ShuffleProtocol):
         if not upper:
             return super()._tradeoff(upper)
         curves = [pair._tradeoff(True) for pair in self._tried()]
-        return least([*curves, *(curve.inverse() for curve in curves)], upper=True)
+        return convex_hull([*curves, *(curve.inverse() for curve in curves)])
 
     def _gdp_mu(self, upper: bool) -> float:
         if self.flip == 0:
