@@ -58,3 +58,46 @@ def test_a_large_delta_draws_one_warning_at_the_line_of_the_caller(sized):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sized(1.0, 1e-3)
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: shuffle.StrongerClones(4.0, 100), r"users=4\.0 must be an integer in 1\.\.2\*\*53, got a float: pass 4, without"),
+    (lambda: mechanisms.KaryResponse(2.0, 200), r"bins=2\.0 must be an integer in 2\.\.2\*\*53, got a float: pass 2, without"),
+    (lambda: shuffle.StrongerClones(1e6, 4.0), r"users=1000000\.0 must be .* pass 1000000, without a decimal point or an exponent"),
+    (lambda: shuffle.StrongerClones("1e6", 4.0), r"users='1e6' must be an integer .* got a str: pass a number, such as 10\*\*6"),
+    (lambda: shuffle.StrongerClones(0.5, 4), r"users=0\.5 must be an integer .* got a float: check the order"),
+    (lambda: shuffle.StrongerClones([10, 20], 4), r"users=\[10, 20\] must be an integer .* got an array: pass one number"),
+    (lambda: shuffle.StrongerClones(10, 4.0).epsilon(2.0), r"delta=2 must be in \[0, 1\]; epsilon\(\) takes the failure"),
+])
+def test_counts_are_integers_and_messages_say_what_to_do(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: shuffle.StrongerClones(4, 100), "local_eps=100 is above 20 nats.*swapped"),
+    (lambda: shuffle.Clones(10, 21), "local_eps=21 is above 20 nats"),
+    (lambda: mechanisms.KaryResponse(2, 200), "local_eps=200 is above 20 nats"),
+    (lambda: shuffle.PersonalizedBits([1.0, 30.0]), "local_eps=30 is above 20 nats"),
+    (lambda: shuffle.clones_epsilon(4, 100, 1e-6), "local_eps=100 is above 20 nats"),
+    (lambda: shuffle.StrongerClones(10**6, 4.0).epsilon(1.0), r"epsilon\(delta=1\) = 0 is below.*you mean delta\(eps=1\)\?"),
+    (lambda: shuffle.ShuffledBits(100, 0.2).epsilon(0.5), r"epsilon\(delta=0\.5\) = 0 is below delta"),
+    (lambda: shuffle.StrongerClones(10**6, 4.0).delta(1e-8), r"delta\(eps=1e-08\) = .* exceeds eps.*epsilon\(delta=1e-08\)\?"),
+])
+def test_plausibly_swapped_arguments_draw_a_warning(call, words):
+    with pytest.warns(UserWarning, match=words) as caught:
+        call()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_else_warns():
+    # arrays trace a curve; a delta of 0 asks for pure privacy; an eps of 0 for the distance of the distributions
+    clones = shuffle.StrongerClones(10**6, 20.0)
+    clones.epsilon([0.5, 1.0])
+    clones.delta([1e-8, 1e-5])
+    clones.delta(0.0)
+    clones.epsilon(0.0)
+    shuffle.BinomialNoise(10**6, 0.5).epsilon(1e-3)
+    # budgets far above 20 are tried, and the one found is no mistake of the caller
+    assert shuffle.StrongerClones.calibrate(eps=5.0, delta=1e-3, users=10**12).local_eps > 20

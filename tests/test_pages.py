@@ -77,6 +77,7 @@ def test_the_table_of_clone_bounds_in_the_readme_holds():
     assert len(rows) >= 8
     for case, eps, gap, ratio, *_ in rows:
         users, local, delta = map(float, case.split(","))
+        users = int(users)
         bound = shuffle.StrongerClones(users, local)
         upper, lower = bound.epsilon(delta), bound.epsilon(delta, bound="lower")
         assert abs(upper - float(eps)) <= 6e-11

@@ -180,7 +180,7 @@ def test_the_rows_of_the_survey():
 
 def test_the_title_of_the_headline():
     """The figure's title tells a range; it is drawn over these numbers of users."""
-    users = np.geomspace(1e4, 1e9, 11).round()
+    users = np.geomspace(1e4, 1e9, 11).round().astype(int)
     ratios = [published.stronger_clones_closed_form(n, 4.0, 1e-8) / shuffle.StrongerClones(n, 4.0).epsilon(1e-8) for n in users]
     assert (round(min(ratios)), round(max(ratios))) == (2, 5)
     assert "more private than the formula says" in (DOCS / "make_figures.py").read_text(encoding="utf-8")

@@ -15,7 +15,8 @@ FAILURES = [1e-6, 1e-7, 1e-8, 1e-6, 1e-9]
 
 
 def number(case, name):
-    return float(Fraction(str(case["params"][name])))
+    value = Fraction(str(case["params"][name]))
+    return value.numerator if value.denominator == 1 else float(value)
 
 
 def gaussian(rho):

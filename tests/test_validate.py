@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shufflebounds import _validate
 
 
-@pytest.mark.parametrize("good", [3, 3.0, np.int8(3), np.float32(3), np.uint64(3), np.array(3), Fraction(3), Decimal(3)])
+@pytest.mark.parametrize("good", [3, np.int8(3), np.uint64(3), np.array(3)])
 def test_integers_of_every_kind(good):
     answer = _validate.integer("count", good)
     assert answer == 3
@@ -26,6 +26,10 @@ def test_integers_of_every_kind(good):
         2**53 + 1,
         2**200,
         0.5,
+        3.0,
+        np.float32(3),
+        Fraction(3),
+        Decimal(3),
         math.nan,
         math.inf,
         "3",
@@ -43,7 +47,7 @@ def test_integers_of_every_kind(good):
     ],
 )
 def test_integers_refused(bad):
-    with pytest.raises(ValueError, match=r"^count=.* must be an integer in 0\.\.2\*\*53$"):
+    with pytest.raises(ValueError, match=r"^count=.* must be an integer in 0\.\.2\*\*53"):
         _validate.integer("count", bad)
 
 

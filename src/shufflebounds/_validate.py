@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import sys
 import warnings
 from collections.abc import Iterator
@@ -126,7 +127,9 @@ def warn(message: str) -> None:
     if _quiet.get():
         return
     level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "shufflebounds":
+    # decorators of numpy and contextlib stand between the caller and a method
+    inside = ("shufflebounds", "numpy", "contextlib")
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
 
@@ -147,13 +150,20 @@ def target(eps: Any, delta: Any, *, open_eps: bool = False, most_eps: float = ma
     return eps, delta
 
 
-def local_budget_field(owner: object, name: str, low: float, high: float, *, open_low: bool = False) -> None:
-    """Check a local budget as :func:`real_field` does; a large one draws a warning."""
-    real_field(owner, name, low, high, open_low=open_low)
-    value = getattr(owner, name)
-    if value > LARGE_LOCAL_EPS:
-        warn(f"{name}={value:g} is above {LARGE_LOCAL_EPS:g}: the message of a user is almost surely the user's value, so that "
-             "the randomizer itself protects nobody. Are two arguments swapped? The unit is nats.")
+def local_budgets(name: str, value: ArrayLike, low: float, high: float, *, open_low: bool = False) -> NDArray[np.float64]:
+    """Return local budgets as a float array within the given interval, or raise ValueError; a large one draws a warning."""
+    budgets = real_array(name, value, low, high, open_low=open_low)
+    largest = float(budgets.max())
+    if largest > LARGE_LOCAL_EPS:
+        warn(f"{name}={largest:g} is above {LARGE_LOCAL_EPS:g} nats: the message of a user is almost surely the user's value, so "
+             "that the randomizer protects nobody. Choose a budget of at most about 10. Are two arguments swapped?")
+    return budgets
+
+
+def local_budget_field(owner: object, name: str, high: float) -> None:
+    """Check one local budget in (0, high], a field of a frozen dataclass; a large one draws a warning."""
+    real_field(owner, name, 0, high, open_low=True)
+    local_budgets(name, getattr(owner, name), 0, high)
 
 
 def integer_field(owner: object, name: str, low: int = 0, high: int = MAX_COUNT) -> None:
@@ -232,20 +242,26 @@ def log_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> tuple[NDArray[np.flo
 
 
 def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
-    """Return value as an int in low..high (whole floats such as 1e6 are welcome), or raise ValueError."""
+    """Return value as an int in low..high, or raise ValueError. Floats are refused: a count and a budget may be swapped."""
     text = f"an integer in {low}..{'2**53' if high == MAX_COUNT else high}"
     array = _array(name, value, text)
-    if array.dtype.kind not in "iufO" or array.ndim:
-        raise ValueError(f"{name}={_said(value)} must be {text}")
+    if array.ndim:
+        raise ValueError(f"{name}={_said(value)} must be {text}, got an array: pass one number")
+    if isinstance(value, str | bytes):
+        raise ValueError(f"{name}={_said(value)} must be {text}, got a {type(value).__name__}: pass a number, such as 10**6")
+    if array.dtype.kind == "f":
+        whole = np.isfinite(array) and array == np.floor(array) and low <= array <= high
+        advice = f"pass {int(array)}, without a decimal point or an exponent" if whole else "check the order of the arguments"
+        raise ValueError(f"{name}={_said(value)} must be {text}, got a float: {advice}")
     try:
-        number = value.item() if isinstance(value, np.generic | np.ndarray) else value
-        whole = int(number)
-        exact = whole == number
-    except (TypeError, ValueError, OverflowError):
+        if array.dtype.kind not in "iuO":
+            raise TypeError
+        number = operator.index(value.item() if isinstance(value, np.generic | np.ndarray) else value)
+    except (TypeError, ValueError):
         raise ValueError(f"{name}={_said(value)} must be {text}") from None
-    if not exact or not low <= whole <= high or isinstance(number, str):
+    if not low <= number <= high:
         raise ValueError(f"{name}={_said(value)} must be {text}")
-    return whole
+    return number
 
 
 def _whole(name: str, array: NDArray[np.float64]) -> None:

@@ -154,6 +154,8 @@ class Campaign:
         words = f"{label}({', '.join([*map(_short, given), *(f'{k}={_short(v)}' for k, v in named.items())])})"
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            # extreme arguments draw these on purpose
+            warnings.filterwarnings("ignore", "(delta=|local_eps=|(delta|epsilon).(eps|delta)=)", UserWarning)
             try:
                 with limited(self.seconds), np.errstate(over="warn", invalid="warn", divide="warn"):
                     answer = thing(*given, **named)

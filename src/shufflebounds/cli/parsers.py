@@ -39,14 +39,15 @@ class Parser(argparse.ArgumentParser):
 
 
 def number(words: tuple[str, ...], text: str) -> int | float | str:
-    """Return the number that text spells, an int where it is written as one, or one of the words."""
+    """Return the number that text spells, or one of the words. Whole numbers such as 3000000, 3_000_000 and 3e6 become an int."""
     if text in words:
         return text
     for kind in (int, float):
         try:
-            return kind(text)
+            value = kind(text)
         except ValueError:
             continue
+        return int(value) if "e" in text.lower() and float(value).is_integer() else value
     raise argparse.ArgumentTypeError(f"{text!r} is not a number" + (f", nor one of {', '.join(words)}" if words else ""))
 
 

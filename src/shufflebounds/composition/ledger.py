@@ -94,6 +94,7 @@ class Ledger:
     def _with(self, *more: tuple[PrivacyProfile, int]) -> Composition:
         return Composition((*((profile, times) for profile, times, _ in self._entries), *more))
 
+    @_validate.quiet()
     def _holds(self, whole: Composition) -> bool:
         return whole.delta(self._eps) <= self._delta
 

@@ -211,7 +211,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     def _check(self, most_bins: int = _validate.MAX_COUNT) -> None:
         """Check the number of bins and the local budget."""
         _validate.integer_field(self, "bins", 2, most_bins)
-        _validate.real_field(self, "local_eps", 0, MAX_LOCAL_EPS, open_low=True)
+        _validate.local_budget_field(self, "local_eps", MAX_LOCAL_EPS)
 
     def _check_size(self, name: str, near: int, low: int, high: int) -> None:
         """Check the size of that name. By default it is `near` or the next, whichever gives a rare bin the smaller variance."""

@@ -81,7 +81,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "dimension", 2, 2**20)
-        _validate.real_field(self, "local_eps", 0, MAX_LOCAL_EPS, open_low=True)
+        _validate.local_budget_field(self, "local_eps", MAX_LOCAL_EPS)
         cap = max(self._best_cap(), 1e-300) if self.cap is None else self.cap
         object.__setattr__(self, "cap", _validate.real("cap", cap, 1e-300, 0.5))
 

@@ -127,7 +127,7 @@ class PureLocal(TwoLevel):
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the message"
 
     def __post_init__(self) -> None:
-        _validate.real_field(self, "local_eps", 0, MAX_LOCAL_EPS, open_low=True)
+        _validate.local_budget_field(self, "local_eps", MAX_LOCAL_EPS)
 
     def _shares(self) -> Shares:
         return Shares(0.5, 0.0, 0.0)

@@ -60,6 +60,7 @@ def _name_of_releases(factors: tuple[tuple[Any, int], ...]) -> str:
     return f"{len(factors)} mechanisms, {plotting.number(sum(times for _, times in factors))} releases"
 
 
+@_validate.quiet()
 def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points: int = _POINTS) -> FloatArray:
     """Return the eps to draw: those given, or from 0 to where delta is negligible or no longer falls."""
     if eps is not None:

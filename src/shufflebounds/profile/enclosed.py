@@ -17,6 +17,10 @@ from shufflebounds.profile.roots import beside, solve
 
 __all__ = ["Enclosed"]
 
+TINY_EPS = 1e-4
+"""A single positive eps up to this value draws a warning where delta exceeds it: such numbers are usually meant as a delta. A
+higher threshold would warn of guarantees that amplification by many users reaches."""
+
 
 @said
 class Enclosed(ABC):
@@ -113,7 +117,11 @@ class Enclosed(ABC):
 
         {raises: If `eps` is negative, not finite or empty, or `bound` is neither word.}
         """
-        return probability(self.log_delta(eps, bound=bound), bound == "upper")
+        value = probability(self.log_delta(eps, bound=bound), bound == "upper")
+        if np.ndim(eps) == 0 and 0 < (one := float(eps)) <= TINY_EPS and value > one:  # type: ignore[arg-type]
+            _validate.warn(f"delta(eps={one:g}) = {value:.3g} exceeds eps: delta() takes the privacy loss eps in nats, such as 1. "
+                           f"Did you mean epsilon(delta={one:g})?")
+        return value
 
     @overload
     def epsilon(self, delta: float, *, bound: Bound = ...) -> float: ...
@@ -146,8 +154,14 @@ class Enclosed(ABC):
         evaluated bound is on its side.
         """
         upper = _validate.upper_side(bound)
-        array = _validate.real_array("delta", delta, 0, 1)
+        try:
+            array = _validate.real_array("delta", delta, 0, 1)
+        except ValueError as problem:
+            raise ValueError(f"{problem}; epsilon() takes the failure probability, such as 1e-9, and delta() takes eps") from None
         out = np.array([self._epsilon(float(d), upper) for d in array.ravel()]).reshape(array.shape)
+        if out.ndim == 0 and array > _validate.LARGE_DELTA and out < array:
+            _validate.warn(f"epsilon(delta={array:g}) = {out:.3g} is below delta: epsilon() takes the failure probability delta, "
+                           f"such as 1e-9. Did you mean delta(eps={array:g})?")
         return plain(out)
 
     @typed_as(log_delta)

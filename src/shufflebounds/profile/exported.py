@@ -272,6 +272,7 @@ class Exported(Enclosed):
         return table
 
 
+@_validate.quiet()
 def _top(profile: Enclosed, interval: float, log_tail: float) -> int:
     """Return the grid point beyond which delta is 0, below the tail, or nearly constant."""
     cap = MAX_POINTS * interval
@@ -322,6 +323,8 @@ def _opendp_profile(profile: Enclosed) -> Any:
         raise ImportError("to_opendp needs opendp: pip install 'shufflebounds[interop]'") from problem
     pure = profile.epsilon(0.0)
 
+    # OpenDP calls this at points of its own choice
+    @_validate.quiet()
     def delta(eps: float) -> float:
         return 0.0 if eps >= pure else profile.delta(min(eps, LARGEST_EPS))
 

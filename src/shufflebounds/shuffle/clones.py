@@ -39,7 +39,7 @@ class _UniformClones(PrivacyProfile):
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)
-        _validate.real_field(self, "local_eps", 0, MAX_LOCAL_EPS, open_low=True)
+        _validate.local_budget_field(self, "local_eps", MAX_LOCAL_EPS)
 
     _stronger: ClassVar[bool]
 

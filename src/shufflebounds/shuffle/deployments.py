@@ -37,7 +37,7 @@ def _clone_deployments(
     if not isinstance(stronger, bool | np.bool_):
         raise ValueError(f"stronger={stronger!r} must be True or False")
     counts = _validate.whole_array("users", users, 1, _validate.MAX_COUNT).astype(np.float64)
-    local = _validate.real_array("local_eps", local_eps, 0, MAX_LOCAL_EPS, open_low=True)
+    local = _validate.local_budgets("local_eps", local_eps, 0, MAX_LOCAL_EPS, open_low=True)
     shape, rows = flat(users=counts, local_eps=local, **third)
     rates = np.empty(rows[0].size)
     _clones.rates(rows[1], bool(stronger), rates)

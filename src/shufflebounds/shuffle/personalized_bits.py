@@ -130,7 +130,7 @@ class PersonalizedBits(PrivacyProfile):
     neighbours: ClassVar[str] = "replace the target's bit; the analyst sees the shuffled bits"
 
     def __post_init__(self) -> None:
-        budgets = _validate.real_array("local_eps", self.local_eps, 0, MAX_LOCAL_EPS)
+        budgets = _validate.local_budgets("local_eps", self.local_eps, 0, MAX_LOCAL_EPS)
         if budgets.ndim != 1:
             raise ValueError(f"local_eps has shape {budgets.shape}: it must be one-dimensional, one budget a user")
         budgets.setflags(write=False)

@@ -56,8 +56,9 @@ class _Crowd:
         alone = self.left(upper, laws)
         out = np.empty(alone.size)
         out[~alone] = compiled(laws, self.places[~alone], self.users[~alone], self.third[~alone])
-        for place in np.flatnonzero(alone).tolist():
-            out[place] = single(self.protocol(place), self.third[place])
+        with _validate.quiet():
+            for place in np.flatnonzero(alone).tolist():
+                out[place] = single(self.protocol(place), self.third[place])
         return out
 
 
