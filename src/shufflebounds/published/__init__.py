@@ -7,6 +7,7 @@ that somebody might use. :func:`bounds` lists them all.
 """
 
 from shufflebounds.published import (
+    amplification,
     balcer_cheu,
     balcer_cheu_context,
     chen_long,
@@ -22,11 +23,13 @@ from shufflebounds.published import (
     zhilyaev_sums,
 )
 from shufflebounds.published._printed import Comparison, Counterexample, PrintedBound, bounds
+from shufflebounds.published.amplification import *  # noqa: F403
 from shufflebounds.published.balcer_cheu import *  # noqa: F403
 from shufflebounds.published.balcer_cheu_context import *  # noqa: F403
 from shufflebounds.published.chen_long import *  # noqa: F403
 from shufflebounds.published.cheu import *  # noqa: F403
 from shufflebounds.published.clones import *  # noqa: F403
+from shufflebounds.published.comparing import AmplificationTable, amplification_bounds, compare
 from shufflebounds.published.personalized import *  # noqa: F403
 from shufflebounds.published.personalized_curve import *  # noqa: F403
 from shufflebounds.published.survey import *  # noqa: F403
@@ -37,8 +40,8 @@ from shufflebounds.published.zhilyaev_reports import *  # noqa: F403
 from shufflebounds.published.zhilyaev_sums import *  # noqa: F403
 
 _PARTS = (
-    balcer_cheu, balcer_cheu_context, chen_long, cheu, clones, personalized, personalized_curve,
+    amplification, balcer_cheu, balcer_cheu_context, chen_long, cheu, clones, personalized, personalized_curve,
     survey, survey_basics, survey_histograms, zhilyaev, zhilyaev_reports, zhilyaev_sums,
 )
-__all__ = ["Comparison", "Counterexample", "PrintedBound", "bounds"]
+__all__ = ["AmplificationTable", "Comparison", "Counterexample", "PrintedBound", "amplification_bounds", "bounds", "compare"]
 __all__ += [name for part in _PARTS for name in part.__all__]

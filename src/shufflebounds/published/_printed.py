@@ -99,11 +99,25 @@ class PrintedBound(Generic[Parameters]):
     def _signature(self) -> inspect.Signature:
         return inspect.signature(self.formula)
 
-    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> float:
-        """Return the printed number; ValueError where an argument lies outside its range."""
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Any:
+        """Return the printed number, or an array of them where numbers of the formula are given as arrays.
+
+        Arrays broadcast against each other. ValueError where an argument, or an entry of it, lies outside its range.
+        """
         given = self._signature.bind(*args, **kwargs)
         given.apply_defaults()
-        checked = {name: self._given(name).check(name, value) for name, value in given.arguments.items()}
+        arrays = {name: np.asarray(value) for name, value in given.arguments.items()
+                  if self._given(name).kind in ("int", "float") and np.ndim(value)}
+        if not arrays:
+            return self._number(given.arguments)
+        shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
+        columns = {name: np.broadcast_to(array, shape).ravel().tolist() for name, array in arrays.items()}
+        rows = (dict(zip(columns, row)) for row in zip(*columns.values()))
+        return np.array([self._number({**given.arguments, **row}) for row in rows]).reshape(shape)
+
+    def _number(self, arguments: Mapping[str, Any]) -> float:
+        """Return the printed number of one set of arguments."""
+        checked = {name: self._given(name).check(name, value) for name, value in arguments.items()}
         try:
             with np.errstate(all="ignore"):
                 value = self.formula(**checked)  # type: ignore[call-arg]
@@ -186,7 +200,7 @@ def bounds() -> tuple[PrintedBound[Any], ...]:
     Examples
     --------
     >>> from shufflebounds import published
-    >>> [bound.__name__ for bound in published.bounds() if "2023" in bound.reference]
+    >>> [bound.__name__ for bound in published.bounds() if "2023, Theorem" in bound.reference]
     ['stronger_clones_closed_form']
     """
     return tuple(_ENTRIES)

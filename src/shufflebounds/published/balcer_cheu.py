@@ -84,7 +84,7 @@ def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
     >>> print(f"{published.balcer_cheu_histogram_delta(10**5, 0.1, 1.0):.9e}")
     7.714999392e-22
     """
-    return 2 * balcer_cheu_delta(users, gamma, eps / 2)
+    return float(2 * balcer_cheu_delta(users, gamma, eps / 2))
 
 
 def _ratio_above(users: int, gamma: float, eps: float) -> float:
@@ -179,4 +179,4 @@ def balcer_cheu_histogram_error(users: int, eps: float, delta: float, beta: floa
     >>> round(published.balcer_cheu_histogram_error(10**5, 0.5, 1e-6, 0.05), 10)
     0.0332178658
     """
-    return balcer_cheu_error(users, eps, delta, _confidence(beta, users * delta**25) / users)
+    return float(balcer_cheu_error(users, eps, delta, _confidence(beta, users * delta**25) / users))

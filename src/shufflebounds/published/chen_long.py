@@ -179,4 +179,4 @@ def chen_long_mu_real_sum(users: int, lam: float, bits: int) -> float:
     >>> round(published.chen_long_mu_real_sum(100, 58, 10), 6)
     1.51536
     """
-    return math.sqrt(bits) * chen_long_mu_interior(users, lam)
+    return float(math.sqrt(bits) * chen_long_mu_interior(users, lam))

@@ -164,7 +164,7 @@ def das2022_numeric_sparse_answer(cutoff: int, delta: float) -> float:
     >>> round(published.das2022_numeric_sparse_answer(1, 1e-6), 6)
     238.115214
     """
-    return das2022_numeric_sparse_scale(2 / math.sqrt(513), delta, cutoff)
+    return float(das2022_numeric_sparse_scale(2 / math.sqrt(513), delta, cutoff))
 
 
 @printed(

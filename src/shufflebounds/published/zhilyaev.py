@@ -136,4 +136,4 @@ def zhilyaev_deviation(users: int, eps: float, delta: float) -> float:
     flip = zhilyaev_flip(users, eps, delta)
     if not flip < 0.5:
         raise _validate.InfeasibleError(f"users={users} are too few for eps={eps:g}, delta={delta:g}: (4.48) gives flip={flip:.6g}")
-    return math.sqrt(1 - flip) / (1 - 2 * flip) * users * flip
+    return float(math.sqrt(1 - flip) / (1 - 2 * flip) * users * flip)

@@ -107,4 +107,4 @@ def zhilyaev_flip_fakes(fakes: int, eps: float, delta: float) -> float:
     >>> round(10**6 * published.zhilyaev_flip_fakes(10**6, 1.0, 1e-6), 6)
     213.556219
     """
-    return zhilyaev_fakes_per_bin(eps, delta) / fakes
+    return float(zhilyaev_fakes_per_bin(eps, delta) / fakes)

@@ -1,0 +1,257 @@
+"""Amplification bounds beside each other and beside the enclosed value, over a grid: the published ones and one's own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate, plotting
+from shufflebounds._types import FloatArray
+from shufflebounds.published._printed import PrintedBound, bounds
+from shufflebounds.shuffle.bits import ShuffledBits
+from shufflebounds.shuffle.clones import StrongerClones
+
+__all__ = ["AmplificationTable", "amplification_bounds", "compare"]
+
+_PARAMETERS = ("users", "local_eps", "delta")
+_WIDEST = 10**5
+"""Rows of a grid: each takes about 10 ms with every published bound."""
+
+
+def amplification_bounds() -> tuple[PrintedBound[Any], ...]:
+    """Return the published bounds of eps that take a number of users, a local budget and a delta.
+
+    Returns
+    -------
+    tuple of PrintedBound
+
+    Examples
+    --------
+    >>> from shufflebounds import published
+    >>> [bound.__name__ for bound in published.amplification_bounds() if "Balle" in bound.reference]
+    ['balle2019_bennett', 'balle2019_hoeffding']
+    """
+    found = (bound for bound in bounds() if tuple(bound._signature.parameters) == _PARAMETERS)
+    return tuple(sorted(found, key=lambda bound: bound.__name__))
+
+
+@dataclass(frozen=True)
+class AmplificationTable:
+    """Bounds of eps over a grid of users, local budgets and deltas; made by :func:`compare`.
+
+    ``print()`` shows the table, :meth:`to_csv` gives it to others, :meth:`plot` draws it.
+
+    Attributes
+    ----------
+    users, local_eps, delta : ndarray
+        The grid, one entry per row.
+    upper, lower : ndarray
+        Bounds of the eps of the stronger clone bound, which holds for every pure local randomizer of the budget.
+    attained : ndarray
+        Lower bound of the eps of binary randomized response with this budget, all other users holding 0: no bound for every pure
+        randomizer may be smaller.
+    bounds : dict of ndarray
+        eps of every bound by its name; NaN where the bound does not hold for the row.
+    statuses : dict of str
+        "proven", "unproven" or "false" for the published bounds, "yours" for the others.
+    refused : dict of str
+        Why a bound gave no value in some row, in the words of the last refusal.
+    """
+
+    users: FloatArray
+    local_eps: FloatArray
+    delta: FloatArray
+    upper: FloatArray
+    lower: FloatArray
+    attained: FloatArray
+    bounds: Mapping[str, FloatArray]
+    statuses: Mapping[str, str]
+    refused: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def refuted(self) -> dict[str, NDArray[np.intp]]:
+        """Return the rows in which a bound is smaller than the eps of binary randomized response.
+
+        Returns
+        -------
+        dict of ndarray
+            Indices of the rows by the bound's name; bounds that are nowhere refuted are left out.
+        """
+        found = {name: np.flatnonzero(values < self.attained) for name, values in self.bounds.items()}
+        return {name: rows for name, rows in found.items() if rows.size}
+
+    def _columns(self) -> dict[str, FloatArray]:
+        fixed = ("users", "local_eps", "delta", "attained", "lower", "upper")
+        return {**{name: getattr(self, name) for name in fixed}, **self.bounds}
+
+    def to_csv(self) -> str:
+        """Return the table as CSV, every number in full and an empty cell where a bound does not hold.
+
+        Returns
+        -------
+        str
+            A line of names, and a line for every row.
+        """
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        columns = self._columns()
+        writer.writerow(columns)
+        for row in zip(*(column.tolist() for column in columns.values())):
+            writer.writerow("" if math.isnan(value) else value for value in row)
+        return stream.getvalue()
+
+    def __str__(self) -> str:
+        columns = self._columns()
+        heads = [f"{name} ({self.statuses[name]})" if name in self.statuses else name for name in columns]
+        rows = [["-" if math.isnan(value) else f"{value:.6g}" for value in row]
+                for row in zip(*(column.tolist() for column in columns.values()))]
+        # a bound is a row of the text, since names are long and grids short; one column per point of the grid
+        lines = [[head, *cells] for head, cells in zip(heads, zip(*rows))]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+        text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+        for name, where in self.refuted().items():
+            text += (
+                f"\n{name} is below the eps of binary randomized response in {where.size} of {self.users.size} columns: "
+                "it is false there"
+            )
+        return text
+
+    def plot(self, ax: Any = None, *, over: str = "users") -> Any:
+        """Draw every bound over one parameter of the grid, with the enclosed value.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        over : {"users", "local_eps", "delta"}
+            The parameter on the horizontal axis; the other two must be constant in the table.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            It is drawn, not shown.
+
+        Raises
+        ------
+        ValueError
+            If `over` is another word, or another parameter varies.
+        ImportError
+            If matplotlib is not installed (extra ``plot``).
+        """
+        _validate.choice("over", over, _PARAMETERS)
+        others = [name for name in _PARAMETERS if name != over]
+        for name in others:
+            if np.unique(getattr(self, name)).size > 1:
+                raise ValueError(f"over={over!r} must be the only parameter that varies; {name} does, too")
+        ax = plotting.axes(ax, wide=True)
+        order = np.argsort(getattr(self, over), kind="stable")
+        x = getattr(self, over)[order]
+        ax.fill_between(x, self.attained[order], self.upper[order], color="#999999", alpha=0.25, linewidth=0,
+                        label="randomized response to stronger clones")
+        ax.plot(x, self.upper[order], color="#000000", linewidth=2.2, label="stronger clones, upper bound")
+        for place, (name, values) in enumerate(self.bounds.items()):
+            ax.plot(x, values[order], label=f"{name} ({self.statuses[name]})", marker="o", markersize=3, linewidth=1.4,
+                    **plotting.style(place))
+        told = ", ".join(f"{name} = {plotting.number(float(getattr(self, name)[0]))}" for name in others)
+        units = {"users": "users n", "local_eps": r"local budget $\varepsilon_0$ (nats)", "delta": r"$\delta$ (probability)"}
+        ax.set(xlabel=units[over], ylabel=r"privacy loss $\varepsilon$ (nats)", title=f"Amplification bounds: {told}", yscale="log")
+        if over != "local_eps":
+            ax.set_xscale("log")
+        ax.grid(alpha=0.25, linewidth=0.6)
+        ax.spines[["top", "right"]].set_visible(False)
+        plotting.legend(ax, outside=True)
+        return ax
+
+
+def compare(
+    mine: Mapping[str, Callable[[int, float, float], float]] | None = None,
+    *,
+    users: ArrayLike,
+    local_eps: ArrayLike,
+    delta: ArrayLike,
+) -> AmplificationTable:
+    r"""Compare amplification bounds of your own with the published ones and with the enclosed value, over a grid.
+
+    Parameters
+    ----------
+    mine : dict of callables, optional
+        Bounds by name. Each is called with the users (an int), the local budget and delta (floats), and returns eps. It may raise
+        ValueError where it does not hold.
+    users : int or array_like
+        Numbers of users, 1 to 2**53.
+    local_eps : float or array_like
+        Local budgets in nats, in (0, 700].
+    delta : float or array_like
+        Failure probabilities, in (0, 1).
+
+    Returns
+    -------
+    AmplificationTable
+        One row for every combination of the three.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, the grid has more than 10**5 rows, or a name of `mine` is that of a published bound.
+    TypeError
+        If an entry of `mine` cannot be called.
+
+    Notes
+    -----
+    A bound for every pure randomizer that is smaller than the eps of binary randomized response is false, and the table says so.
+    A bound between that and the stronger clone bound is either better than all that is known here, or false: the table cannot tell.
+
+    Examples
+    --------
+    >>> from math import log, sqrt
+    >>> from shufflebounds import published
+    >>> def mine(users, local_eps, delta):
+    ...     return local_eps * sqrt(log(1 / delta) / users)
+    >>> table = published.compare({"mine": mine}, users=[10**4, 10**5], local_eps=1.0, delta=1e-6)
+    >>> table.refuted()
+    {}
+    >>> print(table.bounds["mine"].round(5), table.upper.round(5))
+    [0.03717 0.01175] [0.04321 0.01243]
+    """
+    mine = dict(mine or {})
+    known = amplification_bounds()
+    names = {bound.__name__ for bound in known}
+    for name, bound in mine.items():
+        if not callable(bound):
+            raise TypeError(f"mine[{name!r}]={bound!r} must be a function of users, local_eps and delta")
+        if name in names:
+            raise ValueError(f"mine={name!r} must be another name than that of a published bound")
+    grids: tuple[FloatArray, ...] = (
+        np.atleast_1d(_validate.whole_array("users", users, 1)).ravel().astype(np.float64),
+        np.atleast_1d(_validate.real_array("local_eps", local_eps, 0, 700, open_low=True)).ravel(),
+        np.atleast_1d(_validate.real_array("delta", delta, 0, 1, open_low=True, open_high=True)).ravel(),
+    )
+    size = math.prod(grid.size for grid in grids)
+    if size > _WIDEST:
+        raise ValueError(f"users, local_eps and delta make {size} rows, which must be at most {_WIDEST}")
+    n, budgets, deltas = (np.asarray(grid, dtype=np.float64).ravel() for grid in np.meshgrid(*grids, indexing="ij"))
+    rows = [(int(a), b, c) for a, b, c in zip(n.tolist(), budgets.tolist(), deltas.tolist())]
+    refused: dict[str, str] = {}
+
+    def values(name: str, bound: Callable[[int, float, float], float]) -> FloatArray:
+        found = np.full(size, np.nan)
+        for i, row in enumerate(rows):
+            try:
+                found[i] = float(bound(*row))
+            except ValueError as problem:
+                refused[name] = str(problem)
+        return found
+
+    clones = [StrongerClones(a, b) for a, b, _ in rows]
+    upper, lower = (np.array([one.epsilon(c, bound=side) for one, (_, _, c) in zip(clones, rows)]) for side in ("upper", "lower"))
+    attained = np.array([ShuffledBits(a, 1 / (math.exp(b) + 1), ones=0).epsilon(c, bound="lower") for a, b, c in rows])
+    table = {name: values(name, bound) for name, bound in mine.items()}
+    table |= {bound.__name__: values(bound.__name__, bound) for bound in known}
+    statuses = dict.fromkeys(mine, "yours") | {bound.__name__: bound.verdict for bound in known}
+    return AmplificationTable(n, budgets, deltas, upper, lower, attained, table, statuses, refused)
