@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -160,6 +160,8 @@ class Adaptive:
             log_rest = float(np.logaddexp(log_rest, tails[far + cut])) if self.upper else log_rest
             last = ([], []) if self.upper else ([ends[cut]], [tails[far + cut]])
             loss, logs = np.append(loss[: far + cut], last[0]), np.append(logs[: far + cut], last[1])
+        if not loss.size:
+            return _Tilted(np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0, 0.0, np.full(more.size, -np.inf), log_rest)
         power = logs + theta * loss
         top = float(power.max())
         kept = power > top - EDGE - math.log(held.size)
@@ -170,26 +172,31 @@ class Adaptive:
         return _Tilted(place, weight, top, float(weight.sum()), math.exp(-EDGE), ULP * (8 + size), moments, log_rest)
 
     def _solved(self, center: float) -> _Block:
-        _, _, var = self._guide.moments(0.0)
-        theta = max(self._guide.tilt(center), SLOW / math.sqrt(var))
-        var = self._guide.moments(theta)[2]
-        spread, step = math.sqrt(var), self.step
+        step = self.step
+        # a tilt may leave a single loss; half a grid step is as narrow as the grid can tell
+        plain = max(math.sqrt(self._guide.moments(0.0)[2]), 0.5 * step)
+        theta = max(self._guide.tilt(center), SLOW / plain)
+        spread = max(math.sqrt(self._guide.moments(theta)[2]), 0.5 * step)
         more = AHEAD / spread
         enough = step * math.floor((center + 3 / theta) / step)
         stages = [
             ([[(self._tilted(law, theta, more, enough), count) for law, count in laws] for laws in several], r)
             for several, r in self._stages
         ]
+        # a choice without finite losses adds nothing to the recursion; its mass at infinite loss is counted at the end
+        finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
         first = math.floor(-(EDGE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
         # where all releases end, and the larger tilt that shows it
         grown = np.zeros(more.size)
-        for several, r in stages:
+        for several, r in finite:
+            if not several:
+                continue
             grown += r * np.max([sum((count * law.ahead for law, count in laws), 0 * more) for laws in several], axis=0)
             grown -= r * max(sum(count * (law.scale + math.log(law.total)) for law, count in laws) for laws in several)
         best = int(np.argmin((grown + BEYOND) / more))
         last = max(float((grown + BEYOND)[best] / more[best]), center + 6 * spread)
         size = math.ceil(last / step) + 2 - first
-        reach = max(float(np.abs(law.place).max()) for several, _ in stages for laws in several for law, _ in laws)
+        reach = max((float(np.abs(law.place).max()) for several, _ in finite for laws in several for law, _ in laws), default=0.0)
         length = fft.next_fast_len(size + int(min(reach, size)) + 1, real=True)
         x = step * (first + np.arange(size))
         with np.errstate(over="ignore"):
@@ -198,7 +205,10 @@ class Adaptive:
         run = _Run(size, length, theta * x[0], best)
         state = _State(f, 0.0, error, -float(more[best] * x[-1]))
         # the recursion runs backwards: the last law in it is released first
-        for several, r in stages if self.upper else stages[::-1]:
+        for several, r in finite if self.upper else finite[::-1]:
+            if not several:
+                state = replace(state, f=np.zeros(size), error=0.0)
+                break
             for _ in range(r):
                 state = run.best(state, several)
         # whatever is chosen, at most or at least so much is surely of infinite loss

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ MERGED = 64 * ULP
 """Error of a merged loss: the rounding of the balance at its grid point."""
 
 MOST_ENUMERATED = 2**14
-"""Products of listed laws with at most so many outcomes are listed themselves."""
+"""Largest number of outcomes of a product that is listed in full, which is exact. More of them take longer than a grid."""
 
 MOST_LISTED = 2**25
 """No law has more points on its grid."""
@@ -126,24 +126,38 @@ class Atoms:
 
     @classmethod
     def product(cls, parts: Sequence[tuple[Atoms, int]]) -> Atoms | None:
-        """Return the outcomes of these laws, each so many times; None where they are more than MOST_ENUMERATED."""
-        if sum(times * math.log(max(atoms.loss.size, 1)) for atoms, times in parts) > math.log(MOST_ENUMERATED):
-            return None
-        if any(times > MOST_ENUMERATED for _, times in parts):
+        """Return the outcomes of independent releases of these distributions; None where there are more than MOST_ENUMERATED.
+
+        Releases of one distribution are counted by how often each of its outcomes occurs, with the multinomial coefficient.
+        """
+        size = math.prod(_multisets(atoms.loss.size, times) for atoms, times in parts)
+        if size > MOST_ENUMERATED:
             return None
         log_p, loss, blur, slack = np.zeros(1), np.zeros(1), np.zeros(1), 0.0
         for atoms, times in parts:
-            for _ in range(times):
-                log_p, loss = np.add.outer(log_p, atoms.log_p).ravel(), np.add.outer(loss, atoms.loss).ravel()
-                # the sum is rounded too, relative to losses that may cancel
-                blur = np.add.outer(blur, atoms.blur + ULP * np.abs(atoms.loss)).ravel() + ULP * np.abs(loss)
-            slack += times * atoms.slack
+            more, error = atoms._repeated(times)
+            log_p, loss = np.add.outer(log_p, more.log_p).ravel(), np.add.outer(loss, more.loss).ravel()
+            # the sum is rounded too, relative to losses that may cancel
+            blur = np.add.outer(blur, more.blur).ravel() + ULP * np.abs(loss)
+            slack += times * atoms.slack + error
         count = sum(times for _, times in parts)
         slack += count * ULP * float(np.abs(log_p).max(initial=0.0))
         rest, other = (any_of([(getattr(atoms, name), times) for atoms, times in parts]) for name in ("log_rest", "log_other"))
         lost = float(np.logaddexp.reduce([atoms.log_lost + math.log(times) for atoms, times in parts]))
         order = np.argsort(loss, kind="stable")
         return cls(log_p[order], loss[order], rest, other, lost, slack + 8 * ULP * count, blur[order])
+
+    def _repeated(self, times: int) -> tuple[Atoms, float]:
+        """Return the finite losses of `times` releases, and the error of their log masses that is due to the coefficients."""
+        if times == 1 or not self.loss.size:
+            return replace(self, blur=self.blur + ULP * np.abs(self.loss)), 0.0
+        counts = _counts(self.loss.size, times)
+        factorials = np.array([math.lgamma(count + 1.0) for count in range(times + 1)])
+        log_p = factorials[times] - factorials[counts].sum(axis=1) + counts @ self.log_p
+        # every sum is rounded, relative to the terms that may cancel
+        blur = counts @ (self.blur + (1 + times) * ULP * np.abs(self.loss))
+        # the factorials, at most 16 ulp each, and sums of terms that add up to no more than the largest of them
+        return replace(self, log_p=log_p, loss=counts @ self.loss, blur=blur), 48 * ULP * float(factorials[times])
 
     @property
     def most_blur(self) -> float:
@@ -274,3 +288,23 @@ def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:
     while anchor + step * last < loss[-1]:
         last += 1
     return first, last - first + 1
+
+
+def _multisets(kinds: int, times: int) -> float:
+    """Return the number of multisets of `times` outcomes out of `kinds`; inf where it is certainly above MOST_ENUMERATED."""
+    if kinds < 2:
+        return 1.0
+    if times > MOST_ENUMERATED or kinds > MOST_ENUMERATED:
+        return math.inf
+    return math.comb(times + kinds - 1, min(times, kinds - 1)) if min(times, kinds - 1) < 64 else math.inf
+
+
+def _counts(kinds: int, times: int) -> NDArray[np.intp]:
+    """Return every way to share `times` among `kinds`, one per row."""
+    rows, left = np.zeros((1, 0), dtype=np.intp), np.array([times], dtype=np.intp)
+    for _ in range(kinds - 1):
+        ways = left + 1
+        first = np.repeat(np.cumsum(ways) - ways, ways)
+        here = np.arange(int(ways.sum())) - first
+        rows, left = np.column_stack([np.repeat(rows, ways, axis=0), here]), np.repeat(left, ways) - here
+    return np.column_stack([rows, left])

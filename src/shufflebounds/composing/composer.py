@@ -308,6 +308,9 @@ class Composer:
         """Return both sides where the pair of one mechanism is chosen anew for each release."""
         log_tail, middle = self._tail(eps), self._middle(eps)
         guide = self._product(self.first_step, log_tail, middle, -1)
+        if not guide.finite:
+            # one release reveals everything: its mass at infinite loss is the whole bound already
+            return Between(-math.inf, 0.0)
         size = points(self._spread, 1.0, guide.tilt(eps), eps)
         known, times = self._upper[free.place]
 

@@ -275,7 +275,8 @@ class Knowledge:
         if self._dear:
             own, reverse = self.samples(log_tail)
             held = [side.eps[side.high > -np.inf] for side in (own, reverse)]
-            return Scale.of(_enclosed(own, reverse, upper=True), -float(held[1][-1]), float(held[0][-1]))
+            low, high = (float(eps[-1]) if eps.size else 0.0 for eps in held[::-1])
+            return Scale.of(_enclosed(own, reverse, upper=True), -low, high)
         high = reach(self.stick, log_tail, min(self.pure, 1e5))
         low = high if self.reverse is None else reach(self.back, FIRST_TAIL, 1e5)
         near = np.geomspace(1e-6, 1, 120)

@@ -117,6 +117,11 @@ class Product:
         return cumulant, self.origin + mean, var
 
     @property
+    def finite(self) -> bool:
+        """Whether every factor has outcomes of finite loss; only then does the product have moments."""
+        return all(logs.size for logs in self._logs)
+
+    @property
     def _rest(self) -> float:
         """The bound where no finite loss is left."""
         return self.log_rest + (self.slack if self.upper else -self.slack)
@@ -146,7 +151,7 @@ class Product:
 
     def log_delta(self, eps: float) -> tuple[float, float]:
         """Return the bound of the log hockey stick at eps, on this product's side, and how fast it falls there."""
-        if any(logs.size == 0 for logs in self._logs):
+        if not self.finite:
             return self._rest, 0.0
         outward = (-1 if self.upper else 1) * (self.blur + 4 * ULP * abs(eps))
         at = eps + outward
@@ -197,6 +202,8 @@ class Product:
         total = fade * (stick + part * tail)
         # the largest share of a mass, and the sum of all shares against one integral
         largest = 1.0 if theta == 0 else math.exp(theta * math.log1p(-1 / (1 + theta))) / (1 + theta)
+        # no loss lies beyond the last point, so that no mass counts for more than 1 - e^(its distance from eps)
+        largest = min(largest, -math.expm1(-self.step * max(size - place, 1)) * (1 + 4 * ULP))
         shares = largest * max(size - place, 0)
         if theta > 0:
             shares = min(shares, largest + 1 / (self.step * theta * (1 + theta)))
