@@ -101,3 +101,13 @@ def test_nothing_else_warns():
     shuffle.BinomialNoise(10**6, 0.5).epsilon(1e-3)
     # budgets far above 20 are tried, and the one found is no mistake of the caller
     assert shuffle.StrongerClones.calibrate(eps=5.0, delta=1e-3, users=10**12).local_eps > 20
+
+
+def test_counts_of_bins_are_not_taken_for_reports():
+    for counts in ([30, 40, 50, 60], [1, 2, 3]):
+        with pytest.raises(ValueError, match=r"messages has shape \(\d,\): it must have at least fakes=100 entries; pass the reports"):
+            shuffle.ClearReports(100, 200).estimate(counts)
+    with pytest.raises(ValueError, match=r"messages holds 40: every entry must be a bin in 0\.\.3; pass one bin an entry"):
+        mechanisms.KaryResponse(4, 1.0).estimate([30, 40, 2, 1])
+    with pytest.warns(UserWarning, match="messages has as many entries as bins=200"):
+        shuffle.ClearReports(100, 200).estimate([15] * 200)

@@ -302,7 +302,8 @@ def labels(name: str, value: ArrayLike, count: int, size: int | None = None) -> 
         _whole(name, array)
     low, high = array.min(), array.max()
     if low < 0 or high >= count:
-        raise ValueError(f"{name} holds {low if low < 0 else high}: every entry must be a bin in 0..{count - 1}")
+        raise ValueError(f"{name} holds {low if low < 0 else high}: every entry must be a bin in 0..{count - 1}; "
+                         "pass one bin an entry, not one count a bin")
     return array.astype(np.int64)
 
 

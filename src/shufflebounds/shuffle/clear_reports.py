@@ -156,7 +156,26 @@ class ClearReports(ShuffleProtocol):
         return messages
 
     def estimate(self, messages: ArrayLike) -> FloatArray:
+        r"""Return the estimated number of users in each bin: the reports that name it, less the m/d dummy reports expected there.
+
+        Parameters
+        ----------
+        messages : array_like of int, shape (users + fakes,)
+            The shuffled reports themselves, one bin 0..d - 1 an entry. A histogram, one count a bin, is something else.
+
+        Returns
+        -------
+        ndarray, shape (bins,)
+
+        {raises: If an entry is no bin, or there are fewer reports than dummy reports.}
+        """
         seen = _validate.labels("messages", messages, self.bins)
+        advice = "pass the reports themselves, one bin an entry, not one count a bin"
+        if seen.size < self.fakes:
+            raise ValueError(f"messages has shape ({seen.size},): it must have at least fakes={self.fakes} entries; {advice}")
+        if seen.size == self.bins > 2:
+            _validate.warn(f"messages has as many entries as bins={self.bins}: {advice}. For a histogram of counts, "
+                           f"np.repeat(np.arange({self.bins}), counts) makes the reports")
         counts: FloatArray = np.bincount(seen, minlength=self.bins) - np.float64(self.fakes / self.bins)
         return counts
 
