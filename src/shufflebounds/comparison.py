@@ -13,12 +13,16 @@ from shufflebounds._search import outward, root
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle._accuracy import ErrorLaw
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.flipped_reports import FlippedReports
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 from shufflebounds.shuffle.shuffled import Shuffled
 
 __all__ = ["Comparison", "ComparisonRow", "compare_at"]
+
+SHUFFLER = "shuffler"
+DUMMIES = "shuffler and whoever adds the dummy reports"
 
 _BETA = 0.05
 _PLATEAU = 5e-4      # a relative gain in error below this does not count
@@ -38,12 +42,16 @@ class ComparisonRow:
         What it is called.
     profile : PrivacyProfile
         The calibrated protocol; its upper delta at the target eps was evaluated and is at most the target delta.
+    trusted : str
+        Who must be honest for the central guarantee to hold.
     local_eps : float
-        What a user has without trust in the shuffler, in nats; inf where reports are sent in the clear.
+        The guarantee of one user against the shuffler itself, in nats; inf if a message shows the user's value as plain text.
     rmse : float
         Root of the mean squared error of a bin, in users: of the mean over all bins, whatever the data.
     error_one_bin, error_any_bin : float
-        Error that one bin chosen beforehand, or any bin, exceeds with chance at most 0.05, with the users spread evenly.
+        Error that one bin chosen beforehand, or any bin, exceeds with probability at most 0.05, for every dataset.
+    error_any_bin_even : float
+        The same as `error_any_bin` for one dataset, the users spread evenly over the bins; uneven data may have larger errors.
     messages : float
         Messages for every user, fakes shared evenly.
     bits : float
@@ -52,17 +60,19 @@ class ComparisonRow:
 
     name: str
     profile: PrivacyProfile
+    trusted: str
     local_eps: float
     rmse: float
     error_one_bin: float
     error_any_bin: float
+    error_any_bin_even: float
     messages: float
     bits: float
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows sorted by the largest error of any bin, and what cannot meet the target.
+    """Rows sorted by the error of any bin for every dataset, and what cannot meet the target.
 
     Parameters
     ----------
@@ -93,9 +103,9 @@ class Comparison:
                 for row in self.rows]
 
     def __str__(self) -> str:
-        head = f"{'':26}{'rmse':>10}{'any bin':>10}{'messages':>11}{'bits':>11}{'local eps':>11}"
-        lines = [f"{row.name:26}{row.rmse:10.4g}{row.error_any_bin:10.4g}{row.messages:11.4g}{row.bits:11.4g}{row.local_eps:11.4g}"
-                 for row in self.rows]
+        head = f"{'':26}{'any bin':>10}{'even data':>10}{'rmse':>10}{'messages':>11}{'bits':>11}{'local eps':>11}  trusted"
+        lines = [f"{row.name:26}{row.error_any_bin:10.4g}{row.error_any_bin_even:10.4g}{row.rmse:10.4g}{row.messages:11.4g}"
+                 f"{row.bits:11.4g}{row.local_eps:11.4g}  {row.trusted}" for row in self.rows]
         return "\n".join([head, *lines, *(f"{name}: {reason}" for name, reason in self.left_out)])
 
 
@@ -116,7 +126,7 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
     Returns
     -------
     Comparison
-        Sorted by the error of any bin, with the users spread evenly over the bins.
+        Sorted by the error of any bin that holds for every dataset.
 
     {raises}
 
@@ -124,8 +134,13 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
     -----
     Each oracle runs at the largest local budget that the blanket bound of :class:`~shufflebounds.shuffle.Shuffled` allows. Sizes of
     subsets and numbers of buckets are those of least error there, found by steps that shrink to one, or to a 32nd of the size.
-    Protocols with fakes share them evenly among the users. The protocols of many messages need shufflers that keep all messages
-    apart, those with fakes trust in whoever adds them. A few seconds, most of them for the flipped reports.
+    The messages of dummy reports are shared evenly among the users. The protocols of many messages need shufflers that keep all
+    messages of a user apart; clear reports also need trust in whoever adds the dummy reports. The run time is a few seconds, most
+    of it for the flipped reports.
+
+    `users` is the number of users who take part. With fewer users the guarantee is weaker, except for clear reports: give the
+    least number that is sure to take part. If every user sends a message with a known probability only, calibrate
+    :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
 
     Examples
     --------
@@ -259,14 +274,18 @@ def _oracle_row(shuffled: Shuffled, users: int) -> ComparisonRow:
     oracle = shuffled.randomizer
     assert isinstance(oracle, FrequencyOracle)
     law = oracle.errors(users)
-    return ComparisonRow("", shuffled, oracle.local_eps, oracle.rmse(users), law.error_quantile(_BETA, law._even()),
-                         law.error_quantile(_BETA, law._even(), of="any"), 1.0, oracle.message_bits)
+    return ComparisonRow("", shuffled, SHUFFLER, oracle.local_eps, oracle.rmse(users), *_errors(law), 1.0, oracle.message_bits)
+
+
+def _errors(law: ErrorLaw) -> tuple[float, float, float]:
+    """Return the errors of one bin and of any bin for every dataset, and of any bin if the users are spread evenly."""
+    return (law.error_quantile(_BETA), law.error_quantile(_BETA, of="any"), law.error_quantile(_BETA, law._even(), of="any"))
 
 
 def _clear_row(protocol: ClearReports, users: int) -> ComparisonRow:
     messages = protocol.messages_per_user(users)
-    return ComparisonRow("", protocol, math.inf, math.sqrt(protocol.variance), protocol.error_quantile(_BETA),
-                         protocol.error_quantile(_BETA, of="any"), messages, messages * math.log2(protocol.bins))
+    return ComparisonRow("", protocol, DUMMIES, math.inf, math.sqrt(protocol.variance), *_errors(protocol), messages,
+                         messages * math.log2(protocol.bins))
 
 
 def _flipped_row(protocol: FlippedReports) -> ComparisonRow:
@@ -274,12 +293,10 @@ def _flipped_row(protocol: FlippedReports) -> ComparisonRow:
     # sums: every bit travels by itself, with the name of its bin
     bits = messages * (protocol.bins if protocol.view == "records" else 1 + math.log2(protocol.bins))
     local = 2 * (math.log1p(-protocol.flip) - math.log(protocol.flip)) if protocol.flip else math.inf
-    even = protocol._even()
-    return ComparisonRow("", protocol, local, math.sqrt(protocol.variance), protocol.error_quantile(_BETA, even),
-                         protocol.error_quantile(_BETA, even, of="any"), messages, bits)
+    return ComparisonRow("", protocol, SHUFFLER, local, math.sqrt(protocol.variance), *_errors(protocol), messages, bits)
 
 
 def _histogram_row(protocol: ShuffledHistogram) -> ComparisonRow:
-    messages, even = protocol.messages_per_user(), protocol._even()
-    return ComparisonRow("", protocol, math.inf, math.sqrt(protocol.variance), protocol.error_quantile(_BETA, even),
-                         protocol.error_quantile(_BETA, even, of="any"), messages, messages * math.log2(protocol.bins))
+    messages = protocol.messages_per_user()
+    return ComparisonRow("", protocol, SHUFFLER, math.inf, math.sqrt(protocol.variance), *_errors(protocol), messages,
+                         messages * math.log2(protocol.bins))

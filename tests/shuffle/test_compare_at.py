@@ -25,6 +25,9 @@ def test_rows_meet_the_target_and_are_sorted(table):
     for row in table:
         assert row.profile.delta(1.0) <= 1e-4 * (1 + 1e-9)
         assert 0 < row.rmse < row.error_one_bin <= row.error_any_bin
+        assert row.error_any_bin_even <= row.error_any_bin
+        assert row.trusted.startswith("shuffler")
+        assert ("dummy" in row.trusted) == (row.name == "clear reports")
         assert row.messages >= 1
         assert row.bits >= 2 - 1e-9
         assert str(table).count(row.name) == 1
@@ -52,15 +55,35 @@ def test_error_of_the_simulated_protocol(table):
     data = np.repeat(np.arange(4), 500)
     errors = np.array([response.estimate(response.randomize(data, rng)) for _ in range(500)]) - 500
     assert math.sqrt((errors**2).mean()) == pytest.approx(row.rmse, rel=0.1)
-    assert (np.abs(errors).max(axis=1) > row.error_any_bin).mean() < 0.05 + 4 * math.sqrt(0.05 / 500)
+    assert (np.abs(errors).max(axis=1) > row.error_any_bin_even).mean() < 0.05 + 4 * math.sqrt(0.05 / 500)
     assert (np.abs(errors[:, 0]) > row.error_one_bin).mean() < 0.05 + 4 * math.sqrt(0.05 / 500)
 
 
 @pytest.mark.slow
+def test_the_order_holds_for_uneven_data(table):
+    """The protocol that is best for evenly spread users reports 0 for bins of few users: its error there is in the first column."""
+    row = next(row for row in table if row.name == "histogram")
+    rng = np.random.default_rng(5)
+    data = np.repeat(np.arange(4), [2000 - 3 * 12, 12, 12, 12])
+    counts = np.bincount(data, minlength=4)
+    errors = np.array([row.profile.estimate(row.profile.randomize(data, rng)) for _ in range(500)]) - counts
+    worst = np.abs(errors).max(axis=1)
+    assert (worst > row.error_any_bin).mean() < 0.05 + 4 * math.sqrt(0.05 / 500)
+    assert row.error_any_bin > 2 * row.error_any_bin_even
+
+
+@pytest.mark.slow
 def test_command(capsys):
-    assert main(["compare", "--users", "2000", "--bins", "2", "--eps", "1", "--delta", "1e-4", "--json"]) == 0
+    given = ["compare", "--users", "2000", "--bins", "2", "--eps", "1", "--delta", "1e-4"]
+    assert main([*given, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {"k-ary response", "clear reports"} <= {row["name"] for row in rows}
+    assert main(given) == 0
+    lines = capsys.readouterr().out.splitlines()
+    clear = next(line for line in lines if line.startswith("clear reports"))
+    assert "plain text  shuffler and whoever adds the dummy reports" in clear
+    assert any("they hold for every dataset" in line for line in lines)
+    assert any(line.startswith("users: those who take part") for line in lines)
 
 
 @pytest.mark.parametrize(("given", "text"), [

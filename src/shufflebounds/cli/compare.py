@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.cli.printing import as_json, as_table
@@ -10,7 +11,12 @@ from shufflebounds.comparison import compare_at
 
 __all__ = ["add_arguments", "run"]
 
-HEADER = ("protocol", "rmse of a bin", "95 % of one bin", "95 % of any bin", "messages", "bits", "local eps")
+HEADER = ("protocol", "95 % of any bin", "even data", "95 % of one bin", "rmse of a bin", "messages", "bits", "local eps", "trusted")
+NOTES = """\
+errors in users, exceeded with probability 0.05; they hold for every dataset, but the column "even data", where the users are spread
+evenly over the bins; the table is sorted by the first
+local eps: the guarantee against the shuffler itself; "plain text" if a message shows the user's value to whoever reads it
+users: those who take part. Fewer users weaken the guarantee, except that of clear reports: give the least number that is sure"""
 
 
 def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
@@ -27,12 +33,13 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json({"rows": found.records(), "left_out": dict(found.left_out)}))
         return
-    rows = [(row.name, *(f"{value:.5g}" for value in (row.rmse, row.error_one_bin, row.error_any_bin, row.messages, row.bits,
-                                                       row.local_eps))) for row in found]
+    rows = [(row.name, *(f"{value:.5g}" for value in (row.error_any_bin, row.error_any_bin_even, row.error_one_bin, row.rmse,
+                                                       row.messages, row.bits)),
+             f"{row.local_eps:.5g}" if row.local_eps < math.inf else "plain text", row.trusted) for row in found]
     print(as_table([HEADER, *rows]))
-    print("errors in users, exceeded with chance 0.05, where the users are spread evenly over the bins")
+    print(NOTES)
     if arguments.explain:
-        print("rmse: root of the mean over all bins of the squared error, whatever the data; messages and bits for every user")
+        print("rmse: root of the mean over all bins of the squared error, for every dataset; messages and bits of every user")
         for row in found:
             print(f"{row.name}: {row.profile!r}")
         for name, reason in found.left_out:
