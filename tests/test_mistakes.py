@@ -105,7 +105,7 @@ def test_nothing_else_warns():
 
 def test_counts_of_bins_are_not_taken_for_reports():
     for counts in ([30, 40, 50, 60], [1, 2, 3]):
-        with pytest.raises(ValueError, match=r"messages has shape \(\d,\): it must have at least fakes=100 entries; pass the reports"):
+        with pytest.raises(ValueError, match=r"messages has shape \(\d,\): .* at least fakes=100 entries; pass the reports"):
             shuffle.ClearReports(100, 200).estimate(counts)
     with pytest.raises(ValueError, match=r"messages holds 40: every entry must be a bin in 0\.\.3; pass one bin an entry"):
         mechanisms.KaryResponse(4, 1.0).estimate([30, 40, 2, 1])
