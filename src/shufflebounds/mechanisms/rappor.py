@@ -24,6 +24,9 @@ __all__ = ["Rappor"]
 
 _MOST_ATOMS = 2**10
 
+_UNIT_ERROR = 16 * ULP
+"""Bound of the relative error of the loss of one bit: four sums of products, two quotients, two logarithms."""
+
 _NODES = 72
 """Heights of either value kept where there are more: their square is the number of atoms."""
 
@@ -140,10 +143,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         """Return the log masses of Z = 0..2d under a value and under its neighbour."""
         one, lost, other, rest, _ = self._chances()
         d = self._differ
-        k = np.arange(d + 1.0)
-        # from the smaller of the two chances, since the larger rounds near 1
-        first, second = (binom_logpmf(k, d, hit) if hit <= miss else binom_logpmf(d - k, d, miss)
-                         for hit, miss in ((one, lost), (rest, other)))
+        first, second = _binomial(d, one, lost), _binomial(d, rest, other)
         # sums of positive terms
         log_p = np.array([np.logaddexp.reduce(first[max(0, z - d) : z + 1] + second[max(0, z - d) : z + 1][::-1])
                           for z in range(2 * d + 1)])
@@ -181,23 +181,29 @@ class Rappor(CountEstimate, LocalRandomizer):
         # every randomizer of this budget stands above.
         d, unit = self._differ, self._unit()
         _, lost, other, rest, _ = self._chances()
-        loss = unit * np.arange(-d, d + 1.0)
         log_p = self._classes()[0]
+        # the error of the loss of a bit moves X down in a lower law and up in an upper one
+        loss = np.arange(-d, d + 1.0)
+        loss = unit * (loss - _UNIT_ERROR * np.abs(loss))
         lower = (("all others hold the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
                  ("all others hold the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss))))
         if (d + 1) ** 2 * (self.hashes - d + 1) > _MOST_ATOMS:
             if d == self.hashes:
-                ones, levels = binom_logpmf(np.arange(d + 1.0), d, other), unit * np.arange(d + 1.0)
+                ones, levels = _binomial(d, other, rest), unit * np.arange(d + 1.0)
                 nodes = chosen(levels, ones, _NODES if d <= 128 else _NODES // 2)
                 each = split(levels, ones + d * math.log(lost / rest) / 2, nodes)
-                return (PairLaws("two values farthest apart", product_law([(each, each)], nodes), lower, symmetric=True),)
+                spread = product_law([(each, each)], nodes)
+                log_a, log_b = spread.log_a * (1 + _UNIT_ERROR), spread.log_b * (1 - _UNIT_ERROR)
+                upper = ExcessLaw(spread.log_mass, log_a, log_b, spread.log_cut)
+                return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
             upper = PureLocal(self.eps_instantaneous).excess_laws()[0].upper
             return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
         # ones among the bits of the first value, of the second, of both
-        own, common = (binom_logpmf(np.arange(n + 1.0), n, other) for n in (d, self.hashes - d))
+        own, common = (_binomial(n, other, rest) for n in (d, self.hashes - d))
         log_mass = own[:, None, None] + own[None, :, None] + common[None, None, :] + self.hashes * math.log(lost / rest)
         first, second, both = np.ogrid[: d + 1, : d + 1, : self.hashes - d + 1]
-        heights = [unit * np.broadcast_to(ones + both, log_mass.shape).ravel().astype(np.float64) for ones in (first, second)]
+        heights = [unit * (1 + way * _UNIT_ERROR) * np.broadcast_to(ones + both, log_mass.shape).ravel()
+                   for ones, way in ((first, 1), (second, -1))]
         return (PairLaws("two values farthest apart", ExcessLaw(log_mass.ravel(), heights[0], heights[1]), lower, symmetric=True),)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
@@ -213,3 +219,9 @@ class Rappor(CountEstimate, LocalRandomizer):
         if seen.ndim != 2:
             raise ValueError(f"messages has shape {seen.shape}: it must be (users, bits), one report a row")
         return seen.sum(axis=0), len(seen)
+
+
+def _binomial(trials: int, hit: float, miss: float) -> FloatArray:
+    """Return the log masses of 0..trials hits, from the smaller of the two probabilities, since the larger may round to 1."""
+    k = np.arange(trials + 1.0)
+    return np.asarray(binom_logpmf(k, trials, hit) if hit <= miss else binom_logpmf(trials - k, trials, miss))

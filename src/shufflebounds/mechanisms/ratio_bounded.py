@@ -81,6 +81,13 @@ class VariationRatio(TwoLevel):
         # the rounding of the logarithm, which shows next to it
         return 4 * ULP * self.local_eps
 
+    def _log_masses(self) -> tuple[float, float, float]:
+        # beta/(p-1), the rest, and beta p/(p-1); from the shares of the base, which are as small as 1/p, the last would lose digits
+        p, beta = self.p, self.beta
+        rest = 1 - beta * ((p + 1) / (p - 1))
+        top = math.log(beta * (p / (p - 1)))
+        return top - self.local_eps, math.log(rest) if rest > 0 else -math.inf, top
+
     def _shares(self) -> Shares:
         # of the two laws: masses p a, a and the rest, over their base law
         a = self.beta / (self.p - 1)

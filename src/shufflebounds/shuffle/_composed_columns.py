@@ -34,7 +34,8 @@ class ComposedColumns:
 
     def log_delta(self, eps: float, log_scale: float) -> float:
         """Return an upper bound of log delta(eps); log_scale: about the answer."""
-        basic = math.log(self.times) + self._upper(eps / self.times)
+        # the quotient must not be rounded up, since next to the pure budget of a column delta falls to 0 within an ulp
+        basic = math.log(self.times) + self._upper(math.nextafter(eps / self.times, 0.0)) + 4 * ULP
         if 0 < (gap := log_odds(self.column.flip).times(self.times).less(eps)) < 1:
             # what any mechanism of that budget leaks
             basic = min(basic, math.log(-math.expm1(-gap)) + 4 * ULP * (1 - math.log(gap)))
@@ -42,8 +43,10 @@ class ComposedColumns:
             return basic
         # sum over the composed law of p (1 - e^(eps - loss)) beyond eps
         loss, law, infinite = self._law(self._reach(log_scale - math.log(self.times) - 9))
-        beyond = loss > eps
-        finite = float(law[beyond] @ -np.expm1(eps - loss[beyond]))
+        # every grid point is rounded once, and so is the sum of the losses that it stands for: at most an ulp of the largest sum
+        below = eps - 4 * ULP * self.times * self.local
+        beyond = loss > below
+        finite = float(law[beyond] @ -np.expm1(below - loss[beyond]))
         lost = -math.expm1(self.times * math.log1p(-infinite)) if infinite < 1 else 1.0
         total = (finite + lost) * (1 + 1e-9)
         return min(basic, math.log(total)) if total > 0 else basic

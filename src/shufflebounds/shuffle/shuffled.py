@@ -205,7 +205,19 @@ class Shuffled(PrivacyProfile):
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         value = self._upper if upper else self._lower
-        return np.array([value(e) if e < self._pure_epsilon() else -math.inf for e in eps.tolist()])
+        found = np.array([value(e) if e < self._pure_epsilon() else -math.inf for e in eps.tolist()])
+        return np.minimum(found, self._unshuffled(eps)) if upper else found
+
+    def _unshuffled(self, eps: FloatArray) -> FloatArray:
+        """Return an upper bound of log delta where the analyst knows the target's message: participation times the local delta.
+
+        The blanket of a density is computed from cells, so for few users it may lie above this.
+        """
+        if not isinstance(self.randomizer, PrivacyProfile):
+            return np.zeros_like(eps)
+        local = np.nan_to_num(self.randomizer._log_side(eps, upper=True), nan=0.0, posinf=0.0, neginf=-np.inf)
+        moved = local + math.log(self.participation)
+        return np.where(moved > -np.inf, moved + 4 * ULP * (1 - moved), -np.inf)
 
     def _log_delta(self, eps: FloatArray) -> Sides:
         return Sides(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
@@ -290,20 +302,28 @@ class Shuffled(PrivacyProfile):
         return float(largest_epsilon([laws], [0], [self.users], [math.exp(log_delta)], upper=True)[0])
 
     def _epsilon(self, delta: float, upper: bool) -> float:
+        if delta == 0 and upper:
+            return self._pure_epsilon()
         known = [law for pair in self._pairs for law in ([pair.upper] if upper else [law for _, law in pair.lower])]
-        if any(law.lost > delta for law in known):
-            return math.inf
         laws = self._searched(upper)
-        if laws is None or (upper and delta > 0 and any(bound is not None for bound in self._over_datasets)):
+        if any(law.lost > delta for law in known):
+            found = math.inf
+        elif laws is None or (upper and any(bound is not None for bound in self._over_datasets)):
             return super()._epsilon(delta, upper)
-        return float(largest_epsilon([laws], [0], [self.users], [delta], upper)[0])
+        else:
+            found = float(largest_epsilon([laws], [0], [self.users], [delta], upper)[0])
+        if upper and found > 0 and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
+            # the local guarantee is met at a smaller eps
+            return super()._epsilon(delta, upper)
+        return found
 
     def _pure_epsilon(self) -> float:
         return self._budget
 
     @cached_property
     def _budget(self) -> float:
-        return max(0.0, *(pair.upper.pure_epsilon for pair in self._pairs))
+        blanket = max(0.0, *(pair.upper.pure_epsilon for pair in self._pairs))
+        return min(blanket, self.randomizer._pure_epsilon()) if isinstance(self.randomizer, PrivacyProfile) else blanket
 
     def _seconds(self) -> float:
         # its laws are formed first

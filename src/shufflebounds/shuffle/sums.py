@@ -55,7 +55,8 @@ class RealSum(ShuffleProtocol):
     users : int
         Number n of users, 1 to 2**53.
     lam : float
-        Expected number :math:`\lambda` of users whose bit of one column is random, in [0, users].
+        Expected number :math:`\lambda` of users whose bit of one column is random, in [0, users]. The guarantee is for
+        the probability :attr:`flip` = lam/(2 n) as a double, which :meth:`randomize` flips with.
     bits : int
         Number r of bits a user, 1 to 2**20; users * bits is at most 2**53.
     view : {"total", "columns"}
