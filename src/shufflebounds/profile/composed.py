@@ -12,6 +12,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._types import EXP_SLACK, FloatArray, Sides
 from shufflebounds.composing import Atoms, Composer, Cost, Free, Knowledge, Samples, announced
+from shufflebounds.composing.atoms import any_of
 from shufflebounds.profile.curves import convex_hull, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
@@ -218,6 +219,13 @@ class Composition(PrivacyProfile):
         return self._composer.cost
 
     def _epsilon(self, delta: float, upper: bool) -> float:
+        if 0 < delta < 1 and self._pure_epsilon() == math.inf:
+            # a test of one release that gains delta at a loss of 2 end has a probability below e^(-2 end) under Q: asked of every
+            # release, it shows that the composition exceeds its target at end, where the search for eps ends
+            end = 1e6 * self._eps_scale()
+            gains = ((profile._log_side_at(2 * end, upper=False), times) for profile, times in self.factors)
+            if any(any_of([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains):
+                return math.inf
         with announced(self.cost()):
             return super()._epsilon(delta, upper)
 
