@@ -224,3 +224,10 @@ def test_the_table_of_the_paper_beside_sound_bounds():
         weight = published.liu2024_weight_gaussian(sigma / 2.0)
         found = [published.liu2024_delta(e, weight, rates, first=0) for e in (0.01, 0.03, 0.05, 0.08, 0.1)]
         assert found == pytest.approx(printed, rel=0.01)
+
+
+def test_how_far_binary_response_stays_below_the_clone_bound():
+    exact = shuffle.ShuffledBits(10**6, 1 / (1 + math.exp(4.0))).epsilon(1e-8)
+    share = round(100 * (1 - exact / shuffle.StrongerClones(10**6, 4.0).epsilon(1e-8)))
+    for page in ("concepts.md", "protocols/clones.md"):
+        assert f"{share} % below" in (DOCS / page).read_text(encoding="utf-8")

@@ -25,7 +25,8 @@ Bounds.
                 j = 1/u, and the sum over j <> 0 of what the peaks weigh is some u^2/5, or theta^2 u^2 in relation to the
                 central peak; theta^2/12 is left where M is so narrow that even the second peak, psi = 2 pi u, keeps its
                 height. Those of even j = 2, 4, .. may be evaluated, `peaks` of them, by the nodes of the same rule; what is left
-                widens the two sides.
+                widens the two sides. The constants of this paragraph (1.2, and 0.0462 and 0.1576 in revivals()) are measured, not
+                proved.
 
 Measured, n = 1e5 .. 1e9 and r = 0.001 .. 0.99, u = x/sqrt(n r), no revival evaluated, against the sweep of _compound.pyx, in
 137,224 cases: how far the middle lies from that of the sweep, and the gap between the two sides; _compound.pyx ships it only

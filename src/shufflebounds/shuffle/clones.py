@@ -198,12 +198,12 @@ class StrongerClones(_UniformClones):
 
     Notes
     -----
-    Proven here for every eps0-LDP randomizer that all users share, adaptive protocols included; we know of no earlier
-    statement. Under :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}`, which is below every output law, the privacy blanket's
-    :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex order than :math:`X_i`; :doc:`/theorems/stronger-clones` has
-    the proof and what it does not say. The published proof is a different one, and it fails (erratum of its second version,
-    Lemma 3.5). It is never above :class:`Clones`, and the bound to take for a randomizer of which only the budget is known;
-    where more is known, :class:`Shuffled` is smaller.
+    Proven here for every eps0-LDP randomizer that all users share, for arbitrary inputs and adaptive protocols; for all other users
+    at one input the statement is due to Shvets (arXiv 2603.21197). Under :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}`, which is
+    below every output law, the privacy blanket's :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex order than
+    :math:`X_i`; :doc:`/theorems/stronger-clones` has the proof and what it does not say. Lemma 3.5 of the published proof fails;
+    its erratum claims the theorem for a restricted class of randomizers. The bound is never above :class:`Clones`, and it is the
+    bound to take for a randomizer of which only the budget is known; where more is known, :class:`Shuffled` is smaller.
 
     Neighbours, sides and cost are those of :class:`Clones`.
 

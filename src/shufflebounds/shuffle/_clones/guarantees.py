@@ -76,7 +76,8 @@ class OfOneUser(_Guarantee):
     index: int = 0
 
     theorem: ClassVar[str] = (
-        "upper bound of one user's loss, proven for the named family: the smallest of the clone decompositions S1, S2 and window "
+        "upper bound of one user's loss, proven for the named family (noise: for the user's values 0 and 1): "
+        "the smallest of the clone decompositions S1, S2 and window "
         "(after Feldman, McMillan, Talwar 2023, with personal rates) and, for k-ary randomized response, the privacy blanket "
         "(after Balle, Bell, Gascon, Nissim 2019)"
     )
@@ -130,7 +131,8 @@ class OfEveryUser(_Guarantee):
     """The guarantee of every user among users with their own budgets; see PersonalizedClones."""
 
     theorem: ClassVar[str] = (
-        "upper bound of every user's loss, proven for the named family: the maximum over all users (none assumed to be the worst) "
+        "upper bound of every user's loss, proven for the named family (noise: for the user's values 0 and 1): "
+        "the maximum over all users (none assumed to be the worst) "
         "of the smallest of the clone decompositions S1, S2 and window and, for k-ary randomized response, the privacy blanket"
     )
 
