@@ -174,3 +174,16 @@ def test_sides_and_monotone(sigma, sensitivity, x, more):
 def test_bad_input(call, text):
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize("order", [1.0001794806059712, 1.00018, 1.001, 1.3, 1.7, 2.001])
+@pytest.mark.parametrize("sigma", [0.001, 0.01, 0.39])
+def test_divergence_of_little_noise(sigma, order):
+    with mp.workdps(60):
+        s, a = mp.mpf(sigma), mp.mpf(order)
+        ratio = mp.log(mp.fsum(mp.exp(-((k - (a - 1)) ** 2) / (2 * s * s)) for k in range(-5, 7)))
+        ratio -= mp.log(mp.fsum(mp.exp(-(mp.mpf(k) ** 2) / (2 * s * s)) for k in range(-5, 6)))
+        value = a / (2 * s * s) + ratio / (a - 1)
+    mechanism = DiscreteGaussianMechanism(sigma)
+    assert mechanism.rdp(order, bound="lower") <= value <= mechanism.rdp(order)
+    assert relative(mechanism.rdp(order), value) < 1e-12

@@ -67,3 +67,14 @@ def test_bits_by_their_law_and_bounds_for_all_data():
 def test_bad_losses_are_named(eps):
     with pytest.raises(ValueError, match="eps"):
         ShuffledBits(3, 0.2).loss_tail(eps)
+
+
+@pytest.mark.parametrize("eps", [5e-324, 1e-300, 710.0, 1e308, np.finfo(float).max])
+def test_extreme_losses_have_bounds(eps):
+    half = DominatingPair.from_pmfs(np.log([0.5, 0.5]), [-np.inf, 0.0])
+    # half of the mass has infinite loss, the rest a negative one
+    assert half.loss_tail(eps, bound="lower") <= 0.5 <= half.loss_tail(eps)
+    assert half.loss_tail(eps, bound="lower") > 0.499
+    bits = ShuffledBits(9, 0.25, ones=3)
+    assert 0 <= bits.loss_tail(eps, bound="lower") <= bits.loss_tail(eps) <= 1
+    assert eps < 1 or bits.loss_tail(eps) == 0

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -122,3 +123,17 @@ def test_rare_values_are_gathered_to_their_side():
                         ((at[rare], log_left[rare]), (values[40:], log_mass[40:])))
         assert 0 <= (found - exact) * (1 if upper else -1) <= 0.26
         assert np.logaddexp.reduce(log_left[rare]) == pytest.approx(np.logaddexp.reduce(log_mass[40:]), rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e38])
+@pytest.mark.parametrize(("users", "chance", "gain"), [(50, 2e-5, 75.0), (4408, 2e-6, 6612.0), (10**5, 1e-8, 1e7)])
+def test_light_values_that_are_all_equal(users, chance, gain, size):
+    """Densities at large eps: every excess but the gains is -e^eps to the last digit."""
+    values = size * np.array([gain, -1.0, -1.0, -1.0])
+    lower, upper = sum_with_jumps(values, np.log([chance, (1 - chance) / 2, (1 - chance) / 4, (1 - chance) / 4]), float(users))
+    with mpmath.workdps(30):
+        p, c, high = mpmath.mpf(chance), mpmath.mpf(size), mpmath.mpf(size * gain)
+        exact = mpmath.log(mpmath.fsum(
+            mpmath.binomial(users, k) * p**k * (1 - p) ** (users - k) * max(k * high - (users - k) * c, 0) for k in range(40)
+        ))
+    assert lower <= exact <= upper < lower + 1e-8

@@ -22,6 +22,7 @@ from shufflebounds.mechanisms import (
     LaplaceMechanism,
     LocalHashing,
 )
+from shufflebounds.shuffle._mixed_data import MixedData
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 from tests.oracles import rational, stick
 from tests.strategies import slow
@@ -422,3 +423,49 @@ def test_chances_that_underflow_are_charged_to_the_lower_side():
     rare = shuffle.Shuffled(KaryResponse(2, 672.0416786149665), 7, participation=1e-12)
     # 40 digits of the sum over all data
     assert rare.log_delta(670.4498411568516, bound="lower") <= -109.2114635754302 <= rare.log_delta(670.4498411568516)
+
+
+@pytest.mark.parametrize("eps", [690.0, 700.5, 710.0, 1e4, 1e308])
+@pytest.mark.parametrize("matrix", [((0.5, 0.5), (1.0, 0.0)), ((0.5, 0.25, 0.25), (1.0, 0.0, 0.0), (0.25, 0.75, 0.0))])
+def test_delta_at_losses_whose_exponential_is_no_double(matrix, eps):
+    """Only counts that the other input cannot produce are left there: all data of three users are enumerated."""
+    best = Fraction(0)
+    for others in itertools.product(range(len(matrix)), repeat=2):
+        laws = []
+        for own in range(len(matrix)):
+            law = {}
+            for messages in itertools.product(range(len(matrix[0])), repeat=3):
+                mass = math.prod(Fraction(matrix[x][y]) for x, y in zip((own, *others), messages))
+                law[tuple(sorted(messages))] = law.get(tuple(sorted(messages)), 0) + mass
+            laws.append(law)
+        for first, second in itertools.permutations(laws, 2):
+            best = max(best, sum(mass for count, mass in first.items() if not second[count]))
+    protocol = shuffle.Shuffled(mechanisms.FiniteRandomizer(matrix), 3)
+    assert protocol.delta(eps, bound="lower") <= best <= protocol.delta(eps)
+    assert protocol.delta(eps, bound="lower") >= best * (1 - Fraction(1, 10**8))
+    assert "hold" in protocol.data(eps)
+
+
+def test_data_of_several_inputs_at_losses_whose_exponential_is_no_double():
+    """A count that is possible only in one way in 2**1900 is possible all the same."""
+    rows = np.array([[0.5, 0.5], [1.0, 0.0]])
+    data = MixedData(rows, 1900)
+    assert data._possible((0, 1899))[1].sum() == 1
+    assert data._possible((1899, 0)).all()
+    assert data.best(710.0)[0] == pytest.approx(math.log(0.5), rel=1e-9)
+
+
+def test_delta_of_shuffled_gaussian_noise_where_all_but_the_gains_are_equal():
+    protocol = mechanisms.GaussianMechanism(0.493).shuffled(4408)
+    eps = 87.57877807617189
+    assert protocol.log_delta(eps, bound="lower") < protocol.log_delta(eps) < -50
+
+
+@pytest.mark.slow
+def test_curve_mu_and_divergence_of_shuffled_gaussian_noise():
+    protocol = mechanisms.GaussianMechanism(0.493).shuffled(4408)
+    with np.errstate(divide="raise"):
+        below, above = protocol.tradeoff(), protocol.tradeoff(bound="upper")
+    assert 0.9 < below.beta(0.05) <= above.beta(0.05) < 0.95
+    assert 0.01 < protocol.rdp(2.0, bound="lower") < 1
+    assert 0 < protocol.gdp_mu(bound="lower") < math.inf

@@ -258,6 +258,12 @@ def _log_theta_ratio(s: float, c: float) -> float:
     if at < -0.5:
         beside = np.exp(-0.5 * k * (k - 2 * c) / (s * s)) + np.exp(-0.5 * k * (k + 2 * c) / (s * s))
         return at + math.log1p(float(beside.sum())) - math.log(_theta(s))
-    mass = np.exp(-0.5 * (k / s) ** 2)
-    sides = mass * (np.expm1(at + k * c / (s * s)) + np.expm1(at - k * c / (s * s)))
-    return math.log1p((math.expm1(at) + float(sides.sum())) / _theta(s))
+    log_mass = -0.5 * (k / s) ** 2
+    moved = sum(_times_expm1(log_mass, at + sign * k * c / (s * s)) for sign in (1, -1))
+    return math.log1p((math.expm1(at) + float(np.sum(moved))) / _theta(s))
+
+
+def _times_expm1(log_mass: FloatArray, x: FloatArray) -> FloatArray:
+    """Return e^log_mass (e^x - 1), also where e^x is no double and the mass is 0."""
+    mass = np.exp(log_mass)
+    return np.where(x > 1, np.exp(log_mass + np.maximum(x, 1.0)) - mass, mass * np.expm1(np.minimum(x, 1.0)))

@@ -21,6 +21,7 @@ from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff.closed import Gaussian
 
 __all__ = ["GaussianMechanism"]
 
@@ -211,7 +212,7 @@ class GaussianMechanism(AdditiveNoise):
         return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff.gaussian(beside(self.mu, upper))
+        return Tradeoff(Gaussian(beside(self.mu, upper)))
 
     def _gdp_mu(self, upper: bool) -> float:
         return math.nextafter(self.mu, math.inf if upper else 0.0)

@@ -19,7 +19,7 @@ from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.profile.calibration import meets
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff.closed import MU_ERROR
+from shufflebounds.tradeoff.closed import MU_ERROR, Laplace
 
 __all__ = ["LaplaceMechanism"]
 
@@ -181,7 +181,7 @@ class LaplaceMechanism(AdditiveNoise):
         return outward(value, 64 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff.laplace(beside(self._budget()[0], upper))
+        return Tradeoff(Laplace(beside(self._budget()[0], upper)))
 
     def _gdp_mu(self, upper: bool) -> float:
         # on the curve's middle piece alpha beta is constant, and the quantile of alpha is concave in log alpha, as its slope

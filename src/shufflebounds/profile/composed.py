@@ -17,6 +17,7 @@ from shufflebounds.profile.curves import convex_hull, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
 from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff.closed import Gaussian
 
 __all__ = ["Composition"]
 
@@ -246,7 +247,7 @@ class Composition(PrivacyProfile):
         within = eps < pure
         if pure < math.inf and self._composer.coarse and self._gaussian_rule <= _LARGEST_MU:
             # more releases than the grid can hold: the Gaussian that dominates each of them composes in closed form
-            value = np.asarray(Tradeoff.gaussian(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK)))
+            value = Gaussian(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
             upper[within] = np.minimum(value + _CURVE_SLACK * (1 + np.abs(value)), 0.0)[within]
         else:
             for i in np.flatnonzero(within):

@@ -34,6 +34,12 @@ class Enclosed(ABC):
         """Return one of the two bounds: a class whose sides are two pieces of work does only that one."""
         return self._log_delta(eps)[upper]
 
+    def _known_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+        """Return one of the two bounds, at most 0; NaN, which kernels return outside their range, is 0 above and -inf below."""
+        value = np.nan_to_num(self._log_side(eps, upper=upper), nan=0.0 if upper else -np.inf, posinf=0.0, neginf=-np.inf)
+        # a bound formed next to the pure budget may be positive beyond it, where delta is 0
+        return np.where(eps < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf)
+
     def _log_side_at(self, eps: float, *, upper: bool) -> float:
         return float(self._log_side(np.array([eps]), upper=upper)[0])
 
@@ -92,10 +98,7 @@ class Enclosed(ABC):
         """
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0)
-        # outside its range a kernel returns NaN, which bounds nothing
-        value = np.nan_to_num(self._log_side(array.ravel(), upper=upper), nan=0.0 if upper else -np.inf, posinf=0.0, neginf=-np.inf)
-        # a bound formed next to the pure budget may be positive beyond it, where delta is 0
-        value = np.where(array.ravel() < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf).reshape(array.shape)
+        value = self._known_side(array.ravel(), upper=upper).reshape(array.shape)
         return plain(value)
 
     @typed_as(log_delta)

@@ -23,9 +23,10 @@ def loss_tail(log_delta: Callable[[FloatArray], Sides], eps: FloatArray, single:
     at = eps[:, None]
     low, high = log_delta(at.ravel())
     low, high = low[:, None], high[:, None]
-    later, earlier = at + STEPS * np.maximum(at, 1.0), at * (1 - STEPS)
+    later, earlier = np.minimum(at + STEPS * np.maximum(at, 1.0), np.finfo(float).max), at * (1 - STEPS)
     fall = -np.expm1(np.minimum(_of(log_delta, later)[1] - low, 0.0))
-    gain = np.where(low > -np.inf, fall / np.expm1(later - at), 0.0).max(axis=1)
+    # at the largest and the least doubles a step may vanish
+    gain = np.where((low > -np.inf) & (later > at), fall / np.expm1(later - at), 0.0).max(axis=1)
     below = np.exp(low[:, 0]) * (1 + gain) * (1 - 4 * EXP_SLACK)
     rest = -np.expm1(earlier - at)
     before = np.exp(_of(log_delta, earlier)[1])
@@ -35,6 +36,7 @@ def loss_tail(log_delta: Callable[[FloatArray], Sides], eps: FloatArray, single:
         above = (rise + 4 * EXP_SLACK * before) / rest
     else:
         above = before / rest
+    above = np.where(rest > 0, above, 1.0)
     value = np.nextafter(above.min(axis=1) * (1 + 4 * EXP_SLACK), np.inf)
     return Sides(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
 

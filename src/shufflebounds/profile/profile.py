@@ -110,9 +110,9 @@ class PrivacyProfile(Exported):
         pairs = self._listed_pairs()
         if pairs:
             return largest(pair._loss_tail(eps) for pair in pairs)
-        # checked and rounded as the public answers are
+
         def log_delta(at: FloatArray) -> Sides:
-            return Sides(np.asarray(self.log_delta(at, bound="lower")), np.asarray(self.log_delta(at)))
+            return Sides(self._known_side(at, upper=False), self._known_side(at, upper=True))
 
         known = self._knowledge()
         return loss_tail(log_delta, eps, known.single and known.convex)

@@ -35,6 +35,9 @@ WIDE = 30.0
 _NEXT_TO_NOTHING = 30.0
 """Nodes that are e^-30 of the largest count by their size alone."""
 
+_LEAST_SPREAD = 64 * ULP
+"""Least deviation of a sum, relative to the sum of the largest values: grid points a twelfth of it apart are different doubles."""
+
 _BAND = math.exp(-40.0)
 """Below it the kernel leaves nodes out."""
 
@@ -62,8 +65,13 @@ class Light:
 
     @cached_property
     def deviation(self) -> float:
-        """Of n users."""
-        return math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2 + max(0.0, self.rest) * self.mean**2))
+        """Standard deviation of the sum of n users, or what rounding leaves unknown of that sum, if that is larger.
+
+        A larger deviation is valid in every bound. It is positive where all values are equal, as they are for densities at
+        large eps, where every excess is -e^eps to the last digit.
+        """
+        spread = math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2 + max(0.0, self.rest) * self.mean**2))
+        return max(spread, _LEAST_SPREAD * self.users * float(np.abs(self.x).max()))
 
     @cached_property
     def size(self) -> float:

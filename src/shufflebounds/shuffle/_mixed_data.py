@@ -14,13 +14,16 @@ best data that are alike in 6: by .0003 to .006 in log delta, and by .14 and .04
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations, permutations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["FEW", "MixedData", "Shares"]
 
@@ -98,19 +101,40 @@ class MixedData:
     def _law(self, shares: Shares) -> FloatArray:
         """Return the masses of the counts for every input of the target, one row each."""
         def made() -> FloatArray:
-            others = np.ones(1)
-            for x, count in enumerate(shares):
-                if count:
-                    others = np.convolve(others, self._power(x, count))
-            rows = np.array([np.convolve(others, self._power(x, 1)) for x in range(len(shares))])
+            rows = self._convolved(shares, self._power)
             return np.asarray(rows[:, rows.any(axis=0)])
 
         return self._laws.of(shares, made)
 
+    def _convolved(self, shares: Shares, power: Callable[[int, int], FloatArray]) -> FloatArray:
+        """Return the coefficients for every input of the target, from those of any number of users who hold an input."""
+        others = np.ones(1)
+        for x, count in enumerate(shares):
+            if count:
+                others = np.convolve(others, power(x, count))
+        return np.array([np.convolve(others, power(x, 1)) for x in range(len(shares))])
+
+    def _possible(self, shares: Shares) -> NDArray[np.bool_]:
+        """Return which counts are possible for every input of the target, also where their mass underflows; rows as in `_law`."""
+        def power(x: int, count: int) -> FloatArray:
+            # one message more at a time, so that no number of ways overflows
+            out, one = np.ones(1), np.zeros(self._shifts[-1] + 1)
+            one[self._shifts] = self.rows[x] > 0
+            for _ in range(count):
+                out = (np.convolve(out, one) > 0).astype(np.float64)
+            return out
+
+        return self._convolved(shares, power)[:, self._convolved(shares, self._power).any(axis=0)] > 0
+
     def _value(self, shares: Shares, eps: float) -> tuple[float, tuple[int, int]]:
         """Return a lower bound of the largest hockey stick over the target's pairs, and the pair."""
         law = self._law(shares)
-        low, high = law * (1 - self._error), (law * (1 + self._error) + _LOST) * math.exp(eps) + 1e-290
+        low = law * (1 - self._error)
+        if eps <= MAX_LOCAL_EPS:
+            high = (law * (1 + self._error) + _LOST) * math.exp(eps) + 1e-290
+        else:
+            # e^eps is no double: only what the other input cannot produce counts
+            high = np.where(self._possible(shares), np.inf, 0.0)
         values = {(i, j): float(np.maximum(low[i] - high[j], 0.0).sum()) for i, j in permutations(range(len(law)), 2)}
         best = max(values, key=values.__getitem__)
         return values[best] * (1 - self._error), best
