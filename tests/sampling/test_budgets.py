@@ -88,3 +88,14 @@ def test_beyond_the_pure_budget_delta_is_zero():
     pure = step.epsilon(0.0)
     assert (step.delta(np.array([pure, np.nextafter(pure, 9.0), 2 * pure])) == 0).all()
     assert step.log_delta(pure, bound="lower") == -math.inf
+
+
+def test_divergence_of_order_one_of_wide_losses():
+    """With a = 2^-53 and b = 2^-1000 the integral of (1/E + 1/E^2)(a - b E) from 1 to a/b is (a - b) ln(a/b).
+
+    At order 1 the weight of delta(t) is nearly constant, and the quadrature took pieces 30 wide in t: 1e-10 on the wrong side.
+    """
+    batch = WithoutReplacement(FiniteRandomizer([[2.0**-1000, 1.0], [2.0**-53, 1 - 2.0**-53]]), records=1, batch=1)
+    with mp.workdps(700):
+        a, b = mp.mpf(2) ** -53, mp.mpf(2) ** -1000
+        assert batch.rdp(1.0, bound="lower") <= (a - b) * mp.log(a / b) <= batch.rdp(1.0)

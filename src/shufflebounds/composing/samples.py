@@ -164,10 +164,11 @@ class Samples:
 def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the logs of the integrals of e^(power t) delta(t) between neighbours, delta linear in e^t; and which are coarse.
 
-    A coarse piece, over which the weight moves by more than e^STEEP, is bounded by its largest terms.
+    A coarse piece, over which the weight or e^t moves by more than e^STEEP, is bounded by its largest terms. As delta is linear
+    in e^t, the rule has few digits on a wide piece even where the weight is constant, which it is at order 1.
     """
     width = np.diff(eps)[:, None]
-    coarse = np.abs(power) * width[:, 0] > STEEP
+    coarse = max(abs(power), 1.0) * width[:, 0] > STEEP
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         part = np.where(width > 0, np.expm1(width * _NODES) / np.expm1(width), _NODES)
         after = np.exp(log_delta[1:] - log_delta[:-1])[:, None]

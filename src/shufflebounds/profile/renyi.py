@@ -55,7 +55,7 @@ def renyi(own: Samples, reverse: Samples, order: float, upper: bool, rtol: float
             allowed = max(low, high - 50) + math.log(rtol / 2 / share)
             width = np.diff(samples.eps)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
-            steepest = order if own is reverse else abs(power)
+            steepest = order if own is reverse else max(abs(power), 1.0)
             # where the sides of delta are as far apart as delta falls over the interval, more samples do not help
             with np.errstate(invalid="ignore"):
                 fall, blur = -np.diff(samples.high), samples.high - samples.low
