@@ -95,11 +95,11 @@ def test_every_formula_becomes_mathml(page):
 
 def test_the_two_sides_on_the_first_screen_are_rounded_outward():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = dict(re.findall(r"\| \*\*computed exactly\*\*: (upper|lower) side \| \*\*([\d.]+)\*\*", text))
+    shown = dict(re.findall(r"\| \*\*shufflebounds\*\*, (upper|lower) bound \| \*\*([\d.]+)\*\*", text))
     bound = shuffle.StrongerClones(10**6, 4.0)
     assert bound.epsilon(1e-8) <= float(shown["upper"]) <= bound.epsilon(1e-8) + 2e-12
     assert bound.epsilon(1e-8, bound="lower") - 2e-12 <= float(shown["lower"]) <= bound.epsilon(1e-8, bound="lower")
-    digits = re.search(r"\*\*([\d. ]+)\*\* \(both sides agree", (DOCS / "index.md").read_text("utf-8"))[1].replace(" ", "")
+    digits = re.search(r"\*\*([\d. ]+)\*\* \(both bounds agree", (DOCS / "index.md").read_text("utf-8"))[1].replace(" ", "")
     assert {f"{bound.epsilon(1e-8, bound=side):.15f}"[: len(digits)] for side in ("lower", "upper")} == {digits}
 
 
