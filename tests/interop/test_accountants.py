@@ -3,11 +3,13 @@
 import math
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
 dp_accounting = pytest.importorskip("dp_accounting")
 
+import attr  # noqa: E402
 from dp_accounting import dp_event  # noqa: E402
 from dp_accounting.pld import PLDAccountant  # noqa: E402
 
@@ -109,11 +111,102 @@ def test_other_neighbours_are_refused(relation, event):
     assert accountant.profile is None
 
 
+@attr.s(frozen=True, auto_attribs=True)
+class EpsilonDeltaDpEvent(dp_event.DpEvent):
+    """As releases of dp-accounting after 0.6 have it."""
+
+    epsilon: float
+    delta: float
+
+
+@pytest.mark.parametrize(("event", "named"), [
+    (dp_event.GaussianDpEvent(-1.0), "noise_multiplier=-1 must be finite and >= 0"),
+    (dp_event.LaplaceDpEvent(-2.0), "noise_multiplier=-2 must be finite and >= 0"),
+    (dp_event.GaussianDpEvent(math.nan), "noise_multiplier=nan"),
+    (dp_event.DiscreteLaplaceDpEvent(-1.0, 1), "noise_parameter=-1 must be finite and >= 0"),
+    (dp_event.DiscreteLaplaceDpEvent(1.0, -1), "sensitivity=-1"),
+    (dp_event.RandomizedResponseDpEvent(1.5, 4), r"noise_parameter=1.5 must be in \[0, 1\]"),
+    (dp_event.RandomizedResponseDpEvent(0.5, 0), "num_buckets=0"),
+    (dp_event.PoissonSampledDpEvent(0.5, dp_event.GaussianDpEvent(-1.0)), "noise_multiplier=-1 must be finite and >= 0"),
+    (dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.5, 0.25, 0.25]), "at most one value other than 0"),
+    (dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.4]), "sum to 1"),
+    (EpsilonDeltaDpEvent(-1.0, 0.0), "epsilon=-1"),
+])
+def test_what_no_mechanism_has_is_refused_in_words(event, named):
+    relation = Relation.REPLACE_SPECIAL
+    with pytest.raises(dp_accounting.UnsupportedEventError, match=named):
+        ShuffleAccountant(relation).compose(event)
+
+
+@pytest.mark.parametrize("event", [dp_event.DiscreteLaplaceDpEvent(1.0, 0), EpsilonDeltaDpEvent(0.0, 0.0),
+                                   dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0], [1.0])])
+def test_events_that_show_nothing(event):
+    assert ShuffleAccountant().compose(event, 3).get_epsilon(0.0) == 0
+
+
+@pytest.mark.parametrize("event", [dp_event.GaussianDpEvent(0), dp_event.LaplaceDpEvent(0), dp_event.DiscreteLaplaceDpEvent(0, 1),
+                                   EpsilonDeltaDpEvent(1.0, 1.0)])
+def test_events_that_show_everything(event):
+    assert ShuffleAccountant().compose(event).get_epsilon(1e-5) == math.inf
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_a_stated_guarantee_is_met_with_equality(relation):
+    accountant = ShuffleAccountant(relation).compose(EpsilonDeltaDpEvent(0.5, 1e-3))
+    assert accountant.get_delta(0.5) == pytest.approx(1e-3, rel=1e-12)
+    # between 0 and eps: delta + (1 - delta)(e^eps0 - e^eps)/(1 + e^eps0)
+    rest = (1 - 1e-3) * (math.exp(0.5) - math.exp(0.2)) / (1 + math.exp(0.5))
+    assert accountant.get_delta(0.2) == pytest.approx(1e-3 + rest, rel=1e-12)
+    # two of them: the optimal composition theorem (Kairouz, Oh, Viswanath 2015), the point that loses the whole of both
+    accountant.compose(EpsilonDeltaDpEvent(0.5, 1e-3))
+    assert accountant.get_delta(1.0) == pytest.approx(1 - (1 - 1e-3) ** 2, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_mixtures_with_one_sensitivity_are_poisson_samples():
+    mixture = dp_event.MixtureOfGaussiansDpEvent(2.0, [0.0, 3.0], [0.9, 0.1])
+    ours = ShuffleAccountant().compose(mixture, 2)
+    exact = GaussianMechanism(2.0, 3.0).subsampled(0.1).self_compose(2)
+    assert ours.get_epsilon(1e-5) == pytest.approx(exact.epsilon(1e-5), rel=1e-6)
+    assert ours.get_epsilon(1e-5) >= exact.epsilon(1e-5, bound="lower")
+
+
+def test_a_sample_of_several_gaussian_events():
+    thrice = dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(2.0), 3)
+    several = dp_event.ComposedDpEvent([thrice, dp_event.GaussianDpEvent(1.0)])
+    ours = ShuffleAccountant().compose(dp_event.PoissonSampledDpEvent(0.25, several))
+    sigma = 1 / math.sqrt(3 / 4 + 1)
+    assert ours.get_epsilon(1e-5) == pytest.approx(GaussianMechanism(sigma).subsampled(0.25).epsilon(1e-5), rel=1e-9)
+    mixed = dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(1.0), dp_event.LaplaceDpEvent(1.0)])
+    with pytest.raises(dp_accounting.UnsupportedEventError, match="one of Gaussian events"):
+        ShuffleAccountant().compose(dp_event.PoissonSampledDpEvent(0.25, mixed))
+
+
+@pytest.mark.slow
+def test_the_gap_of_the_bounds_is_reported():
+    accountant = ShuffleAccountant(Relation.REPLACE_ONE)
+    assert accountant.gap(1e-5) == 0
+    accountant.compose(dp_event.SampledWithoutReplacementDpEvent(1000, 10, dp_event.GaussianDpEvent(4.0)), 10)
+    low, high = accountant.get_epsilon(1e-5, bound="lower"), accountant.get_epsilon(1e-5)
+    assert accountant.gap(1e-5) == high / low - 1 > 1e-5
+    accountant.compose(dp_event.NonPrivateDpEvent())
+    assert accountant.gap(1e-5) == 0
+
+
 def test_calibration_by_dp_accounting():
     sigma = dp_accounting.calibrate_dp_mechanism(
         ShuffleAccountant, dp_event.GaussianDpEvent, 1.0, 1e-5, dp_accounting.ExplicitBracketInterval(1.0, 10.0), tol=1e-6
     )
     assert sigma == pytest.approx(GaussianMechanism.from_dp(eps=1.0, delta=1e-5).sigma, abs=2e-6)
+
+
+@pytest.mark.slow
+def test_the_table_of_suites_in_the_documentation():
+    from tests.interop import peer_suites
+
+    page = (Path(__file__).parents[2] / "docs" / "interop.md").read_text(encoding="utf-8")
+    for name in peer_suites.SUITES:
+        assert peer_suites.row(name, *peer_suites.run(name)) in page
 
 
 @pytest.mark.slow
