@@ -31,3 +31,22 @@ def test_bad_rates(capsys):
     with pytest.raises(SystemExit):
         main(["sgd", "--sigma", "2", "--rate", "2", "--steps", "20", "--delta", "1e-5"])
     assert "argument --rate" in capsys.readouterr().err
+
+
+def test_a_target_in_place_of_the_noise(capsys):
+    assert main(["sgd", "--eps", "0.5", "--rate", "0.05", "--steps", "1", "--delta", "1e-5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    run = GaussianMechanism(found["sigma"]).subsampled(0.05).self_compose(1)
+    assert found["epsilon"]["upper"] == run.epsilon(1e-5) <= 0.5
+    assert main(["sgd", "--eps", "0.5", "--rate", "0.05", "--steps", "1", "--delta", "1e-5"]) == 0
+    head, cells = capsys.readouterr().out.splitlines()
+    assert head.split() == ["sigma", "eps", "lower", "eps", "upper"]
+    assert float(cells.split()[0]) == found["sigma"]
+
+
+@pytest.mark.parametrize("words", [[], ["--sigma", "1", "--eps", "1"]])
+def test_either_the_noise_or_the_target(capsys, words):
+    with pytest.raises(SystemExit) as stop:
+        main(["sgd", *words, "--rate", "0.1", "--steps", "20", "--delta", "1e-5"])
+    assert stop.value.code == 2
+    assert "--sigma" in capsys.readouterr().err

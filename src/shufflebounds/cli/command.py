@@ -28,7 +28,7 @@ COMMANDS = {
     "statement": ("statement", "the guarantee in plain sentences, as text, Markdown or a web page"),
     "personalized": ("personalized", "eps of users who each have a local budget of their own"),
     "users": ("users", "the fewest users who hide each other well enough"),
-    "sgd": ("training:Sgd", "eps of DP-SGD with Poisson batches"),
+    "sgd": ("training:Sgd", "eps of DP-SGD with Poisson batches, or the least noise for a target"),
     "allocate": ("training:Allocate", "eps of DP-SGD where each record enters one batch of an epoch, drawn for itself"),
     "published": ("published", "what the papers print beside the exact number, with a verdict on each"),
     "deployments": ("deployments", "eps of every deployment in a CSV file"),

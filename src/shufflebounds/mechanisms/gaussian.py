@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,20 @@ from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed import Gaussian
 
+if TYPE_CHECKING:
+    from shufflebounds.profile import Composition
+
 __all__ = ["GaussianMechanism"]
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _SERIES_FROM = 1.5      # the continued fraction converges in 140 steps from here on
 _LARGEST_EPS = 1e140    # its squares stay in range
+_NEAR = 0.1
+"""The calibration of a training looks first within this share of its start: the central limit theorem has an error of 2 to 8 %."""
+_TRAINING_RTOL = 1e-4
+"""Relative step of sigma in that calibration. A smaller one costs two more evaluations of a composition, 0.1 to 0.4 s each."""
+_MOST_NOISE = 1e9
+"""End of that search: 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300 need a sigma of 4e8."""
 
 
 @said
@@ -145,6 +154,65 @@ class GaussianMechanism(AdditiveNoise):
         sigma *= sensitivity
         sigma = _search.outward(sigma, lambda sigma: meets(cls(sigma, sensitivity), eps, delta), math.ulp(sigma), math.inf)
         return cls(sigma, sensitivity)
+
+    @classmethod
+    def from_training(cls, *, rate: float, steps: int, eps: float, delta: float) -> Self:
+        r"""Return the noise of DP-SGD: the least sigma at which all steps on Poisson batches together meet a target.
+
+        The training is ``mechanism.subsampled(rate).self_compose(steps)``; sigma is in units of the clipping norm.
+
+        Parameters
+        ----------
+        rate : float
+            Probability with which each record enters a batch, in [1e-6, 1].
+        steps : int
+            Number of batches over all epochs, 1 to 10**8.
+        eps : float
+            Target privacy loss in nats, in [1e-3, 100].
+        delta : float
+            Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
+
+        Returns
+        -------
+        GaussianMechanism
+            Of sensitivity 1. The upper delta of the training at `eps` is at most `delta`, its upper eps at `delta` at most `eps`.
+            Where the bounds of the composition meet, sigma is within a relative 3e-4 of the least.
+
+        {raises}
+
+        Notes
+        -----
+        The search starts at the sigma of the central limit theorem for subsampled Gaussian noise,
+        :math:`\mu = q \sqrt{T (e^{1/\sigma^2} - 1)}`, with the mu of one Gaussian release that meets the target. Each sigma that is
+        returned has been evaluated exactly. Neighbours: add or remove one record.
+
+        References
+        ----------
+        Bu, Z., Dong, J., Long, Q., Su, W. J. Deep learning with Gaussian differential privacy. Harvard Data Science Review, 2020.
+
+        Examples
+        --------
+        >>> from shufflebounds.mechanisms import GaussianMechanism
+        >>> noise = GaussianMechanism.from_training(rate=0.1, steps=100, eps=0.1, delta=1e-5)
+        >>> print(f"{noise.sigma:.2f}")
+        30.90
+        """
+        rate = _validate.real("rate", rate, 1e-6, 1)
+        steps = _validate.integer("steps", steps, 1, 10**8)
+        _validate.real("eps", eps, 1e-3, 100)
+        eps, delta = _validate.target(eps, delta)
+
+        def training(sigma: float) -> Composition:
+            return cls(sigma).subsampled(rate).self_compose(steps)
+
+        def enough(sigma: float) -> bool:
+            return training(sigma).delta(eps) <= delta
+
+        with _validate.quiet():
+            one = cls.from_dp(eps=eps, delta=delta).sigma
+            start = 1 / math.sqrt(math.log1p((1 / (one * rate)) ** 2 / steps))
+            high = _search.outward(start * (1 + _NEAR), enough, _NEAR * start, _MOST_NOISE)
+            return cls(least_parameter(training, start * (1 - _NEAR), high, eps, delta, _TRAINING_RTOL))
 
     @classmethod
     def from_rho(cls, rho: float, sensitivity: float = 1.0) -> Self:
