@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds import Tradeoff
+from shufflebounds.mechanisms import GaussianMechanism, GaussianVector, LaplaceMechanism
 from tests.strategies import slow
 
 CLOSED = [
@@ -225,3 +226,49 @@ def test_closed_forms_have_no_knots():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def _log_normal(x):
+    """Return log Phi(x), from whichever tail is small."""
+    return mpmath.log1p(-mpmath.erfc(x / mpmath.sqrt(2)) / 2) if x > 0 else mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2)
+
+
+def _laplace(eps, log_alpha):
+    alpha, shift = mpmath.exp(log_alpha), mpmath.exp(-eps)
+    if alpha < shift / 2:
+        return mpmath.log1p(-alpha / shift)
+    return mpmath.log(shift / (4 * alpha)) if alpha <= 0.5 else mpmath.log(shift * (1 - alpha))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_curves_of_noise_lie_on_their_sides_without_tolerance(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        sigma, dimension = float(10 ** rng.uniform(-1, 2)), int(rng.integers(1, 257))
+        with mpmath.workdps(90):
+            # the level is that of a quantile, so that nothing needs to be inverted
+            z = mpmath.mpf(float(rng.normal(scale=4)))
+            level = float(_log_normal(z))
+            slope = mpmath.exp(-z * z / 2) / mpmath.sqrt(2 * mpmath.pi) / mpmath.exp(_log_normal(z))
+            z -= (_log_normal(z) - mpmath.mpf(level)) / slope
+            cases = [
+                (GaussianVector(sigma, dimension, "cube"), _log_normal(-z - mpmath.sqrt(dimension) / mpmath.mpf(sigma))),
+                (GaussianMechanism(sigma, 0.3), _log_normal(-z - mpmath.mpf(0.3) / mpmath.mpf(sigma))),
+                (LaplaceMechanism(sigma, 0.3), _laplace(mpmath.mpf(0.3) / mpmath.mpf(sigma), mpmath.mpf(level))),
+            ]
+            for mechanism, exact in cases:
+                lower, upper = (mechanism.tradeoff(bound=bound).log_beta(level) for bound in ("lower", "upper"))
+                assert lower <= exact <= upper
+                assert upper - lower <= 1e-10 * abs(exact)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [GaussianMechanism(0.7), GaussianMechanism(0.01), LaplaceMechanism(2.0), LaplaceMechanism(0.01)], ids=repr
+)
+def test_deltas_of_the_curves_of_noise_enclose_the_delta(mechanism):
+    below, above = mechanism.tradeoff(), mechanism.tradeoff(bound="upper")
+    for eps in (0.0, 1e-6, 0.3, 1.0, 30.0):
+        assert above.log_delta(eps) <= mechanism.log_delta(eps)
+        assert below.log_delta(eps) >= mechanism.log_delta(eps, bound="lower")
+    both = below.tensor(below) if isinstance(mechanism, GaussianMechanism) else below
+    assert both.delta(0.1) >= below.delta(0.1)

@@ -280,7 +280,7 @@ class GaussianMechanism(AdditiveNoise):
         return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff(Gaussian(beside(self.mu, upper)))
+        return Tradeoff(Gaussian(beside(self.mu, upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
         return math.nextafter(self.mu, math.inf if upper else 0.0)

@@ -91,9 +91,12 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
 
     def _log_delta(self, eps: FloatArray) -> Sides:
-        distance = self._line.sensitivity
-        nearer, farther = (GaussianMechanism(self.sigma, math.nextafter(distance, to)) for to in (0.0, math.inf))
+        nearer, farther = self._along_line(farther=False), self._along_line(farther=True)
         return Sides(nearer._log_side(eps, upper=False), farther._log_side(eps, upper=True))
+
+    def _along_line(self, *, farther: bool) -> GaussianMechanism:
+        """Return the noise along the line for a distance at or above the exact one, or at or below it."""
+        return GaussianMechanism(self.sigma, math.nextafter(self._line.sensitivity, math.inf if farther else 0.0))
 
     def _eps_scale(self) -> float:
         return self._line._eps_scale()
@@ -106,10 +109,10 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return outward(self._line._rdp(orders, upper), 8 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return self._line._tradeoff(upper)
+        return self._along_line(farther=not upper)._tradeoff(upper)
 
     def _gdp_mu(self, upper: bool) -> float:
-        return self._line._gdp_mu(upper)
+        return self._along_line(farther=upper)._gdp_mu(upper)
 
     @property
     def variance(self) -> float:

@@ -181,7 +181,7 @@ class LaplaceMechanism(AdditiveNoise):
         return outward(value, 64 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff(Laplace(beside(self._budget()[0], upper)))
+        return Tradeoff(Laplace(beside(self._budget()[0], upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
         # on the curve's middle piece alpha beta is constant, and the quantile of alpha is concave in log alpha, as its slope

@@ -14,14 +14,12 @@ import numpy as np
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff.closed import QUANTILE_ERROR
 from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
 __all__ = ["convex_hull", "curve", "gdp_mu", "mu_of_knots", "repeated_mu", "rounded"]
-
-QUANTILE_ERROR = 4e-15
-"""Of the normal quantiles of logarithms, relative."""
 
 
 def _enclosing(forward: Samples, backward: Samples, upper: bool) -> tuple[Piecewise, FloatArray]:

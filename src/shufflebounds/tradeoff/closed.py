@@ -11,7 +11,10 @@ from shufflebounds._scipy import erfcx, erfinv, exprel, log_ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile
 
-__all__ = ["MU_ERROR", "Gaussian", "Laplace"]
+__all__ = ["MU_ERROR", "QUANTILE_ERROR", "Gaussian", "Laplace"]
+
+QUANTILE_ERROR = 4e-15
+"""Relative error of normal quantiles of logarithms, with a margin of ten over what was measured."""
 
 ROOT_2, ROOT_8 = math.sqrt(2), math.sqrt(8)
 
@@ -26,20 +29,34 @@ _W = math.pi / 2 * np.cosh(_T) * _S * (_T[1] - _T[0])
 
 @dataclass(frozen=True, repr=False)
 class Gaussian(Representation):
-    """N(0, 1) against N(mu, 1)."""
+    """N(0, 1) against N(mu, 1).
+
+    Its values are rounded to the nearest where `side` is 0; above the exact curve where it is 1, and below where it is -1, by what
+    their rounding amounts to. The delta of a lower curve lies above the exact one.
+    """
 
     mu: float
+    side: int = 0
 
     def __repr__(self) -> str:
         return f"gaussian({self.mu})"
 
     def log_beta(self, x: FloatArray) -> FloatArray:
         rest = log1mexp(x)
+        quantile = log_quantile(x, rest)
+        if self.side:
+            quantile = quantile - self.side * QUANTILE_ERROR * np.where(np.isfinite(quantile), 1 + np.abs(quantile) + self.mu, 0.0)
         with np.errstate(invalid="ignore"):
-            value = log_ndtr(-log_quantile(x, rest) - self.mu)
-        return np.minimum(value, rest)
+            value = np.minimum(log_ndtr(-quantile - self.mu), rest)
+        return _moved(value, self.side, 16 * ULP)
 
     def log_delta(self, eps: FloatArray) -> FloatArray:
+        value = self._log_delta(eps)
+        if self.side:
+            value = np.where(value > -np.inf, value - self.side * (16 + self.mu) * ULP * (1 + np.abs(value)), value)
+        return np.minimum(value, 0.0)
+
+    def _log_delta(self, eps: FloatArray) -> FloatArray:
         mu = self.mu
         if mu == 0:
             return log1mexp(np.minimum(eps, 0.0))
@@ -63,6 +80,11 @@ class Gaussian(Representation):
         return self.mu
 
 
+def _moved(log_beta: FloatArray, side: int, error: float) -> FloatArray:
+    """Return the logarithms moved up (side 1) or down (side -1) by a relative error, and not to 0 from below it."""
+    return np.asarray(log_beta * (1 - side * error)) if side else log_beta
+
+
 def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
     """Return log(1 - m(x + mu)/m(x)), the integral of e^(-s^2/2 - x s) (1 - e^(-mu s)) over m(x): positive terms."""
     scale = 1 / np.maximum(1.0, x)
@@ -76,9 +98,10 @@ def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
 
 @dataclass(frozen=True, repr=False)
 class Laplace(Representation):
-    """Laplace noise of scale 1 against its shift by eps."""
+    """Laplace noise of scale 1 against its shift by eps; `side` as for :class:`Gaussian`."""
 
     eps: float
+    side: int = 0
 
     def __repr__(self) -> str:
         return f"laplace({self.eps})"
@@ -87,11 +110,16 @@ class Laplace(Representation):
         e = self.eps
         low, high = x < -e - math.log(2), x > -math.log(2)
         rest = log1mexp(x)
-        return np.minimum(np.where(low, log1mexp(np.minimum(x + e, 0.0)), np.where(high, rest - e, -e - x - math.log(4))), rest)
+        if self.side:
+            # the sums of x and e are rounded
+            x = np.where(x > -np.inf, x - self.side * 4 * ULP * (1 + np.abs(x) + e), x)
+        value = np.where(low, log1mexp(np.minimum(x + e, 0.0)), np.where(high, rest - e, -e - x - math.log(4)))
+        return np.minimum(_moved(np.minimum(value, rest), self.side, 16 * ULP), 0.0)
 
     def log_delta(self, eps: FloatArray) -> FloatArray:
-        e = self.eps
-        return log1mexp(np.minimum(np.where(eps < -e, eps, (eps - e) / 2), 0.0))
+        e = self.eps - self.side * 4 * ULP * (self.eps + np.abs(eps))
+        value = log1mexp(np.minimum(np.where(eps < -e, eps, (eps - e) / 2), 0.0))
+        return np.asarray(_moved(value, -self.side, 16 * ULP))
 
     def _epsilon(self, delta: float) -> float:
         # delta = 1 - e^((eps - e)/2); outward by what the logarithm and the sum may lose

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.tradeoff.closed import Gaussian
 from shufflebounds.tradeoff.piecewise import Piecewise
 from shufflebounds.tradeoff.representation import Representation
@@ -19,7 +19,9 @@ MOST_PRODUCTS = 2**22
 def product(first: Representation, second: Representation) -> Representation:
     """Return the form of the product, or raise ValueError where none is at hand."""
     if isinstance(first, Gaussian) and isinstance(second, Gaussian):
-        return Gaussian(math.hypot(first.mu, second.mu))
+        # two bounds on one side are one of the product, a larger mu below
+        side = first.side if first.side == second.side else 0
+        return Gaussian(math.hypot(first.mu, second.mu) * (1 - side * 4 * ULP), side)
     if not (isinstance(first, Piecewise) and isinstance(second, Piecewise)):
         raise ValueError(f"other={second!r} and {first!r} must both be Gaussian or both piecewise linear")
     laws = [_laws(form.hull) for form in (first, second)]
