@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from itertools import permutations, zip_longest
+
+import numpy as np
+
 from shufflebounds.certify._dispatch import hockey_stick_of, outputs_of
 from shufflebounds.certify.balls import (
     Answer,
@@ -14,6 +19,8 @@ from shufflebounds.certify.balls import (
     larger,
     polynomial,
 )
+from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
+from shufflebounds.shuffle._every_dataset import all_shares
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import _UniformClones
 from shufflebounds.shuffle.noise import BinomialNoise
@@ -21,6 +28,9 @@ from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 from shufflebounds.shuffle.shuffled import Shuffled
 from shufflebounds.shuffle.variation_ratio import VariationRatio
+
+_MOST_EVERY = 1e7
+"""Ball operations up to which every dataset is enumerated; beyond, the privacy blanket alone is certified."""
 
 
 @hockey_stick_of.register
@@ -104,10 +114,46 @@ def _(protocol: Shuffled) -> Answer:
         bound = larger(*(
             blanket([*((sent * a, sent * b, sent * m) for a, b, m in pair), *silent], protocol.users, factor) for pair in outputs()
         ))
-        return bound if bits is None else bound.min(bits(factor))
+        return bound.min(other(factor)) if other is not None else bound
 
-    more, bits = (0.0, None) if protocol._bits is None else hockey_stick_of(protocol._bits)
+    more, other = _every_dataset(protocol) or ((0.0, None) if protocol._bits is None else hockey_stick_of(protocol._bits))
     return more + pairs * blanket_operations(kinds + (share < 1), protocol.users), value
+
+
+def _every_dataset(protocol: Shuffled) -> Answer | None:
+    """Return the maximum over every dataset of few users of a matrix, None where these are too many."""
+    if protocol._mixed is None or not protocol._mixed.every or not isinstance(protocol.randomizer, FiniteRandomizer):
+        return None
+    columns, counts = np.unique(protocol.randomizer._rows, axis=1, return_counts=True)
+    others, (inputs, kinds) = protocol.users - 1, columns.shape
+    kinds += protocol.participation < 1
+    # Kronecker's substitution: the numbers of messages are the digits of the power of a single variable
+    shifts = [0, *((protocol.users + 1) ** y for y in range(kinds - 1))]
+    operations = 8.0 * (shifts[-1] * protocol.users + 1) * math.comb(others + inputs - 1, inputs - 1) * inputs**2
+    if operations > _MOST_EVERY:
+        return None
+
+    def value(factor: Ball) -> Ball:
+        library = flint()
+        ball, share = library.arb, library.arb(protocol.participation)
+        rows = []
+        for row in columns.tolist():
+            one = [ball(0)] * (shifts[-1] + 1)
+            masses = [share * many * ball(p) for p, many in zip(row, counts.tolist())] + [1 - share] * (protocol.participation < 1)
+            for shift, mass in zip(shifts, masses, strict=True):
+                one[shift] = mass
+            rows.append(library.arb_poly(one))
+        best = ball(0)
+        for shares in all_shares(others, inputs):
+            rest = library.arb_poly([1])
+            for row, count in zip(rows, shares):
+                rest *= row**count
+            laws = [[law[k] for k in range(law.degree() + 1)] for law in (rest * row for row in rows)]
+            for first, second in permutations(laws, 2):
+                best = best.max(hockey_stick(zip_longest(first, second, fillvalue=ball(0)), factor))
+        return best
+
+    return operations, value
 
 
 @hockey_stick_of.register

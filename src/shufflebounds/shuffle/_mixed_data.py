@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
+from shufflebounds.shuffle._every_dataset import EveryDataset, Found, Shares, all_shares
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["FEW", "MixedData", "Shares"]
@@ -39,9 +40,6 @@ _ALL = 64
 """So many data at most are tried one by one; of more the mixtures of two inputs, and what improves the best of them."""
 
 _MOST_MOVES = 64
-
-Shares = tuple[int, ...]
-"""How many of the others hold each input."""
 
 _LOST = 1e-316
 """What underflows in a coefficient: at most half of the least double for each of its products."""
@@ -71,7 +69,10 @@ class MixedData:
         self.rows = _merged(rows)
         self.users = users
         inputs, outputs = self.rows.shape
-        self.listed = users >= 3 and inputs <= _MOST_INPUTS and (outputs - 1) * math.log(users + 1) <= math.log(_MOST_CELLS)
+        self._every = EveryDataset(self.rows, users)
+        few = users >= 3 and inputs <= _MOST_INPUTS and (outputs - 1) * math.log(users + 1) <= math.log(_MOST_CELLS)
+        self.listed = few or self._every.listed
+        self._largest: Kept[float, Found] = Kept(_KEPT_BEST)
         self._powers: Kept[tuple[int, int], FloatArray] = Kept(_KEPT_BYTES, _bytes)
         self._laws: Kept[Shares, FloatArray] = Kept(_KEPT_BYTES, _bytes)
         self._found: Kept[float, tuple[float, Shares, tuple[int, int]]] = Kept(_KEPT_BEST)
@@ -153,10 +154,32 @@ class MixedData:
 
         return self._found.of(eps, found)
 
+    @property
+    def every(self) -> bool:
+        """Whether the distributions of every dataset are enumerated, so that `upper` bounds the largest divergence."""
+        return self._every.listed
+
+    def upper(self, eps: float) -> float:
+        """Return an upper bound of log delta over every dataset, where `every` is set.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, >= 0.
+        """
+        value = self._every_largest(eps).upper
+        return math.log(value) if value > 0 else -math.inf
+
+    def _every_largest(self, eps: float) -> Found:
+        return self._largest.of(eps, lambda: self._every.largest(eps))
+
     def _searched(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
+        if self.every and eps <= MAX_LOCAL_EPS:
+            found = self._every_largest(eps)
+            return found.lower, found.shares, found.pair
         inputs, others = len(self.rows), self.users - 1
         if math.comb(others + inputs - 1, inputs - 1) <= _ALL:
-            return max(self._valued(shares, eps) for shares in _all_shares(others, inputs))
+            return max(self._valued(shares, eps) for shares in all_shares(others, inputs))
         start = [_two(inputs, others, x, y, others * part // 4) for x, y in combinations(range(inputs), 2) for part in range(5)]
         best = max(self._valued(shares, eps) for shares in set(start))
         step, left = max(1, others // 8), _MOST_MOVES
@@ -186,13 +209,6 @@ def _merged(rows: FloatArray) -> FloatArray:
         key = kind.tobytes()
         out[key] = out[key] + column if key in out else column
     return np.array(list(out.values())).T
-
-
-def _all_shares(others: int, inputs: int) -> list[Shares]:
-    """Return all ways to spread the others over the inputs."""
-    if inputs == 1:
-        return [(others,)]
-    return [(first, *rest) for first in range(others + 1) for rest in _all_shares(others - first, inputs - 1)]
 
 
 def _two(inputs: int, others: int, x: int, y: int, count: int) -> Shares:

@@ -35,7 +35,7 @@ _NO_BETTER = 1e-9
 """By no more than this are data better that are named for no other reason."""
 
 
-_BLANKET, _BITS, _DATASETS = "privacy blanket", "shuffled bits", "worst dataset"
+_BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 
 
 @said
@@ -66,8 +66,9 @@ class Shuffled(PrivacyProfile):
     privacy blanket and of the bound of docs/theorems/worst-dataset, which is offered for matrices without zeros, local hashing,
     subset selection, unary encoding and Hadamard response. :meth:`argument` names the one that gives the number. The lower
     bound is attained by the dataset that :meth:`data` names: all other users hold one input, or i.i.d. ones of a mixture that the
-    randomizer names; for a matrix and so few users that all multisets of messages can be listed (2000 users of two outputs, 44
-    of three, 11 of four) datasets with several inputs are searched too, all of them where they are few.
+    randomizer names. For a matrix and few users (1023 of two outputs, 44 of three with two inputs, 11 of four) the distributions
+    of every dataset are enumerated, and both bounds are their maximum, up to rounding. For up to 2047 users of two outputs
+    the lower bound searches datasets with several inputs.
 
     A randomizer of two inputs and pure budget eps0 makes each message of one bit of randomized response, R_0 = e^eps0 a + b and
     R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath): :class:`ShuffledBits` bounds it too, and is exact over all
@@ -170,7 +171,10 @@ class Shuffled(PrivacyProfile):
         found = [(_BLANKET, max(blankets))]
         if self._bits is not None:
             found.append((_BITS, float(self._bits._rough_sides(np.array([eps])).upper[0])))
-        if any(bound is not None for bound in self._over_datasets):
+        if self._mixed is not None and self._mixed.every:
+            # the maximum itself: only the rounding of a tail that underflows can leave another bound below
+            found.insert(0, (_EVERY, self._mixed.upper(eps)))
+        elif any(bound is not None for bound in self._over_datasets):
             largest = -math.inf
             # a pair whose blanket is below the bound of another pair needs no better one
             for place in np.argsort(np.negative(blankets), kind="stable").tolist():
@@ -260,7 +264,7 @@ class Shuffled(PrivacyProfile):
         Returns
         -------
         str
-            "worst dataset", "privacy blanket" or "shuffled bits".
+            "worst dataset", "privacy blanket", "shuffled bits" or "every dataset" (of few users, enumerated).
 
         {raises: If `eps` is negative or not finite.}
 
@@ -279,7 +283,7 @@ class Shuffled(PrivacyProfile):
     def _searched(self, upper: bool) -> list[ExcessLaw] | None:
         """Return the laws whose largest excess is a side, none where more than that is known of it."""
         if upper:
-            if self._bits is not None:
+            if self._bits is not None or (self._mixed is not None and self._mixed.every):
                 return None
             laws = [pair.upper for pair in self._pairs]
         elif self._mixed is not None or not 0 < len(self._below) <= _MOST_LOWER:

@@ -43,9 +43,9 @@ class _Crowd:
     def left(self, upper: bool, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
         """Return which deployments are left to the class: those of which it knows more than their laws."""
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
-        if not upper:
-            for place in np.flatnonzero(~alone & (self.users <= FEW)).tolist():
-                alone[place] = self.protocol(place)._searched(upper) is None
+        # of few users every dataset may be enumerated
+        for place in np.flatnonzero(~alone & (self.users <= FEW)).tolist():
+            alone[place] = self.protocol(place)._searched(upper) is None
         return alone
 
     def answers(

@@ -1,0 +1,206 @@
+r"""The largest hockey-stick divergence over every dataset of few users of a small randomizer, from enumerated distributions.
+
+The divergence of two distributions is jointly convex, and the distribution of the messages is linear in the distribution R_x of the
+message of each user. So its maximum is attained where the input of every user, the target's two among them, is an extreme point of
+the convex hull of the R_x (docs/theorems/worst-dataset). With two outputs these are the least and the largest probability p of
+output 1. With c of the other users at the largest one, S the number of their messages 1, and the target at p or p',
+
+.. math:: \delta = \max_k \; \Pr[S \ge k] (1 - E) + \Pr[S = k - 1] (p - E p'), \qquad p > p'
+
+since Pr[S = k - 1]/Pr[S = k] increases in k (S is a sum of independent bits), so that the best test is a threshold. For p < p' the
+outputs change their names.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._cached import cached_property
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
+
+__all__ = ["EveryDataset", "Found", "Shares", "all_shares"]
+
+_MOST_VALUES = 2**20
+"""Largest number of probabilities that are kept for all datasets together (8 MB a table). Twice as many double the time of each
+value, which is about 5 ms at this size, and admit sqrt(2) times the users of two outputs."""
+
+_MOST_DATASETS = 2**12
+"""Largest number of datasets of more than two outputs: forming the distribution of one takes about 50 us."""
+
+_BLOCK = 2**14
+"""Probabilities that are combined at a time (128 kB)."""
+
+_UNDERFLOW = 1e-290
+"""Absolute error of a probability, a sum of at most 2**20 coefficients with products that may fall below the least double."""
+
+Shares = tuple[int, ...]
+"""Numbers of the other users that hold each input."""
+
+
+class Found(NamedTuple):
+    """The dataset of the largest divergence, the target's two inputs, and bounds of the divergence (not of its logarithm)."""
+
+    lower: float
+    upper: float
+    shares: Shares
+    pair: tuple[int, int]
+
+
+class EveryDataset:
+    """The distributions of the multiset of messages for every dataset.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (inputs, outputs)
+        Probabilities of the outputs, each with a relative error of at most 8 ULP.
+    users : int
+        Number of users, the target included, >= 2.
+    """
+
+    def __init__(self, rows: FloatArray, users: int) -> None:
+        self._users = users
+        self._extreme = _extreme(rows) if rows.shape[1] == 2 else list(range(len(rows)))
+        self._rows = rows[self._extreme]
+        inputs, outputs = self._rows.shape
+        datasets = math.comb(users - 2 + inputs, inputs - 1)
+        cells = math.comb(users + outputs - 1, outputs - 1)
+        # with two outputs the target's factor is not multiplied out
+        copies = 1 if outputs == 2 else inputs
+        few = outputs == 2 or datasets <= _MOST_DATASETS
+        self.listed = users >= 2 <= outputs and inputs >= 2 and few and datasets * cells * copies <= _MOST_VALUES
+        self._inputs = len(rows)
+
+    @cached_property
+    def _error(self) -> float:
+        """Relative error of a sum of probabilities: a convolution for each user's factor, the rows, and the sum."""
+        users, (inputs, outputs) = self._users, self._rows.shape
+        cells = float(users + 1) ** (outputs - 1)
+        return ULP * float((cells + 4) * (inputs + 3) + (16 + 2 * outputs) * users + 16)
+
+    def _powers(self, x: int) -> list[FloatArray]:
+        """Return the coefficients of the messages of 0, 1, ..., users - 1 users who hold x."""
+        count, outputs = self._users, self._rows.shape[1]
+        shifts = [0, *((count + 1) ** y for y in range(outputs - 1))]
+        out = [np.ones(1)]
+        for _ in range(count - 1):
+            before = out[-1]
+            after = np.zeros(before.size + shifts[-1])
+            for shift, p in zip(shifts, self._rows[x]):
+                after[shift : shift + before.size] += p * before
+            out.append(after)
+        return out
+
+    @cached_property
+    def _shares(self) -> list[Shares]:
+        return all_shares(self._users - 1, len(self._rows))
+
+    @cached_property
+    def _bits(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return Pr[S = j], Pr[S > j] and Pr[S < j], j = 0..users - 1, one row for each dataset of two outputs."""
+        least, most = self._powers(0), self._powers(1)
+        equal = np.array([np.convolve(most[high], least[low]) for low, high in self._shares])
+        above, below = np.zeros_like(equal), np.zeros_like(equal)
+        above[:, :-1] = np.cumsum(equal[:, :0:-1], axis=1)[:, ::-1]
+        below[:, 1:] = np.cumsum(equal[:, :-1], axis=1)
+        return equal, above, below
+
+    @cached_property
+    def _laws(self) -> tuple[FloatArray, NDArray[np.intp]]:
+        """Return the probabilities for each input of the target, all datasets one after the other, and where each begins."""
+        powers = [self._powers(x) for x in range(len(self._rows))]
+        blocks, starts, place = [], [], 0
+        for shares in self._shares:
+            others = np.ones(1)
+            for x, count in enumerate(shares):
+                if count:
+                    others = np.convolve(others, powers[x][count])
+            block = np.array([np.convolve(others, power[1]) for power in powers])
+            block = block[:, block.any(axis=0)]
+            blocks.append(block)
+            starts.append(place)
+            place += block.shape[1]
+        return np.concatenate(blocks, axis=1), np.array(starts)
+
+    def largest(self, eps: float) -> Found:
+        """Return the dataset with the largest divergence.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, >= 0.
+        """
+        find = self._of_bits if self._rows.shape[1] == 2 else self._of_laws
+        upper, lower, dataset, (first, second) = find(math.exp(min(eps, MAX_LOCAL_EPS)))
+        if eps > MAX_LOCAL_EPS:
+            # e^eps is no double, and the divergence decreases in eps
+            lower = 0.0
+        shares = [0] * self._inputs
+        for x, count in zip(self._extreme, self._shares[dataset]):
+            shares[x] = count
+        return Found(lower, min(upper, 1.0), tuple(shares), (self._extreme[first], self._extreme[second]))
+
+    def _of_bits(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
+        equal, above, below = self._bits
+        (q0, p0), (q1, p1) = self._rows
+        found = []
+        # Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and Pr[S + bit <= j] = Pr[S < j] + (1 - p) Pr[S = j] for the target's bit
+        for pair, tail, p, q in (((1, 0), above, p1, p0), ((0, 1), below, q0, q1)):
+            values = []
+            for error in (self._error, -self._error):
+                high, low = 1 + error, factor * (1 - error)
+                values.append((high * p - low * q, high - low))
+            found.append((pair, tail, values))
+        best = (-math.inf, 0.0, 0, (0, 0))
+        for pair, tail, ((a, b), (c, d)) in found:
+            # blocks that stay in the processor's cache
+            step = max(1, _BLOCK // equal.shape[1])
+            for start in range(0, len(equal), step):
+                some = slice(start, start + step)
+                value = a * equal[some]
+                value += b * tail[some]
+                row, column = divmod(int(value.argmax()), equal.shape[1])
+                if value[row, column] > best[0]:
+                    dataset = start + row
+                    lower = c * equal[dataset, column] + d * tail[dataset, column]
+                    best = (float(value[row, column]), float(lower), dataset, pair)
+        return (max(best[0], 0.0) + _UNDERFLOW * (1 + factor), best[1] - _UNDERFLOW * (1 + factor), *best[2:])
+
+    def _of_laws(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
+        law, starts = self._laws
+        best = (-math.inf, 0.0, 0, (0, 0))
+        for pair in permutations(range(len(law)), 2):
+            first, second = law[list(pair)]
+            upper, lower = (
+                np.add.reduceat(np.maximum(first * (1 + error) - second * (factor * (1 - error)), 0.0), starts)
+                for error in (self._error, -self._error)
+            )
+            place = int(np.argmax(upper))
+            best = max(best, (float(upper[place]), float(lower[place]), place, pair))
+        lost = _UNDERFLOW * (1 + factor)
+        return (best[0] * (1 + self._error) + lost, best[1] * (1 - self._error) - lost, *best[2:])
+
+
+def _extreme(rows: FloatArray) -> list[int]:
+    """Return the inputs with the least and the largest odds of output 1; all others lie between them."""
+    with np.errstate(divide="ignore"):
+        odds = np.log(rows[:, 1]) - np.log(rows[:, 0])
+    return [int(np.argmin(odds)), int(np.argmax(odds))]
+
+
+def all_shares(others: int, inputs: int) -> list[Shares]:
+    """Return all ways to distribute the other users over the inputs.
+
+    Parameters
+    ----------
+    others, inputs : int
+        Numbers of users and of inputs.
+    """
+    if inputs == 1:
+        return [(others,)]
+    return [(first, *rest) for first in range(others + 1) for rest in all_shares(others - first, inputs - 1)]

@@ -1,0 +1,101 @@
+"""Few users: both bounds of a shuffled matrix against the maximum over every dataset in rational arithmetic."""
+
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import pytest
+
+from shufflebounds import shuffle
+from shufflebounds.mechanisms import FiniteRandomizer
+from tests.strategies import slow
+
+
+def one_more(law, row):
+    out = {}
+    for counts, p in law.items():
+        for y, q in enumerate(row):
+            key = (*counts[:y], counts[y] + 1, *counts[y + 1:])
+            out[key] = out.get(key, 0) + p * q
+    return out
+
+
+def exact_maximum(rows, users, factor):
+    """Return the largest hockey-stick divergence over all datasets and all pairs of inputs of the target."""
+    best = Fraction(0)
+    for data in itertools.combinations_with_replacement(rows, users - 1):
+        law = {(0,) * len(rows[0]): Fraction(1)}
+        for row in data:
+            law = one_more(law, row)
+        laws = [one_more(law, row) for row in rows]
+        for p, q in itertools.permutations(laws, 2):
+            best = max(best, sum(max(p[z] - factor * q[z], Fraction(0)) for z in p))
+    return best
+
+
+def random_rows(rng, inputs, outputs):
+    rows = []
+    for _ in range(inputs):
+        weights = [rng.choice([0, 1, 1, 2, 5, 9, 40]) for _ in range(outputs)]
+        weights[rng.randrange(outputs)] += 1
+        # dyadic probabilities, which doubles hold exactly
+        cuts = [0, *(round(2**20 * sum(weights[: y + 1]) / sum(weights)) for y in range(outputs - 1)), 2**20]
+        rows.append([Fraction(high - low, 2**20) for low, high in itertools.pairwise(cuts)])
+    return rows
+
+
+@pytest.mark.parametrize("seed", [*range(8), *(slow(seed) for seed in range(8, 60))])
+def test_both_bounds_are_the_exact_maximum(seed):
+    rng = random.Random(seed)
+    rows = random_rows(rng, rng.choice([2, 2, 3]), rng.choice([2, 2, 3]))
+    if seed % 4 == 3:
+        # nearly equal rows
+        rows = [[Fraction(2**30 + step, 2**31), Fraction(2**30 - step, 2**31)] for step in (0, 1, 3)]
+    if len({tuple(row) for row in rows}) == 1:
+        pytest.skip("equal rows")
+    users = rng.choice([2, 3, 5])
+    share = rng.choice([1.0, 0.375])
+    protocol = shuffle.Shuffled(FiniteRandomizer([[float(p) for p in row] for row in rows]), users, share)
+    sent = [[Fraction(share) * p for p in row] + ([1 - Fraction(share)] if share < 1 else []) for row in rows]
+    for eps in (0.0, 0.05, 0.7):
+        if eps >= protocol._pure_epsilon():
+            continue
+        exact = exact_maximum(sent, users, Fraction(math.exp(eps)))
+        lower, upper = (protocol.delta(eps, bound=bound) for bound in ("lower", "upper"))
+        # E = e^eps is rounded in the reference too
+        assert Fraction(lower) <= exact * (1 + Fraction(1, 10**12)) + Fraction(1, 10**16)
+        assert exact <= Fraction(upper) * (1 + Fraction(1, 10**12)) + Fraction(1, 10**16)
+        assert upper <= float(exact) * (1 + 1e-9) + 1e-11
+
+
+@pytest.mark.parametrize(("users", "eps"), [(40, 0.3), (300, 0.1), slow(1000, 0.05)])
+def test_two_outputs_against_convolutions_of_integers(users, eps):
+    # probabilities in sixteenths, so that all coefficients are integers over 16^users
+    protocol = shuffle.Shuffled(FiniteRandomizer([[0.25, 0.75], [0.5, 0.5], [0.6875, 0.3125]]), users)
+    factor = Fraction(math.exp(eps))
+    low, up = (protocol.delta(eps, bound=bound) for bound in ("lower", "upper"))
+    assert low <= up <= low * (1 + 1e-7)
+    inner = Fraction(0)
+    for high in {0, 1, users // 2, users - 1}:
+        law = [1]
+        for zero, one in [(4, 12)] * high + [(11, 5)] * (users - 1 - high):
+            law = [zero * a + one * b for a, b in zip([*law, 0], [0, *law])]
+        for (a, b), (c, d) in itertools.permutations([(4, 12), (8, 8), (11, 5)], 2):
+            p, q = ([zero * x + one * y for x, y in zip([*law, 0], [0, *law])] for zero, one in ((a, b), (c, d)))
+            part = sum(max(x * factor.denominator - factor.numerator * y, 0) for x, y in zip(p, q))
+            inner = max(inner, Fraction(part, factor.denominator * 16**users))
+    assert float(inner) <= up * (1 + 1e-12)
+
+
+def test_argument_and_worst_dataset_are_named():
+    protocol = shuffle.Shuffled(FiniteRandomizer([[0.3, 0.7], [0.4, 0.6], [0.8, 0.2]]), 60)
+    assert protocol.argument(0.3) == "every dataset"
+    assert "target between" in protocol.data(0.3) or "all others" in protocol.data(0.3)
+    assert protocol.epsilon(1e-3, bound="upper") <= protocol.epsilon(1e-3, bound="lower") * (1 + 1e-6)
+
+
+def test_beyond_the_largest_power_of_e():
+    protocol = shuffle.Shuffled(FiniteRandomizer([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]]), 5)
+    assert protocol.delta(800.0, bound="lower") == pytest.approx(0.5)
+    assert protocol.delta(800.0) == pytest.approx(0.5)
