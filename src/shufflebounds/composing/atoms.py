@@ -226,7 +226,8 @@ class Atoms:
         for i, order in enumerate(orders.tolist()):
             value = renyi_of_losses(self.log_p + side * self.slack, loss, math.exp(self.log_other), order, raised)
             size = 1 + float(np.abs(self.log_p).max(initial=0.0)) / max(1.0, value * order)
-            out[i] = value * (1 + side * unit * size)
+            # masses whose totals are 1 but for their rounding may leave a divergence above the largest loss
+            out[i] = min(value * (1 + side * unit * size), max(0.0, float(raised.max(initial=0.0))))
         if upper and loss.any():
             # a divergence below the least double is not 0
             return np.asarray(np.nextafter(out, np.inf))

@@ -28,6 +28,10 @@ __all__ = ["AdditiveNoise", "LocalRandomizer", "beside", "outward", "phi", "prod
 
 
 
+_RARE = -40.0
+"""Below this logarithm of a probability p, 1 - p is 1 to double precision."""
+
+
 def ratio(name: str, over: str, numerator: float, denominator: float, high: float = 1e6) -> tuple[float, float]:
     """Return numerator/denominator as a double-double, or raise ValueError where it leaves [1e-12, high]."""
     value = numerator / denominator
@@ -251,7 +255,7 @@ class AdditiveNoise(LocalRandomizer):
         Returns
         -------
         float
-            Relatively accurate to some 1e-13 while it is above 1e-300.
+            With a relative error below 1e-14 (1 - log of the answer) while it is above 1e-300.
 
         {raises}
         """
@@ -260,7 +264,11 @@ class AdditiveNoise(LocalRandomizer):
         return self._error_tail(math.floor(t) if self.whole else t, k)
 
     def _error_tail(self, t: float, k: int) -> float:
-        each = math.exp(min(0.0, self._log_tail(t)))
+        log_each = min(0.0, self._log_tail(t))
+        if log_each < _RARE:
+            # (1 - p)^k = e^(-k p) to p/2 relatively, and p alone may have no digits as a double
+            return -math.expm1(-math.exp(log_each + math.log(k)))
+        each = math.exp(log_each)
         return 1.0 if each == 1 else abs(math.expm1(k * math.log1p(-each)))
 
     def error_quantile(self, beta: float, k: int = 1) -> float:
@@ -278,14 +286,16 @@ class AdditiveNoise(LocalRandomizer):
         Returns
         -------
         float
-            At or a few ulp above the exact quantile; :meth:`error_tail` there is at most `beta`. A whole number where the
-            noise is whole.
+            The least double, up to a few ulp, at which :meth:`error_tail` is at most `beta`. The exact probability of a larger
+            error is at most beta (1 + 1e-14 (1 - log beta)). A whole number where the noise is whole.
 
         {raises}
         """
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         k = _validate.integer("k", k, 1)
-        near = max(0.0, self._near_quantile(math.log(-math.expm1(math.log1p(-beta) / k))))
+        log_all = math.log1p(-beta) / k
+        log_each = math.log(-math.expm1(log_all)) if log_all < -math.exp(_RARE) else math.log(-math.log1p(-beta)) - math.log(k)
+        near = max(0.0, self._near_quantile(log_each))
         if self.whole:
             t = max(0, round(near) - 1)
             while t > 0 and self._error_tail(t - 1, k) <= beta:

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._docs import said
 from shufflebounds._scipy import betaln
 from shufflebounds._types import FloatArray
+from shufflebounds._validate import MAX_COUNT
 from shufflebounds.selection.probabilities import selection_probs
 
 __all__ = ["SmallDBError", "small_db", "small_db_error"]
@@ -83,9 +85,7 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
 
     def bound(m: int) -> float:
-        # the binomial coefficient as a beta function, which does not cancel; 1e-12 covers its rounding
-        log_databases = -math.log(m + cells) - float(betaln(cells, m + 1))
-        spread = 2 / (eps * people) * (log_databases * (1 + 1e-12) + 1e-12 - math.log(beta))
+        spread = 2 / (eps * people) * (_log_choose(m, cells - 1) - math.log(beta))
         return (math.sqrt(math.log(2 * asked) / (2 * m)) + spread) * (1 + 1e-15)
 
     if size is not None:
@@ -102,6 +102,19 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
         step = max(1, middle // 10**6)
         low, high = (middle + 1, high) if bound(middle + step) < bound(middle) else (low, middle)
     return SmallDBError(bound(low), low)
+
+
+def _log_choose(first: int, second: int) -> float:
+    """Return an upper bound of the log of the binomial coefficient (first + second)!/(first! second!)."""
+    if not first or not second:
+        return 0.0
+    total = first + second
+    if total > MAX_COUNT:
+        # a difference of log gamma functions, each of which is up to 1e7 times as large as the result
+        return (-math.log(total + 1) - float(betaln(second + 1, first + 1))) * (1 + 1e-8)
+    # at its mode the binomial probability is stationary in p, so that the rounding of p = first/total does not show
+    entropy = first * math.log1p(second / first) + second * math.log1p(first / second)
+    return (entropy + float(binom_logpmf(first, total, first / total))) * (1 + 1e-14) + 1e-13
 
 
 def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: Any = None) -> NDArray[np.int64]:

@@ -1,0 +1,85 @@
+"""Errors of released noise and of SmallDB far out in the tail, against interval arithmetic."""
+
+import math
+
+import pytest
+from flint import arb, ctx, fmpz
+
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, LaplaceMechanism
+from shufflebounds.selection import small_db_error
+
+BITS = 1400
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    before, ctx.prec = ctx.prec, BITS
+    yield
+    ctx.prec = before
+
+
+def of_all(each, k):
+    """Return the probability that one of k independent errors is larger."""
+    return 1 - (1 - each) ** arb(k)
+
+
+def gaussian(mechanism, t, k):
+    return of_all((arb(t) / (arb(mechanism.sigma) * arb(2).sqrt())).erfc(), k)
+
+
+def laplace(mechanism, t, k):
+    return of_all((-arb(t) / arb(mechanism.scale)).exp(), k)
+
+
+def discrete(mechanism, t, k):
+    def mass(j):
+        return (-(arb(j) ** 2) / (2 * arb(mechanism.sigma) ** 2)).exp()
+
+    reach = 60
+    whole = 1 + 2 * sum((mass(j) for j in range(1, reach)), arb(0))
+    return of_all(2 * sum((mass(j) for j in range(int(t) + 1, reach)), arb(0)) / whole, k)
+
+
+CASES = [
+    (GaussianMechanism(0.24407603695963584, 3.3), gaussian, 1.6906077269821396e-300, 2**53),
+    (GaussianMechanism(1.0), gaussian, 1e-300, 1),
+    (GaussianMechanism(3.0), gaussian, 0.5, 1000),
+    (GaussianMechanism(4.0), gaussian, 1 - 2.0**-50, 2),
+    (LaplaceMechanism(999900009999.0001), laplace, 0.06892773646782413, 18254),
+    (LaplaceMechanism(1.0), laplace, 1e-300, 2**53),
+    (LaplaceMechanism(2.0), laplace, 1 - 1e-12, 3),
+    (DiscreteGaussianMechanism(0.6771456277230247), discrete, 1e-229, 1),
+    (DiscreteGaussianMechanism(0.6771456277230247), discrete, 1e-200, 2**40),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "exact", "beta", "k"), CASES, ids=range(len(CASES)))
+def test_tails_and_quantiles_hold_their_stated_tolerance(mechanism, exact, beta, k):
+    """At beta = 1e-300 and 2^53 values the probability of one value is no normal double: the error was a relative 1e-8."""
+    tolerance = 1e-14 * (1 - math.log(beta))
+    t = mechanism.error_quantile(beta, k)
+    assert mechanism.error_tail(t, k) <= beta
+    assert exact(mechanism, t, k) <= beta * (1 + tolerance)
+    for at in (t, 0.5 * t):
+        whole = math.floor(at) if mechanism.whole else at
+        true = float(exact(mechanism, whole, k))
+        assert mechanism.error_tail(at, k) == pytest.approx(true, rel=1e-14 * (1 - math.log(true)))
+    below = t - 1 if mechanism.whole else t * (1 - 1e-12)
+    assert below < 0 or exact(mechanism, below, k) > beta * (1 - tolerance)
+
+
+@pytest.mark.parametrize(
+    ("domain", "size", "records", "eps", "beta"),
+    [(748202, 1, 1, 0.32484197652800423, 7.855123021687462e-38), (3, 10**6, 5, 1.0, 0.5), (10**9, 7, 100, 0.1, 0.05),
+     (1, 5, 2, 1.0, 0.5), (2000, 2000, 10, 2.0, 1e-9)],
+)
+def test_small_db_error_is_not_below_the_exact_bound(domain, size, records, eps, beta):
+    """A difference of log gamma functions lay a relative 1e-11 below."""
+    few = min(size, domain - 1)
+    databases = fmpz(1)
+    for i in range(few):
+        databases = databases * (size + domain - 1 - i) // (i + 1)
+    queries = 10
+    exact = (arb(2 * queries).log() / (2 * size)).sqrt() + 2 / (arb(eps) * records) * (arb(databases).log() - arb(beta).log())
+    value = small_db_error(domain=domain, queries=queries, records=records, eps=eps, beta=beta, size=size).error
+    assert exact <= value <= float(exact) * (1 + 1e-12)
