@@ -53,7 +53,7 @@ def test_integers_refused(bad):
 
 def test_integer_bounds_are_named():
     assert _validate.integer("bits", 5, 1, 5) == 5
-    with pytest.raises(ValueError, match=r"^bits=6 must be an integer in 1\.\.5$"):
+    with pytest.raises(ValueError, match=r"^bits=6 must be an integer in 1\.\.5; pass the number of bits of a user$"):
         _validate.integer("bits", 6, 1, 5)
     assert _validate.integer("n", 2**53) == 2**53
 
@@ -142,7 +142,7 @@ def test_arrays():
 def test_choice():
     assert _validate.choice("view", "sums", ("sums", "records")) == "sums"
     for bad in ("Sums", "", None, 3, ["sums"]):
-        with pytest.raises(ValueError, match=r"^view=.* must be one of 'sums', 'records'$"):
+        with pytest.raises(ValueError, match=r"^view=.* must be one of 'sums', 'records'; "):
             _validate.choice("view", bad, ("sums", "records"))
 
 

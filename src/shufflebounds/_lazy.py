@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazily"]
+__all__ = ["lazily", "missing"]
+
+
+def missing(package: str, name: str, known: Iterable[str]) -> str:
+    """Return the message for a name that a package lacks, with those that look like it."""
+    near: list[str] = []
+    if not name.startswith("_"):
+        # imported here, since hardly any program misspells a name and difflib takes milliseconds
+        from difflib import get_close_matches
+
+        public = [one for one in known if not one.startswith("_")]
+        near = [one for one in public if name.lower() in one.lower()][:3] or get_close_matches(name, public, 3, 0.6)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"module {package!r} has no attribute {name!r}{hint}"
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -15,7 +28,7 @@ def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any]
 
     def find(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(missing(package, name, homes))
         home = homes[name]
         value = getattr(import_module(home), name) if home else import_module(f"{package}.{name}")
         setattr(sys.modules[package], name, value)

@@ -36,6 +36,44 @@ _quiet: ContextVar[bool] = ContextVar("shufflebounds_quiet", default=False)
 class InfeasibleError(ValueError):
     """No parameters in range meet the target; the message names the nearest that can be had."""
 
+    # the public place
+    __module__ = "shufflebounds"
+
+
+ADVICE = {
+    "alpha": "a probability of a false alarm, such as 0.05",
+    "beta": "a probability, such as 0.05",
+    "bins": "the number of bins, such as 100",
+    "bits": "the number of bits of a user",
+    "bound": '"upper" for a guarantee or "lower" for the other bound',
+    "delta": "the probability with which the bound eps may fail, such as 1e-9",
+    "eps": "a privacy loss in nats, such as 1.0",
+    "fakes": "the number of dummy reports, such as 1000; calibrate(...) finds it",
+    "flip": "a flip probability, such as 0.1; calibrate(...) finds it",
+    "gamma": "a probability of zero noise, such as 0.01; calibrate(...) finds it",
+    "k": "a number of trials or successes",
+    "lam": "the expected number of flipped users, such as 100; calibrate(...) finds it",
+    "local_eps": "a local budget in nats, such as 2.0",
+    "order": "an order of the Renyi divergence, such as 2.0",
+    "participation": "the probability that a user sends a message, such as 1.0",
+    "prob": "a probability of a one, such as 0.5",
+    "rate": "a sampling probability, such as 0.01",
+    "rtol": "a relative tolerance, such as 1e-5",
+    "scale": "a noise scale in units of the values, such as 1.0",
+    "sensitivity": "the largest change by one user, such as 1.0",
+    "sigma": "a standard deviation, such as 1.0; from_dp(...) finds it",
+    "size": "a number of people, such as 5",
+    "steps": "a number of steps, such as 1000",
+    "times": "a number of releases, such as 52",
+    "trials": "the number of noise bits, such as 1000; calibrate(...) finds it",
+    "users": "the number of users, such as 10**6",
+}
+"""What to pass for the arguments that many functions take; error messages end with it."""
+
+
+def _advice(name: str) -> str:
+    return f"; pass {ADVICE[name]}" if name in ADVICE else ""
+
 
 def _said(value: Any) -> str:
     """Return a short repr of anything."""
@@ -140,10 +178,7 @@ def target(eps: Any, delta: Any, *, open_eps: bool = False, most_eps: float = ma
     `eps` lies in [0, most_eps], or is positive if `open_eps`; `delta` lies in (0, 1).
     """
     eps = real("eps", eps, 0, most_eps, open_low=open_eps)
-    try:
-        delta = real("delta", delta, 0, 1, open_low=True, open_high=True)
-    except ValueError as problem:
-        raise ValueError(f"{problem}; delta is the probability with which the bound eps may fail, such as 1e-9") from None
+    delta = real("delta", delta, 0, 1, open_low=True, open_high=True)
     if delta > LARGE_DELTA:
         warn(f"delta={delta:g} is above {LARGE_DELTA:g}: with a probability of up to delta a user has no protection at all. "
              "Choose delta far below 1/users, such as 1e-9. Are eps and delta swapped?")
@@ -176,11 +211,12 @@ def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDA
     array = _array(name, value, f"{text}, or a rectangular array of them")
     # Python integers beyond 64 bits arrive as objects
     try:
-        if array.dtype.kind not in "iufO":
+        # None would become NaN
+        if array.dtype.kind not in "iufO" or value is None:
             raise TypeError
         return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name}={_said(value)} must be {text}") from None
+        raise ValueError(f"{name}={_said(value)} must be {text}, got a {type(value).__name__}{_advice(name)}") from None
 
 
 def real_array(
@@ -200,8 +236,9 @@ def real_array(
     bad = _outside(array, low, high, open_low, open_high)
     if bad.any():
         first = float(array[bad].flat[0] if array.ndim else array)
-        raise ValueError(f"{name}={shown(first)} must be {valid}" if array.ndim == 0
-                         else f"{name} holds {shown(first)}: every entry must be {valid}")
+        refused = (f"{name}={shown(first)} must be {valid}" if array.ndim == 0
+                   else f"{name} holds {shown(first)}: every entry must be {valid}")
+        raise ValueError(refused + _advice(name))
     return array
 
 
@@ -258,9 +295,9 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
             raise TypeError
         number = operator.index(value.item() if isinstance(value, np.generic | np.ndarray) else value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name}={_said(value)} must be {text}") from None
+        raise ValueError(f"{name}={_said(value)} must be {text}{_advice(name)}") from None
     if not low <= number <= high:
-        raise ValueError(f"{name}={_said(value)} must be {text}")
+        raise ValueError(f"{name}={_said(value)} must be {text}{_advice(name)}")
     return number
 
 
@@ -325,7 +362,9 @@ def affordable(what: str, entries: float) -> None:
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     """Return value if it is one of options, or raise ValueError."""
     if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name}={_said(value)} must be one of {', '.join(map(repr, options))}")
+        near = [word for word in options if isinstance(value, str) and value[:2].lower() == word[:2]]
+        advice = f"; did you mean {near[0]!r}?" if near else f"; pass one of these words, such as {name}={options[-1]!r}"
+        raise ValueError(f"{name}={_said(value)} must be one of {', '.join(map(repr, options))}{advice}")
     return value
 
 
@@ -352,10 +391,10 @@ def log_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> tuple[NDArray[np.float64], N
         if array.ndim != 1 or array.size == 0:
             raise ValueError(f"{name} must be a non-empty 1-D array, got shape {array.shape}")
         if not (array <= 1e-9).all():
-            raise ValueError(f"{name} holds {array[~(array <= 1e-9)][0]:.17g}: every entry must be <= 0")
+            raise ValueError(f"{name} holds {array[~(array <= 1e-9)][0]:.17g}: every entry must be <= 0: pass np.log(p)")
         total = float(np.exp(array).sum())
         if abs(total - 1) > 1e-9:
-            raise ValueError(f"{name} sums to {total:.17g}: the probabilities must sum to 1 within 1e-9")
+            raise ValueError(f"{name} sums to {total:.17g}: the probabilities must sum to 1 within 1e-9: pass np.log(p / p.sum())")
         laws.append(array)
     if laws[0].shape != laws[1].shape:
         raise ValueError(f"log_q has shape {laws[1].shape}, log_p {laws[0].shape}: they must agree")

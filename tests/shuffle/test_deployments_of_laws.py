@@ -204,5 +204,5 @@ def test_what_is_out_of_range_is_named(call, words):
 
 def test_what_is_no_randomizer_is_refused():
     for none in ("kary", 3, [mechanisms.KaryResponse(3, 1.0), None]):
-        with pytest.raises(TypeError, match="must be a randomizer"):
+        with pytest.raises(TypeError, match="must be a local randomizer"):
             shuffle.shuffled_epsilon(none, 10, 0.1)

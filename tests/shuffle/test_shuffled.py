@@ -342,7 +342,7 @@ def test_bad_input():
         shuffle.Shuffled(KaryResponse(3, 1.0), 0)
     with pytest.raises(ValueError, match="participation=0"):
         shuffle.Shuffled(KaryResponse(3, 1.0), 5, 0)
-    with pytest.raises(TypeError, match="excess_laws"):
+    with pytest.raises(TypeError, match="local randomizer"):
         shuffle.Shuffled("3-ary", 5)
     with pytest.raises(ValueError, match="beta"):
         shuffle.VariationRatio(5, 2.0, 0.5, 2.0)

@@ -113,7 +113,10 @@ class Calibrate:
         chosen = words[0] if words and words[0] in MECHANISMS else None
         names = [name for name in ([chosen] if chosen else MECHANISMS) if MECHANISMS[name].calibrate is not None]
         if chosen and not names:
-            parser.error(f"argument MECHANISM: {chosen!r} cannot be calibrated")
+            advice = (f"'shufflebounds users {chosen}' finds the fewest users, Shuffled.calibrate in Python the largest budget"
+                      if MECHANISMS[chosen].shuffles else
+                      f"choose one of {', '.join(name for name in MECHANISMS if MECHANISMS[name].calibrate is not None)}")
+            parser.error(f"argument MECHANISM: {chosen!r} cannot be calibrated: {advice}")
         extra = {"eps": "privacy loss, in nats", "delta": "failure probability"}
         add_mechanisms(parser, words, extra, names=names, wanted=Mechanism.calibration_options, more=_add_users,
                        required=Mechanism.calibration_needs)

@@ -28,4 +28,6 @@ def text_of(argument: str, file: str) -> str:
             return sys.stdin.read()
         return Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
-        raise ValueError(f"{argument}: {file!r} cannot be read: {problem}") from None
+        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+        raise ValueError(f"argument {argument}: {file!r} cannot be read: {reason}; pass a file that exists, or - for standard input"
+                         ) from None

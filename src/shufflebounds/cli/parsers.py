@@ -20,6 +20,13 @@ def _near(word: str, known: Collection[str], count: int, cutoff: float = 0.6) ->
     return difflib.get_close_matches(word, known, count, cutoff)
 
 
+OTHER_NAMES = {
+    "--eps0": "--local-eps", "--epsilon0": "--local-eps", "--budget": "--local-eps", "--epsilon": "--eps", "--n": "--users",
+    "--d": "--bins", "--k": "--bins", "--dummies": "--fakes", "--noise": "--sigma",
+}
+"""What papers and other programs call an option, and its name here."""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose complaint is one line on stderr, with exit code 2."""
 
@@ -28,8 +35,27 @@ class Parser(argparse.ArgumentParser):
         sys.stderr.write(f"{self.prog}: error: {message}\n")
         raise SystemExit(2)
 
+    def _known(self) -> set[str]:
+        """Return the options of this parser and of those below it that are built."""
+        known = {option for option in self._option_string_actions if option.startswith("--")}
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for sub in {id(one): one for one in action.choices.values()}.values():
+                    known |= sub._known()
+        return known
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Return the arguments; an option that no parser knows is named with those that look like it."""
+        options = sorted(self._known())
+        for word in sys.argv[1:] if args is None else args:
+            option = word.partition("=")[0]
+            # argparse itself accepts the beginning of an option
+            if not option.startswith("--") or option == "--" or any(one.startswith(option) for one in options):
+                continue
+            meant = OTHER_NAMES.get(option, option.replace("_", "-"))
+            near = [meant] if meant in options else _near(option, options, 1, 0.5)
+            self.error(f"unrecognized argument {option}" + (f"; did you mean {near[0]}?" if near else
+                                                            f"; the options are {', '.join(options)}"))
         found, rest = self.parse_known_args(args, namespace)
         if rest:
             known = getattr(found, "_options", ())
@@ -60,6 +86,7 @@ def add_choices(
     every = [first] if first in names else list(names)
     if first and not first.startswith("-") and first not in every:
         near = _near(first, every, 3, 0.5)
+        near = ["--help"] if first == "help" else near
         hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(every)}"
         parser.error(f"argument {what}: invalid choice: {first!r}: {hint}")
     # with its name given, argparse need not format one, which imports much

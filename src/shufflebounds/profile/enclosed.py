@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _search, _validate
+from shufflebounds._calls import explained
 from shufflebounds._docs import said
 from shufflebounds._types import EXP_SLACK, ULP, Between, Bound, FloatArray, Sides, plain, probability, typed_as
 from shufflebounds.profile.roots import beside, solve
@@ -23,8 +24,13 @@ higher threshold would warn of guarantees that amplification by many users reach
 
 
 @said
+@explained
 class Enclosed(ABC):
     """A function delta(eps) known by bounds of its logarithm: delta, eps(delta) and the tail of the loss, each on a named side."""
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        explained(cls)
 
     @abstractmethod
     def _log_delta(self, eps: FloatArray) -> Sides:

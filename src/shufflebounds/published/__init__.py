@@ -6,6 +6,7 @@ that number may be relied on, ``reason`` why, ``reference`` where it is printed,
 that somebody might use. :func:`bounds` lists them all.
 """
 
+from shufflebounds._lazy import missing
 from shufflebounds.published import (
     amplification,
     balcer_cheu,
@@ -45,3 +46,7 @@ _PARTS = (
 )
 __all__ = ["AmplificationTable", "Comparison", "Counterexample", "PrintedBound", "amplification_bounds", "bounds", "compare"]
 __all__ += [name for part in _PARTS for name in part.__all__]
+
+
+def __getattr__(name: str) -> object:
+    raise AttributeError(missing(__name__, name, __all__))

@@ -95,7 +95,8 @@ class _UniformClones(PrivacyProfile):
         3.707878
         """
         if (users is None) == (local_eps is None):
-            raise ValueError(f"users={users!r} and local_eps={local_eps!r}: give exactly one of the two")
+            raise ValueError(f"users={users!r} and local_eps={local_eps!r}: give exactly one of the two, users for the largest "
+                             "local budget or local_eps for the fewest users")
         if users is None:
             budget = float(local_eps or 0.0)
             return fewest_users(lambda n: cls(n, budget), eps, delta)

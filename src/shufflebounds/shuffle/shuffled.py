@@ -112,7 +112,8 @@ class Shuffled(PrivacyProfile):
         _validate.integer_field(self, "users", 1)
         _validate.real_field(self, "participation", _LEAST_SHARE, 1)
         if not isinstance(self.randomizer, Randomizer):
-            raise TypeError(f"{self.randomizer!r} must be a randomizer that knows its laws of X (excess_laws)")
+            raise TypeError(f"randomizer={self.randomizer!r} must be a local randomizer of shufflebounds.mechanisms: pass one "
+                            "first, such as KaryResponse(10, 2.0), then users")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # the laws are not pickled
@@ -386,12 +387,14 @@ class Shuffled(PrivacyProfile):
         """
         if users is None:
             if not isinstance(randomizer, Randomizer):
-                raise TypeError("randomizer must be a randomizer where users is None; a family of them needs users")
+                raise TypeError(f"randomizer={randomizer!r} must be a local randomizer such as KaryResponse(10, 2.0) if users is "
+                                "None; for a function of the budget, pass users as well")
             one = randomizer
             return fewest_users(lambda n: cls(one, n, participation), eps, delta)
         count = _validate.integer("users", users, 1)
         if isinstance(randomizer, Randomizer):
-            raise TypeError("users are given: randomizer must be a callable that returns a randomizer of a local budget")
+            raise TypeError(f"randomizer={randomizer!r} must be a function that makes a randomizer of a local budget if "
+                            f"users={users!r} is given, such as lambda eps0: KaryResponse(10, eps0)")
         family: Callable[[float], Any] = randomizer
         return largest_budget(lambda budget: cls(family(budget), count, participation), eps, delta)
 

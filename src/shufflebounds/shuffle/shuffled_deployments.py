@@ -81,7 +81,8 @@ def _distinct(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
     places = np.empty(entries.shape, dtype=np.intp)
     for index, kind in np.ndenumerate(entries):
         if not isinstance(kind, Randomizer):
-            raise TypeError(f"{kind!r} must be a randomizer that knows its laws of X (excess_laws)")
+            raise TypeError(f"randomizer={kind!r} must be a local randomizer of shufflebounds.mechanisms: pass one, or a sequence "
+                            "of them, such as KaryResponse(10, 2.0)")
         try:
             number = numbers.setdefault(kind, len(kinds))
         except TypeError:

@@ -1,0 +1,74 @@
+"""Errors of calls whose arguments do not fit a method: they name the public class and show how the method is called."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["explained"]
+
+_Kind = TypeVar("_Kind", bound=type)
+
+
+def explained(kind: _Kind) -> _Kind:
+    """Make the public methods of a class explain a call with missing, surplus or unknown arguments.
+
+    Python's own message names the class that defines the method, which may be private, and not the arguments that it takes.
+    """
+    for name, member in list(vars(kind).items()):
+        if name.startswith("_"):
+            continue
+        if inspect.isfunction(member):
+            setattr(kind, name, _wrapped(member))
+        elif isinstance(member, classmethod):
+            setattr(kind, name, classmethod(_wrapped(member.__func__)))
+    return kind
+
+
+def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
+    # numpy.errstate and the like hide the signature of what they wrap
+    @functools.wraps(method)
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except TypeError:
+            problem = _mismatch(method, self, args, kwargs)
+            if problem is None:
+                raise
+        raise TypeError(problem)
+
+    return call
+
+
+def _mismatch(method: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """Return what is wrong with the arguments, None if they fit the method: the error then came from inside."""
+    signature = inspect.signature(method)
+    try:
+        signature.bind(self, *args, **kwargs)
+    except TypeError as problem:
+        kind = self if isinstance(self, type) else type(self)
+        owner = next((one.__name__ for one in kind.__mro__ if not one.__name__.startswith("_")), kind.__name__)
+        name = f"{owner}.{method.__name__}"
+        given = [*map(_short, args), *(f"{word}={_short(value)}" for word, value in kwargs.items())]
+        taken, words = [], []
+        for parameter in list(signature.parameters.values())[1:]:
+            bare = parameter.replace(annotation=inspect.Parameter.empty)
+            if parameter.kind is parameter.KEYWORD_ONLY and "*" not in taken:
+                taken.append("*")
+            taken.append(str(bare))
+            choices = re.findall(r"Literal\[(.*?)\]", str(parameter.annotation))
+            words += [f"{parameter.name} is one of {choices[0]}"] if choices else []
+        named = "; arguments after * are given by name, such as eps=1.0" if "*" in taken else ""
+        return "; ".join([f"{name}({', '.join(given)}): {problem}", f"call it as {name}({', '.join(taken)}){named}", *words])
+    return None
+
+
+def _short(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 40 else f"{text[:30]}..."
