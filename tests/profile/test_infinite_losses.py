@@ -128,7 +128,12 @@ with mpmath.workdps(40):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("profile", "pairs"), CASES.values(), ids=CASES)
+EXPENSIVE = {"allocated", "allocated, addition", "allocated, listed", "nothing in common, allocated", "equal, allocated"}
+
+
+@pytest.mark.parametrize(("profile", "pairs"), [
+    pytest.param(*case, id=name, marks=[pytest.mark.slow] * (name in EXPENSIVE)) for name, case in CASES.items()
+])  # fmt: skip
 def test_every_view(profile, pairs):
     # sides as far apart as the values of delta that a class places leave them
     apart = 0.03 if isinstance(profile, AllocationPair | RandomAllocation) else 1e-9
@@ -192,3 +197,12 @@ def test_unlisted_outcomes_of_a_far_shift_count_in_an_allocation():
         exact = mpmath.log(stick([(away, law)], 730.0))
     pair = AllocationPair(DiscreteGaussianMechanism(1.0, 30), 1, removed=False)
     assert pair.log_delta(730.0, bound="lower") <= exact <= pair.log_delta(730.0)
+
+
+def test_an_allocation_counts_what_only_one_law_produces():
+    """Both orders, of which the added record alone reaches past the largest finite loss."""
+    law = noise(0.013278948837213627, 6)
+    for removed, pair in ((True, averaged(law, 2)), (False, averaged(law, 2)[::-1])):
+        profile = AllocationPair(GeometricMechanism(eps=0.013278948837213627, bound=6), 2, removed)
+        for eps in (0.5, 5.0, 700.0):
+            between(profile.delta(eps, bound="lower"), stick([pair], eps), profile.delta(eps), 1e-9)
