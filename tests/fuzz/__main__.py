@@ -3,12 +3,12 @@
 import argparse
 import time
 
-from tests.fuzz import enumeration, hostile, threads
+from tests.fuzz import compositions, enumeration, hostile, threads
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("which", choices=["hostile", "enumeration", "threads"])
+    parser.add_argument("which", choices=["hostile", "enumeration", "compositions", "threads"])
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--cases", type=int, default=None, help="how many cases at most")
     parser.add_argument("--seed", type=int, default=1)
@@ -22,6 +22,8 @@ def main():
 
     if options.which == "enumeration":
         counts, found = enumeration.attack(options.seed, options.cases, late, options.only)
+    elif options.which == "compositions":
+        counts, found = compositions.attack(options.seed, options.cases, late)
     elif options.which == "threads":
         counts, found = threads.campaign(options.seed, options.seconds, options.only)
     else:

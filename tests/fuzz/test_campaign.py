@@ -5,7 +5,7 @@ import math
 import pytest
 
 from shufflebounds import mechanisms, profile, shuffle, tails
-from tests.fuzz import enumeration, hostile, threads
+from tests.fuzz import compositions, enumeration, hostile, threads
 
 pytest.importorskip("flint")
 
@@ -22,6 +22,13 @@ def test_sides_enclose_certified_digits(kind):
 def test_sides_enclose_certified_digits_longer(only):
     tried, found = enumeration.attack(99, cases=1000 if only is None else 12, only=only)
     print(dict(tried))
+    assert not found
+
+
+@pytest.mark.parametrize("cases", [2, pytest.param(150, marks=pytest.mark.slow)])
+def test_compositions_enclose_the_best_strategy(cases):
+    tried, found = compositions.attack(7, cases)
+    assert tried.total() == 2 * cases
     assert not found
 
 

@@ -340,7 +340,12 @@ class Composer:
                 return Adaptive(several, times, laws(others), guide, upper=True)
 
             releases = [*self._upper, *(pair for pairs in free.pairs for pair in pairs)]
-            return self._games.of((step, log_tail, self._asked(releases, step, log_tail, middle), upper), game).log_delta(eps)
+            try:
+                found = self._games.of((step, log_tail, self._asked(releases, step, log_tail, middle), upper), game)
+            except TooLongError:
+                # a few losses lie too many grid steps away: the bounds without a choice stand
+                return 0.0 if upper else -math.inf
+            return found.log_delta(eps)
 
         below, above = self._transforms(free)
         return Between(answer(below, False) if free.pairs else -math.inf, answer(above, True))

@@ -1,0 +1,85 @@
+"""Compositions of distributions with infinite losses, few losses or nearly none, against exact enumeration."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from shufflebounds import DominatingPair
+from shufflebounds.mechanisms import FiniteRandomizer
+from shufflebounds.shuffle import Shuffled
+from tests.fuzz.compositions import neighbours, wrong
+from tests.strategies import slow
+
+pytest.importorskip("flint")
+
+FINE = 2.0**-20
+CERTAIN = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+SPARSE = [[0.0, 0.0, 1.0], [0.0, 381626 * FINE, 666950 * FINE], [524210 * FINE, 387388 * FINE, 136978 * FINE]]
+HALF = [[0.5, 0.5], [1.0, 0.0]]
+CLOSE = [[0.5, 0.5], [0.5 + 2.0**-50, 0.5 - 2.0**-50]]
+# one loss of 6.24, all others below 1e-10
+RARE = [[2.0**-47, 1 - 2.0**-40, 2.0**-40 - 2.0**-47], [2.0**-38, 1 - 2.0**-38 - 2.0**-40, 2.0**-40],
+        [2.0**-47, 1 - 2.0**-40 + 2.0**-48, 2.0**-40 - 2.0**-47 - 2.0**-48]]
+
+
+@pytest.mark.parametrize("eps", [slow(0.0), 0.1, slow(3.5)])
+@pytest.mark.parametrize(
+    "releases",
+    [
+        # every loss of one release is infinite, or above all that matters
+        [([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [0.25, 0.25, 0.5]],), ([[0.125, 0.875], [0.0625, 0.9375]],)],
+        [([[0.125, 0.875], [0.0625, 0.9375]],), ([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [0.25, 0.25, 0.5]],)],
+        # a release that reveals everything
+        [([[0.625, 0.375], [0.375, 0.625]],), (CERTAIN, 2)],
+        # a lower bound that is 0 everywhere in one order
+        slow([([[0.5, 0.5], [0.5 + 2.0**-45, 0.5 - 2.0**-45]], 2)] * 2),
+        # a tilt that leaves one loss
+        [(SPARSE,), ([[62 / 64, 2 / 64], [19 / 64, 45 / 64]], 1, 0.25)],
+        slow([(HALF, 3)] * 2),
+        # the losses of some pairs need a grid too long for the choice among all pairs
+        slow([(RARE,)] * 2),
+        [([[1.0, 0.0], [1.0, 0.0], [0.595, 0.405]], 2), ([[0.0, 1.0], [0.40625, 0.59375]],)],
+    ],
+)  # fmt: skip
+def test_composition_encloses_the_best_strategy(releases, eps):
+    both = [neighbours(*one) for one in releases]
+    profile = both[0][0].compose(*(mechanism for mechanism, _ in both[1:]))
+    assert wrong(profile, [pairs for _, pairs in both], eps) is None
+
+
+def test_infinite_losses_leave_no_finite_lower_epsilon():
+    # the composition searched up to eps = 609 where one release has infinite losses of mass 1/2
+    for users in (3, 5):
+        one = Shuffled(FiniteRandomizer(HALF), users)
+        assert one.self_compose(2).epsilon(0.3, bound="lower") == math.inf
+        # no eps in the doubles' exponent range ends this mass
+        assert one.log_delta(710.0, bound="lower") == pytest.approx(math.log(0.5), rel=1e-12)
+
+
+def test_nearly_equal_rows_compose_to_their_own_size():
+    # the upper bound was 1e-9 for a delta of 2e-15
+    many, pairs = neighbours(CLOSE)
+    both = many.self_compose(2)
+    assert wrong(both, [pairs] * 2, 0.0) is None
+    assert both.delta(0.0) < 100 * 2.0**-49
+
+
+@pytest.mark.parametrize("faint", [1e-50, 1e-100, 1e-300])
+def test_four_outcomes_ten_times_are_enumerated(faint):
+    # a faint outcome made a grid of 40 s out of 286 multisets
+    spread = (1 - 1e-6) / (1 + math.e)
+    p, q = [1e-6, spread * math.e, spread, faint], [faint, spread, spread * math.e, 1e-6]
+    many = DominatingPair.from_pmfs(np.log(p), np.log(q)).self_compose(10)
+    first, second = ([Fraction(x) for x in law] for law in (p, q))
+    eps, exact = 8.0, Fraction(0)
+    for outcome in itertools.combinations_with_replacement(range(4), 10):
+        ways = math.factorial(10) // math.prod(math.factorial(outcome.count(i)) for i in range(4))
+        here, there = (math.prod(law[i] for i in outcome) for law in (first, second))
+        exact += ways * max(Fraction(0), here - Fraction(math.exp(eps)) * there)
+    # the logarithms of the masses are rounded
+    for bound in ("lower", "upper"):
+        assert many.delta(eps, bound=bound) == pytest.approx(float(exact), rel=1e-11)
+    assert many._enumerated is not None

@@ -1,0 +1,238 @@
+"""Random compositions against exact enumeration: lower <= exact <= upper, without any tolerance.
+
+Two to four releases of finite randomizers, plain or shuffled. Their probabilities are multiples of a power of two, so that every
+row sums to 1 exactly, and they lie where a composition is most likely to fail: zeros, deterministic rows, equal and nearly equal
+rows, masses of 2**-48. All arithmetic is in fractions; e^eps alone is enclosed, by two rationals a relative 1e-40 apart.
+
+The exact value is that of the best adaptive strategy: the pair of neighbouring datasets of every release is chosen after the
+outcomes of the releases before it, in the best order of the mechanisms.
+"""
+
+import itertools
+import math
+import random
+from collections import Counter
+from fractions import Fraction
+
+from shufflebounds import mechanisms, shuffle
+
+__all__ = ["attack", "neighbours", "wrong"]
+
+FINE = 48
+"""Probabilities are multiples of 2**-FINE at the finest: doubles hold them and 1 less them exactly."""
+
+MOST_PATHS = 10_000
+"""Products of pairs and outcomes along all paths of the recursion, at most."""
+
+
+def row(r, outputs, other):
+    """Return one row of numerators over 2**FINE; `other` is a row before it, or None."""
+    whole, kind = 2**FINE, r.random()
+    if kind < 0.15:
+        place = r.randrange(outputs)
+        return [whole * (i == place) for i in range(outputs)]
+    if other is not None and outputs > 1 and kind < 0.3:
+        near = list(other)
+        i, j = r.sample(range(outputs), 2)
+        move = min(near[i], 2 ** r.choice([0, 1, 3, 10, 30]))
+        near[i], near[j] = near[i] - move, near[j] + move
+        return near
+    step = 2 ** (FINE - r.choice([3, 3, 6, 20]))
+    cuts = sorted(step * r.randrange(whole // step + 1) for _ in range(outputs - 1))
+    out = [b - a for a, b in zip([0, *cuts], [*cuts, whole])]
+    if r.random() < 0.2 and outputs > 1:
+        i, j = r.sample(range(outputs), 2)
+        out[i], out[j] = 0, out[i] + out[j]
+    if r.random() < 0.15 and outputs > 1:
+        # one outcome that hardly ever happens
+        i, j = r.sample(range(outputs), 2)
+        total = out[i] + out[j]
+        out[i] = min(r.choice([1, 2, 2**12]), total)
+        out[j] = total - out[i]
+    return out
+
+
+def matrix(r, inputs, outputs):
+    """Return the rows of a randomizer in fractions."""
+    rows = []
+    for _ in range(inputs):
+        rows.append(row(r, outputs, r.choice(rows) if rows else None))
+    return tuple(tuple(Fraction(x, 2**FINE) for x in one) for one in rows)
+
+
+def datasets(rows, users, participation):
+    """Return the distributions of the multiset of messages, one list per dataset of the other users, one entry per target input."""
+    taking = Fraction(participation)
+    laws = [[taking * p for p in one] for one in rows]
+    outputs = len(rows[0])
+
+    def added(law, one):
+        out = {}
+        for seen, p in law.items():
+            if taking < 1:
+                out[seen] = out.get(seen, 0) + p * (1 - taking)
+            for y, q in enumerate(one):
+                if q:
+                    key = (*seen[:y], seen[y] + 1, *seen[y + 1:])
+                    out[key] = out.get(key, 0) + p * q
+        return out
+
+    found = []
+    for held in itertools.combinations_with_replacement(range(len(rows)), users - 1):
+        others = {(0,) * outputs: Fraction(1)}
+        for x in held:
+            others = added(others, laws[x])
+        found.append([added(others, one) for one in laws])
+    return found
+
+
+def ordered_pairs(targets):
+    """Return every ordered pair of distinct target inputs as a list of (P, Q), outcomes of equal ratio merged."""
+    found = []
+    for first, second in itertools.permutations(targets, 2):
+        merged = {}
+        for seen in first.keys() | second.keys():
+            p, q = first.get(seen, Fraction(0)), second.get(seen, Fraction(0))
+            if p:
+                ratio = q / p
+                before = merged.get(ratio, (0, 0))
+                merged[ratio] = before[0] + p, before[1] + q
+        pair = sorted(merged.values())
+        if pair not in found:
+            found.append(pair)
+    return found
+
+
+def neighbours(rows, users=None, participation=1.0):
+    """Return a randomizer, shuffled where users are given, and all its pairs of neighbours as lists of (P, Q)."""
+    plain = mechanisms.FiniteRandomizer([[float(p) for p in one] for one in rows])
+    exact_rows = [[Fraction(p) for p in one] for one in rows]
+    if users is None:
+        return plain, ordered_pairs([{(y,): p for y, p in enumerate(one) if p} for one in exact_rows])
+    pairs = []
+    for targets in datasets(exact_rows, users, participation):
+        pairs += [pair for pair in ordered_pairs(targets) if pair not in pairs]
+    return shuffle.Shuffled(plain, users, participation), pairs
+
+
+def mechanism(r):
+    """Return a random mechanism and all its pairs of neighbours."""
+    rows = matrix(r, r.choice([2, 2, 3]), r.choice([1, 2, 2, 3, 3, 4]))
+    if r.random() < 0.6:
+        return neighbours(rows)
+    return neighbours(rows, r.choice([1, 1, 2, 2, 3]), r.choice([1.0, 1.0, 0.5, 0.25]))
+
+
+def best(releases, factor):
+    """Return the largest hockey stick of all strategies for these lists of pairs, released in this order.
+
+    All probabilities are brought to whole numbers first: sums and products of these are exact, and quicker than fractions.
+    """
+    whole, size = [], 1
+    for pairs in releases:
+        common = math.lcm(*(x.denominator for pair in pairs for one in pair for x in one))
+        whole.append([[(int(p * common), int(q * common)) for p, q in pair] for pair in pairs])
+        size *= common
+    gain = _largest(whole, factor.denominator, factor.numerator)
+    return Fraction(gain, size * factor.denominator)
+
+
+def _largest(releases, p, q):
+    """Return the largest sum of max(0, p - q) over all outcomes, p and q multiplied by the masses of each."""
+    if len(releases) == 1:
+        return max(sum(max(0, p * a - q * b) for a, b in pair) for pair in releases[0])
+    return max(sum(_largest(releases[1:], p * a, q * b) for a, b in pair) for pair in releases[0])
+
+
+def exponential(eps):
+    """Return rationals below and above e^eps."""
+    import flint
+
+    before, flint.ctx.prec = flint.ctx.prec, 200
+    try:
+        ball = flint.arb(eps).exp()
+        middle, exponent = (int(x) for x in ball.mid().man_exp())
+        value = Fraction(middle) * Fraction(2) ** exponent
+    finally:
+        flint.ctx.prec = before
+    return value * (1 - Fraction(1, 10**40)), value * (1 + Fraction(1, 10**40))
+
+
+def composition(r):
+    """Return a random composition, its releases as lists of pairs, and the paths of the recursion over them."""
+    while True:
+        kinds = [mechanism(r) for _ in range(r.randint(1, 3))]
+        chosen = [*kinds, *(r.choice(kinds) for _ in range(r.randint(0, 4 - len(kinds))))]
+        if len(chosen) < 2:
+            chosen.append(chosen[0])
+        orders = len(set(itertools.permutations([id(pairs) for _, pairs in chosen])))
+        paths = orders * math.prod(sum(len(pair) for pair in pairs) for _, pairs in chosen)
+        if paths <= MOST_PATHS:
+            head, *rest = [one for one, _ in chosen]
+            return head.compose(*rest), [pairs for _, pairs in chosen]
+
+
+def exact(releases, eps):
+    """Return the exact delta at eps from below and above: the best strategy, in the best order of the releases."""
+    orders = {tuple(id(pairs) for pairs in order): order for order in itertools.permutations(releases)}.values()
+    low, high = exponential(eps)
+    return max(best(order, high) for order in orders), max(best(order, low) for order in orders)
+
+
+def _log(value):
+    """Return the log of a fraction as a ball."""
+    import flint
+
+    return (flint.arb(value.numerator) / flint.arb(value.denominator)).log()
+
+
+def wrong(profile, releases, eps):
+    """Return None, or what is wrong with the bounds at eps."""
+    import flint
+
+    least, most = exact(releases, eps)
+    low, high = (float(profile.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
+    before, flint.ctx.prec = flint.ctx.prec, 200
+    try:
+        if math.isnan(low) or math.isnan(high) or low > high:
+            return f"lower {low}, upper {high}"
+        if low > -math.inf and (most == 0 or flint.arb(low) > _log(most)):
+            return f"lower {low} > exact {_log(most) if most else -math.inf}"
+        if least > 0 and (high == -math.inf or flint.arb(high) < _log(least)) and high < 0:
+            return f"upper {high} < exact {_log(least)}"
+    finally:
+        flint.ctx.prec = before
+    return None
+
+
+def question(r, profile):
+    """Return an eps: 0, anywhere up to the pure budget, or next to it."""
+    pure = profile.epsilon(0.0)
+    kind = r.random()
+    if kind < 0.15:
+        return 0.0
+    if not math.isfinite(pure):
+        return min(700.0, r.choice([r.uniform(0, 5), r.uniform(0, 40), 10 ** r.uniform(-12, 0)]))
+    if kind < 0.3:
+        return min(max(0.0, pure * (1 - r.choice([1e-15, 1e-12, 1e-6]))), 700.0)
+    return min(r.random() * pure, 700.0)
+
+
+def attack(seed, cases=None, until=None):
+    """Return counts of questions by the number of releases, and violations and exceptions as lines."""
+    tried, found, number = Counter(), [], 0
+    while (cases is None or number < cases) and not (until and until()):
+        r = random.Random(f"{seed} {number}")
+        profile, releases = composition(r)
+        eps = math.nan
+        for _ in range(2):
+            tried[f"questions of {len(releases)} releases"] += 1
+            try:
+                eps = question(r, profile)
+                said = wrong(profile, releases, eps)
+            except Exception as harm:
+                said = f"{type(harm).__name__}: {harm}"
+            if said:
+                found.append(f"seed {seed!r} case {number} eps={eps!r}: {said}   {profile!r}")
+        number += 1
+    return tried, found
