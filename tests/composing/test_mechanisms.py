@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -282,3 +283,20 @@ def test_pickled_and_equal():
     many.delta(0.1)
     assert many == Composition(((LaplaceMechanism(10.0), 3),))
     assert np.isfinite(many.log_delta(0.2))
+
+
+def test_rappor_next_to_uniform_noise_twice():
+    # an audit took the lower bound for 9e-5 too high: the definition in fractions says that it is not
+    one = Rappor(f=0.9999991609802101, p=0.9, q=5.030490237830794e-09, hashes=11)
+    f, p, q = (Fraction(x) for x in (one.f, one.p, one.q))
+    held, free = (1 - f / 2) * p + f / 2 * q, f / 2 * p + (1 - f / 2) * q
+    # a bit that only the first value sets, and one that only the second sets; 22 of each in two releases
+    first, second = ([math.comb(22, k) * chance**k * (1 - chance) ** (22 - k) for k in range(23)] for chance in (held, free))
+    ratio = free * (1 - held) / (held * (1 - free))
+    both = one.self_compose(2)
+    for eps in (0.0, 2.135686723735162e-05, 4.271373447470324e-05):
+        factor = Fraction(math.exp(eps))
+        exact = sum(a * b * max(0, 1 - factor * ratio ** (i - j)) for i, a in enumerate(first) for j, b in enumerate(second))
+        # e^eps is rounded: less than an ulp beside a loss of 1e-5
+        assert both.delta(eps, bound="lower") <= float(exact) * (1 + 1e-10)
+        assert float(exact) <= both.delta(eps) * (1 + 1e-10)
