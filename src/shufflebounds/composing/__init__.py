@@ -17,15 +17,17 @@ from shufflebounds.composing.progress import Cost, announced
 from shufflebounds.composing.samples import Samples
 
 if TYPE_CHECKING:
-    from shufflebounds.composing.composer import Composer, Free
+    from shufflebounds.composing.composer import Account, Composer, Free
     from shufflebounds.composing.product import Product
 
 __all__ = [
-    "FRUGAL", "Atoms", "Blocks", "Composer", "Cost", "Free", "Knowledge", "Law", "Product", "Samples", "TooLongError", "announced",
+    "FRUGAL", "Account", "Atoms", "Blocks", "Composer", "Cost", "Free", "Knowledge", "Law",
+    "Product", "Samples", "TooLongError", "announced",
 ]
 
 # a single release needs neither
 _HOMES = {
+    "Account": "shufflebounds.composing.composer",
     "Composer": "shufflebounds.composing.composer",
     "Free": "shufflebounds.composing.composer",
     "Product": "shufflebounds.composing.product",

@@ -23,7 +23,7 @@ from shufflebounds.composing.progress import Cost, tick
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.samples import Samples
 
-__all__ = ["Composer", "Free"]
+__all__ = ["Account", "Composer", "Free"]
 
 DEEPER = 2.5
 """By how much the logarithm of the mass above the listed losses deepens where that matters."""
@@ -90,6 +90,20 @@ class Free(NamedTuple):
     others: Releases
 
 
+class Account(NamedTuple):
+    """How one answer was formed: for :meth:`Composition.explain`.
+
+    The step of the finest grid, the number of points of its transform, the tilt, the logarithm of the mass down to which losses are
+    listed, and whether the pair of a release may change after every result.
+    """
+
+    step: float
+    points: int
+    tilt: float
+    log_tail: float
+    adaptive: bool
+
+
 class Composer:
     """Two sides of the composed hockey stick.
 
@@ -118,6 +132,9 @@ class Composer:
         self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(REMEMBERED)
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(REMEMBERED)
         self._known: Kept[float, Between] = Kept(ANSWERS)
+        # for `account` only: no answer reads them
+        self._steps: Kept[float, float] = Kept(ANSWERS)
+        self._adaptive: Kept[float, bool] = Kept(ANSWERS)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
         # where other laws bound from below, no grid brings the sides together
@@ -280,6 +297,18 @@ class Composer:
         with self._lock:
             return self._known.of(eps, partial(self._bounds, eps))
 
+    def account(self, eps: float) -> Account:
+        """Return how the bounds at eps are formed; they are formed again if they are no longer kept."""
+        self.bounds(eps)
+        with self._lock:
+            if eps not in self._steps:
+                self._bounds(eps)
+            step = self._steps[eps]
+            log_tail, middle = self._tail(eps), self._middle(eps)
+            product = self._product(step, log_tail, middle, -1)
+            size = product.points(eps) if product.finite else 0
+            return Account(step, size, product.tilt(eps) if product.finite else 0.0, log_tail, eps in self._adaptive)
+
     def near(self, log_delta: float) -> float | None:
         """Return an eps near which the composition may have that log delta: that of a Gaussian of its mean and variance."""
         if not self._spread > 0:
@@ -302,6 +331,7 @@ class Composer:
         if self._free is None or not high - low > self._rtol or not self._spread > 0 or eps > self._mean + RARE * self._spread:
             return Between(low, high)
         better = self._chosen(self._free, eps)
+        self._adaptive.of(eps, lambda: True)
         return Between(max(low, better.lower), min(high, better.upper))
 
     def _chosen(self, free: Free, eps: float) -> Between:
@@ -375,6 +405,7 @@ class Composer:
                     raise
                 finer, final = finer - 1, True
                 continue
+            self._steps[eps] = step
             gap = high - low
             if found is not None:
                 last = found[1] - found[0]

@@ -162,6 +162,10 @@ class Product:
             value, slope = (min if self.upper else max)((value, slope), finer[:2])
         return value, slope
 
+    def points(self, eps: float) -> int:
+        """Return the number of points of the transform that serves eps."""
+        return _points(self._transformed(self.center(eps)))
+
     def center(self, eps: float, share: float = 1.0) -> float:
         """Return the middle of the stretch of the line that eps lies in, which only eps decides: a tilt to it serves eps."""
         _, mean, var = self._untilted

@@ -10,6 +10,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._docs import said
 from shufflebounds._types import EXP_SLACK, FloatArray, Sides
 from shufflebounds.composing import Atoms, Composer, Cost, Free, Knowledge, Samples, announced
 from shufflebounds.composing.atoms import any_of
@@ -31,6 +32,7 @@ _ROUGH = 1e-3
 """Where a coarse grid is enough: for searches, and for what is far from mattering."""
 
 
+@said
 @dataclass(frozen=True)
 class Composition(PrivacyProfile):
     r"""Several mechanisms released on the same data, each with fresh randomness, enclosed on both sides.
@@ -218,6 +220,63 @@ class Composition(PrivacyProfile):
             both = [way.cost() for way in self._ways]
             return Cost(sum(one.seconds for one in both), max(one.memory for one in both))
         return self._composer.cost
+
+    def explain(self, eps: float) -> str:
+        """Say in a few lines how the bounds at one eps are formed.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, finite and >= 0.
+
+        Returns
+        -------
+        str
+            The factors, the two bounds of log delta, the method, the grid of losses and the depth to which losses are listed.
+
+        {raises: If `eps` is negative or not finite.}
+
+        Examples
+        --------
+        >>> from shufflebounds.shuffle import BinomialNoise
+        >>> print(BinomialNoise(10**4, 0.5).self_compose(100).explain(0.8).splitlines()[2])
+        method: losses on a grid, composed by one tilted Fourier transform from above and one from below
+        """
+        eps = _validate.real("eps", eps, 0)
+        lower, upper = (float(self.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
+        releases = ", ".join(f"{times} x {profile!r}" for profile, times in self.factors)
+        lines = [f"releases: {releases}", f"log delta({eps:g}) lies in [{lower:.12g}, {upper:.12g}]"]
+        if self._ways:
+            worse = max(self._ways, key=lambda way: way._log_side_at(eps, upper=True))
+            place = self._ways.index(worse)
+            lines.append(f"adjacency: add/remove; the larger of both, with the record {('removed', 'added')[place]}")
+            return "\n".join([*lines, *worse.explain(eps).splitlines()[2:]])
+        return "\n".join([*lines, *self._method(eps)])
+
+    def _method(self, eps: float) -> list[str]:
+        """Return the lines of `explain` on the method."""
+        if self._is_one:
+            return ["method: a single release, by its own bounds"]
+        if self._enumerated is not None:
+            return [f"method: all {self._enumerated.loss.size} outcomes of all releases are enumerated"]
+        if eps >= self._pure_epsilon():
+            return [f"method: the sum of the pure budgets is {self._pure_epsilon():.12g}, and delta is 0 from there on"]
+        if self._pure_epsilon() < math.inf and self._composer.coarse and self._gaussian_rule <= _LARGEST_MU:
+            return [f"method: more releases than a grid can resolve; Gaussian guarantees above (mu = {self._gaussian_rule:.6g}), "
+                    "a single release below"]
+        account = self._composer.account(eps)
+        lines = ["method: losses on a grid, composed by one tilted Fourier transform from above and one from below"]
+        if account.adaptive:
+            lines.append("pairs: the pair of neighbouring datasets and its order may change after every release")
+        else:
+            pairs = {len(known.below) for known, _ in self._released}
+            several = "above, the larger order of all pairs at each eps; below, one pair for all releases"
+            none = "not listed; below, one test repeated in every release, or a single release"
+            lines.append(f"pairs: {'every release is one pair' if pairs == {1} else several if min(pairs) else none}")
+        lattice = " (a lattice that holds all losses)" if self._composer.on_lattice else ""
+        lines.append(f"grid: step {account.step:.3g}{lattice}, transform of {account.points} points, tilt {account.tilt:.3g}")
+        lines.append(f"depth: losses are listed down to a mass of e^{account.log_tail:.0f} under P")
+        return lines
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if 0 < delta < 1 and self._pure_epsilon() == math.inf:
