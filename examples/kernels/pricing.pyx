@@ -38,6 +38,12 @@ def poisson_binom_logsf(const double[::1] p, double k):
     return value, error
 
 
+def poisson_binom_tails(const double[::1] p, double k):
+    """Return log Pr[X <= k] and log Pr[X > k], with the meaning of the Python functions."""
+    return (kernels.poisson_binom_logcdf(&p[0], NULL, p.shape[0], k),
+            kernels.poisson_binom_logsf(&p[0], NULL, p.shape[0], k))
+
+
 def compound_binom_logsf(const double[::1] log_weights, double k):
     """Return log Pr[X > k], X ~ Bin(S, 1/2), Pr[S = i] = exp(log_weights[i])."""
     return kernels.compound_binom_log(2, k, 0, &log_weights[0], log_weights.shape[0], 0.5)

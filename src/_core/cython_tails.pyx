@@ -6,11 +6,12 @@ Measured   no error of its own: what a kernel's header states holds here to the 
 """
 
 from libc.math cimport INFINITY, NAN, exp, floor
+from libc.stdlib cimport free, malloc
 
 from shufflebounds._core cimport _beta, _binomial, _clones, _compound, _excess, _gamma, _hypergeom, _lattice
 from shufflebounds._core._constants cimport TWO_53
 
-version = "1.0"
+version = "1.1"
 
 cdef extern from *:
     """
@@ -108,6 +109,58 @@ cdef double poisson_binom_log_tail(const double *p, const double *counts_, Py_ss
         return NAN
     value = _lattice.c_lattice_log_tail(p, NULL, counts_, groups, k, upper != 0, NULL, rel_error)
     return value
+
+
+cdef double poisson_binom(const double *p, const double *counts_, Py_ssize_t groups, double k, int upper) noexcept nogil:
+    """log Pr[X > k] (upper) or log Pr[X <= k]: certain bits are taken out, since the kernel wants 0 < p < 1."""
+    cdef double total = 0, sure = 0, many, unused, value
+    cdef double *inner
+    cdef double *held
+    cdef Py_ssize_t j, size = 0
+    if groups < 1 or k != k:
+        return NAN
+    for j in range(groups):
+        many = counts_[j] if counts_ != NULL else 1
+        if not (chance(p[j]) and counts(many)):
+            return NAN
+        total += many
+        sure += many if p[j] == 1 else 0
+        size += many > 0 and 0 < p[j] < 1
+    if total > TWO_53:
+        return NAN
+    k = floor(k) - sure
+    total = 0
+    inner = <double *>malloc((2 * size + 1) * sizeof(double))
+    if inner == NULL:
+        return NAN
+    held = inner + size
+    size = 0
+    for j in range(groups):
+        many = counts_[j] if counts_ != NULL else 1
+        if many > 0 and 0 < p[j] < 1:
+            inner[size] = p[j]
+            held[size] = many
+            size += 1
+            total += many
+    if k < 0:
+        value = 0 if upper else -INFINITY
+    elif k >= total:
+        value = -INFINITY if upper else 0
+    elif size == 1:
+        value = (_binomial.checked_binom_logsf(k, held[0], inner[0]) if upper
+                 else _binomial.checked_binom_logcdf(k, held[0], inner[0]))
+    else:
+        value = _lattice.c_lattice_log_tail(inner, NULL, held, size, k + upper, upper, NULL, &unused)
+    free(inner)
+    return value
+
+
+cdef double poisson_binom_logcdf(const double *p, const double *counts_, Py_ssize_t groups, double k) noexcept nogil:
+    return poisson_binom(p, counts_, groups, k, 0)
+
+
+cdef double poisson_binom_logsf(const double *p, const double *counts_, Py_ssize_t groups, double k) noexcept nogil:
+    return poisson_binom(p, counts_, groups, k, 1)
 
 
 cdef double compound_binom_log(int kind, double k, double first, const double *log_weights, Py_ssize_t count,

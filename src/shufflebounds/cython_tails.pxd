@@ -1,4 +1,4 @@
-# The public C interface of shufflebounds: version 1.0, semantic. Names and signatures of version 1 stay as they are
+# The public C interface of shufflebounds: version 1.1, semantic. Names and signatures of version 1 stay as they are
 # (tests/reference/cython_tails.json holds them); additions raise the second number. docs/kernels.md shows three ways to call them.
 #
 # All may be called without the GIL and from many threads. Counts are doubles that hold integers up to 2**53. Unlike the kernels of
@@ -37,6 +37,10 @@ cdef double log_betaincc(double a, double b, double x) noexcept nogil
 # integer k. counts may be NULL (1 each). *rel_error, unless NULL, bounds the relative error of the probability.
 cdef double poisson_binom_log_tail(const double *p, const double *counts, Py_ssize_t groups, double k, int upper,
                                    double *rel_error) noexcept nogil
+
+# The same X, as the Python functions of these names: log Pr[X <= k] and log Pr[X > k] at any real k, 0 <= p[j] <= 1, counts >= 0.
+cdef double poisson_binom_logcdf(const double *p, const double *counts, Py_ssize_t groups, double k) noexcept nogil
+cdef double poisson_binom_logsf(const double *p, const double *counts, Py_ssize_t groups, double k) noexcept nogil
 
 # X ~ Bin(S, p), Pr[S = first + i] = exp(log_weights[i]): kind 0 Pr[X = k], 1 Pr[X <= k], 2 Pr[X > k].
 cdef double compound_binom_log(int kind, double k, double first, const double *log_weights, Py_ssize_t count,

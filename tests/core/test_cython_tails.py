@@ -58,6 +58,8 @@ def test_an_extension_installed_by_pip(pricing):
     p = np.linspace(0.01, 0.99, 300)
     value, error = pricing.poisson_binom_logsf(p, 200.0)
     assert abs(value - tails.poisson_binom_logsf(200, p)) <= error + 1e-12
+    assert pricing.poisson_binom_tails(p, 200.5) == pytest.approx(
+        (tails.poisson_binom_logcdf(200.5, p), tails.poisson_binom_logsf(200.5, p)), rel=1e-11)
     weights = np.log(np.full(50, 0.02))
     assert pricing.compound_binom_logsf(weights, 30.0) == tails.compound_binom_logsf(30, 0, weights, 0.5)
     value, error = pricing.shift(1000.0, 0.25, 0.125)
@@ -118,6 +120,42 @@ def test_scipy_integrates_a_kernel(k):
     assert quad(sf, 0, 1, args=(k, 10.0))[0] == pytest.approx((10 - k) / 11, abs=1e-12)
     pmf = LowLevelCallable.from_cython(cython_tails, "quad_binom_pmf")
     assert quad(pmf, 0, 1, args=(k, 10.0))[0] == pytest.approx(1 / 11, rel=1e-12)
+
+
+def c_function(name, *kinds):
+    """Return a function of the C interface."""
+    capsule = cython_tails.__pyx_capi__[name]
+    call, words = ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyCapsule_GetName
+    call.restype, call.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    words.restype, words.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    return ctypes.CFUNCTYPE(ctypes.c_double, *kinds)(call(capsule, words(capsule)))
+
+
+@pytest.mark.parametrize("kind", ["logcdf", "logsf"])
+def test_poisson_binomial_tails_mean_what_the_python_functions_mean(kind):
+    pointer = ctypes.POINTER(ctypes.c_double)
+    inside = c_function(f"poisson_binom_{kind}", pointer, pointer, ctypes.c_ssize_t, ctypes.c_double)
+
+    def value(k, p, counts=None):
+        p, counts = np.asarray(p, float), None if counts is None else np.asarray(counts, float)
+        return inside(p.ctypes.data_as(pointer), None if counts is None else counts.ctypes.data_as(pointer), p.size, k)
+
+    python = getattr(tails, f"poisson_binom_{kind}")
+    fair = [0.5] * 100
+    # fair bits: exact integers
+    above = sum(math.comb(100, j) for j in range(61, 101))
+    exact = math.log(above / 2**100) if kind == "logsf" else math.log1p(-above / 2**100)
+    assert value(60, fair) == pytest.approx(exact, rel=1e-11)
+    rng = np.random.default_rng(3)
+    for counts in (None, rng.integers(0, 4, 40)):
+        for p in (rng.random(40), np.where(rng.random(40) < 0.3, rng.integers(0, 2, 40), rng.random(40))):
+            for k in (-math.inf, -1.0, 0.0, 7.0, 12.5, 19.0, 20.0, 33.0, 40.0, 500.0, math.inf):
+                assert value(k, p, counts) == pytest.approx(python(k, p, counts), rel=1e-10, abs=1e-12)
+    assert value(3.5, [0.25], [7]) == pytest.approx(python(3.5, [0.25], [7]), rel=1e-12)
+    assert value(1.0, [1.0, 0.0, 1.0]) == python(1.0, [1.0, 0.0, 1.0])
+    for k, p, counts in ((math.nan, [0.5], None), (1.0, [1.5], None), (1.0, [math.nan], None), (1.0, [0.5], [0.5]),
+                         (1.0, [0.5], [-1])):
+        assert math.isnan(value(k, p, counts))
 
 
 if __name__ == "__main__":
