@@ -234,34 +234,55 @@ cdef inline bint beta_domain(double a, double b, double x) noexcept nogil:
     return 0 < a <= MOST and 0 < b <= MOST and 0 <= x <= 1
 
 
+cdef inline double beta_limit(double a, double b, double x, bint want_upper) noexcept nogil:
+    """Return the limit where a or b is 0 or infinite, as scipy.special has it; NaN outside the domain."""
+    cdef bint at_zero = (a == 0 and b > 0) or (b == INFINITY and 0 <= a < INFINITY)
+    cdef bint at_one = (b == 0 and a > 0) or (a == INFINITY and 0 <= b < INFINITY)
+    if not (0 <= x <= 1) or not (at_zero or at_one):
+        return NAN
+    # the whole mass is at 0, or at 1
+    return 0 if (x > 0 if at_zero else x == 1) != want_upper else -INFINITY
+
+
 cdef double checked_log_betainc(double a, double b, double x) noexcept nogil:
-    return c_log_betainc(a, b, x) if beta_domain(a, b, x) else NAN
+    return c_log_betainc(a, b, x) if beta_domain(a, b, x) else beta_limit(a, b, x, False)
 
 
 cdef double checked_log_betaincc(double a, double b, double x) noexcept nogil:
-    return c_log_betaincc(a, b, x) if beta_domain(a, b, x) else NAN
+    return c_log_betaincc(a, b, x) if beta_domain(a, b, x) else beta_limit(a, b, x, True)
 
 
 cdef inline bint nbinom_domain(double k, double r, double p) noexcept nogil:
-    return k <= TWO_53 and 0 < r <= MOST and 0 <= p <= 1
+    # all k above TWO_53 are refused but infinity, at which the functions have their limits
+    return (k <= TWO_53 or k == INFINITY) and 0 < r <= MOST and 0 <= p <= 1
 
 
 cdef double checked_nbinom_logpmf(double k, double r, double p) noexcept nogil:
     if not nbinom_domain(k, r, p):
         return NAN
+    if k == INFINITY:
+        return -INFINITY
     return c_nbinom_logpmf(k, r, p) if k == floor(k) else -INFINITY
 
 
 cdef double checked_nbinom_logcdf(double k, double r, double p) noexcept nogil:
-    return c_nbinom_logcdf(floor(k), r, p) if nbinom_domain(k, r, p) else NAN
+    if not nbinom_domain(k, r, p):
+        return NAN
+    if k == INFINITY:
+        return 0 if p > 0 else -INFINITY
+    return c_nbinom_logcdf(floor(k), r, p)
 
 
 cdef double checked_nbinom_logsf(double k, double r, double p) noexcept nogil:
-    return c_nbinom_logsf(floor(k), r, p) if nbinom_domain(k, r, p) else NAN
+    if not nbinom_domain(k, r, p):
+        return NAN
+    if k == INFINITY:
+        return -INFINITY if p > 0 else 0
+    return c_nbinom_logsf(floor(k), r, p)
 
 
 cdef dict BETA_ARGUMENTS = {
-    "a, b": "Parameters, in (0, 1e100].",
+    "a, b": "Parameters, in [0, 1e100] or inf, not both 0 and not both infinite.",
     "x": "Argument, in [0, 1].",
 }
 
@@ -287,18 +308,18 @@ cdef str NBINOM_NOTES = ("As :func:`log_betainc`, of which these are values at i
 
 nbinom_logpmf = ufunc(<void *> checked_nbinom_logpmf, document(
     "nbinom_logpmf(k, r, p)", "Log of the probability of exactly k failures before the r-th success.",
-    {"k": "Number of failures, at most 2**53; -inf where it is not an integer >= 0.", **NBINOM_ARGUMENTS},
+    {"k": "Number of failures, at most 2**53, or inf; -inf where it is not an integer >= 0.", **NBINOM_ARGUMENTS},
     "nbinom_logcdf, nbinom_logsf", "nbinom_logpmf(10**6, 2.5, 1e-3):.8f", "-997.33113694",
     NBINOM_NOTES))
 
 nbinom_logcdf = ufunc(<void *> checked_nbinom_logcdf, document(
     "nbinom_logcdf(k, r, p)", "Log of the probability of at most k failures before the r-th success.",
-    {"k": "Number of failures, at most 2**53; its floor counts.", **NBINOM_ARGUMENTS},
+    {"k": "Number of failures, at most 2**53, or inf; its floor counts.", **NBINOM_ARGUMENTS},
     "nbinom_logpmf, nbinom_logsf, log_betainc", "nbinom_logcdf(10, 1000, 0.5):.8f", "-646.04067365",
     NBINOM_NOTES))
 
 nbinom_logsf = ufunc(<void *> checked_nbinom_logsf, document(
     "nbinom_logsf(k, r, p)", "Log of the probability of more than k failures before the r-th success.",
-    {"k": "Number of failures, at most 2**53; its floor counts.", **NBINOM_ARGUMENTS},
+    {"k": "Number of failures, at most 2**53, or inf; its floor counts.", **NBINOM_ARGUMENTS},
     "nbinom_logpmf, nbinom_logcdf, log_betaincc", "nbinom_logsf(10**6, 2.5, 1e-3):.8f", "-990.42288254",
     NBINOM_NOTES))

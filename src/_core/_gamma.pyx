@@ -193,46 +193,62 @@ cdef inline bint gamma_domain(double a, double x) noexcept nogil:
     return 0 <= a <= MOST and 0 <= x <= MOST
 
 
+cdef inline double gamma_limit(double a, double x, bint want_upper) noexcept nogil:
+    """Return the limit where one argument is infinite, as scipy.special has it; NaN outside the domain."""
+    if x == INFINITY and 0 <= a < INFINITY:
+        return -INFINITY if want_upper else 0
+    if a == INFINITY and 0 <= x < INFINITY:
+        return 0 if want_upper else -INFINITY
+    return NAN
+
+
 cdef double checked_log_gammainc(double a, double x) noexcept nogil:
-    return c_log_gammainc(a, x) if gamma_domain(a, x) else NAN
+    return c_log_gammainc(a, x) if gamma_domain(a, x) else gamma_limit(a, x, False)
 
 
 cdef double checked_log_gammaincc(double a, double x) noexcept nogil:
-    return c_log_gammaincc(a, x) if gamma_domain(a, x) else NAN
+    return c_log_gammaincc(a, x) if gamma_domain(a, x) else gamma_limit(a, x, True)
 
 
 cdef inline bint poisson_domain(double k, double mu) noexcept nogil:
-    return k <= TWO_53 and 0 <= mu <= MOST
+    # all k above TWO_53 are refused but infinity, at which the functions have their limits
+    return (k <= TWO_53 or k == INFINITY) and 0 <= mu <= MOST
 
 
 cdef double checked_poisson_logpmf(double k, double mu) noexcept nogil:
     if not poisson_domain(k, mu):
         return NAN
+    if k == INFINITY:
+        return -INFINITY
     return c_poisson_logpmf(k, mu) if k == floor(k) else -INFINITY
 
 
 cdef double checked_poisson_logcdf(double k, double mu) noexcept nogil:
-    return c_poisson_logcdf(floor(k), mu) if poisson_domain(k, mu) else NAN
+    if not poisson_domain(k, mu):
+        return NAN
+    return c_poisson_logcdf(floor(k), mu) if k < INFINITY else 0
 
 
 cdef double checked_poisson_logsf(double k, double mu) noexcept nogil:
-    return c_poisson_logsf(floor(k), mu) if poisson_domain(k, mu) else NAN
+    if not poisson_domain(k, mu):
+        return NAN
+    return c_poisson_logsf(floor(k), mu) if k < INFINITY else -INFINITY
 
 
 cdef dict GAMMA_ARGUMENTS = {
-    "x": "Argument, in [0, 1e270].",
+    "x": "Argument, in [0, 1e270] or inf.",
 }
 
 log_gammainc = ufunc(<void *> checked_log_gammainc, document(
     "log_gammainc(a, x)", "Log of the regularized lower incomplete gamma function, log P(a, x).",
-    {"a": "Shape, in [0, 1e270]; P(0, x) is 1 for x > 0.", **GAMMA_ARGUMENTS},
+    {"a": "Shape, in [0, 1e270] or inf, not both infinite; P(0, x) is 1 for x > 0, and P(0, 0) is 0.", **GAMMA_ARGUMENTS},
     "log_gammaincc, poisson_logsf", "log_gammainc(1000.0, 10.0):.9f", "-3619.533045351",
     "Relative error of P about 1e-14, or some ulp of its logarithm: the header of ``_core/_gamma.pyx`` has "
     "the table. The name is that of ``scipy.special.gammainc``, which underflows."))
 
 log_gammaincc = ufunc(<void *> checked_log_gammaincc, document(
     "log_gammaincc(a, x)", "Log of the regularized upper incomplete gamma function, log Q(a, x) = log(1 - P(a, x)).",
-    {"a": "Shape, in [0, 1e270]; Q(0, x) is 0 for x > 0.", **GAMMA_ARGUMENTS},
+    {"a": "Shape, in [0, 1e270] or inf, not both infinite; Q(0, x) is 0 for x > 0, and Q(0, 0) is 1.", **GAMMA_ARGUMENTS},
     "log_gammainc, poisson_logcdf", "log_gammaincc(0.5, 1000.0):.9f", "-1004.026741959",
     "As :func:`log_gammainc`. A chi-square tail is log_gammaincc(df/2, x/2)."))
 
@@ -242,15 +258,15 @@ cdef dict POISSON_ARGUMENTS = {
 
 poisson_logpmf = ufunc(<void *> checked_poisson_logpmf, document(
     "poisson_logpmf(k, mu)", "Log of the probability of exactly k events, N ~ Poisson(mu).",
-    {"k": "Number of events, at most 2**53; -inf where it is not an integer >= 0.", **POISSON_ARGUMENTS},
+    {"k": "Number of events, at most 2**53, or inf; -inf where it is not an integer >= 0.", **POISSON_ARGUMENTS},
     "poisson_logcdf, poisson_logsf", "poisson_logpmf(10**15, 1e15):.9f", "-18.188326731"))
 
 poisson_logcdf = ufunc(<void *> checked_poisson_logcdf, document(
     "poisson_logcdf(k, mu)", "Log of the probability of at most k events, N ~ Poisson(mu).",
-    {"k": "Number of events, any real number up to 2**53; its floor counts.", **POISSON_ARGUMENTS},
+    {"k": "Number of events, any real number up to 2**53, or inf; its floor counts.", **POISSON_ARGUMENTS},
     "poisson_logpmf, poisson_logsf, log_gammaincc", "poisson_logcdf(10, 1000.0):.9f", "-946.016819630"))
 
 poisson_logsf = ufunc(<void *> checked_poisson_logsf, document(
     "poisson_logsf(k, mu)", "Log of the probability of more than k events, N ~ Poisson(mu).",
-    {"k": "Number of events, any real number up to 2**53; its floor counts.", **POISSON_ARGUMENTS},
+    {"k": "Number of events, any real number up to 2**53, or inf; its floor counts.", **POISSON_ARGUMENTS},
     "poisson_logpmf, poisson_logcdf, log_gammainc", "poisson_logsf(1000, 10.0):.9f", "-3624.139225107"))

@@ -34,7 +34,7 @@ def test_corners_of_the_incomplete_gamma_functions():
     assert P(1e-10, 1e-300) == pytest.approx(-1e-10 * (300 * math.log(10) - 0.5772156649015329), rel=1e-9)
     assert P(1e200, 1e-300) == pytest.approx(-1e200 * (math.log(1e200) - math.log(1e-300) - 1), rel=1e-15)
     assert P(1e270, 1e270) == pytest.approx(math.log(0.5), rel=1e-13)
-    for bad in ((-1.0, 1.0), (1.0, -1.0), (math.nan, 1.0), (1.0, math.inf), (1e271, 1.0)):
+    for bad in ((-1.0, 1.0), (1.0, -1.0), (math.nan, 1.0), (math.inf, math.inf), (1e271, 1.0)):
         assert math.isnan(P(*bad))
         assert math.isnan(Q(*bad))
 
@@ -51,7 +51,7 @@ def test_corners_of_the_incomplete_beta_functions():
             if power < 0:
                 assert Q(a, 1.0, x) == pytest.approx(math.log(-math.expm1(power)), rel=1e-13, abs=1e-13)
         assert P(a, a, 0.5) == pytest.approx(math.log(0.5), rel=1e-13)
-    for bad in ((0.0, 1.0, 0.5), (1.0, -1.0, 0.5), (1.0, 1.0, 1.5), (math.nan, 1.0, 0.5), (1.0, 1.0, -0.1), (1e101, 1.0, 0.5)):
+    for bad in ((0.0, 0.0, 0.5), (1.0, -1.0, 0.5), (1.0, 1.0, 1.5), (math.nan, 1.0, 0.5), (1.0, 1.0, -0.1), (1e101, 1.0, 0.5)):
         assert math.isnan(P(*bad))
         assert math.isnan(Q(*bad))
 

@@ -16,6 +16,7 @@ from shufflebounds.tails.closed import bounded_difference_logsf, chernoff_logsf
 from shufflebounds.tails.compound_binomial import compound_binom_logcdf, compound_binom_logpmf, compound_binom_logsf
 from shufflebounds.tails.frozen import FrozenLaw
 from shufflebounds.tails.laws import binom, compound_binom, poisson_binom
+from shufflebounds.tails.limits import clopper_pearson
 from shufflebounds.tails.poisson_binomial import (
     poisson_binom_logcdf,
     poisson_binom_logpmf,
@@ -31,6 +32,7 @@ __all__ = [
     "binom_logsf",
     "bounded_difference_logsf",
     "chernoff_logsf",
+    "clopper_pearson",
     "compound_binom",
     "compound_binom_logcdf",
     "compound_binom_logpmf",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,9 +31,11 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     ----------
     k : array_like of float, any shape
         Values of the sum. A value that is not an integer in 0..n has probability zero.
-    p : array_like of float, shape (groups,)
-        Success probabilities, each in [0, 1], in any order.
-    counts : array_like of int, shape (groups,), optional
+    p : array_like of float, shape (groups,) or (..., groups), or list of arrays
+        Success probabilities, each in [0, 1], in any order; none at all are those of the constant 0. With more than one
+        dimension, one distribution for each index but the last, against which k broadcasts; so is a list of arrays of different
+        lengths.
+    counts : array_like of int, of the form of p, optional
         Multiplicity of each p; 1 each by default. Their total n is at most 2**53.
 
     {log_probability}
@@ -40,8 +43,8 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     Raises
     ------
     ValueError
-        If k has a NaN, p or counts is empty, not 1-D or of different lengths, a p lies outside [0, 1], or a count is
-        negative or not an integer.
+        If k has a NaN or does not broadcast against the distributions, p and counts differ in their lengths, a p lies outside
+        [0, 1], or a count is negative or not an integer.
 
     Notes
     -----
@@ -166,7 +169,33 @@ def _spread(p: FloatArray, counts: FloatArray | None) -> float:
 
 
 def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: int) -> FloatArray | float:
-    return _answers(_checked_law(p, counts), k, kind)
+    rows, shape = _rows("p", p)
+    if shape == ():
+        return _answers(_checked_law(p, counts), k, kind)
+    values = _checked_k(k)
+    multiplicities: list[Any] = [None] * len(rows) if counts is None else _rows("counts", counts)[0]
+    if len(multiplicities) != len(rows):
+        raise ValueError(f"counts holds {len(multiplicities)} distributions: it must hold {len(rows)}, as p does")
+    out = np.broadcast_shapes(values.shape, shape)
+    values = np.broadcast_to(values, out)
+    if out[len(out) - len(shape):] != shape:
+        raise ValueError(f"k has shape {np.shape(k)}: it must broadcast to the shape {shape} of the distributions that p holds")
+    values = values.reshape(-1, len(rows))
+    answers = np.empty(values.shape)
+    for i, (row, count) in enumerate(zip(rows, multiplicities)):
+        answers[:, i] = _answers(_checked_law(row, count), values[:, i], kind)
+    return answers.reshape(out)
+
+
+def _rows(name: str, p: ArrayLike) -> tuple[list[ArrayLike], tuple[int, ...]]:
+    """Return the distributions of a batch and the batch's shape: () for one distribution, (m,) for a ragged list of m."""
+    if isinstance(p, list | tuple) and any(np.ndim(row) for row in p) and len({np.shape(row) for row in p}) > 1:
+        return list(p), (len(p),)
+    if np.ndim(p) < 2:
+        return [p], ()
+    array = _validate.floats(name, p, "a number")
+    shape = array.shape[:-1]
+    return list(array.reshape(math.prod(shape), array.shape[-1])), shape
 
 
 def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind: int) -> FloatArray | float:
@@ -192,9 +221,9 @@ def _checked_k(k: ArrayLike) -> FloatArray:
 def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, FloatArray | None, int]:
     """The p strictly between 0 and 1, their multiplicities, and the number of certain successes."""
     array = _validate.floats("p", p, "a number in [0, 1]")
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"p has shape {array.shape}: it must be one-dimensional and not empty")
-    if not (array.min() >= 0 and array.max() <= 1):
+    if array.ndim != 1:
+        raise ValueError(f"p has shape {array.shape}: it must be one-dimensional")
+    if array.size and not (array.min() >= 0 and array.max() <= 1):
         bad = array[~((array >= 0) & (array <= 1))][0]
         raise ValueError(f"p holds {_validate.shown(float(bad))}: every entry must be in [0, 1]")
     multiplicities = None
