@@ -141,7 +141,7 @@ def test_an_order_that_is_smaller_alone_counts_beside_the_other():
 
 
 def test_it_answers_everything(protocol):
-    profile = protocol.calibrate(0.7, 1e-5)
+    profile = protocol.calibrate(eps=0.7, delta=1e-5)
     assert profile.delta(0.7) <= 1e-5
     assert 0.7 * (1 - 1e-6) < profile.epsilon(1e-5) <= 0.7
     assert profile == protocol(profile.rate)
