@@ -3,16 +3,16 @@
 import argparse
 import time
 
-from tests.fuzz import compositions, enumeration, hostile, threads
+from tests.fuzz import compositions, consistency, enumeration, hostile, threads
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("which", choices=["hostile", "enumeration", "compositions", "threads"])
+    parser.add_argument("which", choices=["hostile", "enumeration", "compositions", "threads", "consistency"])
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--cases", type=int, default=None, help="how many cases at most")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default=None, help="names (hostile) or kinds (enumeration) that contain this")
+    parser.add_argument("--only", default=None, help="names (hostile, consistency) or kinds (enumeration) that contain this")
     parser.add_argument("--memory", type=float, default=3.0, help="hostile: GB of address space (default 3)")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
@@ -24,6 +24,8 @@ def main():
         counts, found = enumeration.attack(options.seed, options.cases, late, options.only)
     elif options.which == "compositions":
         counts, found = compositions.attack(options.seed, options.cases, late)
+    elif options.which == "consistency":
+        counts, found = consistency.attack(options.seed, options.cases, late, options.only)
     elif options.which == "threads":
         counts, found = threads.campaign(options.seed, options.seconds, options.only)
     else:

@@ -32,7 +32,8 @@ def to_dict(profile: Enclosed) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``{"profile": class, parameter: value, ...}``; numbers come back to the last bit.
+        ``{"profile": class, parameter: value, ...}``; numbers come back to the last bit. A parameter that is itself called
+        ``profile``, as of :class:`~shufflebounds.sampling.ReplaceOne`, has the key ``profile_``.
 
     Raises
     ------
@@ -56,7 +57,7 @@ def to_dict(profile: Enclosed) -> dict[str, Any]:
     known = _classes().get(type(profile).__name__)
     if known is not type(profile):
         raise TypeError(f"{type(profile).__name__} is not a class of this library: only those can be read again")
-    fields = {field.name: _plain(getattr(profile, field.name)) for field in dataclasses.fields(profile) if field.init}
+    fields = {_key(field.name): _plain(getattr(profile, field.name)) for field in dataclasses.fields(profile) if field.init}
     return {"profile": type(profile).__name__, **fields}
 
 
@@ -82,11 +83,16 @@ def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
     kind = _classes().get(name) or _classes(everywhere=True).get(name)
     if kind is None:
         raise ValueError(f"profile={name!r} is no class of this library")
-    values = {key: _built(value) for key, value in data.items() if key != "profile"}
+    values = {"profile" if key == "profile_" else key: _built(value) for key, value in data.items() if key != "profile"}
     try:
         return cast("PrivacyProfile", kind(**values))
     except TypeError as problem:
         raise ValueError(f"{name} cannot be made of {sorted(values)}: {problem}") from None
+
+
+def _key(name: str) -> str:
+    """Return the key under which a parameter is saved; "profile" is the key of the class's name."""
+    return "profile_" if name == "profile" else name
 
 
 def _classes(*, everywhere: bool = False) -> dict[str, type[Enclosed]]:

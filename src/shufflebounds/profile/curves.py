@@ -14,7 +14,7 @@ import numpy as np
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.samples import Samples
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff.closed import QUANTILE_ERROR
+from shufflebounds.tradeoff.closed import QUANTILE_ERROR, Gaussian
 from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
@@ -78,9 +78,15 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     Where deep losses decide, this comes close to the root of `times` that bounds the growth of mu from above.
     """
     form = above._form
-    if not isinstance(form, Piecewise):
+    if isinstance(form, Gaussian):
         return math.sqrt(times) * form.gdp_mu() * (1 - QUANTILE_ERROR)
-    log_alpha, log_power = (times * row[1:-1] * (1 + sign * 4 * ULP) for row, sign in ((form.points[0], -1), (form.points[3], 1)))
+    if isinstance(form, Piecewise):
+        one = form.points[0, 1:-1], form.points[3, 1:-1]
+    else:
+        # any tests give a lower bound; only for normal noise do the squares of mu add up
+        log_alpha = -np.geomspace(1e-3, 700.0, 256)
+        one = log_alpha, log1mexp(form.log_beta(log_alpha))
+    log_alpha, log_power = (times * row * (1 + sign * 4 * ULP) for row, sign in zip(one, (-1, 1)))
     points = np.array([log_alpha, log1mexp(log_alpha), log1mexp(log_power), log_power])
     return float(_corner_mu(points[:, np.isfinite(points).all(axis=0)], upper=False).max(initial=0.0))
 

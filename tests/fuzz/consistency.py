@@ -1,0 +1,428 @@
+"""Every view of a profile against every other: inequalities that hold between exact values hold between their bounds.
+
+A check asks one profile for two views of the same quantity (delta and eps, the curve, the tail of the loss, Renyi divergences, mu,
+compositions, certified digits, the reversed pair, enumerated distributions) and compares the lower bound of what is smaller with
+the upper bound of what is larger. No answer is compared with a recorded one.
+"""
+
+import math
+import random
+import traceback
+import warnings
+from collections import Counter
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri
+
+from shufflebounds import InfeasibleError
+from shufflebounds.composition import from_dict, to_dict
+from shufflebounds.profile import DominatingPair
+from tests.fuzz.random_profiles import DRAWS, exact_ways
+
+__all__ = ["CHECKS", "attack", "disagreements"]
+
+ROUNDING = 1e-12
+"""Relative slack where the test itself rounds, or a curve answers "exact to rounding". Errors that matter are larger by far."""
+
+CURVE = 1e-9
+"""Relative slack of the delta of a curve, whose corners are rounded; next to a corner the error is divided by a small gain."""
+
+DELTAS = (1e-300, 1e-30, 1e-12, 1e-6, 1e-3, 0.05, 0.4)
+
+
+class Views:
+    """One profile, the questions asked of it, and the disagreements found."""
+
+    def __init__(self, profile, r, cheap=True):
+        self.profile, self.r, self.cheap = profile, r, cheap
+        self.asked, self.found = 0, []
+
+    def at_most(self, small, large, words, rtol=0.0, atol=0.0):
+        """Note a disagreement unless small <= large; NaN on either side is one."""
+        small, large = (np.ravel(x).astype(float) for x in np.broadcast_arrays(small, large))
+        self.asked += small.size
+        with np.errstate(all="ignore"):
+            room = atol + rtol * np.maximum(np.abs(small), np.abs(large))
+            right = (small <= large) | (small - large <= room)
+        if not right.all():
+            i = int(np.argmin(right))
+            self.found.append(f"{self.profile!r}: {words}: {small[i]!r} > {large[i]!r} (entry {i})")
+
+    def enclosed(self, lower, value, upper, words, rtol=0.0, atol=0.0):
+        """Note a disagreement unless lower <= value <= upper."""
+        self.at_most(lower, value, f"lower bound, {words}", rtol, atol)
+        self.at_most(value, upper, f"{words}, upper bound", rtol, atol)
+
+    def meet(self, first, second, words, rtol=0.0, atol=0.0):
+        """Note a disagreement unless two intervals (lower, upper) have a common point."""
+        self.at_most(first[0], second[1], f"lower bound of {words[0]} and upper bound of {words[1]}", rtol, atol)
+        self.at_most(second[0], first[1], f"lower bound of {words[1]} and upper bound of {words[0]}", rtol, atol)
+
+    def scale(self):
+        """Return the pure budget, else an eps at which delta is small, else 1."""
+        for scale in (self.profile.epsilon(0.0), self.profile.epsilon(1e-6, bound="lower")):
+            if 0 < scale < math.inf:
+                return scale
+        return 1.0
+
+    def points(self, many):
+        """Return rising eps: 0, the scale, values between them and beyond."""
+        scale = self.scale()
+        drawn = [self.r.choice([self.r.random(), 10.0 ** self.r.uniform(-6, 0)]) for _ in range(many)]
+        eps = scale * np.array([0.0, *drawn, 1.0, 1.5])
+        return np.unique(np.minimum(eps, 1e5))
+
+
+def both(ask, *arguments):
+    """Return (lower, upper) of a method."""
+    return tuple(np.asarray(ask(*arguments, bound=bound), dtype=float) for bound in ("lower", "upper"))
+
+
+def delta_and_epsilon(v):
+    profile, eps = v.profile, v.points(4 if v.cheap else 1)
+    delta, logs = both(profile.delta, eps), both(profile.log_delta, eps)
+    v.at_most(delta[0], delta[1], "delta, lower and upper")
+    v.at_most(delta[0][1:], delta[1][:-1], "delta grows with eps")
+    v.at_most(logs[0], logs[1], "log_delta, lower and upper")
+    with np.errstate(divide="ignore"):
+        v.at_most(logs[0], np.log(np.maximum(delta[1], 5e-324)), "log_delta and the log of delta", 1e-15, 1e-15)
+    i = v.r.randrange(eps.size)
+    v.meet([x[i] for x in logs], both(profile.log_delta, float(eps[i])), (f"log_delta({eps[i]!r}) in an array", "the scalar"))
+    for d in v.r.sample(DELTAS, 2 if v.cheap else 1):
+        lower, upper = both(profile.epsilon, d)
+        v.at_most(lower, upper, f"epsilon({d}), lower and upper")
+        if upper < math.inf:
+            v.at_most(profile.delta(float(upper)), d, f"delta at the upper epsilon({d})")
+        if 0 < lower < math.inf:
+            v.at_most(d, profile.delta(float(lower), bound="lower"), f"{d} and delta at the lower epsilon")
+    lower, upper = both(profile.epsilon, 0.0)
+    v.at_most(lower, upper, "epsilon(0), lower and upper")
+    if upper < math.inf:
+        v.at_most(profile.delta(float(upper)), 0.0, "delta at the pure budget")
+
+
+def _reverse(profile):
+    """Return the profile of the other order, which is the profile itself where the neighbours are symmetric."""
+    return profile.reverse() if isinstance(profile, DominatingPair) else profile
+
+
+def curve(v):
+    profile, eps = v.profile, v.points(8 if v.cheap else 2)
+    eps = eps[eps < 600]
+    # T(P, Q) rejects P, so that its lines of slope -e^eps belong to H(Q || P)
+    backward, forward = both(_reverse(profile).delta, eps), both(profile.delta, eps)
+    curves = [profile.tradeoff(bound=bound) for bound in ("lower", "upper")]
+    v.enclosed(backward[0], np.asarray(curves[0].delta(eps)), 1.0, "delta of the lower curve", CURVE, 1e-15)
+    v.at_most(np.asarray(curves[1].delta(eps)), backward[1], "delta of the upper curve and delta", CURVE, 1e-15)
+    alpha = np.array([0.0, 1e-12, 1e-4, 0.05, 0.5, 1 - 1e-9, 1.0, *(v.r.random() ** 4 for _ in range(4))])
+    lower, upper = (np.asarray(f.beta(alpha)) for f in curves)
+    v.at_most(lower, upper, "beta of the lower and the upper curve", 4e-15)
+    v.at_most(lower, 1 - alpha, "beta of the lower curve and 1 - alpha", 4e-15, 4e-16)
+    factor = np.exp(eps)[:, None]
+    size = 4e-16 * (1 + factor * alpha)
+    v.at_most(1 - factor * alpha - upper - size, backward[1][:, None], "1 - alpha e^eps - beta and delta", ROUNDING)
+    v.at_most(1 - alpha - factor * upper - size - 4e-16 * factor * upper, forward[1][:, None],
+              "1 - alpha - e^eps beta and delta of the other order", ROUNDING)
+
+
+def loss_tail(v):
+    profile, eps = v.profile, v.points(4 if v.cheap else 1)[1:]
+    tail, delta = both(profile.loss_tail, eps), both(profile.delta, eps)
+    v.at_most(tail[0], tail[1], "loss_tail, lower and upper")
+    v.at_most(tail[0][1:], tail[1][:-1], "loss_tail grows with eps")
+    v.at_most(delta[0], tail[1], "delta and the tail of the loss", ROUNDING)
+    # a loss above eps + h gains at least 1 - e^-h of its probability at eps
+    gain = -np.expm1(-np.diff(eps))
+    v.at_most(tail[0][1:] * gain, delta[1][:-1], "part of the tail and delta", ROUNDING)
+    # the line through two values of a convex function of e^eps
+    with np.errstate(over="ignore", invalid="ignore"):
+        chord = delta[0][:-1] + (delta[0][:-1] - delta[1][1:]) / np.expm1(np.diff(eps))
+    v.at_most(chord, tail[1][:-1], "delta minus its slope and the tail", ROUNDING, 1e-15)
+
+
+def _divergence(profile, order, top, many):
+    """Return bounds of the divergence of the pair whose profile this is, without what lies above the eps `top`.
+
+    exp((a - 1) D) = 1 + a (a - 1) int e^((a-1)t) H(P || Q) + e^(-at) H(Q || P) dt,
+    and for a = 1 D = int H(P || Q) + e^-t H(Q || P) dt;
+    delta falls with t, so that its values at the ends of an interval bound it there.
+    """
+    t = np.linspace(0.0, top, many)
+    forward = both(profile.delta, t)
+    backward = both(_reverse(profile).delta, t)
+    rising = np.diff(t) if order == 1 else np.diff(np.expm1((order - 1) * t)) / (order - 1)
+    falling = -np.diff(np.expm1(-order * t)) / order
+    lower = float(rising @ forward[0][1:] + falling @ backward[0][1:])
+    upper = float(rising @ forward[1][:-1] + falling @ backward[1][:-1])
+    if order == 1:
+        return lower, upper
+    return tuple(math.log1p(order * (order - 1) * x) / (order - 1) for x in (lower, upper))
+
+
+def renyi(v):
+    profile = v.profile
+    orders = np.array(sorted([1.0, 1.0 + 10.0 ** v.r.uniform(-9, -1), 2.0, 10.0 ** v.r.uniform(0, 2), math.inf]))
+    lower, upper = both(profile.rdp, orders)
+    v.at_most(lower, upper, "rdp, lower and upper", 4e-15)
+    v.at_most(lower[:-1], upper[1:], f"rdp falls with the order {orders.tolist()}", 4e-15)
+    least, pure = both(profile.epsilon, 0.0)
+    v.at_most(least, upper[-1], "the lower pure budget and the upper rdp(inf)", 4e-15)
+    v.at_most(lower[-1], pure, "the lower rdp(inf) and the upper pure budget", 4e-15)
+    order = v.r.choice([1.0, float(orders[1]), 2.0])
+    low, high = both(profile.rdp, order)
+    # a pair may have a pure budget in one order and none in the other
+    top = max(float(pure), _reverse(profile).epsilon(0.0))
+    if 0 < top < 30:
+        known = _divergence(profile, order, top, 200 if v.cheap else 12)
+        v.at_most(low, known[1], f"the lower rdp({order!r}) and the integral of delta", 1e-9)
+    eps = v.points(1)
+    eps = eps[eps < 600]
+    if order > 1.01 and high < math.inf:
+        bound = (order - 1) * (high - eps) + (order - 1) * math.log1p(-1 / order) - math.log(order)
+        v.at_most(profile.log_delta(eps, bound="lower"), bound, f"log delta and what rdp({order}) implies", 1e-12, 1e-12)
+    if isinstance(profile, DominatingPair):
+        known = _divergence(profile, order, min(top, 30.0 if order < 1.5 else 5.0), 200 if v.cheap else 12)
+        v.at_most(known[0], high, f"the integral of delta and the upper rdp({order!r})", 1e-9)
+
+
+def _log_gaussian(mu, eps):
+    """Return log delta of N(0, 1) against N(mu, 1)."""
+    first, second = log_ndtr(mu / 2 - eps / mu), eps + log_ndtr(-mu / 2 - eps / mu)
+    return first + np.log(-np.expm1(np.minimum(second - first, 0.0)))
+
+
+def gaussian(v):
+    profile, eps = v.profile, v.points(3 if v.cheap else 1)
+    eps = eps[eps < 600]
+    lower, upper = both(profile.gdp_mu)
+    v.at_most(lower, upper, "gdp_mu, lower and upper", 4e-15)
+    pure = max(profile.epsilon(0.0), _reverse(profile).epsilon(0.0))
+    if pure < 30:
+        # randomized response has the smallest curve of a pure budget
+        most = -2 * ndtri(1 / (1 + math.exp(pure)))
+        v.at_most(lower, most, "the lower gdp_mu and that of the pure budget", 1e-9, 1e-15)
+    if 1e-6 < upper < 1e3:
+        for one in (profile, _reverse(profile)):
+            low = np.asarray(one.log_delta(eps, bound="lower"))
+            with np.errstate(all="ignore"):
+                known = _log_gaussian(float(upper), eps)
+            # the formula loses digits where eps / mu is large
+            v.at_most(low, known, "log delta and that of the Gaussian pair", 1e-9, 1e-9)
+
+
+def _same_views(v, other, words, rtol):
+    """Compare the views of two profiles that stand for the same mechanism."""
+    profile, eps = v.profile, v.points(2)
+    v.meet(both(profile.delta, eps), both(other.delta, eps), ("delta", f"delta {words}"), rtol, 1e-323)
+    d = v.r.choice(DELTAS)
+    v.meet(both(profile.epsilon, d), both(other.epsilon, d), (f"epsilon({d})", f"epsilon({d}) {words}"), rtol)
+    view = v.r.choice(["rdp", "mu", "beta", "tail"])
+    if view == "rdp":
+        order = v.r.choice([1.0, 2.0, math.inf])
+        # a composition's divergence is the sum of those of its factors above, and one order alone below
+        v.meet(both(profile.rdp, order), both(other.rdp, order), (f"rdp({order})", f"rdp({order}) {words}"), rtol)
+    elif view == "mu":
+        v.meet(both(profile.gdp_mu), both(other.gdp_mu), ("gdp_mu", f"gdp_mu {words}"), rtol)
+    elif view == "beta":
+        alpha = v.r.random() ** 4
+        first, second = ([f.tradeoff(bound=bound).beta(alpha) for bound in ("lower", "upper")] for f in (profile, other))
+        v.meet(first, second, (f"beta({alpha})", f"beta({alpha}) {words}"), 4e-15)
+    else:
+        v.meet(both(profile.loss_tail, eps[1:]), both(other.loss_tail, eps[1:]), ("loss_tail", f"loss_tail {words}"), rtol, 1e-323)
+
+
+def one_release(v):
+    _same_views(v, v.profile.self_compose(1), "of one release composed", 4e-15)
+
+
+def saved(v):
+    try:
+        data = to_dict(v.profile)
+    except TypeError:
+        return
+    again = from_dict(data)
+    v.asked += 2
+    if again != v.profile or to_dict(again) != data:
+        v.found.append(f"{v.profile!r}: from_dict(to_dict()) is {again!r}")
+        return
+    eps = float(v.points(1)[1])
+    v.meet(both(v.profile.log_delta, eps), both(again.log_delta, eps), ("log delta", "log delta of the saved profile"))
+
+
+def certified(v):
+    eps = float(v.r.choice(v.points(3)))
+    if eps > 700:
+        return
+    try:
+        ball = v.profile.certify(eps)
+    except (TypeError, InfeasibleError, ImportError):
+        return
+    lower, upper = both(v.profile.delta, eps)
+    v.asked += 2
+    if not (float(lower) <= ball or ball.contains(float(lower))):
+        v.found.append(f"{v.profile!r}: lower delta({eps!r}) {float(lower)!r} > certified {ball}")
+    if not (float(upper) >= ball or ball.contains(float(upper))):
+        v.found.append(f"{v.profile!r}: upper delta({eps!r}) {float(upper)!r} < certified {ball}")
+
+
+def directions(v):
+    """The reversed pair and the listed pairs."""
+    profile = v.profile
+    if isinstance(profile, DominatingPair):
+        again = profile.reverse().reverse()
+        eps = v.points(2)
+        v.meet(both(profile.delta, eps), both(again.delta, eps), ("delta", "delta reversed twice"))
+        # H(P||Q) at e^eps is e^eps H(Q||P) at e^-eps plus 1 - e^eps: both have the same value at eps = 0
+        v.meet(both(profile.delta, 0.0), both(profile.reverse().delta, 0.0), ("delta(0)", "delta(0) reversed"), 1e-15)
+        return
+    try:
+        pairs = profile.pairs()
+    except TypeError:
+        return
+    # a pair cannot tell more than the profile, and the profile is the largest of the pairs
+    eps, chosen = v.points(2), v.r.sample(pairs, min(2, len(pairs)))
+    for pair in chosen:
+        v.at_most(pair.delta(eps, bound="lower"), profile.delta(eps), "delta of a pair and delta", ROUNDING)
+        v.at_most(pair.epsilon(1e-6, bound="lower"), profile.epsilon(1e-6), "epsilon of a pair and epsilon", ROUNDING)
+    if len(pairs) <= 2:
+        largest = np.max([pair.delta(eps) for pair in pairs], axis=0)
+        v.at_most(profile.delta(eps, bound="lower"), largest, "delta and that of the pairs", ROUNDING)
+    pair, order = chosen[0], v.r.choice([1.0, 2.0, math.inf])
+    v.at_most(pair.rdp(order, bound="lower"), profile.rdp(order), f"rdp({order}) of a pair and rdp", ROUNDING)
+    v.at_most(pair.gdp_mu(bound="lower"), profile.gdp_mu(), "gdp_mu of a pair and gdp_mu", ROUNDING)
+    alpha = v.r.random() ** 4
+    v.at_most(profile.tradeoff().beta(alpha), pair.tradeoff(bound="upper").beta(alpha), f"beta({alpha}) and that of a pair", 4e-15)
+
+
+def several_releases(v):
+    """A composition tells at least as much as one release, and at most what the rules of composition allow."""
+    profile = v.profile
+    times = v.r.choice([2, 2, 3])
+    many = profile.self_compose(times)
+    eps = v.points(2)
+    one, composed = both(profile.delta, eps), both(many.delta, eps)
+    v.at_most(composed[0], composed[1], "delta composed, lower and upper")
+    v.at_most(one[0], composed[1], f"delta and that of {times} releases")
+    v.at_most(one[0], composed[0], f"the lower delta and the lower one of {times} releases", ROUNDING)
+    # each release is (eps / times, d)-private: the deltas add up
+    part = profile.delta(eps / times)
+    v.at_most(composed[0], times * part, f"delta of {times} releases and the sum of theirs", ROUNDING)
+    pure = profile.epsilon(0.0)
+    if pure < math.inf:
+        v.at_most(many.epsilon(0.0, bound="lower"), times * pure, "the pure budget composed and the sum", ROUNDING)
+    view = v.r.choice(["rdp", "mu", "curve"])
+    if view == "rdp":
+        order = v.r.choice([1.0, 2.0, math.inf])
+        v.at_most(both(many.rdp, order)[0], times * both(profile.rdp, order)[1], f"rdp({order}) composed and the sum", ROUNDING)
+    elif view == "mu":
+        lower, upper = both(many.gdp_mu)
+        v.at_most(lower, upper, "gdp_mu composed", ROUNDING)
+        v.at_most(lower, math.sqrt(times) * profile.gdp_mu(), "gdp_mu composed and the root of the sum of squares", ROUNDING)
+    else:
+        f = [many.tradeoff(bound=bound) for bound in ("lower", "upper")]
+        below = eps[eps < 600]
+        if not isinstance(profile, DominatingPair):
+            v.at_most(both(many.delta, below)[0], f[0].delta(below), "delta composed and that of the lower curve", CURVE, 1e-15)
+        alpha = v.r.random() ** 4
+        v.at_most(f[0].beta(alpha), f[1].beta(alpha), f"beta({alpha}) composed, lower and upper", 4e-15)
+
+
+def _stick(p, q, factor):
+    """Return the hockey-stick divergence of two lists at each factor."""
+    return np.maximum(p[:, None] - q[:, None] * np.atleast_1d(factor), 0.0).sum(axis=0)
+
+
+def _twice(pairs, factor):
+    """Return delta of two releases at one e^eps, the pair of the second chosen after the outcome of the first."""
+    best = 0.0
+    for p, q in pairs:
+        seen = p > 0
+        ratio = factor * q[seen] / p[seen]
+        second = np.max([_stick(a, b, ratio) for a, b in pairs], axis=0)
+        best = max(best, float(p[seen] @ second))
+    return best
+
+
+def enumerated(v):
+    """The views against distributions that are listed here, from the definition of the protocol."""
+    ways = exact_ways(v.profile)
+    if ways is None:
+        return
+    eps = v.points(3)
+    eps = eps[eps < 600]
+    pairs = [pair for way in ways for pair in way]
+    factor = np.exp(eps)
+    exact = np.max([_stick(p, q, factor) for p, q in pairs], axis=0)
+    room = 1e-15 * (1 + 0.1 * len(pairs[0][0]))
+    lower, upper = both(v.profile.delta, eps)
+    v.enclosed(lower, exact, upper, "delta, enumerated", 1e-13, room)
+    order = v.r.choice([1.0, 2.0])
+    if all((p[q == 0] == 0).all() for p, q in pairs):
+        with np.errstate(all="ignore"):
+            known = [np.nansum(p * np.log(p / q)) if order == 1 else np.log(np.nansum(p * p / q)) for p, q in pairs]
+        low, high = both(v.profile.rdp, order)
+        v.at_most(max(known), high, f"rdp({order}), enumerated, and its upper bound", 1e-12, room)
+        try:
+            listed = bool(v.profile.pairs())
+        except TypeError:
+            # the divergence is that of one pair with all of delta, which may be larger than every pair's
+            listed = False
+        if listed:
+            v.at_most(low, max(known), f"rdp({order}), lower bound and enumerated", 1e-12, room)
+    at = float(v.r.choice(eps))
+    lower, upper = both(v.profile.self_compose(2).delta, at)
+    exact = max(_twice(way, math.exp(at)) for way in ways)
+    v.at_most(lower, exact, f"delta({at!r}) of two releases, lower bound and enumerated", 1e-12, 4 * room)
+    v.at_most(exact, upper, f"delta({at!r}) of two releases, enumerated and upper bound", 1e-12, 4 * room)
+
+
+CHECKS = [delta_and_epsilon, curve, loss_tail, renyi, gaussian, one_release, saved, certified, directions, several_releases,
+          enumerated]
+
+
+def disagreements(profile, r, check, cheap=True):
+    """Return how many comparisons one check made of a profile, and a line for each that failed; exceptions are failures too."""
+    views = Views(profile, r, cheap)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            # random questions look like mistakes of a user: an eps below delta, and the like
+            warnings.simplefilter("ignore", UserWarning)
+            check(views)
+    except InfeasibleError:
+        pass
+    except Exception:
+        views.found.append(f"{profile!r}: {traceback.format_exc(limit=-3)}")
+    return views.asked, [f"{check.__name__}: {line}" for line in views.found]
+
+
+def attack(seed, questions, late=lambda: False, only=None):
+    """Return counts of comparisons by class, and the disagreements, of about so many random comparisons.
+
+    Parameters
+    ----------
+    seed : int
+    questions : int or None
+        Ends after so many comparisons; None goes on until `late`.
+    late : callable
+        Tells whether the time is over.
+    only : str, optional
+        Classes or checks whose name contains it.
+    """
+    r = random.Random(seed)
+    names = [name for name in DRAWS if not only or only in name or any(only in check.__name__ for check in CHECKS)]
+    checks = [check for check in CHECKS if not only or only in check.__name__] or CHECKS
+    counts, found = Counter(), []
+    while not late() and (questions is None or counts.total() < questions):
+        for name in names:
+            draw, cheap = DRAWS[name]
+            profile = draw(r)
+            for check in checks if cheap else r.sample(checks, 1):
+                state = r.getrandbits(32)
+                asked, lines = disagreements(profile, random.Random(state), check, cheap)
+                counts[name] += asked
+                found += lines
+            if late():
+                break
+    return counts, found
+

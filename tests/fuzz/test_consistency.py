@@ -1,0 +1,54 @@
+"""Every view of every public class against every other view; ``python -m tests.fuzz consistency`` goes on for as long as asked."""
+
+import random
+
+import pytest
+
+from shufflebounds import mechanisms, sampling, shuffle
+from shufflebounds.composition import from_dict, to_dict
+from tests.fuzz import consistency
+from tests.fuzz.random_profiles import DRAWS
+from tests.public_classes import profile_classes
+
+
+def test_every_public_class_has_parameters():
+    names = profile_classes().keys() | {"profile.DominatingPair"}     # abstract: its listed pairs are drawn
+    missing = names - DRAWS.keys()
+    assert not missing, f"{sorted(missing)}: add to DRAWS in tests/fuzz/random_profiles.py how random parameters are drawn"
+    assert not DRAWS.keys() - names, f"{sorted(DRAWS.keys() - names)} are no public classes"
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_views_agree(name):
+    draw, cheap = DRAWS[name]
+    r = random.Random(name)
+    profile, found = draw(r), []
+    for check in consistency.CHECKS if cheap else r.sample(consistency.CHECKS, 1):
+        found += consistency.disagreements(profile, r, check, cheap)[1]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", ["curve", "composition", "divergence"])
+def test_known_faults(name):
+    """Infinite losses that a curve lost, a lower bound that no neighbours attain, a divergence 25 % too large."""
+    matrix = ((0.3099240565480875, 0.17633207302331744, 0.317974580386828, 0.19576929004176702),
+              (0.33800401259656754, 0.14924976937941747, 0.3807666003012664, 0.13197961772274858))
+    profile, check = {
+        "curve": (mechanisms.GeometricMechanism(0.5, 1, 1), consistency.curve),
+        "composition": (shuffle.FlippedReports(3, 1, 3, 0.21845940502656397, view="sums"), consistency.enumerated),
+        "divergence": (
+            sampling.SampledPair(mechanisms.FiniteRandomizer(matrix), 0.00010431573854442376, False), consistency.enumerated),
+    }[name]
+    found = [line for seed in range(3) for line in consistency.disagreements(profile, random.Random(seed), check)[1]]
+    assert not found, "\n".join(found)
+
+
+def test_squares_of_mu_add_up_for_normal_noise_only():
+    # Laplace noise twice was said to reach sqrt(2) times its mu from below, above its own upper bound
+    twice = mechanisms.LaplaceMechanism(1.0).self_compose(2)
+    assert twice.gdp_mu(bound="lower") <= twice.gdp_mu()
+
+
+def test_a_parameter_called_profile_is_saved():
+    replaced = sampling.ReplaceOne(mechanisms.GaussianMechanism(1.0).subsampled(0.25))
+    assert from_dict(to_dict(replaced)) == replaced
