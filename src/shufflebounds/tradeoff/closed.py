@@ -112,7 +112,7 @@ class Laplace(Representation):
         rest = log1mexp(x)
         if self.side:
             # the sums of x and e are rounded
-            x = np.where(x > -np.inf, x - self.side * 4 * ULP * (1 + np.abs(x) + e), x)
+            x = x - self.side * 4 * ULP * (1 + np.where(x > -np.inf, np.abs(x), 0.0) + e)
         value = np.where(low, log1mexp(np.minimum(x + e, 0.0)), np.where(high, rest - e, -e - x - math.log(4)))
         return np.minimum(_moved(np.minimum(value, rest), self.side, 16 * ULP), 0.0)
 
