@@ -64,7 +64,7 @@ def test_the_gap_to_the_exact_maximum():
         lower, upper = (protocol.delta(row["eps"], bound=side) for side in ("lower", "upper"))
         assert lower * (1 - 1e-9) <= row["worst"] <= upper * (1 + 1e-9)
         gaps.append(math.log(upper / row["worst"]))
-    assert np.median(gaps) < 0.08
+    assert np.median(gaps) < 0.05
 
 
 @pytest.mark.parametrize(("rows", "users"), [
@@ -102,7 +102,7 @@ def test_random_matrices_of_few_users(parts, users, eps):
     # the table of the proof's page; the blanket has .1011, .02934, .3459, .03805 and .02973
     (mechanisms.LocalHashing(100, 1.0, 4), 10**3, 1e-6, 0.09226),
     (mechanisms.LocalHashing(100, 1.0, 4), 10**4, 1e-6, 0.02676),
-    pytest.param(mechanisms.LocalHashing(100, 4.0, 4), 10**4, 1e-6, 0.3250, marks=pytest.mark.slow),
+    pytest.param(mechanisms.LocalHashing(100, 4.0, 4), 10**4, 1e-6, 0.2975, marks=pytest.mark.slow),
     (mechanisms.LocalHashing(100, 4.0, 4), 10**6, 1e-8, 0.03284),
     (mechanisms.UnaryEncoding.optimized(100, 1.0), 10**4, 1e-6, 0.02691),
 ], ids=repr)

@@ -20,8 +20,9 @@ from shufflebounds._types import ULP, FloatArray
 
 __all__ = ["Compositions"]
 
-_RTOL = 1e-4
-"""Relative gap at which the kernel aims for one evaluation. A smaller one needs more nodes; TOLERANCE must stay well above."""
+_RTOL, _SHARE = 1e-4, 0.05
+"""Relative gap at which the kernel aims for one evaluation where all users are alike, and as a share of the tolerance of a search.
+A smaller gap needs more nodes."""
 
 _WORK = 2e7
 """Evaluations of an atom that one evaluation of a sum may take, about 30 ms; beyond, its bound is less tight."""
@@ -54,7 +55,7 @@ class Compositions:
         self._count, self._users, self._slack = len(kinds), users, slack
         self.evaluations = 0
 
-    def log_excess(self, numbers: Sequence[int]) -> float:
+    def log_excess(self, numbers: Sequence[int], rtol: float = _RTOL) -> float:
         """Return an upper bound of log E S_+ with that many users of each kind, and the remaining ones with the blanket's law."""
         self.evaluations += 1
         counts = [*numbers, self._users - sum(numbers)]
@@ -62,7 +63,7 @@ class Compositions:
         sizes = [law[0].size for law, _ in used]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         values, masses = (np.concatenate([law[i] for law, _ in used]) for i in (0, 1))
-        upper = _excess.log_excess(values, masses, starts, np.array([float(count) for _, count in used]), _RTOL, _WORK)[1]
+        upper = _excess.log_excess(values, masses, starts, np.array([float(count) for _, count in used]), rtol, _WORK)[1]
         return upper + self._slack + 32 * ULP * abs(upper) if upper > -math.inf else upper
 
     def alike(self) -> list[float]:
@@ -90,8 +91,8 @@ class Compositions:
             At least `start` + `tolerance`.
         """
         heap: list[tuple[float, Cell, Cell]] = []
-        goal = start + tolerance
-        self._push(heap, (0,) * self._count, (self._users,) * self._count, goal)
+        goal, rtol = start + tolerance, min(max(_SHARE * tolerance, _RTOL), 0.05)
+        self._push(heap, (0,) * self._count, (self._users,) * self._count, goal, rtol)
         for step in range(most):
             if not heap or -heap[0][0] <= goal:
                 return goal
@@ -104,15 +105,16 @@ class Compositions:
             if step % _INSIDE == _INSIDE - 1:
                 goal = max(goal, self.log_excess(_inside(low, high, self._users)) + tolerance)
             middle = (low[wide] + high[wide]) // 2
-            self._push(heap, low, _with(high, wide, middle), goal)
-            self._push(heap, _with(low, wide, middle + 1), high, goal)
+            self._push(heap, low, _with(high, wide, middle), goal, rtol)
+            self._push(heap, _with(low, wide, middle + 1), high, goal, rtol)
         return max(goal, -heap[0][0]) if heap else goal
 
-    def _push(self, heap: list[tuple[float, Cell, Cell]], low: Cell, high: Cell, goal: float) -> None:
+    def _push(self, heap: list[tuple[float, Cell, Cell]], low: Cell, high: Cell, goal: float,
+              rtol: float) -> None:
         """Add a cell to the heap if its bound is above the goal."""
         cell = _tightened(low, high, self._users)
         if cell is not None:
-            value = self.log_excess(cell[0])
+            value = self.log_excess(cell[0], rtol)
             if value > goal:
                 heapq.heappush(heap, (-value, *cell))
 

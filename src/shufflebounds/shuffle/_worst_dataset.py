@@ -1,16 +1,21 @@
 r"""An upper bound for every dataset that nearly meets the lower one: labelled data of fewer users plus an error term.
 
-With E = e^eps, n users, n' = n - 2s and c = n'/(n' - 1), for every dataset (docs/theorems/worst-dataset)
+With E = e^eps, n users, s >= 0 drawn pairs of users and n' = n - 2s, for every dataset (docs/theorems/worst-dataset)
 
-.. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1)
-        + \sum_{k=2}^{s+1} A_k (c r^2)^k \sqrt{\mu_{2k+1}}\, l_{2k+1}, \qquad A_k = \binom{s}{k} s^{-k} + \binom{s}{k-1} s^{1-k}
-
-    l_{2k+1}^2 = (2k+1)!\, V/(n)_{2k+1} + (2k)!\, (E-1)^2/(n-1)_{2k}
+.. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1) + \sum_k a_k\, r^{2k} \sqrt{\mu_{2k+1}}\, l_{2k+1}, \qquad
+    l_{2k+1}^2 = \frac{(2k+1)!\, V}{(n)_{2k+1}} + \frac{(2k)!\, (E-1)^2}{(n-1)_{2k}}
 
 :math:`\Gamma` is the largest excess over the numbers of users of each kind (`_compositions`), V the squared norm of
-:math:`R_0 - E R_1 + (E-1) b` with b = m/g, r the radius of the inputs, and :math:`c_- = 0` where cosh(eps0) <= 1 + s.
+:math:`R_0 - E R_1 + (E-1) b` with b = m/g, and r the radius of the inputs. Three choices of the weights a_k:
 
-:math:`\mu_q` bounds the probability of the best test where q users send a draw from b. It follows from
+    one error term   s = 0, a_1 = 1, for every randomizer; of order n^(-3/2)
+    product          a_k = C(s, k-1)/s^(k-1) - C(s, k)/s^k for k = 2, ..., s + 1, where cosh(eps0) <= 1 + s; of order n^(-5/2)
+    second order     a_3 = 1, where (s - 1 + q)^2 <= 4 s (s - 1 - q) with q = (cosh(eps0) - 1)^2/cosh(eps0); of order n^(-7/2)
+
+Under these conditions c_- = 0. With a smaller s, or without a local budget, c_- is positive and small where few messages have a
+likelihood ratio above 1 + s, or A = 1 + a with (s - 2 + a)^2 = 4 s (s - 1 - a).
+
+:math:`\mu_q` bounds the variance of the best test where q users send a draw from b. It follows from
 :math:`P_0(f) \le \Delta(E')/(1 - E'/E)`, E' < E, for any bound :math:`\Delta` over all datasets, and from
 :math:`P(f) \le F P'(f) + H_F(b \| R_x)` for each exchange of a user's message, F >= 1. Every s, E' and F gives a valid bound.
 """
@@ -21,6 +26,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray
@@ -41,6 +47,9 @@ _PADDING = 1e-9
 _TOLERANCE = 3e-3
 """How far above the largest known dataset, in log delta, the search over compositions ends. Half of it would double the cells."""
 
+_SEEN = 0.1
+"""The search may end that share of the distance from all users alike above the largest known dataset, if that is more."""
+
 _ROUGH_TOLERANCE = 0.1
 """The same where only the probability of a test is bounded: the error term contains its square root."""
 
@@ -50,9 +59,12 @@ _MOST_CELLS = 3000
 _SMALL = 3e-3
 """Where the error term is below this share of the rest, the probability of a test is taken from the blanket alone."""
 
-_RATIO = 0.05
-"""Distance of the logarithms of the grid of eps at which the probabilities of tests are bounded; twice as far costs 20 % of the
-error term."""
+_LITTLE = 1e-4
+"""No further pairs are drawn where the error term is below this share of the rest."""
+
+_RATIO = 0.08
+"""Distance of the logarithms of the grid of eps at which the probabilities of tests are bounded; twice as far costs about 20 %
+of the error term."""
 
 _LOOKED = 40
 """Values of the grid, at most, that are compared for one eps."""
@@ -67,7 +79,10 @@ _STEPS = np.arange(1.0, 13.0) * 0.5
 """Values of ln F, in standard deviations of the mean of 1/g - R_x/m over n users."""
 
 _DRAWN = (1, 2, 3, 4, 6, 8, 12, 16, 20, 27, 35, 45, 60, 80, 110, 150, 200, 300, 450, 700, 1000)
-"""Numbers s of drawn pairs that are tried, beside the least with a signed part of mass 0."""
+"""Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
+
+_MOST_SIGNED = 0.1
+"""Draws with a larger c_- are not tried: it is added to delta."""
 
 _KEPT = 512
 
@@ -79,12 +94,28 @@ def _grid(place: int) -> float:
     return math.exp(place * _RATIO)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Draw:
-    """A number s of drawn pairs, and the mass c_- of the signed part."""
+    """A number s of drawn pairs, the mass c_- of the signed part, and the orders k and log weights a_k of the error term."""
 
     pairs: int
     signed: float
+    orders: NDArray[np.intp]
+    log_weights: FloatArray
+
+
+def _product(pairs: int, signed: float) -> _Draw:
+    """Return the product of s signed laws."""
+    s, k = pairs, np.arange(2, pairs + 2)
+    factorial = np.cumsum(np.log(np.maximum(np.arange(s + 2.0), 1.0)))
+    # C(s, k-1)/s^(k-1) (1 - (s - k + 1)/(k s)), the last factor (k - 1)(s + 1)/(k s)
+    log_choices = factorial[s] - factorial[k - 1] - factorial[s - k + 1] - (k - 1) * math.log(s)
+    return _Draw(s, signed, k, np.asarray(log_choices + np.log((k - 1) * (s + 1) / (k * s))))
+
+
+def _second(pairs: int, signed: float) -> _Draw:
+    """Return the signed law of second order."""
+    return _Draw(pairs, signed, np.array([3]), np.zeros(1))
 
 
 class WorstDataset:
@@ -104,7 +135,6 @@ class WorstDataset:
         self._blanket, self._data, self._users = blanket, data, users
         self._known: Kept[tuple[float, bool], float] = Kept(_KEPT)
         self._table: dict[int, float] = {}
-        self._constants: Kept[int, tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = Kept(len(_DRAWN) + 1)
         self._alike: Kept[tuple[float, int], float] = Kept(_KEPT)
         self._listed: Kept[float, tuple[list[tuple[FloatArray, FloatArray]], float]] = Kept(_FEW_KEPT)
 
@@ -112,30 +142,50 @@ class WorstDataset:
 
     @cached_property
     def _draws(self) -> tuple[_Draw, ...]:
-        """The numbers of pairs that may be drawn, each with the mass of its signed part."""
+        """The draws that may serve, fewest pairs first."""
+        # every order needs 2k + 1 users
         most = (self._users - 3) // 2
-        least = self._pure_pairs
-        out = []
-        for pairs in sorted({*_DRAWN, *([] if least is None else [least])}):
+        if most < 0:
+            return ()
+        pure = self._pure_pairs
+        out = [_Draw(0, 0.0, np.array([1]), np.zeros(1))]
+        for made, least in zip((_product, _second), pure):
+            if least <= most:
+                out.append(made(least, 0.0))
+        for pairs in _DRAWN:
             if pairs > most:
                 break
-            if least is not None and pairs >= least:
-                out.append(_Draw(pairs, 0.0))
-                break
-            tail = self._data.ratio_tail(1.0 + pairs)
-            # the signed part of one pair has mass beta (tail^2 + tail^2), beta < 1/(2 s)
-            signed = 0.5 * math.expm1(pairs * math.log1p(2 * tail * tail / pairs)) * (1 + _PADDING)
-            if signed < 0.1:
-                out.append(_Draw(pairs, signed))
-        return tuple(out)
+            for made, least, signed in zip((_product, _second), pure, (self._signed_product(pairs), self._signed_second(pairs))):
+                if pairs < least and signed < _MOST_SIGNED:
+                    out.append(made(pairs, signed))
+        return tuple(sorted(out, key=lambda draw: draw.pairs))
 
     @cached_property
-    def _pure_pairs(self) -> int | None:
-        """The least s with cosh(eps0) <= 1 + s; None where that is more than users."""
+    def _pure_pairs(self) -> tuple[float, float]:
+        """The least s without a signed part, for the product and for the second order; inf where there is none."""
         if not self._data.local_eps < 36:
-            return None
+            return math.inf, math.inf
         half = math.sinh(0.5 * self._data.local_eps * (1 + 8 * ULP))
-        return max(1, math.ceil(2 * half * half * (1 + 16 * ULP)))
+        less = 2 * half * half * (1 + 16 * ULP)
+        q = less * less / (1 + less)
+        return max(1, math.ceil(less)), max(2, 1 + math.ceil((3 * q - 2 + 2 * math.sqrt(3 * q * q + 1)) / 3 * (1 + 16 * ULP)))
+
+    def _signed_product(self, pairs: int) -> float:
+        """Return c_- of the product."""
+        tail = self._data.ratio_tail(1.0 + pairs)
+        # the signed part of one pair has mass beta (tail^2 + tail^2), beta < 1/(2 s)
+        return 0.5 * math.expm1(pairs * math.log1p(2 * tail * tail / pairs)) * (1 + _PADDING)
+
+    def _signed_second(self, pairs: int) -> float:
+        """Return c_- of the second order."""
+        s = pairs
+        height = 1 - (3 * s - 2) + math.sqrt(12.0 * s * (s - 1))
+        if height <= 1:
+            return math.inf
+        height *= 1 - 1e-12
+        tail = self._data.ratio_tail(height)
+        # b sum gamma^k (k u^(k-1) + (s - k) u^k/A), b = 2 tail^2, gamma < 1/2, u <= 4
+        return 2 * tail * tail * (0.5 * (1 + 4 * (s - 1) / height) + 0.25 * (8 + 16 * (s - 2) / height)) * (1 + _PADDING)
 
     @cached_property
     def _atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -180,35 +230,23 @@ class WorstDataset:
         # 1 + F + ... + F^(q-1) = F^q (1 - F^-q)/(F - 1)
         grown = log_f[:, None] * orders
         sums = log_h[:, None] + np.log(-np.expm1(-grown)) - np.log(np.expm1(log_f))[:, None]
-        values = grown + np.logaddexp(log_prob, sums)
-        return np.asarray(np.minimum(values.min(axis=0) + _PADDING, -math.log(4)))
-
-    def _orders(self, pairs: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return 2k + 1, log A_k (c r^2)^k, and the logs of the factors of V and of (E - 1)^2 in l^2, for k = 2, ..., s + 1."""
-        return self._constants.of(pairs, lambda: self._made_orders(pairs))
-
-    def _made_orders(self, s: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        n, left = self._users, self._users - 2 * s
-        k = np.arange(2, s + 2)
-        factorial = np.cumsum(np.log(np.maximum(np.arange(2.0 * s + 4), 1.0)))
-        falling = np.cumsum(np.log(n - np.arange(2.0 * s + 3)))
-        chosen, fewer = (factorial[s] - factorial[j] - factorial[s - j] - j * math.log(s) for j in (np.minimum(k, s), k - 1))
-        log_spread = math.log(self._data.distance * (left / (left - 1)))
-        first = factorial[2 * k + 1] - falling[2 * k]
-        # (n - 1)_(2k) = (n)_(2k+1)/n
-        second = factorial[2 * k] - (falling[2 * k] - math.log(n))
-        log_factor = np.logaddexp(np.where(k <= s, chosen, -np.inf), fewer) + k * log_spread
-        return np.asarray(2.0 * k + 1), np.asarray(log_factor), np.asarray(first), np.asarray(second)
+        values = np.minimum((grown + np.logaddexp(log_prob, sums)).min(axis=0) + _PADDING, -math.log(2))
+        return np.asarray(values + np.log1p(-np.exp(values)) + _PADDING)
 
     def _log_error(self, eps: float, draw: _Draw, log_prob: float) -> float:
         """Return the log of the error term."""
         if not self._data.distance > 0:
             return -math.inf
-        order, log_factor, first, second = self._orders(draw.pairs)
+        k, n = draw.orders, self._users
+        most = 2 * int(k[-1]) + 2
+        factorial = np.cumsum(np.log(np.maximum(np.arange(float(most)), 1.0)))
+        falling = np.cumsum(np.log(n - np.arange(float(most))))
         less = math.log(math.expm1(eps)) if eps > 0 else -math.inf
-        log_square = np.logaddexp(first + self._log_norm(eps), second + 2 * less)
-        terms = log_factor + 0.5 * (self._log_mu(log_prob, order) + log_square)
-        return float(np.logaddexp.reduce(terms)) + _PADDING
+        first = factorial[2 * k + 1] + self._log_norm(eps) - falling[2 * k]
+        # (n - 1)_(2k) = (n)_(2k+1)/n
+        second = factorial[2 * k] + 2 * less - (falling[2 * k] - math.log(n))
+        log_square = self._log_mu(log_prob, 2.0 * k + 1) + np.logaddexp(first, second)
+        return float(np.logaddexp.reduce(draw.log_weights + k * math.log(self._data.distance) + 0.5 * log_square)) + _PADDING
 
     def _log_probability(self, eps: float) -> float:
         """Return an upper bound of the log probability of the best test at eps, from the blanket at one smaller eps."""
@@ -232,7 +270,7 @@ class WorstDataset:
     @cached_property
     def _start(self) -> float:
         """The grid starts where log delta of the blanket is at least that."""
-        return min(_LARGE, self._blanket_side(0.0) - 0.5)
+        return min(_LARGE, self._blanket_side(0.0) - 1.0)
 
     def _tabled(self, place: int) -> float:
         """Return the bound of log delta at one value of the grid, formed with the probabilities at those below it."""
@@ -310,8 +348,12 @@ class WorstDataset:
         """Return the bound from the log probability of the best test; the search ends `tolerance` above the largest known value."""
         blanket = self._blanket_side(eps)
         draw, alike, error = self._best_draw(eps, log_prob)
-        if np.logaddexp(self._gamma(eps, draw, alike), error) >= blanket:
+        known = float(np.logaddexp(self._gamma(eps, draw, alike), error))
+        if known >= blanket:
             return blanket
+        # a search much closer than the bound is to all users alike would not be seen
+        undrawn = self._draws[0]
+        tolerance = max(tolerance, _SEEN * (known - self._gamma(eps, undrawn, self._all_alike(eps, undrawn))))
         largest = self._sums(eps, draw)[0].largest(alike, tolerance, _MOST_CELLS) if search else alike + tolerance
         return min(blanket, float(np.logaddexp(self._gamma(eps, draw, largest), error)) + 8 * ULP)
 
@@ -332,9 +374,13 @@ class WorstDataset:
             if best is not None and np.logaddexp(error, floor) >= best[0]:
                 continue
             alike = self._all_alike(eps, draw)
-            total = float(np.logaddexp(self._gamma(eps, draw, alike), error))
+            gamma = self._gamma(eps, draw, alike)
+            total = float(np.logaddexp(gamma, error))
             if best is None or total < best[0]:
                 best = total, draw, alike, error
+            if error < gamma + math.log(_LITTLE):
+                # more pairs leave fewer users, for nothing
+                break
         assert best is not None
         return best[1:]
 
