@@ -128,7 +128,7 @@ class LocalRandomizer(PrivacyProfile):
         """
         return None
 
-    def shuffled(self, users: int, participation: float = 1.0) -> Shuffled:
+    def shuffled(self, users: int, participation: float = 1.0, inputs: tuple[float, ...] | None = None) -> Shuffled:
         """Return the guarantee of the shuffled messages of users who each run this mechanism.
 
         Parameters
@@ -137,16 +137,18 @@ class LocalRandomizer(PrivacyProfile):
             Number of users, 1 to 2**53, the target included.
         participation : float
             Chance in (0, 1] with which each user sends a message at all.
+        inputs : sequence of float, optional
+            For Laplace and Gaussian noise: the values that users may hold, as for :class:`~shufflebounds.shuffle.Shuffled`.
 
         Returns
         -------
         Shuffled
-            The privacy blanket of this mechanism above, the best data found below. Noise is taken on an interval of length
-            `sensitivity`, with inputs at its two ends.
+            Its upper bound holds for every dataset, its lower bound for the worst dataset found. Without `inputs`, noise is taken
+            on an interval of length `sensitivity`, of which the two ends are the target's inputs.
 
         {raises: If an argument lies outside its range, or the local budget is above 700.}
         """
-        return Shuffled(self, users, participation)
+        return Shuffled(self, users, participation, inputs)
 
     def subsampled(self, rate: float) -> Subsampled:
         """Return the profile of this mechanism on a Poisson sample.

@@ -27,10 +27,14 @@ class MatrixDatasets:
     ----------
     rows : ndarray, shape (inputs, outputs)
         Probabilities of the outputs. Outputs that no input sends are left out.
+    blur : float
+        Relative error of the probabilities beyond a few units in the last place.
+    lost : float
+        Total variation distance, at most, between the rows and those of the randomizer that they stand for.
     """
 
-    def __init__(self, rows: FloatArray) -> None:
-        self._rows = rows[:, rows.any(axis=0)]
+    def __init__(self, rows: FloatArray, blur: float = 0.0, lost: float = 0.0) -> None:
+        self._rows, self._blur, self._lost = rows[:, rows.any(axis=0)], blur, lost
         self._base = self._rows.min(axis=0)
         # one row for every different distribution of messages
         self._kinds = np.unique(self._rows, axis=0, return_index=True)[1]
@@ -71,7 +75,7 @@ class MatrixDatasets:
     @cached_property
     def _shared(self) -> tuple[tuple[ExcessLaw, ...], float, float, float]:
         """What does not depend on the pair: heights, log of the mass of m, distance, local budget."""
-        heights = tuple(ExcessLaw.of(self._base, self._rows[x], self._base).widened(upper=True) for x in self._kinds)
+        heights = tuple(self._law(self._base, self._rows[x], self._base) for x in self._kinds)
         local_eps = float(np.log(self._ratios().max())) + 8 * ULP
         return heights, math.log(math.fsum(self._base)), self._distance(), local_eps
 
@@ -84,7 +88,13 @@ class MatrixDatasets:
             The target's two inputs.
         """
         rows = self._rows
-        others = tuple(
-            (f"all others hold {x}", ExcessLaw.of(rows[first], rows[second], rows[x]).widened(upper=True)) for x in self._kinds
-        )
-        return DatasetLaws(others, *self._shared, self._tail)
+        others = tuple((f"all others hold {x}", self._law(rows[first], rows[second], rows[x])) for x in self._kinds)
+        # summed from positive terms: next to nothing where all rows are alike
+        rest = float((rows[0] - self._base).sum())
+        blanket = self._law(rows[first], rows[second], self._base).filled(rest)
+        return DatasetLaws(blanket, others, *self._shared, self._tail, self._lost)
+
+    def _law(self, first: FloatArray, second: FloatArray, base: FloatArray) -> ExcessLaw:
+        """Return the law of two rows under a third measure, X moved up by the rounding of the rows."""
+        law = ExcessLaw.of(first, second, base).widened(upper=True)
+        return ExcessLaw(law.log_mass, law.log_a + self._blur, law.log_b - self._blur) if self._blur else law

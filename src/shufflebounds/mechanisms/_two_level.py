@@ -124,6 +124,7 @@ class TwoLevel(LocalRandomizer):
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * size * (one + neither)
         # an output is more likely under one input than under another where the first alone lifts it
         return DatasetLaws(
+            self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), blur),
             tuple((kind.text, self._law(kind.inside, kind.outside, blur)) for kind in kinds), (height,), self._log_base(),
             distance * (1 + 2 * _SLACK + 4 * blur), self._pure_epsilon(),
             lambda t: lifted * one * (1 + _SLACK) if math.log(t) < self._pure_epsilon() else 0.0,

@@ -18,6 +18,7 @@ from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Knowledge
 from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
+from shufflebounds.mechanisms._listed_inputs import ListedInputs, ends_listed, named
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from shufflebounds.profile import Composition
 
 __all__ = ["GaussianMechanism"]
+
+_LISTED_CELLS, _LISTED_CUT = 300, -50.0
+"""Cells for listed inputs, and the logarithm of the mass of a tail that is moved: a larger one is charged n times to delta."""
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _SERIES_FROM = 1.5      # the continued fraction converges in 140 steps from here on
@@ -311,6 +315,30 @@ class GaussianMechanism(AdditiveNoise):
         edges = t / (s * s)
         low, high = np.append(edges[:-1], edges[-1]), np.append(edges[1:], np.inf)
         return interval_laws(mass(-0.5), mass(0.5), low, high, mass(0.0), endless=True, blur=BLUR)
+
+    def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
+        """Return what :class:`~shufflebounds.shuffle.Shuffled` needs where users hold one of the given values.
+
+        Parameters
+        ----------
+        inputs : tuple of float
+            Two rising values at most `sensitivity` apart.
+
+        Returns
+        -------
+        ListedInputs
+            Finite randomizers above and below the noise.
+
+        Raises
+        ------
+        ValueError
+            If the values lie further apart than `sensitivity`, or are more than two.
+        """
+        if len(inputs) != 2:
+            raise ValueError(f"inputs={inputs!r} holds {len(inputs)} values: Gaussian noise takes two, Laplace noise any number")
+        names = named(inputs, self.sensitivity)
+        (ends,) = replace(self, sensitivity=inputs[1] - inputs[0]).excess_laws(_LISTED_CELLS, _LISTED_CUT)
+        return ends_listed(names, ends)
 
     @property
     def variance(self) -> float:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from shufflebounds._core import _excess
 from shufflebounds._types import ULP, FloatArray
 
-__all__ = ["Compositions"]
+__all__ = ["Compositions", "without_rare_gains"]
 
 _RTOL, _SHARE = 1e-4, 0.05
 """Relative gap at which the kernel aims for one evaluation where all users are alike, and as a share of the tolerance of a search.
@@ -26,6 +27,14 @@ A smaller gap needs more nodes."""
 
 _WORK = 2e7
 """Evaluations of an atom that one evaluation of a sum may take, about 30 ms; beyond, its bound is less tight."""
+
+_COARSEST = 0.05
+
+_MOST_ATOMS = 1e6
+"""Atoms of all evaluations of one search together, about .5 s; beyond, its bound is less tight."""
+
+_MOST_PARTS = 8
+"""Parts into which a cell of two kinds is divided at a time."""
 
 _INSIDE = 8
 """After that many divisions a dataset inside the largest cell is evaluated, which raises the largest known value where users of
@@ -43,15 +52,17 @@ class Compositions:
         Values of X and log masses of each kind; the rest of the mass sits at 0.
     blanket : (ndarray, ndarray)
         The same of a law that is larger in the convex order than that of every kind.
+    log_gains : sequence of float
+        For each of these laws, the logarithm of E X_+ over the outputs that were left out of it.
     users : int
         Number n of users.
     slack : float
         Relative error of the positive part of the sum that comes from the rounding of values and masses.
     """
 
-    def __init__(self, kinds: Sequence[tuple[FloatArray, FloatArray]], blanket: tuple[FloatArray, FloatArray], users: int,
-                 slack: float) -> None:
-        self._laws = [*kinds, blanket]
+    def __init__(self, kinds: Sequence[tuple[FloatArray, FloatArray]], blanket: tuple[FloatArray, FloatArray],
+                 log_gains: Sequence[float], users: int, slack: float) -> None:
+        self._laws, self._log_gains = [*kinds, blanket], log_gains
         self._count, self._users, self._slack = len(kinds), users, slack
         self.evaluations = 0
 
@@ -64,7 +75,10 @@ class Compositions:
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         values, masses = (np.concatenate([law[i] for law, _ in used]) for i in (0, 1))
         upper = _excess.log_excess(values, masses, starts, np.array([float(count) for _, count in used]), rtol, _WORK)[1]
-        return upper + self._slack + 32 * ULP * abs(upper) if upper > -math.inf else upper
+        upper += self._slack + 32 * ULP * abs(upper) if upper > -math.inf else 0.0
+        # (s + x)_+ <= s_+ + x_+
+        gains = [gain + math.log(count) for gain, count in zip(self._log_gains, counts) if count > 0 and gain > -math.inf]
+        return float(np.logaddexp.reduce([upper, *gains])) + 4 * ULP if gains else upper
 
     def alike(self) -> list[float]:
         """Return upper bounds of log E S_+ where all users are of one kind, for each kind."""
@@ -83,7 +97,7 @@ class Compositions:
         tolerance : float
             Cells whose bound is at most that far above the largest known value are not divided.
         most : int
-            Cells that may be divided; then the bound of the largest cell is returned.
+            Evaluations that the search may take; then the bound of the largest cell is returned.
 
         Returns
         -------
@@ -91,23 +105,40 @@ class Compositions:
             At least `start` + `tolerance`.
         """
         heap: list[tuple[float, Cell, Cell]] = []
-        goal, rtol = start + tolerance, min(max(_SHARE * tolerance, _RTOL), 0.05)
+        goal, rtol = start + tolerance, min(max(_SHARE * tolerance, _RTOL), _COARSEST)
         self._push(heap, (0,) * self._count, (self._users,) * self._count, goal, rtol)
-        for step in range(most):
-            if not heap or -heap[0][0] <= goal:
-                return goal
+        # how much a bound falls, at first, from all users free to none
+        fall = -heap[0][0] - start if heap else 0.0
+        most = min(most, int(_MOST_ATOMS / sum(law[0].size for law in self._laws)))
+        step = 0
+        while heap and self.evaluations < most:
             value, low, high = heapq.heappop(heap)
+            if -value <= goal:
+                return goal
             wide = max(range(self._count), key=lambda j: high[j] - low[j])
             if low[wide] == high[wide]:
                 # a single dataset, whose users hold several inputs, is the worst
                 goal = -value + tolerance
                 continue
-            if step % _INSIDE == _INSIDE - 1:
+            step += 1
+            if step % _INSIDE == 0:
                 goal = max(goal, self.log_excess(_inside(low, high, self._users)) + tolerance)
-            middle = (low[wide] + high[wide]) // 2
-            self._push(heap, low, _with(high, wide, middle), goal, rtol)
-            self._push(heap, _with(low, wide, middle + 1), high, goal, rtol)
+            edges = self._divided(low[wide], high[wide], fall * (self._users - sum(low)) / self._users, goal + value, tolerance)
+            for first, end in pairwise(edges):
+                self._push(heap, _with(low, wide, first), _with(high, wide, end - 1), goal, rtol)
         return max(goal, -heap[0][0]) if heap else goal
+
+    def _divided(self, low: int, high: int, fall: float, missing: float, tolerance: float) -> list[int]:
+        """Return the first numbers of the parts of a range, and the end.
+
+        With two kinds the free users of a part are its width. If the bound falls by `fall` when no user is free, and is above
+        the goal by -missing, parts of a share (fall + missing)/fall of the range are expected to be below the goal.
+        """
+        parts = 2
+        if self._count == 2:
+            parts = min(max(math.ceil(fall / max(fall + missing, tolerance)), 2), _MOST_PARTS)
+        parts = min(parts, high - low + 1)
+        return [low + (high + 1 - low) * i // parts for i in range(parts + 1)]
 
     def _push(self, heap: list[tuple[float, Cell, Cell]], low: Cell, high: Cell, goal: float,
               rtol: float) -> None:
@@ -143,3 +174,20 @@ def _tightened(low: Cell, high: Cell, users: int) -> tuple[Cell, Cell] | None:
         if raised == low and lowered == high:
             return low, high
         low, high = raised, lowered
+
+
+def without_rare_gains(
+    values: FloatArray, log_mass: FloatArray, log_most: float
+) -> tuple[tuple[FloatArray, FloatArray], float]:
+    """Return a law without its largest values, and the logarithm of what they gain, which is at most `log_most`.
+
+    The kernel takes ten times as long where rare values are much larger than the sum that decides.
+    """
+    order = np.argsort(-values, kind="stable")
+    with np.errstate(divide="ignore"):
+        log_gain = np.logaddexp.accumulate(np.where(values > 0, log_mass + np.log(np.maximum(values, 0.0)), -np.inf)[order])
+    left = int(np.searchsorted(log_gain, log_most, side="right"))
+    if left == 0 or values[order[0]] <= 0:
+        return (values, log_mass), -math.inf
+    kept = np.sort(order[left:])
+    return (values[kept], log_mass[kept]), float(log_gain[left - 1]) + 8 * ULP * (values.size + abs(float(log_gain[left - 1])))

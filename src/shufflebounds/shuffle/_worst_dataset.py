@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
-from shufflebounds.shuffle._compositions import Compositions
+from shufflebounds.shuffle._compositions import Compositions, without_rare_gains
 from shufflebounds.shuffle._phi import excesses
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw
@@ -54,7 +54,7 @@ _ROUGH_TOLERANCE = 0.1
 """The same where only the probability of a test is bounded: the error term contains its square root."""
 
 _MOST_CELLS = 3000
-"""Cells that the search may divide."""
+"""Evaluations that one search over compositions may take."""
 
 _SMALL = 3e-3
 """Where the error term is below this share of the rest, the probability of a test is taken from the blanket alone."""
@@ -84,10 +84,16 @@ _DRAWN = (1, 2, 3, 4, 6, 8, 12, 16, 20, 27, 35, 45, 60, 80, 110, 150, 200, 300, 
 _MOST_SIGNED = 0.1
 """Draws with a larger c_- are not tried: it is added to delta."""
 
+_LARGE_VALUE, _RARE = 100.0, 1e-4
+"""Where X has larger values, those that gain less than that share of the answer together are left out, and their gain is added."""
+
 _KEPT = 512
 
 _FEW_KEPT = 8
 """Values of X are kept at so many eps: several numbers of drawn pairs are tried at each."""
+
+
+_Listed = tuple[list[tuple[FloatArray, FloatArray]], list[float], float]
 
 
 def _grid(place: int) -> float:
@@ -123,20 +129,19 @@ class WorstDataset:
 
     Parameters
     ----------
-    blanket : ExcessLaw
-        The law of X of the pair under m, or one that is larger in the convex order.
     data : DatasetLaws
         What the randomizer says of the inputs of the others.
     users : int
         Number n of users, the target included.
     """
 
-    def __init__(self, blanket: ExcessLaw, data: DatasetLaws, users: int) -> None:
-        self._blanket, self._data, self._users = blanket, data, users
+    def __init__(self, data: DatasetLaws, users: int) -> None:
+        self._blanket, self._data, self._users = data.blanket, data, users
         self._known: Kept[tuple[float, bool], float] = Kept(_KEPT)
+        self._blanket_sides: Kept[float, float] = Kept(_KEPT)
         self._table: dict[int, float] = {}
         self._alike: Kept[tuple[float, int], float] = Kept(_KEPT)
-        self._listed: Kept[float, tuple[list[tuple[FloatArray, FloatArray]], float]] = Kept(_FEW_KEPT)
+        self._listed: Kept[float, _Listed] = Kept(_FEW_KEPT)
 
     # ------------------------------------------------------------------------------------------------ the randomizer's constants
 
@@ -151,7 +156,7 @@ class WorstDataset:
         out = [_Draw(0, 0.0, np.array([1]), np.zeros(1))]
         for made, least in zip((_product, _second), pure):
             if least <= most:
-                out.append(made(least, 0.0))
+                out.append(made(int(least), 0.0))
         for pairs in _DRAWN:
             if pairs > most:
                 break
@@ -202,9 +207,7 @@ class WorstDataset:
         size = math.sqrt(float(mass @ (np.abs(values) + shift) ** 2))
         # the two terms may cancel to the rounding of either
         norm = math.sqrt(float(mass @ (values + shift) ** 2)) + 1e-13 * size
-        factor = math.exp(eps)
-        beyond = 3 * self._data.beyond * (factor**2 + shift**2)
-        return math.log(norm**2 + beyond) + _PADDING if norm > 0 or beyond > 0 else -math.inf
+        return 2 * math.log(norm) + _PADDING if norm > 0 else -math.inf
 
     @cached_property
     def _exchanges(self) -> tuple[FloatArray, FloatArray]:
@@ -222,7 +225,7 @@ class WorstDataset:
 
     # ---------------------------------------------------------------------------------------------------------- the error term
 
-    def _log_mu(self, log_prob: float, orders: FloatArray) -> FloatArray:
+    def _log_mu(self, log_prob: float, orders: NDArray[np.intp]) -> FloatArray:
         """Return log mu_q for each order q, from the log of a bound of the probability of the test."""
         log_f, log_h = self._exchanges
         if not log_f.size:
@@ -245,7 +248,7 @@ class WorstDataset:
         first = factorial[2 * k + 1] + self._log_norm(eps) - falling[2 * k]
         # (n - 1)_(2k) = (n)_(2k+1)/n
         second = factorial[2 * k] + 2 * less - (falling[2 * k] - math.log(n))
-        log_square = self._log_mu(log_prob, 2.0 * k + 1) + np.logaddexp(first, second)
+        log_square = self._log_mu(log_prob, 2 * k + 1) + np.logaddexp(first, second)
         return float(np.logaddexp.reduce(draw.log_weights + k * math.log(self._data.distance) + 0.5 * log_square)) + _PADDING
 
     def _log_probability(self, eps: float) -> float:
@@ -287,14 +290,14 @@ class WorstDataset:
         return self._table[place]
 
     def _blanket_side(self, eps: float) -> float:
-        return min(0.0, self._blanket.log_phi_side(eps, self._users, upper=True))
+        return self._blanket_sides.of(eps, lambda: min(0.0, self._blanket.rough_log_phi(eps, self._users).upper))
 
     # --------------------------------------------------------------------------------------------------------------- the bound
 
-    def _sums(self, eps: float, draw: _Draw) -> tuple[Compositions, float]:
+    def _sums(self, eps: float, pairs: int) -> tuple[Compositions, float]:
         """Return the sums of n' users, and the log of what the cut outputs gain."""
-        laws, gain = self._listed.of(eps, lambda: self._formed(eps))
-        return Compositions(laws[:-1], laws[-1], self._users - 2 * draw.pairs, self._slack), gain
+        laws, gains, cut = self._listed.of(eps, lambda: self._formed(eps))
+        return Compositions(laws[:-1], laws[-1], gains, self._users - 2 * pairs, self._slack), cut
 
     @cached_property
     def _laws(self) -> tuple[ExcessLaw, ...]:
@@ -304,14 +307,20 @@ class WorstDataset:
     def _slack(self) -> float:
         return max(law._slack for law in self._laws)
 
-    def _formed(self, eps: float) -> tuple[list[tuple[FloatArray, FloatArray]], float]:
-        """Return values and log masses of X for each kind and the blanket, and the log of what the cut outputs gain."""
+    def _formed(self, eps: float) -> _Listed:
+        """Return values and log masses of X for each kind and the blanket, what was left out of each, and what cut outputs gain."""
         atoms = [law._distinct for law in self._laws]
-        listed = [(excesses(log_a, log_b, eps), log_mass) for log_mass, log_a, log_b in atoms]
+        laws = [(excesses(log_a, log_b, eps), log_mass) for log_mass, log_a, log_b in atoms]
         cuts = [(np.asarray(law.log_cut), np.asarray(law.log_cut_b)) for law in self._laws[:-1]]
-        gains = [float(np.maximum(excesses(*cut, eps), 0.0).sum()) for cut in cuts]
-        gain = max(gains) * (1 + 8 * ULP)
-        return listed, math.log(gain) if gain > 0 else -math.inf
+        gain = max(float(np.maximum(excesses(*cut, eps), 0.0).sum()) for cut in cuts) * (1 + 8 * ULP)
+        gains = [-math.inf] * len(laws)
+        largest = [float(values.max()) for values, _ in laws]
+        if max(largest) > _LARGE_VALUE:
+            # the kind with the lightest tail tells the size of the answer
+            light = Compositions([laws[int(np.argmin(largest[:-1]))]], laws[-1], gains, self._users, self._slack).alike()[0]
+            parts = [without_rare_gains(*law, light + math.log(_RARE) - math.log(self._users)) for law in laws]
+            laws, gains = [law for law, _ in parts], [part for _, part in parts]
+        return laws, gains, math.log(gain) if gain > 0 else -math.inf
 
     def log_delta(self, eps: float, ceiling: float = math.inf, *, search: bool = True) -> float:
         """Return an upper bound of log delta for every dataset: this one or that of the blanket, whichever is smaller.
@@ -329,7 +338,14 @@ class WorstDataset:
         -------
         float
         """
-        return self._known.of((eps, search), lambda: self._log_delta(eps, ceiling, search))
+        return self._known.of((eps, search), lambda: self._with_lost(eps, self._log_delta(eps, ceiling, search)))
+
+    def _with_lost(self, eps: float, log_delta: float) -> float:
+        """Return the bound for the randomizer that the laws stand for: n messages of each of two datasets are replaced."""
+        lost = self._data.lost * self._users
+        if lost > 0:
+            log_delta = float(np.logaddexp(log_delta, math.log(lost) + math.log1p(math.exp(eps)))) + 8 * ULP
+        return min(0.0, log_delta)
 
     def _log_delta(self, eps: float, ceiling: float, search: bool) -> float:
         blanket = self._blanket_side(eps)
@@ -353,37 +369,42 @@ class WorstDataset:
             return blanket
         # a search much closer than the bound is to all users alike would not be seen
         undrawn = self._draws[0]
-        tolerance = max(tolerance, _SEEN * (known - self._gamma(eps, undrawn, self._all_alike(eps, undrawn))))
-        largest = self._sums(eps, draw)[0].largest(alike, tolerance, _MOST_CELLS) if search else alike + tolerance
+        tolerance = max(tolerance, _SEEN * (known - self._gamma(eps, undrawn, self._all_alike(eps, undrawn.pairs))))
+        largest = self._sums(eps, draw.pairs)[0].largest(alike, tolerance, _MOST_CELLS) if search else alike + tolerance
         return min(blanket, float(np.logaddexp(self._gamma(eps, draw, largest), error)) + 8 * ULP)
 
     def _gamma(self, eps: float, draw: _Draw, log_sum: float) -> float:
         """Return log((1 + 2 c_-) Gamma + c_- (E - 1)) from the log of n' Gamma without the cut outputs."""
         left = self._users - 2 * draw.pairs
-        value = float(np.logaddexp(log_sum - math.log(left) * (1 - 4 * ULP), self._sums(eps, draw)[1])) + 8 * ULP
+        cut = self._listed.of(eps, lambda: self._formed(eps))[2]
+        value = float(np.logaddexp(log_sum - math.log(left) * (1 - 4 * ULP), cut)) + 8 * ULP
         if draw.signed > 0:
             value = float(np.logaddexp(value + math.log1p(2 * draw.signed), math.log(draw.signed * math.expm1(eps) + 1e-300)))
         return value + 8 * ULP * (1 + abs(value))
 
     def _best_draw(self, eps: float, log_prob: float) -> tuple[_Draw, float, float]:
-        """Return the draw with the smallest bound if all users hold one input, the log of its n' Gamma, and that of its error."""
-        best: tuple[float, _Draw, float, float] | None = None
-        for draw in self._draws:
-            error = self._log_error(eps, draw, log_prob)
-            floor = math.log(draw.signed * math.expm1(eps)) if draw.signed > 0 and eps > 0 else -math.inf
-            if best is not None and np.logaddexp(error, floor) >= best[0]:
-                continue
-            alike = self._all_alike(eps, draw)
-            gamma = self._gamma(eps, draw, alike)
-            total = float(np.logaddexp(gamma, error))
-            if best is None or total < best[0]:
-                best = total, draw, alike, error
-            if error < gamma + math.log(_LITTLE):
-                # more pairs leave fewer users, for nothing
-                break
-        assert best is not None
-        return best[1:]
+        """Return a draw with a small bound if all users hold one input, the log of its n' Gamma, and that of its error.
 
-    def _all_alike(self, eps: float, draw: _Draw) -> float:
+        The choice takes log Gamma for linear in the number of pairs; what is returned is evaluated.
+        """
+        none, most = self._draws[0], self._draws[-1]
+        first = self._all_alike(eps, none.pairs)
+        error = self._log_error(eps, none, log_prob)
+        if len(self._draws) == 1 or error < self._gamma(eps, none, first) + math.log(_LITTLE):
+            return none, first, error
+        slope = (self._all_alike(eps, most.pairs) - first) / most.pairs
+        best = float(np.logaddexp(self._gamma(eps, none, first), error)), none, error
+        for draw in self._draws[1:]:
+            gamma = self._gamma(eps, draw, first + slope * draw.pairs)
+            if gamma >= best[0]:
+                continue
+            error = self._log_error(eps, draw, log_prob)
+            total = float(np.logaddexp(gamma, error))
+            if total < best[0]:
+                best = total, draw, error
+        _, draw, error = best
+        return draw, self._all_alike(eps, draw.pairs), error
+
+    def _all_alike(self, eps: float, pairs: int) -> float:
         """Return log n' Gamma if all users are of one kind."""
-        return self._alike.of((eps, draw.pairs), lambda: max(self._sums(eps, draw)[0].alike()))
+        return self._alike.of((eps, pairs), lambda: max(self._sums(eps, pairs)[0].alike()))

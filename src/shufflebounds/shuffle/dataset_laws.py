@@ -16,10 +16,12 @@ class DatasetLaws:
     r"""Distributions that bound every dataset from above, for one ordered pair of inputs of the target user.
 
     R_x is the distribution of the message of input x, (R_0, R_1) are those of the target's two inputs, and m is a measure with
-    :math:`m \le R_x` for every input x: the one under which the privacy blanket of the same pair is given.
+    :math:`m \le R_x` for every input x.
 
     Parameters
     ----------
+    blanket : ExcessLaw
+        The law of :math:`(R_0/m, R_1/m)` under m, or one that is larger in the convex order.
     others : tuple of (str, ExcessLaw)
         For each kind of input j of another user, its name and the law of :math:`(R_0/R_j, R_1/R_j)` under :math:`R_j`, or one that
         is larger in the convex order. Every input must have a law of X that is a mixture of those listed.
@@ -33,17 +35,18 @@ class DatasetLaws:
         At least the largest :math:`|\ln(R_a/R_j)|` over all inputs a, j and outputs; inf where there is no bound.
     ratio_tail : callable
         Given t > 1, at least the largest :math:`R_a\{y : R_a(y) > t\, R_j(y)\}` over all inputs a and j.
-    beyond : float
-        At least :math:`\int (R_0^2 + R_1^2)/m` over the outputs that the law of the blanket cuts off.
+    lost : float
+        Total variation distance, at most, between the message of any input and one that is drawn from the laws given here.
     """
 
+    blanket: ExcessLaw
     others: tuple[tuple[str, ExcessLaw], ...]
     heights: tuple[ExcessLaw, ...]
     log_minorant: float
     distance: float
     local_eps: float
     ratio_tail: Callable[[float], float]
-    beyond: float = 0.0
+    lost: float = 0.0
 
     def thinned(self, share: float) -> DatasetLaws:
         r"""Return the laws where each user sends a message with probability `share`: "no message" is one more output.
@@ -62,11 +65,12 @@ class DatasetLaws:
             return self
         tail = self.ratio_tail
         return DatasetLaws(
+            self.blanket.thinned(share),
             tuple((text, law.thinned(share)) for text, law in self.others),
             tuple(law.thinned(share) for law in self.heights),
             math.log1p(share * math.expm1(self.log_minorant)),
             share * self.distance,
             self.local_eps,
             lambda t: share * tail(t),
-            share * self.beyond,
+            share * self.lost,
         )

@@ -39,7 +39,7 @@ _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst 
 
 
 @said
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Shuffled(PrivacyProfile):
     r"""The shuffled messages of users who each run the same local randomizer, bounded from above and below.
 
@@ -59,16 +59,20 @@ class Shuffled(PrivacyProfile):
     participation : float
         Chance s in [1e-12, 1] with which each user, the target too, sends a message at all; the number of messages is seen, and
         "no message" is an output like any other.
+    inputs : sequence of float, optional
+        For noise on an interval: the values that users may hold, at least two of them and all in an interval of length
+        `sensitivity`. With such a list the bound over all datasets is offered; None stands for every value of the interval, for
+        which the privacy blanket is the upper bound. Any number of values for Laplace noise, two for Gaussian noise.
 
     Notes
     -----
     Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of the
     privacy blanket and of the bound of docs/theorems/worst-dataset, which is offered for matrices without zeros, local hashing,
-    subset selection, unary encoding and Hadamard response. :meth:`argument` names the one that gives the number. The lower
-    bound is attained by the dataset that :meth:`data` names: all other users hold one input, or i.i.d. ones of a mixture that the
-    randomizer names. For a matrix and few users (1023 of two outputs, 44 of three with two inputs, 11 of four) the distributions
-    of every dataset are enumerated, and both bounds are their maximum, up to rounding. For up to 2047 users of two outputs
-    the lower bound searches datasets with several inputs.
+    subset selection, unary encoding, Hadamard response, and for Laplace and Gaussian noise with a list of `inputs`.
+    :meth:`argument` names the one that gives the number. The lower bound is attained by the dataset that :meth:`data` names: all
+    other users hold one input, or i.i.d. ones of a mixture that the randomizer names. For a matrix and few users (1023 of two
+    outputs, 44 of three with two inputs, 11 of four) the distributions of every dataset are enumerated, and both bounds are their
+    maximum, up to rounding. For up to 2047 users of two outputs the lower bound searches datasets with several inputs.
 
     A randomizer of two inputs and pure budget eps0 makes each message of one bit of randomized response, R_0 = e^eps0 a + b and
     R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath): :class:`ShuffledBits` bounds it too, and is exact over all
@@ -100,6 +104,7 @@ class Shuffled(PrivacyProfile):
     randomizer: Randomizer
     users: int
     participation: float = 1.0
+    inputs: tuple[float, ...] | None = None
 
     theorem: ClassVar[str] = (
         "upper bound, proven for every dataset of the other users: the smallest of the privacy blanket (Balle, Bell, Gascon, "
@@ -114,10 +119,29 @@ class Shuffled(PrivacyProfile):
         if not isinstance(self.randomizer, Randomizer):
             raise TypeError(f"randomizer={self.randomizer!r} must be a local randomizer of shufflebounds.mechanisms: pass one "
                             "first, such as KaryResponse(10, 2.0), then users")
+        if self.inputs is not None:
+            listed = getattr(self.randomizer, "with_inputs", None)
+            if listed is None:
+                raise TypeError(f"inputs={self.inputs!r} is for Laplace and Gaussian noise: leave it out for {self.randomizer!r}")
+            values = np.unique(_validate.real_array("inputs", self.inputs))
+            if values.size < 2:
+                raise ValueError(f"inputs={self.inputs!r} must hold at least two different values")
+            object.__setattr__(self, "inputs", tuple(values.tolist()))
+            object.__setattr__(self, "_listed_inputs", listed(self.inputs))
+
+    def __repr__(self) -> str:
+        listed = "" if self.inputs is None else f", inputs={self.inputs!r}"
+        return f"Shuffled(randomizer={self.randomizer!r}, users={self.users}, participation={self.participation}{listed})"
+
+    @property
+    def _source(self) -> Randomizer:
+        """The randomizer, its inputs limited to those listed."""
+        source: Randomizer = self.randomizer if self.inputs is None else vars(self)["_listed_inputs"]
+        return source
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # the laws are not pickled
-        return type(self), (self.randomizer, self.users, self.participation)
+        return type(self), (self.randomizer, self.users, self.participation, self.inputs)
 
     @cached_property
     def _pairs(self) -> tuple[PairLaws, ...]:
@@ -125,7 +149,7 @@ class Shuffled(PrivacyProfile):
         return tuple(
             PairLaws(pair.inputs, pair.upper.thinned(share),
                      tuple((text, law.thinned(share)) for text, law in pair.lower), pair.symmetric)
-            for pair in self.randomizer.excess_laws()
+            for pair in self._source.excess_laws()
         )
 
     @cached_property
@@ -135,7 +159,7 @@ class Shuffled(PrivacyProfile):
     @cached_property
     def _mixed(self) -> MixedData | None:
         """Data whose users hold different inputs, of few users of a small randomizer."""
-        matrix = getattr(self.randomizer, "_matrix", None)
+        matrix = getattr(self._source, "_matrix", None)
         rows = matrix() if matrix is not None else None
         if rows is None:
             return None
@@ -189,20 +213,19 @@ class Shuffled(PrivacyProfile):
     @cached_property
     def _over_datasets(self) -> tuple[WorstDataset | None, ...]:
         """For every pair the bound over all datasets, None where the randomizer does not tell what it needs."""
-        laws = getattr(self.randomizer, "dataset_laws", None)
-        if laws is None or self.users < FEWEST_USERS:
+        laws = getattr(self._source, "dataset_laws", None)
+        if laws is None or self.users < FEWEST_USERS or (self._mixed is not None and self._mixed.every):
             return (None,) * len(self._pairs)
         listed = [laws(place) for place in range(len(self._pairs))]
         return tuple(
-            None if data is None else WorstDataset(pair.upper, data.thinned(self.participation), self.users)
-            for pair, data in zip(self._pairs, listed)
+            None if data is None else WorstDataset(data.thinned(self.participation), self.users) for data in listed
         )
 
     @cached_property
     def _bits(self) -> ShuffledBits | None:
         """Of a randomizer of two inputs, randomized response of the same budget: every message is made from its bit alone."""
         budget = self._pure_epsilon()
-        if getattr(self.randomizer, "_inputs", math.inf) != 2 or self.participation < 1 or not 0 < budget < MAX_LOCAL_EPS:
+        if getattr(self._source, "_inputs", math.inf) != 2 or self.participation < 1 or not 0 < budget < MAX_LOCAL_EPS:
             return None
         # rounded towards fewer flips, which tell more
         less = math.exp(-budget)
@@ -353,7 +376,8 @@ class Shuffled(PrivacyProfile):
 
     @classmethod
     def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], *, eps: float, delta: float,
-                  users: int | None = None, participation: float = 1.0) -> Self:
+                  users: int | None = None, participation: float = 1.0,
+                  inputs: tuple[float, ...] | None = None) -> Self:
         """Return the protocol with the fewest users, or with the largest local budget, that is (eps, delta)-private.
 
         Parameters
@@ -368,6 +392,8 @@ class Shuffled(PrivacyProfile):
         users : int, optional
             Number of users; None asks for the fewest.
         participation : float
+            As for the class.
+        inputs : sequence of float, optional
             As for the class.
 
         Returns
@@ -390,13 +416,13 @@ class Shuffled(PrivacyProfile):
                 raise TypeError(f"randomizer={randomizer!r} must be a local randomizer such as KaryResponse(10, 2.0) if users is "
                                 "None; for a function of the budget, pass users as well")
             one = randomizer
-            return fewest_users(lambda n: cls(one, n, participation), eps, delta)
+            return fewest_users(lambda n: cls(one, n, participation, inputs), eps, delta)
         count = _validate.integer("users", users, 1)
         if isinstance(randomizer, Randomizer):
             raise TypeError(f"randomizer={randomizer!r} must be a function that makes a randomizer of a local budget if "
                             f"users={users!r} is given, such as lambda eps0: KaryResponse(10, eps0)")
         family: Callable[[float], Any] = randomizer
-        return largest_budget(lambda budget: cls(family(budget), count, participation), eps, delta)
+        return largest_budget(lambda budget: cls(family(budget), count, participation, inputs), eps, delta)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,132 @@
+r"""Noise added to one of finitely many listed values: a matrix above the noise, and one below it.
+
+Above, the noise is a post-processing of a randomizer with finitely many outputs. Within a cell of outputs y, the likelihoods
+:math:`(R_x(y))_x` of the listed inputs are combinations, with positive coefficients, of those at the two ends of the cell. So a
+user may send the end, drawn with the integral of its coefficient, and y is drawn from the end. Below, the analyst is told only
+the cell, which is a post-processing of the noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from shufflebounds._cached import cached_property
+from shufflebounds._types import FloatArray
+from shufflebounds.mechanisms._interval import BLUR, matrix_laws
+from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+
+__all__ = ["ListedInputs", "ends_listed", "laplace_rows", "named"]
+
+
+@dataclass(frozen=True, eq=False)
+class ListedInputs:
+    """A randomizer whose users hold one of finitely many values.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The inputs in words.
+    above, below : ndarray, shape (inputs, outputs)
+        Probabilities of the outputs of a randomizer of which the noise is a post-processing, and of a post-processing of the noise.
+    lost : float
+        Total variation distance, at most, between the noise and a post-processing of the randomizer above, for any input.
+    laws : tuple of PairLaws, optional
+        The laws of X of the noise itself, where they are known without the matrices: one entry, the same in both orders.
+    """
+
+    names: tuple[str, ...]
+    above: FloatArray
+    below: FloatArray
+    lost: float = 0.0
+    laws: tuple[PairLaws, ...] = ()
+
+    @property
+    def _inputs(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def _places(self) -> list[tuple[int, int]]:
+        return list(permutations(range(len(self.names)), 2))
+
+    @cached_property
+    def _datasets(self) -> MatrixDatasets:
+        return MatrixDatasets(self.above, BLUR, self.lost)
+
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        """Return the laws of X of all ordered pairs of the listed inputs."""
+        if self.laws:
+            return self.laws
+        # two inputs mirror each other
+        places = self._places[:1] if len(self.names) == 2 else self._places
+        symmetric = len(self.names) == 2
+        above, below = (matrix_laws(rows, places) for rows in (self.above, self.below))
+        laws = []
+        for (first, second), over, under in zip(places, above, below):
+            words = [*(f"all others hold {name}" for name in self.names), "the others are spread evenly"]
+            lower = tuple((text, _shifted(law, -BLUR)) for text, (_, law) in zip(words, under.lower))
+            pair = f"inputs {self.names[first]} and {self.names[second]}"
+            laws.append(PairLaws(pair, _shifted(over.upper, BLUR), lower, symmetric))
+        return tuple(laws)
+
+    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+        """Return what the upper bound over all datasets needs of one ordered pair of inputs."""
+        return self._datasets.of(*self._places[pair]) if self._datasets.offered else None
+
+
+def _shifted(law: ExcessLaw, move: float) -> ExcessLaw:
+    """Return the law with X moved by the relative error of the masses."""
+    return ExcessLaw(law.log_mass, law.log_a + move, law.log_b - move, law.log_cut + move, law.log_cut_b - move)
+
+
+def named(inputs: tuple[float, ...], sensitivity: float) -> tuple[str, ...]:
+    """Return the names of rising values, or raise ValueError where they lie further apart than `sensitivity`."""
+    if inputs[-1] - inputs[0] > sensitivity * (1 + 1e-12):
+        raise ValueError(f"inputs={inputs!r} lie {inputs[-1] - inputs[0]:g} apart: at most sensitivity={sensitivity:g}")
+    return tuple(f"{value:g}" for value in inputs)
+
+
+def ends_listed(names: tuple[str, ...], ends: PairLaws) -> ListedInputs:
+    """Return a matrix above the noise, from the laws of X of the two ends of an interval, which are kept.
+
+    The tails that the upper law cuts are moved to the outermost cell on their side, under the nearer input; under the other input
+    by as much as keeps the ratio.
+    """
+    upper = ends.upper
+    log_mass, *log_heights = upper._distinct
+    heights = np.stack(log_heights)
+    above = np.exp(log_mass + heights - BLUR * (heights > 0))
+    cut, tops = float(np.exp(upper.log_cut).sum()), heights.argmax(axis=1).tolist()
+    for nearer, top in enumerate(tops):
+        ratio = above[1 - nearer, top] / above[nearer, top]
+        above[nearer, top] += cut
+        above[1 - nearer, top] += cut * ratio
+    known = (f"all others hold {names[1]}", f"all others hold {names[0]}", f"half of the others hold {names[0]}, half {names[1]}")
+    lower = tuple((text, law) for text, (_, law) in zip(known, ends.lower))
+    laws = (PairLaws(f"inputs {names[0]} and {names[1]}", upper, lower, symmetric=True),)
+    return ListedInputs(names, above, above, 2 * cut, laws)
+
+
+def laplace_rows(inputs: FloatArray, cells: int) -> tuple[FloatArray, FloatArray]:
+    r"""Return both matrices for Laplace noise of scale 1 on rising inputs.
+
+    Between two neighbouring inputs each likelihood is a multiple of :math:`e^{-y}` or of :math:`e^y`. Over a cell of width h the
+    coefficients of its two ends are :math:`\sinh(h - t)/\sinh h` and :math:`\sinh t/\sinh h`, whose integrals are both
+    :math:`\tanh(h/2)`. Beyond the first and the last input all likelihood ratios are constant.
+    """
+    gaps = np.diff(inputs)
+    parts = np.maximum(1, np.ceil(cells * gaps / gaps.sum())).astype(int)
+    knots = np.concatenate([*(np.linspace(a, b, k + 1)[:-1] for a, b, k in zip(inputs, inputs[1:], parts)), inputs[-1:]])
+    width = np.diff(knots)
+    half = np.tanh(width / 2)
+    heights = np.exp(-np.abs(knots - inputs[:, None]))
+    above = 0.5 * (np.append(1.0, half) + np.append(half, 1.0)) * heights
+    # the end of a cell that is nearer to the input
+    near = np.maximum(heights[:, :-1], heights[:, 1:])
+    inner = 0.5 * near * -np.expm1(-width)
+    below = np.concatenate([0.5 * heights[:, :1], inner, 0.5 * heights[:, -1:]], axis=1)
+    return above, below
