@@ -284,7 +284,8 @@ class Composition(PrivacyProfile):
             # release, it shows that the composition exceeds its target at end, where the search for eps ends
             end = 1e6 * self._eps_scale()
             gains = ((profile._log_side_at(2 * end, upper=False), times) for profile, times in self.factors)
-            if any(any_of([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains):
+            # outside of its range a profile of a user's own may answer NaN, which shows nothing
+            if any(gain > -math.inf and any_of([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains):
                 return math.inf
         with announced(self.cost()):
             return super()._epsilon(delta, upper)

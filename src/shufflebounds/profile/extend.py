@@ -1,0 +1,23 @@
+"""What a protocol outside of this package needs: bounds, validation, calibration, base classes, and what composition reads.
+
+These names are stable; the modules they come from are not. docs/extending.md has a protocol in full.
+"""
+
+from __future__ import annotations
+
+from shufflebounds._docs import said as with_passages
+from shufflebounds._types import Between as Interval
+from shufflebounds._types import FloatArray
+from shufflebounds._types import Sides as IntervalArray
+from shufflebounds._validate import InfeasibleError, choice, integer, integer_field, real, real_array, real_field, target
+from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds.profile.calibration import least_count, least_parameter
+from shufflebounds.profile.integer_noise import IntegerNoise
+from shufflebounds.profile.pair import DominatingPair
+from shufflebounds.profile.profile import PrivacyProfile
+
+__all__ = [
+    "Atoms", "DominatingPair", "FloatArray", "InfeasibleError", "IntegerNoise", "Interval", "IntervalArray", "Knowledge",
+    "PrivacyProfile", "choice", "integer", "integer_field", "least_count", "least_parameter", "real", "real_array", "real_field",
+    "target", "with_passages",
+]

@@ -1,0 +1,163 @@
+"""Integer noise of any distribution: a whole number is released with noise K, and neighbouring numbers differ by one."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from shufflebounds._cached import cached_property
+from shufflebounds._docs import said
+from shufflebounds._search import least_int
+from shufflebounds._types import ULP, FloatArray, Sides, largest
+from shufflebounds._validate import MAX_COUNT, InfeasibleError
+from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds.composing.kept import Kept
+from shufflebounds.profile.pair import DominatingPair
+from shufflebounds.profile.profile import PrivacyProfile
+
+__all__ = ["IntegerNoise"]
+
+FIRST_TAIL = -60.0
+"""Logarithm of the mass on each side that the first list of outcomes may leave out. A larger one needs a second list sooner."""
+
+DEEPEST = -1e5
+"""No list reaches below this logarithm of the mass; the upper bound of a smaller delta is that mass."""
+
+MARGIN = 40.0
+"""The mass left out is at most e^-MARGIN of delta: below the rounding of its logarithm."""
+
+DEEPER = 2.5
+"""Factor by which the logarithm of the mass left out grows from one list to the next."""
+
+LISTS = 3
+"""Lists of outcomes kept, for the depths asked last; a search for eps uses one or two."""
+
+MOST_OUTCOMES = 2**22
+"""Longest list of outcomes, about 0.3 GB; a longer one is refused."""
+
+
+@said
+class IntegerNoise(PrivacyProfile):
+    r"""A whole number released with integer noise K, for neighbours whose numbers differ by one.
+
+    .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(K \,\|\, K+1),\; H_{e^\varepsilon}(K+1 \,\|\, K)\}
+
+    A base class for distributions of your own. A subclass gives the three logarithms ``_log_pmf``, ``_log_cdf`` and ``_log_sf`` at
+    whole k; delta, eps, curves, divergences and compositions with both bounds follow. The distribution need not be unimodal.
+
+    Attributes
+    ----------
+    log_error : float
+        Error of the logarithm of a probability, in units of 1 plus its magnitude: 1e-12 unless the subclass knows better.
+
+    Notes
+    -----
+    Outcomes are listed down to a mass that is negligible relative to delta. What is left out is added to the upper bound and left
+    out of the lower one.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from shufflebounds import tails
+    >>> from shufflebounds.profile.extend import IntegerNoise
+    >>> @dataclass(frozen=True)
+    ... class PoissonNoise(IntegerNoise):
+    ...     rate: float
+    ...     def _log_pmf(self, k): return tails.poisson_logpmf(k, self.rate)
+    ...     def _log_cdf(self, k): return tails.poisson_logcdf(k, self.rate)
+    ...     def _log_sf(self, k): return tails.poisson_logsf(k, self.rate)
+    >>> noise = PoissonNoise(40.0)
+    >>> print(f"{noise.epsilon(1e-6):.6f} {noise.epsilon(1e-6, bound='lower'):.6f}")
+    0.880893 0.880893
+    """
+
+    theorem: ClassVar[str] = "exact: the larger hockey-stick divergence of the noise and its shift by one"
+    neighbours: ClassVar[str] = "the number differs by one; the analyst sees the number plus noise"
+    relation: ClassVar[str] = "either"
+    log_error: ClassVar[float] = 1e-12
+
+    @abstractmethod
+    def _log_pmf(self, k: FloatArray) -> FloatArray:
+        """Return log Pr[K = k] at each whole k, -inf outside of the support."""
+
+    @abstractmethod
+    def _log_cdf(self, k: FloatArray) -> FloatArray:
+        """Return log Pr[K <= k] at each whole k."""
+
+    @abstractmethod
+    def _log_sf(self, k: FloatArray) -> FloatArray:
+        """Return log Pr[K > k] at each whole k."""
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        return self._pairs
+
+    @cached_property
+    def _pairs(self) -> tuple[DominatingPair, ...]:
+        return _Shift(self, False), _Shift(self, True)
+
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        return largest(pair._log_delta(eps) for pair in self.pairs())
+
+    def _window(self, log_tail: float) -> tuple[FloatArray, FloatArray, float]:
+        """Return log Pr[K = k] and log Pr[K + 1 = k] for consecutive k, and the log of a bound of the mass left out."""
+        allowed = log_tail - self.log_error * (1 - log_tail)
+
+        def least(enough: Callable[[int], bool]) -> int | None:
+            # numbers are counted from -2**53, and the search starts at 0
+            found = least_int(lambda k: enough(k - MAX_COUNT), 0, 2 * MAX_COUNT, guess=MAX_COUNT)
+            return None if found is None else found - MAX_COUNT
+
+        last = least(lambda k: self._at(self._log_sf, k) <= allowed)
+        # the list starts at the first number up to which more than the allowed mass lies
+        first = least(lambda k: self._at(self._log_cdf, k) > allowed)
+        if last is None or first is None:
+            raise InfeasibleError(f"{self!r}: more than e^{log_tail:.0f} of the mass lies beyond 2**53; noise must be smaller")
+        if last - first > MOST_OUTCOMES:
+            raise InfeasibleError(f"{self!r} has about {last - first} likely outcomes; at most {MOST_OUTCOMES} are listed")
+        k = np.arange(first - 1.0, last + 2.0)
+        log_pmf = np.asarray(self._log_pmf(k), dtype=np.float64)
+        return log_pmf[1:], log_pmf[:-1], math.log(2) + log_tail
+
+    @staticmethod
+    def _at(function: Callable[[FloatArray], FloatArray], k: int) -> float:
+        return float(np.asarray(function(np.array([float(k)])))[0])
+
+
+@dataclass(frozen=True)
+class _Shift(DominatingPair):
+    """(K, K + 1), or (K + 1, K) where `shifted_first` is set."""
+
+    noise: IntegerNoise
+    shifted_first: bool
+
+    def reverse(self) -> Self:
+        return type(self)(self.noise, not self.shifted_first)
+
+    @cached_property
+    def _kept(self) -> Kept[float, Atoms]:
+        return Kept(LISTS)
+
+    def _atoms(self, log_tail: float) -> Atoms:
+        return self._kept.of(log_tail, lambda: self._listed(log_tail))
+
+    def _listed(self, log_tail: float) -> Atoms:
+        plain, shifted, log_lost = self.noise._window(log_tail)
+        error = self.noise.log_error * (1 + float(np.abs(plain[plain > -np.inf]).max(initial=0.0))) + 4 * ULP
+        first, second = (shifted, plain) if self.shifted_first else (plain, shifted)
+        return Atoms.of(first, second, log_lost=log_lost, error=error)
+
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        log_tail = FIRST_TAIL
+        while True:
+            lower, upper = self._atoms(log_tail).log_delta(eps)
+            if log_tail <= DEEPEST or np.all((lower > log_tail + MARGIN) | (upper == -np.inf)):
+                return Sides(lower, upper)
+            log_tail = max(log_tail * DEEPER, DEEPEST)
+
+    def _knowledge(self) -> Knowledge:
+        return replace(super()._knowledge(), listed=self._atoms)
