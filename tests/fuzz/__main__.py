@@ -3,12 +3,12 @@
 import argparse
 import time
 
-from tests.fuzz import compositions, consistency, enumeration, hostile, threads
+from tests.fuzz import compositions, consistency, datasets, enumeration, hostile, threads
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("which", choices=["hostile", "enumeration", "compositions", "threads", "consistency"])
+    parser.add_argument("which", choices=["hostile", "enumeration", "compositions", "datasets", "threads", "consistency"])
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--cases", type=int, default=None, help="how many cases at most")
     parser.add_argument("--seed", type=int, default=1)
@@ -24,6 +24,8 @@ def main():
         counts, found = enumeration.attack(options.seed, options.cases, late, options.only)
     elif options.which == "compositions":
         counts, found = compositions.attack(options.seed, options.cases, late)
+    elif options.which == "datasets":
+        counts, found = datasets.attack(options.seed, options.cases, late)
     elif options.which == "consistency":
         counts, found = consistency.attack(options.seed, options.cases, late, options.only)
     elif options.which == "threads":

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from shufflebounds import mechanisms, profile, shuffle, tails
-from tests.fuzz import compositions, enumeration, hostile, threads
+from tests.fuzz import compositions, datasets, enumeration, hostile, threads
 
 pytest.importorskip("flint")
 
@@ -29,6 +29,13 @@ def test_sides_enclose_certified_digits_longer(only):
 def test_compositions_enclose_the_best_strategy(cases):
     tried, found = compositions.attack(7, cases)
     assert tried.total() == 2 * cases
+    assert not found
+
+
+@pytest.mark.parametrize("cases", [8, pytest.param(400, marks=pytest.mark.slow)])
+def test_the_bound_over_all_datasets_is_above_each_of_them(cases):
+    tried, found = datasets.attack(3, cases)
+    assert tried.total() > 1000 * cases
     assert not found
 
 

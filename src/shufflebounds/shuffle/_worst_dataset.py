@@ -243,7 +243,8 @@ class WorstDataset:
         k, n = draw.orders, self._users
         most = 2 * int(k[-1]) + 2
         factorial = np.cumsum(np.log(np.maximum(np.arange(float(most)), 1.0)))
-        falling = np.cumsum(np.log(n - np.arange(float(most))))
+        # users enough for all orders are left: a smaller table holds no factor below 1 that is used
+        falling = np.cumsum(np.log(np.maximum(n - np.arange(float(most)), 1.0)))
         less = math.log(math.expm1(eps)) if eps > 0 else -math.inf
         first = factorial[2 * k + 1] + self._log_norm(eps) - falling[2 * k]
         # (n - 1)_(2k) = (n)_(2k+1)/n

@@ -1,0 +1,119 @@
+"""The upper bound over all datasets against the exact maximum over every composition, for random and adversarial small matrices.
+
+The exact value comes from products of polynomials, sums of positive terms in double precision. The bound is asked without the exact
+enumeration that `Shuffled` has for few users, so that the argument itself is tried: every composition of the other users is one
+question.
+"""
+
+import itertools
+import math
+import random
+from collections import Counter
+
+import numpy as np
+
+from shufflebounds import mechanisms
+from shufflebounds.shuffle._worst_dataset import WorstDataset
+
+__all__ = ["attack"]
+
+ROUNDING = 1e-9
+"""Relative error that is allowed to the exact values and to rows that sum to 1 within a rounding."""
+
+
+def rows_of(r):
+    """Return random rows: plain, nearly equal, with tiny entries, peaked, or two equal ones."""
+    inputs, outputs = r.choice([(2, 2), (2, 2), (3, 2), (2, 3), (4, 2), (3, 3)])
+    kind = r.choice(["plain", "plain", "near", "tiny", "peaked", "equal"])
+    base = [r.uniform(0.1, 1) for _ in range(outputs)]
+    rows = []
+    for _ in range(inputs):
+        if kind == "near":
+            row = [p * (1 + r.uniform(-1, 1) * 10 ** r.uniform(-6, -1)) for p in base]
+        elif kind == "tiny":
+            row = [p * 10 ** r.uniform(-8, 0) if r.random() < 0.4 else p for p in base]
+        elif kind == "peaked":
+            row = [math.exp(r.uniform(-3, 3)) for _ in range(outputs)]
+        else:
+            row = [r.uniform(0.05, 1) for _ in range(outputs)]
+        rows.append(row)
+    if kind == "equal":
+        rows[1] = list(rows[0])
+    table = np.array(rows)
+    return kind, table / table.sum(axis=1, keepdims=True)
+
+
+def power(row, count):
+    """Return the law of the numbers of each output but the first, of `count` messages from a row."""
+    law = np.ones((1,) * (len(row) - 1))
+    for _ in range(count):
+        law = times(law, row)
+    return law
+
+
+def times(law, row):
+    out = np.zeros([size + 1 for size in law.shape])
+    out[tuple(slice(0, size) for size in law.shape)] += row[0] * law
+    for axis, chance in enumerate(row[1:]):
+        out[tuple(slice(int(i == axis), size + int(i == axis)) for i, size in enumerate(law.shape))] += chance * law
+    return out
+
+
+def product(first, second):
+    """Return the law of the sum of two independent vectors."""
+    out = np.zeros([a + b - 1 for a, b in zip(first.shape, second.shape)])
+    for index, chance in np.ndenumerate(first):
+        if chance:
+            out[tuple(slice(i, i + size) for i, size in zip(index, second.shape))] += chance * second
+    return out
+
+
+def worst(rows, users, factors):
+    """Return the largest delta over all compositions, for each ordered pair and factor, and the number of compositions."""
+    inputs = len(rows)
+    powers = [[power(row, count) for count in range(users)] for row in rows]
+    found = Counter()
+    compositions = 0
+    for cuts in itertools.combinations(range(users + inputs - 2), inputs - 1):
+        ends = (-1, *cuts, users + inputs - 2)
+        counts = [b - a - 1 for a, b in itertools.pairwise(ends)]
+        law = powers[0][counts[0]]
+        for x in range(1, inputs):
+            law = product(law, powers[x][counts[x]]) if counts[x] else law
+        compositions += 1
+        laws = [times(law, row) for row in rows]
+        for place, (i, j) in enumerate(itertools.permutations(range(inputs), 2)):
+            for factor in factors:
+                value = float(np.maximum(laws[i] - factor * laws[j], 0).sum())
+                found[place, factor] = max(found[place, factor], value)
+    return found, compositions
+
+
+def attack(seed, cases=None, late=lambda: False):
+    """Return how many compositions were tried, by kind of matrix, and what was found below the exact value."""
+    r, tried, found = random.Random(seed), Counter(), []
+    for case in itertools.count():
+        if case == cases or late():
+            return tried, found
+        kind, rows = rows_of(r)
+        inputs, outputs = rows.shape
+        most = {(2, 2): 80, (3, 2): 16, (2, 3): 20, (4, 2): 11, (3, 3): 10}[inputs, outputs]
+        users = r.choice([most, r.randint(8, most), r.randint(8, most)])
+        randomizer = mechanisms.FiniteRandomizer(rows)
+        budget = randomizer.epsilon(0.0)
+        if not 0 < budget < 30:
+            continue
+        scale = min(budget, 4 * budget / math.sqrt(users))
+        grid = [0.0, scale * r.random() ** 2, scale * r.random(), scale * 10 ** r.uniform(-3, 0)]
+        exact, compositions = worst(rows, users, [math.exp(eps) for eps in grid])
+        for place in range(inputs * (inputs - 1)):
+            data = randomizer.dataset_laws(place)
+            if data is None:
+                continue
+            bound = WorstDataset(data, users)
+            for eps in grid:
+                tried[kind] += compositions
+                truth = exact[place, math.exp(eps)]
+                upper = bound.log_delta(eps)
+                if math.exp(upper) < truth * (1 - ROUNDING) - 1e-15:
+                    found.append(f"pair {place}, users={users}, eps={eps!r}: {math.exp(upper)} < {truth}: {rows.tolist()}")
