@@ -442,7 +442,8 @@ FIGURES: dict[str, Callable[[], plt.Figure]] = {
     "headline": headline, "bits": bits, "reals": reals, "noise": noise, "overshoot": overshoot, "histogram": histogram,
     "budgets": budgets, "areas": figures_of_rates.rates, "comparison": comparison,
     "rules": figures_of_rules.rules, "chernoff": figures_of_rules.chernoff, "mechanisms": figures_of_rules.mechanisms,
-    "randomizers": figures_of_randomizers.randomizers, "growth": figures_of_costs.growth,
+    "randomizers": figures_of_randomizers.randomizers, "worst_dataset": figures_of_randomizers.worst_dataset,
+    "growth": figures_of_costs.growth,
     "training": figures_of_training.training, "neighbours": figures_of_training.neighbours,
 }
 
