@@ -160,6 +160,27 @@ def test_a_search_over_compositions_ends_above_every_composition():
         largest = sums.largest(max(sums.alike()), 1e-3, 10**4)
         every = [sums.log_excess((a, b, 12 - a - b)) for a in range(13) for b in range(13 - a)]
         assert max(every) <= largest <= max(every) + 2e-3
+        # of the bound that takes no evaluation, a cell of one dataset is the closest
+        assert sums._tilt.log_excess((0, 0, 0), (12, 12, 12), 12) >= max(every)
+        for a in range(0, 13, 4):
+            assert sums._tilt.log_excess((a, 12 - a, 0), (a, 12 - a, 0), 12) >= sums.log_excess((a, 12 - a, 0)) - 1e-4
+
+
+def test_the_quick_bound_of_many_users_is_close():
+    data = mechanisms.LocalHashing(100, 1.0, 4).dataset_laws()
+    bound = WorstDataset(data, 10**6)
+    sums, _ = bound._sums(0.0027, 1)
+    alike = max(sums.alike())
+    sums.largest(alike, 3e-3, 100)
+    assert alike - 1e-4 <= sums._tilt.log_excess((0, 0, 10**6 - 2), (0, 0, 10**6 - 2), 10**6 - 2) <= alike + 0.2
+
+
+def test_a_matrix_of_many_inputs():
+    rows = np.random.default_rng(3).dirichlet(5 * np.ones(10), 10)
+    protocol = mechanisms.FiniteRandomizer(rows).shuffled(10**4)
+    lower, upper = (protocol.log_delta(0.032, bound=side) for side in ("lower", "upper"))
+    # the blanket is 1.04 above the lower bound
+    assert lower <= upper < lower + 0.7 < blanket(protocol.randomizer, 10**4, 0.032)
 
 
 @pytest.mark.parametrize("noise", [

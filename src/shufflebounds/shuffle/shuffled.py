@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,6 +35,9 @@ _MOST_LOWER = 64
 _NO_BETTER = 1e-9
 """By no more than this are data better that are named for no other reason."""
 
+
+_MOST_PAIRS = 32
+"""Pairs of inputs, those with the largest blankets, for which the bound over all datasets is formed at each eps."""
 
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 
@@ -202,24 +206,31 @@ class Shuffled(PrivacyProfile):
         elif any(bound is not None for bound in self._over_datasets):
             largest = -math.inf
             # a pair whose blanket is below the bound of another pair needs no better one
-            for place in np.argsort(np.negative(blankets), kind="stable").tolist():
+            for number, place in enumerate(np.argsort(np.negative(blankets), kind="stable").tolist()):
                 if blankets[place] <= largest:
                     break
-                bound = self._over_datasets[place]
-                largest = max(largest, blankets[place] if bound is None else bound.log_delta(eps, found[-1][1], search=search))
+                bound = self._over_datasets[place] if number < _MOST_PAIRS else None
+                value = blankets[place] if bound is None else bound().log_delta(eps, found[-1][1], search=search)
+                largest = max(largest, value)
             found.insert(0, (_DATASETS, largest))
         return found
 
     @cached_property
-    def _over_datasets(self) -> tuple[WorstDataset | None, ...]:
-        """For every pair the bound over all datasets, None where the randomizer does not tell what it needs."""
+    def _over_datasets(self) -> tuple[Callable[[], WorstDataset] | None, ...]:
+        """For every pair what forms the bound over all datasets, None where the randomizer does not tell what it needs."""
         laws = getattr(self._source, "dataset_laws", None)
-        if laws is None or self.users < FEWEST_USERS or (self._mixed is not None and self._mixed.every):
+        every = self._mixed is not None and self._mixed.every
+        if laws is None or self.users < FEWEST_USERS or every or laws(0) is None:
             return (None,) * len(self._pairs)
-        listed = [laws(place) for place in range(len(self._pairs))]
-        return tuple(
-            None if data is None else WorstDataset(data.thinned(self.participation), self.users) for data in listed
-        )
+        formed: dict[int, WorstDataset] = {}
+
+        def bound(place: int) -> WorstDataset:
+            if place not in formed:
+                formed[place] = WorstDataset(laws(place).thinned(self.participation), self.users)
+            return formed[place]
+
+        # each is formed when it is first asked for: there may be thousands
+        return tuple(partial(bound, place) for place in range(len(self._pairs)))
 
     @cached_property
     def _bits(self) -> ShuffledBits | None:
