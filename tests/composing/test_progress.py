@@ -46,7 +46,7 @@ def counted():
 
 def test_dear_values_are_asked_in_pieces():
     stick, asked = counted()
-    own, _ = Knowledge(stick, seconds=0.02).samples(-60.0)
+    own, _ = Knowledge(stick, effort=0.02).samples(-60.0)
     # 32 of .02 s: Ctrl-C is heard within a second
     assert max(asked) <= 32
     assert own.eps.size > 10
@@ -56,7 +56,7 @@ def test_costs():
     cheap = BinomialNoise(10**4, 0.5).self_compose(10).cost()
     assert cheap.seconds < 5
     assert 2**20 < cheap.memory < 2**30
-    dear = Composer([(Knowledge(lambda eps: (-eps - 1, -eps - 1), pure=50.0, seconds=0.1), 10)], [], 1e-3)
+    dear = Composer([(Knowledge(lambda eps: (-eps - 1, -eps - 1), pure=50.0, effort=0.1), 10)], [], 1e-3)
     assert dear.cost.seconds > 5
     dear.bounds(3.0)
     # what was asked for is kept
@@ -65,8 +65,8 @@ def test_costs():
 
 def test_predicted_values_are_those_asked_for():
     stick, asked = counted()
-    known = Knowledge(stick, pure=5.0, seconds=2e-3, single=True)
-    predicted = known.expected / known.seconds
+    known = Knowledge(stick, pure=5.0, effort=2e-3, single=True)
+    predicted = known.expected / known.predicted
     Composer([(known, 10)], [[(known, 10)]], 1e-5).bounds(8.0)
     assert sum(asked) / 3 <= predicted <= 6 * sum(asked)
 

@@ -148,7 +148,7 @@ class Composer:
             return Cost(ON_LATTICE, memory)
         releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
         seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
-        if not self._known and self._count > 1 and all(max(known.seconds, known.setup) <= FRUGAL for known in releases.values()):
+        if not self._known and self._count > 1 and all(max(known.effort, known.setup) <= FRUGAL for known in releases.values()):
             # where a look at the losses costs nothing: how many grid points they span
             scales = (known.scale(FIRST_TAIL) for known, _ in self._upper)
             seconds += GRID_POINT * min(sum(scale.high - scale.low for scale in scales) / self.first_step, REFINED_POINTS)
@@ -211,7 +211,7 @@ class Composer:
             # other laws bound from below, and their distance is far larger
             step *= 8
         # a finer step costs little while transforms are short and values on the grid are cheap
-        spans = ((release.scale(FIRST_TAIL), release.seconds) for release, _ in self._upper)
+        spans = ((release.scale(FIRST_TAIL), release.effort) for release, _ in self._upper)
         values = sum((scale.high - scale.low) * seconds for scale, seconds in spans)
         step = min(step, max(20 * math.sqrt(variance) / SHORT_POINTS, values / QUICK) * math.sqrt(max(self._rtol / USUAL, 1.0)))
         if spacings:
@@ -273,7 +273,7 @@ class Composer:
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self._upper):
             return log_tail
-        spare = LEAST_SPARE if any(release.seconds > FRUGAL for release, _ in self._upper) else SPARE
+        spare = LEAST_SPARE if any(release.effort > FRUGAL for release, _ in self._upper) else SPARE
         while log_tail > -1e6:
             depth = self._depth(eps, log_tail) - spare - math.log(self._count)
             if depth >= log_tail:

@@ -30,16 +30,16 @@ DENSE, LEAST_DENSE = 12.0, 1000.0
 """Within so many standard deviations of the mean, and so many points, there is a knot at every grid point."""
 
 PATIENCE = 0.5
-"""Seconds: where a value of delta at every grid point would cost more, values are placed one by one."""
+"""Effort of a whole grid above which values are placed one by one: a larger one takes longer, a smaller one widens the gap."""
 
 FRUGAL = 1e-4
-"""A value of delta that costs more seconds than this is never asked for at every grid point."""
+"""Effort of one value above which it is never evaluated at every grid point, however few there are."""
 
 MOST_VALUES = 2**12
 """Values placed one by one, at most."""
 
 CHEAP = 0.02
-"""Seconds that the values of a law take, about, where none is dear."""
+"""Measured seconds for all values of a release whose values are cheap; it enters predictions only."""
 
 ENOUGH_VALUES = 400
 """About so many values serve where chords and crossing lines enclose what is between them."""
@@ -48,10 +48,11 @@ FEWEST_VALUES, FIRST_VALUES = 64, 40
 """Values placed one by one, at least, and those that tell the scale of the losses."""
 
 PIECE, LEAST_PIECE = 0.2, 32
-"""Seconds of dear values that are asked for at a time, and how many at least: neighbours cost less together than alone."""
+"""Effort of the values that are evaluated in one call, and their least number: more of them share work, but delay Ctrl-C."""
 
 BESIDE, BESIDE_DEAR, DEAR = 1.1, 1.5, 0.01
-"""Values are placed until they leave at most so many times what their own sides leave; and where one costs over DEAR seconds."""
+"""Values are placed until the interpolation error is at most BESIDE times the gap of the values themselves, or BESIDE_DEAR times
+where the effort of one is above DEAR. Larger factors widen the gap of a composition; smaller ones evaluate more values."""
 
 LITTLE = 0.01
 """The same, as a share of what is integrated: where the sides are further apart, the upper one is all that counts."""
@@ -91,8 +92,8 @@ class Scale:
 class _Remembered:
     """A stick that keeps its answers: a law is asked for from both sides, and for several depths, on one grid."""
 
-    def __init__(self, stick: Stick, seconds: float) -> None:
-        self._stick, self._piece = stick, max(LEAST_PIECE, int(PIECE / seconds))
+    def __init__(self, stick: Stick, effort: float) -> None:
+        self._stick, self._piece = stick, max(LEAST_PIECE, int(PIECE / effort))
         self._table = _NOTHING
 
     def __call__(self, eps: FloatArray) -> Sides:
@@ -126,12 +127,13 @@ class Knowledge:
         The same of (Q, P); None where it is equal.
     pure, reverse_pure : float
         No loss of that order lies above; inf if that is not known.
-    seconds : float
-        What one value of the hockey stick costs: a declared number, so that answers do not depend on the machine.
+    effort : float
+        Relative cost of one value of the hockey-stick divergence, 1 for a search over datasets and 1e-6 for a closed form. It
+        decides how many values are evaluated, so it is a property of the class and no measurement.
     setup : float
-        Seconds of work before the first values, a declared number too: it only enters predictions.
-    pace : float, optional
-        Seconds that a value takes among many, where these are not as declared: it only enters predictions.
+        Measured seconds of work before the first values. It enters predictions only, and may be measured anew at any time.
+    seconds : float, optional
+        Measured seconds of one value among many, where they differ from `effort`. It enters predictions only.
     spacing : float
         How far apart delta is sampled for a curve, in normal quantiles: further where a value costs more.
     single : bool
@@ -169,9 +171,9 @@ class Knowledge:
     reverse: Stick | None = None
     pure: float = math.inf
     reverse_pure: float = math.inf
-    seconds: float = 1e-6
+    effort: float = 1e-6
     setup: float = 0.0
-    pace: float | None = None
+    seconds: float | None = None
     spacing: float = 0.01
     single: bool = False
     realised: tuple[Knowledge, ...] = ()
@@ -228,20 +230,25 @@ class Knowledge:
 
     @cached_property
     def _sticks(self) -> tuple[Stick, Stick]:
-        first = _Remembered(self.stick, self.seconds)
-        return first, first if self.reverse is None else _Remembered(self.reverse, self.seconds)
+        first = _Remembered(self.stick, self.effort)
+        return first, first if self.reverse is None else _Remembered(self.reverse, self.effort)
 
     @property
     def _dear(self) -> bool:
-        return self.seconds > FRUGAL
+        return self.effort > FRUGAL
 
     @property
     def _beside(self) -> float:
-        return math.log(BESIDE if self.seconds <= DEAR else BESIDE_DEAR)
+        return math.log(BESIDE if self.effort <= DEAR else BESIDE_DEAR)
 
     @property
     def _most_values(self) -> int:
-        return int(min(MOST_VALUES, max(FEWEST_VALUES, 2 * PATIENCE / self.seconds)))
+        return int(min(MOST_VALUES, max(FEWEST_VALUES, 2 * PATIENCE / self.effort)))
+
+    @property
+    def predicted(self) -> float:
+        """Predicted seconds of one value."""
+        return self.effort if self.seconds is None else self.seconds
 
     @property
     def expected(self) -> float:
@@ -249,7 +256,7 @@ class Knowledge:
         if self.atoms is not None or not self._dear:
             return CHEAP + self.setup
         values = FIRST_VALUES + (min(self._most_values, ENOUGH_VALUES) if self.convex else self._most_values)
-        return self.setup + values * (self.pace or self.seconds) * (1 if self.reverse is None else 2)
+        return self.setup + values * self.predicted * (1 if self.reverse is None else 2)
 
     @cached_property
     def _scales(self) -> dict[float, Scale]:
@@ -346,7 +353,7 @@ class Knowledge:
         scale = self.scale(log_tail)
         # on a wider grid the knots lie further apart, so their number is limited
         values = min((scale.high - scale.low) / step, MOST_KNOTS)
-        return self._dear or values * self.seconds > PATIENCE
+        return self._dear or values * self.effort > PATIENCE
 
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Grid points at which the hockey stick is asked for."""

@@ -104,7 +104,7 @@ class PrivacyProfile(Exported):
         return ()
 
     def _seconds(self) -> float:
-        return self._knowledge().seconds
+        return self._knowledge().predicted
 
     def _loss_tail(self, eps: FloatArray) -> Sides:
         pairs = self._listed_pairs()

@@ -152,7 +152,7 @@ class SampledPair(OfMechanism, DominatingPair):
 
     def _knowledge(self) -> Knowledge:
         mechanism = self.mechanism._knowledge()
-        known = replace(super()._knowledge(), single=mechanism.single, seconds=mechanism.seconds, spacing=mechanism.spacing,
+        known = replace(super()._knowledge(), single=mechanism.single, effort=mechanism.effort, spacing=mechanism.spacing,
                         convex=mechanism.convex,
                         setup=0.0 if mechanism.listed or mechanism.density else SETUP)
         if not mechanism.single:
@@ -287,4 +287,4 @@ class Subsampled(OfMechanism, LargestPair):
 
     def _knowledge(self) -> Knowledge:
         known = self.mechanism._knowledge()
-        return replace(super()._knowledge(), seconds=known.seconds, spacing=known.spacing)
+        return replace(super()._knowledge(), effort=known.effort, spacing=known.spacing)

@@ -88,7 +88,7 @@ class ReplaceOne(PrivacyProfile):
     def _knowledge(self) -> Knowledge:
         # every value of delta is a search
         known = self.profile._knowledge()
-        return replace(super()._knowledge(), convex=False, seconds=100 * known.seconds,
+        return replace(super()._knowledge(), convex=False, effort=100 * known.effort,
                        spacing=max(0.1, known.spacing), setup=2.5)
 
     def _eps_scale(self) -> float:

@@ -113,7 +113,7 @@ class WithoutReplacement(OfMechanism):
 
     def _knowledge(self) -> Knowledge:
         known = self.mechanism._knowledge()
-        return replace(super()._knowledge(), seconds=known.seconds, spacing=known.spacing)
+        return replace(super()._knowledge(), effort=known.effort, spacing=known.spacing)
 
 
 def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None:

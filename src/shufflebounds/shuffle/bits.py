@@ -184,11 +184,11 @@ class ShuffledBits(ShuffleProtocol):
             lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
             return replace(known, single=2 * self.ones == self._bits - 1, spacing=0.12, lattice=lattice)
         # some hundred eps for a curve, each a search over the data of up to 1/loose evaluations where all data are nearly alike
-        spacing, seconds = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
+        spacing, effort = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
         # each search grows with the number of users, as measured over 1e3 to 1e7
         setup = 0.8 * max(0.0, math.log10(self._bits / 1e3)) if self._bits else 0.0
         return replace(
-            known, spacing=spacing, seconds=seconds, setup=setup, curve_stick=lambda eps: self._worst_sides(eps, self._loose),
+            known, spacing=spacing, effort=effort, setup=setup, curve_stick=lambda eps: self._worst_sides(eps, self._loose),
             blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
         )
 

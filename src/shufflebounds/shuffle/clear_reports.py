@@ -96,7 +96,7 @@ class ClearReports(ShuffleProtocol):
         return _clones.clone_epsilon(*self._clones(), math.inf, delta, upper)
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), single=True, seconds=1e-5)
+        return replace(super()._knowledge(), single=True, effort=1e-5)
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf

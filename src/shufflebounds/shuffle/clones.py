@@ -127,7 +127,7 @@ class _UniformClones(PrivacyProfile):
                          for zero, one in ((keep - self.local_eps, keep), (keep, keep - self.local_eps))])
 
     def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), single=True, seconds=1e-5)
+        return replace(super()._knowledge(), single=True, effort=1e-5)
 
 
 @said

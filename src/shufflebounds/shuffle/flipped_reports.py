@@ -247,11 +247,11 @@ class FlippedReports(ShuffleProtocol):
 
     def _knowledge(self) -> Knowledge:
         if self.view == "records":
-            known = replace(super()._knowledge(), spacing=0.05, seconds=2e-3, pace=4e-3)
+            known = replace(super()._knowledge(), spacing=0.05, effort=2e-3, seconds=4e-3)
             pair = _record_pair.projected_pair(*self._counted, self.flip) if 0 < self.flip < 0.5 else None
             return replace(known, realised=(pair,)) if pair else known
         # sums search the data for every eps
-        known = replace(super()._knowledge(), spacing=0.6, seconds=1.0)
+        known = replace(super()._knowledge(), spacing=0.6, effort=1.0)
         uniform = self.fake == "uniform" and self.fakes > 0
         if not 0 < self.flip < 0.5 or (uniform and self.clear.variance > self.users * self.flip):
             return known

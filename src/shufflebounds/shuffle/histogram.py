@@ -111,7 +111,7 @@ class ShuffledHistogram(ShuffleProtocol):
         return enclose_sum(lambda i: binom_logpmf(i, n, gamma), math.floor((n + 1) * gamma), 0.0, n, value)
 
     def _knowledge(self) -> Knowledge:
-        known = replace(super()._knowledge(), single=True, seconds=2e-3)
+        known = replace(super()._knowledge(), single=True, effort=2e-3)
         if self.bins == 1:
             return known
         # two independent counts, in opposite directions

@@ -125,7 +125,7 @@ class PersonalizedClones(PrivacyProfile):
 
     def _knowledge(self) -> Knowledge:
         # the pair of the formula, the same in both orders
-        return replace(super()._knowledge(), single=True, spacing=0.05, seconds=1e-3, pace=1.5e-4)
+        return replace(super()._knowledge(), single=True, spacing=0.05, effort=1e-3, seconds=1.5e-4)
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.weight).above

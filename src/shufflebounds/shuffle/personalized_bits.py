@@ -62,7 +62,7 @@ class _PersonalPair(DominatingPair):
     def _knowledge(self) -> Knowledge:
         one, _, counts = self.law.arrays
         few = (one.size if counts is None else counts.sum()) <= MOST_LISTED and one.size
-        return replace(super()._knowledge(), seconds=1e-5, listed=self._atoms if few else None)
+        return replace(super()._knowledge(), effort=1e-5, listed=self._atoms if few else None)
 
     def _atoms(self, log_tail: float) -> Atoms | None:
         log_keep = -math.log1p(math.exp(-self.budget))
@@ -241,11 +241,11 @@ class PersonalizedBits(PrivacyProfile):
         return 5e-2 if self.bits is None or self.target is None else 1e-4 + 1e-7 * self.local_eps.size
 
     def _knowledge(self) -> Knowledge:
-        known = replace(super()._knowledge(), spacing=0.3, seconds=5e-2, pace=2e-2)
+        known = replace(super()._knowledge(), spacing=0.3, effort=5e-2, seconds=2e-2)
         if self.bits is None:
             return known
         if self.target is not None:
-            return replace(known, seconds=1e-4, pace=None, setup=min(2.0, 7e-4 * self.local_eps.size))
+            return replace(known, effort=1e-4, seconds=None, setup=min(2.0, 7e-4 * self.local_eps.size))
         return replace(known, blocks=blocks_of_targets(self._everyone.exact))
 
     def _realised_pairs(self) -> tuple[DominatingPair, ...]:

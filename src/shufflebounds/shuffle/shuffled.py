@@ -371,10 +371,10 @@ class Shuffled(PrivacyProfile):
     def _knowledge(self) -> Knowledge:
         # a value takes milliseconds, and the sides do not meet
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
-        known = replace(super()._knowledge(), spacing=spacing, seconds=2e-3, pace=4e-4 if spacing < 0.5 else None)
+        known = replace(super()._knowledge(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None)
         if any(bound is not None for bound in self._over_datasets):
             # a search over compositions for each value
-            known = replace(known, seconds=1e-2, pace=None)
+            known = replace(known, effort=1e-2, seconds=None)
         laws = [law for _, _, law in self._below]
         if not laws:
             return known
@@ -455,7 +455,7 @@ class _OneData(PrivacyProfile):
         return max(0.0, self.law.pure_epsilon)
 
     def _knowledge(self) -> Knowledge:
-        known = replace(super()._knowledge(), single=True, spacing=self.step, seconds=1e-3 if self.law.log_mass.size < 64 else 1e-2)
+        known = replace(super()._knowledge(), single=True, spacing=self.step, effort=1e-3 if self.law.log_mass.size < 64 else 1e-2)
         if _mirrored(self.law):
             return known
         reverse = _OneData(_swapped(self.law), self.users, self.step)

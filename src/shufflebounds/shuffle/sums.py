@@ -182,8 +182,8 @@ class RealSum(ShuffleProtocol):
         # a search over the data for every eps, and a composed law where the columns are seen
         if self.bits == 1:
             return self.column._knowledge()
-        spacing, seconds = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
-        known = replace(super()._knowledge(), spacing=spacing, seconds=seconds)
+        spacing, effort = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
+        known = replace(super()._knowledge(), spacing=spacing, effort=effort)
         pure = self._pure_epsilon()
         if not 0 < pure < math.inf:
             return known
@@ -192,7 +192,7 @@ class RealSum(ShuffleProtocol):
         # all others at 0, or all at 1: nearly the worst data
         others = (self.users - 1) * self.bits
         sticks = partial(self._known_data, 0), partial(self._known_data, others)
-        pairs = [Knowledge(*both, pure, pure, seconds=1e-3, single=True) for both in (sticks, sticks[::-1])]
+        pairs = [Knowledge(*both, pure, pure, effort=1e-3, single=True) for both in (sticks, sticks[::-1])]
         return replace(known, realised=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
 
     def _far(self, eps: FloatArray) -> NDArray[np.bool_]:

@@ -135,4 +135,4 @@ class VariationRatio(PrivacyProfile):
 
     def _knowledge(self) -> Knowledge:
         # the formula is that of a pair, the same in both orders; a value takes a millisecond
-        return replace(super()._knowledge(), single=True, spacing=0.2, seconds=1e-3)
+        return replace(super()._knowledge(), single=True, spacing=0.2, effort=1e-3)

@@ -57,9 +57,11 @@ class Family(ABC):
     ends: ClassVar[bool] = False
     """Whether the rates of `kinds` are 0 beyond the target's budget."""
     single_seconds: ClassVar[float] = 1e-3
-    """What a log delta of one user takes."""
+    """Measured seconds of one log delta of one target user, for predictions."""
+    effort: ClassVar[float] = 1.5e-3
+    """Relative cost of one log delta over all users, as in `Knowledge`: it decides how many values a composition evaluates."""
     value_seconds: ClassVar[tuple[float, float]] = 1.5e-3, 0.5
-    """What a log delta over all of 1e4 users takes among many, which share what they find, and what the first takes more."""
+    """Measured seconds of one log delta over 1e4 users among many values, and those that the first value takes in addition."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -137,6 +139,7 @@ class Laplace(Family):
 
     windowed: ClassVar[bool] = True
     ends: ClassVar[bool] = True
+    effort: ClassVar[float] = 7.5e-3
     value_seconds: ClassVar[tuple[float, float]] = 7.5e-3, 2.0
 
     @property
@@ -192,6 +195,7 @@ class Gaussian(Family):
 
     windowed: ClassVar[bool] = True
     single_seconds: ClassVar[float] = 9e-3
+    effort: ClassVar[float] = 0.2
     value_seconds: ClassVar[tuple[float, float]] = 0.2, 0.0
 
     def pure_epsilon(self, budget: float) -> float:

@@ -41,8 +41,8 @@ class _Guarantee(PrivacyProfile):
         # no more; what composes is the pair of its convex hull, the same in both orders
         family = self.crowd.family
         return replace(
-            super()._knowledge(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, seconds=5e-3,
-            pace=family.single_seconds
+            super()._knowledge(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, effort=5e-3,
+            seconds=family.single_seconds
         )
 
     @property
@@ -137,12 +137,13 @@ class OfEveryUser(_Guarantee):
     )
 
     def _knowledge(self) -> Knowledge:
-        seconds, setup = self.crowd.family.value_seconds
-        # few budgets are searched anew at every eps
-        seconds *= 1 if self.crowd.exact else 4
-        # what asks for many values has the worst user in bins, too
-        return replace(super()._knowledge(), stick=partial(self._largest, coarse=True), spacing=0.3, seconds=seconds, setup=setup,
-                       pace=None)
+        family = self.crowd.family
+        seconds, setup = family.value_seconds
+        # few different budgets are searched anew at every eps
+        searches = 1 if self.crowd.exact else 4
+        # many values find the worst user among bins of budgets, too
+        return replace(super()._knowledge(), stick=partial(self._largest, coarse=True), spacing=0.3,
+                       effort=searches * family.effort, setup=setup, seconds=searches * seconds)
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         coarse, few = super()._effort(rtol, most)

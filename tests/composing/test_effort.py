@@ -1,0 +1,42 @@
+"""Measured times enter predictions only: no answer moves when they are measured anew."""
+
+from dataclasses import replace
+
+import pytest
+
+from shufflebounds import mechanisms, shuffle
+from shufflebounds.composing.knowledge import Knowledge
+
+PROFILES = {
+    "bits": lambda: shuffle.ShuffledBits(300, 0.2),
+    "clones": lambda: shuffle.StrongerClones(10**4, 2.0),
+    "personal": lambda: shuffle.PersonalizedBits([0.5, 1.0, 2.0] * 5, bits=[0, 1, 1] * 5),
+    "ratios": lambda: shuffle.VariationRatio(1000, 3.0, 0.3, 3.0),
+    "shuffled": lambda: shuffle.Shuffled(mechanisms.KaryResponse(5, 1.0), 1000),
+    "histogram": lambda: shuffle.ShuffledHistogram(500, 10, 0.1),
+}
+
+
+def scaled(known, factor):
+    """Return the same knowledge with all measured times multiplied."""
+    return replace(
+        known, seconds=factor * known.predicted, setup=factor * known.setup,
+        realised=tuple(scaled(one, factor) for one in known.realised),
+        parts=tuple((scaled(one, factor), count) for one, count in known.parts),
+    )
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("factor", [0.03, 30.0])
+def test_measured_times_move_no_answer(name, factor, monkeypatch):
+    plain = PROFILES[name]().self_compose(4)
+    predicted = plain.cost().seconds
+    before = [plain.log_delta(1.0, bound=bound) for bound in ("lower", "upper")]
+    kind = type(PROFILES[name]())
+    made = kind._knowledge
+    monkeypatch.setattr(kind, "_knowledge", lambda self: scaled(made(self), factor))
+    other = PROFILES[name]().self_compose(4)
+    assert isinstance(other.factors[0][0]._knowledge(), Knowledge)
+    # the prediction does move, unless all values of the class count as cheap
+    assert other.cost().seconds != predicted or name in ("clones", "personal")
+    assert [other.log_delta(1.0, bound=bound) for bound in ("lower", "upper")] == before
