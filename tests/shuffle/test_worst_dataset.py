@@ -244,3 +244,19 @@ def test_listed_inputs_are_kept_by_copies():
     assert again == protocol
     assert again.log_delta(0.3) == protocol.log_delta(0.3)
     assert protocol != mechanisms.LaplaceMechanism(1.0).shuffled(100)
+
+
+def test_compositions_and_divergences_take_the_bound():
+    protocol = mechanisms.LocalHashing(100, 1.0, 4).shuffled(10**4)
+    three = protocol.self_compose(3)
+    lower, upper = (three.epsilon(1e-6, bound=side) for side in ("lower", "upper"))
+    # the blanket composes to .05301
+    assert 0.0483 < lower <= upper < 0.0485
+    assert protocol.rdp(4.0, bound="lower") <= protocol.rdp(4.0) < 1.05 * protocol.rdp(4.0, bound="lower")
+
+
+def test_calibration_takes_the_bound():
+    fewest = shuffle.Shuffled.calibrate(mechanisms.LocalHashing(100, 1.0, 4), eps=0.03, delta=1e-6)
+    # the blanket needs 9595 users
+    assert 8000 < fewest.users < 8200
+    assert fewest.delta(0.03) <= 1e-6
