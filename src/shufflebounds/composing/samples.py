@@ -90,8 +90,9 @@ class Samples:
             ahead = (deepest - here) / max(there - here, 1e-9)
             end = min(scale * 1.5 ** max(0, math.floor(math.log(max(ahead, 1.0), 1.5))), self.pure, 600.0)
         while not whole and (value := self._at(end)) > -0.5 * deepest**2 and end < min(self.pure, 600.0):
-            if self.depth is not None and end > scale and value > last - 1e-3:
-                # the rest of the mass has infinite loss
+            stays = end > scale and value > last - 1e-3
+            if stays and (self.depth is not None or self.low[np.searchsorted(self.eps, end)] == -math.inf):
+                # the rest of the mass has infinite loss, or is truncated: neither bound changes further out
                 break
             last, end = value, min(1.5 * end, self.pure, 600.0)
         octaves = max(4, math.ceil(math.log2(end / scale)) + 4)

@@ -427,7 +427,14 @@ class Composition(PrivacyProfile):
 
     def _gdp_mu(self, upper: bool) -> float:
         if self._ways:
-            return max(way._gdp_mu(upper) for way in self._ways)
+            if not upper:
+                return max(way._gdp_mu(upper) for way in self._ways)
+            # no answer exceeds the Gaussian rule: a direction whose rule is at most the answer of the other needs no curve
+            largest = 0.0
+            for way in sorted(self._ways, key=lambda way: way._pure_epsilon(), reverse=True):
+                if way._gaussian_rule > largest:
+                    largest = max(largest, way._gdp_mu(True))
+            return largest
         if not upper and not self._all_outcomes:
             alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors if profile._knowledge().convex)
             return max([super()._gdp_mu(upper), *alone, *(profile._gdp_mu(upper) for profile, _ in self.factors)])

@@ -17,7 +17,7 @@ from shufflebounds.composing import Atoms, Knowledge, Samples
 from shufflebounds.profile.curves import convex_hull, curve, gdp_mu, mu_of_knots
 from shufflebounds.profile.exported import Exported
 from shufflebounds.profile.loss import loss_tail
-from shufflebounds.profile.renyi import renyi
+from shufflebounds.profile.renyi import mixture_renyi, renyi
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 
@@ -102,6 +102,28 @@ class PrivacyProfile(Exported):
         Which of two neighbours has the record stays the same from release to release, so a composition goes one way throughout.
         """
         return ()
+
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
+        """Return guarantees (the worst of which counts) and a rate q, if this mechanism is a mixture of what they cover.
+
+        Every pair of neighbours must yield a mixture of pairs :math:`(q P + (1-q) R, q Q + (1-q) R)`, or a post-processing
+        of it, where one of the guarantees covers (P, Q) and R is any distribution. The Renyi divergences and mu of the mechanism
+        are then at most those of (P, Q), which are finite for Gaussian noise.
+        """
+        return None
+
+    def _mixture_rdp(self, orders: FloatArray) -> FloatArray:
+        """Return the upper bounds of Renyi divergences by joint convexity; inf where the mechanism is no mixture."""
+        mixture = self._mixture()
+        if mixture is None:
+            return np.full(orders.size, np.inf)
+        parts, rate = mixture
+        return mixture_renyi(orders, np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0)), rate)
+
+    def _mixture_mu(self) -> float:
+        """Return the upper bound of mu by joint convexity; inf where the mechanism is no mixture."""
+        mixture = self._mixture()
+        return math.inf if mixture is None else max(part._gdp_mu(True) for part in mixture[0])
 
     def _seconds(self) -> float:
         return self._knowledge().predicted
@@ -206,8 +228,8 @@ class PrivacyProfile(Exported):
         Returns
         -------
         float
-            inf where the supports of a pair differ: no Gaussian curve lies below then. The upper bound is inf, too, where nothing
-            finite can be proven, as without pure privacy.
+            inf where the supports of a pair differ: no Gaussian curve lies below then. Without pure privacy delta proves no finite
+            upper bound: that of a sampled, allocated or shuffled mechanism is then the one of the mechanism, others are inf.
 
         {raises: If `bound` is neither word.}
 
@@ -239,7 +261,11 @@ class PrivacyProfile(Exported):
         pairs = self._listed_pairs()
         if pairs:
             return max(pair._gdp_mu(upper) for pair in pairs)
-        return gdp_mu(*self._samples(0.05), upper, *self._effort(1e-7, 1500))
+        cap = self._mixture_mu() if upper else math.inf
+        if cap < math.inf and self._pure_epsilon() == math.inf:
+            # delta is known to a finite depth only, which shows no finite mu
+            return cap
+        return min(cap, gdp_mu(*self._samples(0.05), upper, *self._effort(1e-7, 1500)))
 
     @overload
     def rdp(self, order: float, *, bound: Bound = ...) -> float: ...
@@ -271,7 +297,8 @@ class PrivacyProfile(Exported):
         -----
         :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`, with delta enclosed by straight
         lines in :math:`e^t` between adaptively chosen t: all terms are positive. The sides are a relative 1e-6 apart, or as far
-        as those of delta.
+        as those of delta. Without pure privacy delta proves nothing finite from above. The upper bound of a sampled, allocated or
+        shuffled mechanism is then that of the mechanism, by the joint convexity of the divergence.
 
         References
         ----------
@@ -303,12 +330,21 @@ class PrivacyProfile(Exported):
         if pairs:
             return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))
         pure = self._pure_epsilon()
-        largest = pure if upper else self._last_positive(pure)
+        # only the order inf needs the search for the largest loss
+        largest = pure if upper or not np.any(orders == np.inf) else self._last_positive(pure)
         if np.all(orders == np.inf):
             return np.full(orders.size, largest)
+        single = self._knowledge().single
+        # the divergence of the whole of delta, which is finite with pure privacy, may exceed the mixture's bound: so may the
+        # lower bound, which is then lowered to it
+        capped = upper if single else pure == math.inf
+        cap = self._mixture_rdp(orders) if capped else np.full(orders.size, np.inf)
+        if upper and pure == math.inf and np.all(cap < math.inf):
+            return cap
         reverse, own = self._samples(0.05)
         rtol, most = self._effort(1e-6, 2**13)
         value = np.array([renyi(own, reverse, float(a), upper, rtol, most) if a < math.inf else largest for a in orders])
+        value = np.minimum(value, cap)
         return np.minimum(value, largest) if upper else value
 
     def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:

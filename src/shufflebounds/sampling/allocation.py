@@ -114,6 +114,10 @@ class AllocationPair(OfMechanism, DominatingPair):
             lower[within], upper[within] = np.minimum(sides[0], sides[1]), sides[1]
         return Sides(lower, upper)
 
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        # the average over the steps i of the pair that differs in step i only
+        return (self.mechanism if self.removed else self.mechanism._opposite(),), 1.0
+
     def _pure_epsilon(self) -> float:
         return (self.mechanism if self.removed else self.mechanism._opposite())._pure_epsilon()
 
@@ -203,6 +207,11 @@ class RandomAllocation(OfMechanism, LargestPair):
 
     def _several(self) -> tuple[PrivacyProfile, ...]:
         return self._directions()
+
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        # the average over the sets of `chosen` steps of the pair that differs in those steps only
+        sides = self.mechanism, self.mechanism._opposite()
+        return tuple(Composition(((side, self.chosen),)) for side in {id(side): side for side in sides}.values()), 1.0
 
     def _last_positive(self, pure: float) -> float:
         return max(way._last_positive(pure) for way in self._directions())

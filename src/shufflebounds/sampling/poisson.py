@@ -135,6 +135,10 @@ class SampledPair(OfMechanism, DominatingPair):
         value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * ULP), upper=upper)
         return np.where(inside, outward(value, np.log(gap), upper=upper), -np.inf)
 
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        # q P + (1-q) Q against Q = q Q + (1-q) Q, or the reverse
+        return (self.mechanism if self.removed else self.mechanism._opposite(),), self.rate
+
     def _pure_epsilon(self) -> float:
         own = self.mechanism if self.removed else self.mechanism._opposite()
         return sampled_budget(own._pure_epsilon(), self.rate, self.removed)

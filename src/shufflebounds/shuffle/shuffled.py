@@ -263,6 +263,13 @@ class Shuffled(PrivacyProfile):
     def _log_delta(self, eps: FloatArray) -> Sides:
         return Sides(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
 
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
+        # shuffling the target's message with the others' is post-processing; without participation it sends the same for both
+        if not isinstance(self.randomizer, PrivacyProfile):
+            return None
+        sides = self.randomizer, self.randomizer._opposite()
+        return tuple({id(side): side for side in sides}.values()), self.participation
+
     def data(self, eps: float) -> str:
         """Return the data of the others behind the lower bound at one eps.
 
@@ -373,7 +380,10 @@ class Shuffled(PrivacyProfile):
     def _knowledge(self) -> Knowledge:
         # a value takes milliseconds, and the sides do not meet
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
-        known = replace(super()._knowledge(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None)
+        # an output that only the target can send, and under one input only
+        endless = any(law.lost > 0 for _, _, law in self._below)
+        known = replace(super()._knowledge(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
+                        endless=endless)
         if any(bound is not None for bound in self._over_datasets):
             # a search over the numbers of users of each kind for each value, longer for a law of many values
             known = replace(known, effort=1e-2 if spacing < 0.5 else 5e-2, seconds=None)

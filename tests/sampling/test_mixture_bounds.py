@@ -1,0 +1,105 @@
+"""Renyi divergences and mu of mixtures are at most what joint convexity gives; replaced records have a lower bound."""
+
+import math
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism
+from shufflebounds.profile.renyi import mixture_renyi
+from shufflebounds.sampling import RandomAllocation, ReplaceOne, WithoutReplacement
+from shufflebounds.shuffle import Shuffled
+
+ORDERS = np.array([1.0, 1.5, 2.0, 8.0, 40.0])
+
+
+def exact_sampled_renyi(sigma: float, rate: float, order: int) -> mpf:
+    """Binomial sum of Mironov, Talwar, Zhang (2019), section 3.3, for the removal of a record and an integer order."""
+    with mp.workdps(40):
+        s, q = mpf(sigma), mpf(rate)
+        weights = [mp.binomial(order, k) * (1 - q) ** (order - k) * q**k for k in range(order + 1)]
+        terms = (weight * mp.exp(mpf(k * k - k) / (2 * s * s)) for k, weight in enumerate(weights))
+        return mp.log(mp.fsum(terms)) / (order - 1)
+
+
+@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (7.5, 0.41)])
+def test_sampled_gaussian_renyi_is_bounded_on_both_sides(sigma, rate):
+    pair = GaussianMechanism(sigma).subsampled(rate).pairs()[0]
+    for order in (2, 8):
+        exact = float(exact_sampled_renyi(sigma, rate, order))
+        assert pair.rdp(float(order), bound="lower") <= exact * (1 + 1e-12)
+        upper = pair.rdp(float(order))
+        assert exact * (1 - 1e-12) <= upper <= order / (2 * sigma**2)
+
+
+@pytest.mark.parametrize("rate", [1e-80, 1e-3, 0.5, 1.0])
+def test_mixture_renyi_is_joint_convexity(rate):
+    divergences = np.array([1e-12, 0.3, 2.0, 30.0, 700.0])
+    for order in (1.0, 1 + 1e-9, 2.0, 50.0):
+        value = mixture_renyi(np.full(5, order), divergences, rate)
+        with mp.workdps(130):
+            step = mpf(order) - 1
+            for d, v in zip(divergences.tolist(), value.tolist()):
+                exact = mpf(rate) * d if step == 0 else mp.log(1 - mpf(rate) + mpf(rate) * mp.exp(step * d)) / step
+                assert exact <= v or v >= d
+                assert v <= exact * (1 + mpf(10) ** -11) + mpf(10) ** -300
+
+
+@pytest.mark.parametrize(
+    ("mixed", "sigma"),
+    [
+        (GaussianMechanism(1.0).subsampled(0.01), 1.0),
+        (WithoutReplacement(GaussianMechanism(2.0, 2.0), 100, 7), 1.0),
+        (RandomAllocation(GaussianMechanism(1.5), 100), 1.5),
+        (RandomAllocation(GaussianMechanism(1.5), 100, chosen=3), 1.5 / math.sqrt(3)),
+        (GaussianMechanism(0.8).shuffled(100), 0.8),
+    ],
+)
+def test_mixtures_are_no_worse_than_their_mechanism(mixed, sigma):
+    assert mixed.gdp_mu() <= (1 + 1e-12) / sigma
+    assert (np.asarray(mixed.rdp(ORDERS)) <= (1 + 1e-12) * ORDERS / (2 * sigma**2)).all()
+
+
+def test_compositions_of_mixtures_are_finite():
+    steps = GaussianMechanism(2.0).subsampled(0.1).self_compose(9)
+    assert steps.gdp_mu() <= 1.5 * (1 + 1e-12)
+    assert math.isfinite(steps.rdp(4.0))
+
+
+def test_infinite_loss_of_shuffled_messages_is_infinite_from_below():
+    # the third output gives the target away: no other user can send it, and its second input cannot either
+    shuffled = Shuffled(FiniteRandomizer([[0.5, 0.4, 0.1], [0.6, 0.4, 0.0]]), users=10**4)
+    assert shuffled.gdp_mu(bound="lower") == math.inf
+    assert (np.asarray(shuffled.rdp([1.0, 2.0], bound="lower")) == math.inf).all()
+
+
+def test_few_users_of_discrete_gaussian_have_finite_divergences():
+    shuffled = DiscreteGaussianMechanism(2.0).shuffled(50)
+    assert np.isfinite(shuffled.rdp([1.0, 2.0, 8.0])).all()
+
+
+def test_replaced_gaussian_records():
+    # values 0 and 1 of a sum with N(0, 1) noise added: two records replaced differ by 1 at least, by 2 at most
+    replaced = ReplaceOne(GaussianMechanism(1.0))
+    one, two = GaussianMechanism(1.0), GaussianMechanism(1.0, 2.0)
+    for eps in (0.0, 0.5, 2.0, 6.0):
+        assert replaced.log_delta(eps, bound="lower") == pytest.approx(one.log_delta(eps), rel=1e-9)
+        assert replaced.log_delta(eps, bound="lower") <= one.log_delta(eps)
+        assert two.log_delta(eps) <= replaced.log_delta(eps) + 1e-9
+    assert replaced.gdp_mu(bound="lower") == pytest.approx(1.0)
+    # groups: the mu of two steps add up
+    assert 2.0 <= replaced.gdp_mu() <= 2.0 * (1 + 1e-12)
+    for order in ORDERS:
+        assert order / 2 * (1 - 1e-9) <= replaced.rdp(order, bound="lower") <= order / 2
+        # the divergence of N(0, 1) and N(2, 1), and for order > 1.1 twice that of the optimal triangle
+        assert 2 * order <= replaced.rdp(order)
+        assert replaced.rdp(order) <= 2 * max(order, 1.1) * (1 + 1 / max(order - 0.5, 0.6)) * 2
+
+
+def test_replaced_records_of_samples():
+    # a record that adds nothing to the sum may be put in place of one that does, and the other way round
+    sampled = GaussianMechanism(1.0).subsampled(0.1)
+    for eps in (0.05, 1.0):
+        one_record = max(pair.log_delta(eps, bound="lower") for pair in sampled.pairs())
+        assert ReplaceOne(sampled).log_delta(eps, bound="lower") == one_record
