@@ -158,3 +158,17 @@ def test_gaps_stay_within_the_header():
     assert sorted(gaps)[10] < 2.5e-7
     assert max(gaps) < 1.2e-6
     assert min(noise(random.Random(5), 3, (1.0, 2.0))) < 5e-7
+
+
+def test_a_second_contour_is_tried_where_rounding_parts_the_bounds():
+    # log E S_+ is about -2.25 million; the first contour alone leaves a gap of 3.4e-7, the second, with more nodes, 2.1e-7
+    values = [0.16416067302413945, -0.0023887086152873287, 0.031118092411635774, -0.136432000616321]
+    log_mass = np.array([-13.241481680539621, -10.501477059080129, -14.513838867364086, -0.1053935924583007])
+    n = 998696
+    lower, upper = sides(values, log_mass, n)
+    assert 0 < upper - lower < 2.5e-7
+    # Chernoff's bound E (S)_+ <= e^(K(t) - 1)/t for every t > 0, and the term in which every user holds the largest value
+    rest = 1 - float(np.exp(log_mass).sum())
+    moments = ((t, rest + float(np.exp(log_mass + t * np.array(values)).sum())) for t in np.linspace(10, 90, 800))
+    least = min(n * math.log(moment) - 1 - math.log(t) for t, moment in moments)
+    assert n * log_mass[0] < lower < least

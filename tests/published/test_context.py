@@ -77,6 +77,11 @@ def test_the_close_laws_of_the_lemma():
     assert np.maximum(z - 2 * y, 0).sum() == published.das2022_close_laws.counterexample().truth
 
 
+def test_a_statistical_distance_is_at_most_one():
+    with pytest.raises(ValueError, match=r"distance=1\.5"):
+        published.das2022_close_laws(0.5, 1.5)
+
+
 def test_the_right_tail_is_proven_only_near():
     bound = published.zhilyaev_flip_right
     for eps, delta, holds in ((0.5, 1e-2, True), (1.0, 1e-6, True), (2.0, 1e-6, False), (3.0, 1e-2, False)):

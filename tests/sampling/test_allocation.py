@@ -11,6 +11,8 @@ import pytest
 
 from shufflebounds.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.sampling import AllocationPair, RandomAllocation
+from shufflebounds.sampling._ratios import ratios
+from shufflebounds.sampling._stop_loss import Allocation
 from shufflebounds.sampling._sums import GridLaw, SumLaw, contracted, spread
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 
@@ -205,6 +207,18 @@ def test_spread_and_contraction_enclose_stop_losses():
     assert (stop(wide.values, wide.mass) >= exact - 1e-13).all()
     assert (stop(narrow.values, narrow.mass) <= exact + 1e-13).all()
     assert abs(narrow.mass @ narrow.values - mass @ means) < 0.05
+
+
+@pytest.mark.parametrize("mechanism", [GaussianMechanism(1.0), GaussianMechanism(0.5), LaplaceMechanism(2.0)])
+def test_grids_of_ratios_reach_their_top(mechanism):
+    # a ratio between the last point and the top would have no point above it, and the upper law would count it too low
+    law = Allocation(ratios(mechanism), 4)
+    least = math.exp(law._range[0])
+    for top, step in itertools.product((least + 0.7, least + 2.3, least + 11.0), (0.1, 0.037, 0.25)):
+        grid = law._laid(top, step)
+        assert grid.top >= top * (1 - 1e-15)
+        assert grid.top < top + step
+        assert grid.anchor <= least
 
 
 @pytest.mark.parametrize("times", [1, 2, 7])

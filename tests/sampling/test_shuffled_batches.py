@@ -97,3 +97,14 @@ def test_shuffled_batches_leak_more_than_sampled_ones():
 def test_bad_arguments(bad):
     with pytest.raises(ValueError, match="must be"):
         shuffled_sgd_delta(*bad)
+
+
+@pytest.mark.parametrize(("sigma", "steps"), [(0.01, 2), (1.0, 100), (3.0, 10**5)])
+def test_intervals_hold_a_share_of_the_smaller_tail(sigma, steps):
+    # A mass is the difference of two tails and loses three digits where it is a thousandth of them. At sigma = 0.01 neighbouring
+    # tails are equal doubles, and the interval between them would have no mass.
+    for log_mass in largest(sigma, steps):
+        mass = np.exp(log_mass)
+        smaller = np.minimum(np.cumsum(mass)[1:-1], np.cumsum(mass[::-1])[::-1][1:-1])
+        assert (mass[1:-1] >= 0.999e-3 * smaller).all()
+        assert math.fsum(mass) == pytest.approx(1, abs=1e-12)

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds._types import Sides
 from shufflebounds._validate import InfeasibleError
-from shufflebounds.shuffle import ShuffledHistogram, ZeroSum
+from shufflebounds.shuffle import ShuffledHistogram, ZeroSum, _mixed_sum, histogram, samples
 from tests.oracles import assert_encloses, binomial, coin, power, rational, references, stick
 
 
@@ -119,6 +121,51 @@ def test_one_bin_hides_nothing():
     assert ShuffledHistogram(5, 1, 0.1).delta(0.0) == 0.0
     assert ShuffledHistogram(5, 1, 0.1).epsilon(0.0) == 0.0
     assert ShuffledHistogram(5, 2, 0.1).epsilon(0.0) == math.inf
+
+
+@pytest.mark.parametrize("blocks", [3, 5, 40])
+@pytest.mark.parametrize("falls", [0.0, 0.02, 0.7])
+def test_a_sum_over_wide_blocks_is_enclosed(monkeypatch, blocks, falls):
+    # sum of binomial(n, p; i) e^(-falls i) = (1 - p + p e^-falls)^n; a few wide blocks, so that the mode lies inside one of them
+    monkeypatch.setattr(_mixed_sum, "MOST_TERMS", blocks)
+    n, p = 1000.0, 0.3
+
+    def value(i):
+        return Sides(-falls * i, -falls * i)
+
+    lower, upper = _mixed_sum.enclose_sum(lambda i: binom_logpmf(i, n, p), math.floor((n + 1) * p), 0.0, n, value)
+    exact = n * math.log1p(p * math.expm1(-falls))
+    assert lower < exact < upper
+    # both bounds are off by the change of the terms within a block at most
+    if blocks == 40:
+        assert upper - lower < 12.0
+
+
+def test_a_sum_of_nothing_is_nothing():
+    def value(i):
+        return Sides(np.full(i.shape, -math.inf), np.full(i.shape, -math.inf))
+
+    assert _mixed_sum.enclose_sum(lambda i: binom_logpmf(i, 9.0, 0.3), 3, 0.0, 9.0, value) == (-math.inf, -math.inf)
+
+
+@pytest.mark.parametrize(("users", "gamma"), [(10, 0.25), (7, 0.3), (100, 0.01), (999, 0.4999)])
+def test_sums_are_given_the_mode_of_the_noise(monkeypatch, users, gamma):
+    given = []
+
+    def recorded(log_pmf, mode, *rest):
+        given.append(mode)
+        return _mixed_sum.enclose_sum(log_pmf, mode, *rest)
+
+    for module in (histogram, samples):
+        monkeypatch.setattr(module, "enclose_sum", recorded)
+    ShuffledHistogram(users, 2, gamma).delta(0.5)
+    samples._log_missed(users, gamma, 3)
+    # binomial(n, gamma) rises up to its mode and falls from there on: pmf(k + 1)/pmf(k) = (n - k) gamma/((k + 1)(1 - gamma))
+    chance = Fraction(gamma)
+    assert len(given) == 2
+    for mode in map(int, given):
+        assert (users - mode) * chance <= (mode + 1) * (1 - chance)
+        assert mode == 0 or (users - mode + 1) * chance >= mode * (1 - chance)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from scipy.stats import laplace
 
 from shufflebounds import shuffle
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
 from shufflebounds.shuffle._clones import crowd as crowds
+from shufflebounds.shuffle._clones import families
 from shufflebounds.shuffle._clones.bins import BinnedLaw, Bins
 from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
 from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
@@ -418,6 +420,29 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
         assert lower <= max(truth) + 1e-9
         assert upper <= max(truth) + 5e-3 * max(1, -max(truth) / 20)
         assert 0 <= best < users
+
+
+@pytest.mark.parametrize(("low", "high", "reach"), [(0.4, 0.4, 0.3), (0.5, 0.9, 2.0), (1.5, 1.5, 8.0)])
+def test_rates_of_laplace_noise_in_a_window(low, high, reach):
+    """The rate is at most kappa c p/(p + 1), here for every budget of the target in [low, high] from the densities themselves.
+
+    kappa is the mass of the window [-T, 1 + T] under the noise of the target, c the least ratio of the density of the user, whose
+    value is 1, to the larger of the two densities of the target inside, and p = e^budget.
+    """
+    budgets = np.array([0.2, 0.4, 0.5, 0.9, 1.4, 2.0])
+    # the least ratio is at an end of the window or at a value
+    z = np.array([-reach, 0.0, 1.0, 1 + reach])
+    exact = []
+    for target in np.linspace(low, high, 5):
+        noise = laplace(scale=1 / target)
+        kappa = noise.cdf(1 + reach) - noise.cdf(-reach)
+        larger = np.maximum(noise.pdf(z), noise.pdf(z - 1))
+        ratio = np.array([(laplace(loc=1, scale=1 / b).pdf(z) / larger).min() for b in budgets])
+        exact.append(kappa * ratio / (1 + math.exp(-target)))
+    rates = families.Laplace().window_rates(reach, low, high, budgets)
+    assert (rates <= np.min(exact, axis=0)).all()
+    if low == high:
+        assert rates == pytest.approx(np.min(exact, axis=0), rel=1e-9)
 
 
 def test_largest_budget_is_not_the_worst_with_laplace_noise():

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -30,6 +31,16 @@ def test_failure_is_the_exact_union_bound():
         exact = float(sum(p * q for x, p in held.items() for y, q in zeros.items() if x <= y))
         assert samples._log_missed(users, gamma, support) == pytest.approx(math.log(exact), abs=1e-10)
         assert samples._log_missed(users, gamma, support) >= math.log(exact) - 1e-14
+
+
+def test_failure_with_a_rounded_share_is_above_the_closed_form():
+    # X and Y have one law: Pr[X <= Y] = (1 + Pr[X = Y])/2, and Pr[X = Y] = C(2n, n)/4^n
+    users = 10**6
+    with mpmath.workdps(30):
+        exact = mpmath.log((1 + mpmath.binomial(2 * users, users) / mpmath.mpf(4) ** users) / 2)
+        above = float(samples._log_missed(users, 0.5, 2) - exact)
+    # 1/support is allowed an error of one ulp, which moves the result by up to 2 ulp n/support = 2.2e-10
+    assert 0 <= above < 5e-10
 
 
 @pytest.mark.slow

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
+from shufflebounds._types import Between
 from shufflebounds.shuffle._compositions import Compositions
+from shufflebounds.shuffle._worst_data import of_two_counts
 from shufflebounds.shuffle._worst_dataset import WorstDataset
 from tests.oracles import rational
 
@@ -260,3 +262,18 @@ def test_calibration_takes_the_bound():
     # the blanket needs 9595 users
     assert 8000 < fewest.users < 8200
     assert fewest.delta(0.03) <= 1e-6
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_the_search_over_two_counts_finds_the_largest_value(diagonal):
+    def log_value(i, j):
+        return -((i - 9) ** 2) / 300 - ((j - 4) ** 2) / 200
+
+    def enclose(i, j, more_i, more_j):
+        values = [log_value(i + s, j + t) for s in range(more_i + 1) for t in range(more_j + 1)]
+        return Between(log_value(i, j) - 1e-9, max(values) + 1e-9)
+
+    lower, upper = of_two_counts(enclose, 24, diagonal, 10**4)
+    exact = max(log_value(i, j) for i in range(24) for j in range(i + 1) if i == j or not diagonal)
+    assert lower <= exact <= upper
+    assert upper - lower < 0.02
