@@ -2,12 +2,14 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, Tradeoff
+from shufflebounds.composing.samples import Samples
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
@@ -97,3 +99,30 @@ def test_mu_by_the_root_of_squares():
 def test_a_composition_of_compositions():
     inner = Composition(((skewed(), 2),))
     assert inner.self_compose(3) == skewed().self_compose(6)
+
+
+@pytest.mark.parametrize("sigma", [0.7, 1.0, 3.0])
+def test_the_lower_chain_starts_with_the_slope_of_the_other_direction(sigma):
+    """The first vertex of the chain below delta(E) is where two lines meet: one ends at E = 1, one starts at the first sample.
+
+    The left line starts at E = e^-t, t the first positive eps, with delta(e^-t) = 1 - e^-t + e^-t delta(e^t), as Gaussian noise is
+    the same in both directions.
+    """
+    samples = Samples(GaussianMechanism(sigma)._log_delta, math.inf, 0.05)
+    eps, log_low = samples.below(samples)
+
+    def delta(t):
+        shift = 1 / (2 * sigma)
+        return mpmath.ncdf(shift - t * sigma) - mpmath.exp(t) * mpmath.ncdf(-shift - t * sigma)
+
+    with mpmath.workdps(30):
+        first, second = (mpmath.mpf(float(t)) for t in samples.eps[1:3])
+        before = mpmath.exp(-first)
+        left = (delta(mpmath.mpf(0)) - (1 - before + before * delta(first))) / (1 - before)
+        right = (delta(second) - delta(first)) / (mpmath.exp(second) - mpmath.exp(first))
+        # delta(0) + left (E - 1) = delta(first) + right (E - e^first)
+        at = (delta(first) - right * mpmath.exp(first) - delta(mpmath.mpf(0)) + left) / (left - right)
+        value = delta(mpmath.mpf(0)) + left * (at - 1)
+    assert eps[1] == pytest.approx(float(mpmath.log(at)), rel=1e-6)
+    assert log_low[1] == pytest.approx(float(mpmath.log(value)), rel=1e-9)
+    assert log_low[1] < mpmath.log(delta(mpmath.mpf(float(eps[1]))))

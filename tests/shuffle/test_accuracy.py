@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds.shuffle import BinomialNoise, ClearReports, FlippedReports, ShuffledBits, ShuffledHistogram
+from shufflebounds.shuffle import BinomialNoise, ClearReports, FlippedReports, RealSum, ShuffledBits, ShuffledHistogram
 from tests.oracles import assert_error_tail, binomial, total
 
 
@@ -49,6 +49,18 @@ def test_no_data_errs_more_than_the_worst(users, flip, x, data):
     ones = data.draw(st.integers(0, users))
     assert mechanism.error_tail(a, ones, bound="lower") <= mechanism.error_tail(a)
     assert mechanism.error_tail(a, bound="lower") <= mechanism.error_tail(a)
+
+
+@pytest.mark.parametrize("flip", [1 / 3, 0.1])
+@pytest.mark.parametrize("beta", [0.02, 0.3, 0.6])
+def test_quantiles_of_few_users_are_those_of_the_exact_law(flip, beta):
+    users, ones = 3, 1
+    errors = bits_errors(users, flip, ones)
+    exact = min(abs(a) for a in errors if sum(p for e, p in errors.items() if abs(e) > abs(a)) <= beta)
+    reports, numbers = FlippedReports(users, 0, 4, flip, view="sums"), RealSum(users, 2 * users * flip, 1)
+    for mechanism, truth in ((ShuffledBits(users, flip), ones), (reports, ones), (numbers, [1.0, 0.0, 0.0])):
+        assert mechanism.error_quantile(beta, truth) == pytest.approx(float(exact), rel=1e-9)
+        assert mechanism.error_quantile(beta, truth, bound="lower") == pytest.approx(float(exact), rel=1e-9)
 
 
 @given(users=st.integers(1, 400), flip=st.floats(0.001, 0.49), beta=st.floats(1e-12, 0.9), share=st.floats(0, 1))

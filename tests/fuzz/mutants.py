@@ -1,0 +1,90 @@
+"""Mutation testing: one-token changes of modules that carry bounds, and whether the default tests of the folder notice each.
+
+    python -m tests.fuzz.mutants --count 20 --seed 7        one to ten minutes each
+
+The tests run in a throwaway copy of the repository; kernels are not changed. A change that no test notices either cannot move a
+number (CONTRIBUTING.md lists such places) or shows that a test is missing.
+"""
+
+import argparse
+import io
+import keyword
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = "composing", "composition", "mechanisms", "profile", "sampling", "selection", "shuffle", "tails", "tradeoff"
+PAIRS = ("upper lower", "max min", "maximum minimum", "floor ceil", "+ -", "* /", "< <=", "> >=", "True False", "right left")
+CHANGED = tokenize.NAME, tokenize.OP, tokenize.NUMBER
+SWAPS = {old: new for pair in map(str.split, PAIRS) for old, new in (pair, pair[::-1])}
+
+
+def changes(text):
+    """Return (line, column, old, new) of every change of one token, outside of strings, imports and signatures."""
+    found, before = [], None
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        old, code = token.string, token.line.lstrip()
+        # a sign or a star without a left operand is no sum or product, but the sign of a number can be turned
+        operand = before is not None and (before.type in (tokenize.NAME, tokenize.NUMBER) or before.string in (")", "]"))
+        operand = operand and not keyword.iskeyword(before.string)
+        new = SWAPS.get(old) if operand or old not in ("+", "*", "/") else None
+        if token.type == tokenize.NUMBER and old.replace(".", "", 1).replace("e-", "", 1).replace("e", "", 1).isdigit():
+            new = random.choice([str(int(old) + 1), f"({old} / 2)"]) if old.isdigit() else f"({old} / 2)"
+        if new and token.type in CHANGED and not code.startswith(("from ", "import ", "def ", "@")):
+            found.append((*token.start, old, new))
+        before = token
+    return found
+
+
+def tests_fail(copy, paths, limit):
+    """Whether the default tests fail in the copy, or take longer than the limit in seconds."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *paths]
+    env = {**os.environ, "PYTHONPATH": f"{copy}/src"}
+    try:
+        done = subprocess.run(command, cwd=copy, env=env, capture_output=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode != 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.mutants", description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=20, help="number of changes (default 20)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds for the tests; more count as noticed (default 600)")
+    parser.add_argument("--only", default="", help="modules whose path contains this")
+    parser.add_argument("--tests", nargs="*", help="test files to run instead of those of the module's folder")
+    options = parser.parse_args()
+    random.seed(options.seed)
+    source = ROOT / "src/shufflebounds"
+    modules = [path for folder in FOLDERS for path in sorted((source / folder).rglob("*.py")) if options.only in str(path)]
+    places = [(path.relative_to(ROOT), change) for path in modules for change in changes(path.read_text())]
+    seen = Counter()
+    with tempfile.TemporaryDirectory() as copy:
+        shutil.copytree(ROOT, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git", "build", "__pycache__", "_build"))
+        passing = {}
+        for path, (line, column, old, new) in random.sample(places, min(options.count, len(places))):
+            paths = tuple(options.tests or [f"tests/{path.parts[2]}"])
+            if not passing.setdefault(paths, not tests_fail(copy, paths, options.limit)):
+                raise SystemExit(f"{' '.join(paths)} fails, or exceeds --limit, without any change")
+            text = (ROOT / path).read_text()
+            lines = text.splitlines(keepends=True)
+            code = lines[line - 1]
+            lines[line - 1] = code[:column] + new + code[column + len(old):]
+            (Path(copy) / path).write_text("".join(lines))
+            verdict = "noticed" if tests_fail(copy, paths, options.limit) else "NOT NOTICED"
+            (Path(copy) / path).write_text(text)
+            seen[verdict] += 1
+            print(f"{verdict:12}{path}:{line}  {old} -> {new}  | {code.strip()}", flush=True)
+    print(", ".join(f"{many} {verdict}" for verdict, many in sorted(seen.items())))
+
+
+if __name__ == "__main__":
+    main()
