@@ -35,4 +35,5 @@ def test_quick_ones_together():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(ceilings.LONGER))
 def test_longer_ones(name):
-    assert limited([name], 10)[name].startswith("answered")
+    # errors for every dataset of nine oracles at delta = 1e-300 take longer than the others
+    assert limited([name], 25 if name == "oracles at extremes" else 10)[name].startswith("answered")

@@ -182,6 +182,7 @@ def test_tables_of_mixed_data_are_bounded():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:delta=")
 def test_comparison_where_almost_nothing_is_amplified():
     asked = 0
     law = shuffle.laws.ExcessLaw

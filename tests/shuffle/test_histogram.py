@@ -86,6 +86,7 @@ def test_simultaneous_error(users, bins, gamma):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:delta=")
 @given(users=st.integers(1, 10**9), eps=st.floats(0.2, 3), delta=st.floats(1e-12, 0.5))
 @settings(max_examples=15, deadline=None)
 def test_calibration_is_never_short(users, eps, delta):

@@ -12,7 +12,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._types import ULP, Between
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
-from shufflebounds.shuffle._worst_count import CountTails, tails_over_counts
+from shufflebounds.shuffle._worst_count import largest_tail, tails_over_counts
 
 __all__ = ["Chances", "CountErrors"]
 
@@ -65,18 +65,19 @@ class CountErrors(ErrorLaw):
         reach = a * Fraction(self.chances.gap)
         if truth is not None:
             return self._known(truth, self.users - truth, reach)
-        return self._over_counts(reach).largest
+        return largest_tail(self.users, self._known, self._largest_variance, reach)
 
-    def _over_counts(self, reach: Fraction) -> CountTails:
+    @property
+    def _largest_variance(self) -> float:
         own, not_own, other, not_other, _ = self.chances
-        return tails_over_counts(self.users, self._known, max(own * not_own, other * not_other), reach)
+        return max(own * not_own, other * not_other)
 
     def _any_error(self, a: Fraction, truth: int | None) -> Between:
         if truth is not None:
             return super()._any_error(a, truth)
         # every user holds one value: a value has users/values holders on average, where the concave envelope of the tail is read
         reach = a * Fraction(self.chances.gap)
-        lower, points = self._over_counts(reach)
+        lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
         return Between(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
 
     def _known(self, held: int, others: int, reach: Fraction) -> Between:

@@ -15,7 +15,7 @@ from shufflebounds._core._blocks import Lattice
 from shufflebounds._docs import said
 from shufflebounds._search import bracket
 from shufflebounds._types import ULP, Between, Bound, FloatArray, probability
-from shufflebounds.shuffle._worst_count import tails_over_counts
+from shufflebounds.shuffle._worst_count import largest_tail
 
 Of = Literal["bin", "any"]
 """Whose error: that of one bin chosen beforehand, or the largest of any bin."""
@@ -211,7 +211,7 @@ def bits_exceeded(
     if ones is not None:
         return known(ones, users - ones, width)
     # without further bits, exchanging 0 and 1 in the dataset mirrors the error
-    lower, upper = tails_over_counts(users, known, flip * (1 - flip), width, last=users if extra[2] else users // 2).largest
+    lower, upper = largest_tail(users, known, flip * (1 - flip), width, users if extra[2] else users // 2)
     return Between(lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15))))
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
+from shufflebounds._search import Interval, halves, maximum
 from shufflebounds._types import Between
 from shufflebounds.tails.closed import bernstein
 
-__all__ = ["CountTails", "tails_over_counts"]
+__all__ = ["CountTails", "largest_tail", "tails_over_counts"]
 
 SCANNED = 256
 """Most numbers of holders that are evaluated one by one. For more, the upper bound takes that many blocks of them; more blocks give
@@ -26,54 +27,89 @@ DEEPEST = 745.0
 """The same where the lower bound is 0: beyond the logarithm of the smallest positive double."""
 
 
+Known = Callable[[int, int, Fraction], Between]
+"""``known(holders, others, reach)`` bounds the log tail for `holders` users with the value and `others` users without it."""
+
+
 class CountTails(NamedTuple):
     """Lower bound of the largest log tail, and an upper bound of the log tail for the counts from each listed first one on."""
 
     lower: float
     points: list[tuple[int, float]]
 
-    @property
-    def largest(self) -> Between:
-        """Bounds of the largest log tail over all counts."""
-        return Between(self.lower, max(high for _, high in self.points))
+
+class _Blocks:
+    """Bounds of the log tail for blocks of counts.
+
+    In a block first, ..., end the value of end - first users is undetermined. Their part of the error exceeds a with probability at
+    most 2 e^-depth by Bernstein's inequality. So the tail at `reach` of any count in the block is at most the tail of the other
+    users at reach - a, plus that probability.
+    """
+
+    def __init__(self, users: int, known: Known, variance: float, reach: Fraction) -> None:
+        self._users, self._known, self._variance, self._reach = users, known, variance, reach
+        self.lower = max(known(count, users - count, reach).lower for count in (0, users // 2, users))
+        self._depth = max(1.0, DEEPER - self.lower) if self.lower > -math.inf else DEEPEST
+
+    def upper(self, first: int, end: int) -> float:
+        """Return an upper bound of the log tail of every count from first to end."""
+        undetermined = end - first
+        left = self._reach - Fraction(bernstein(undetermined * self._variance, self._depth))
+        high = self._known(first, self._users - end, left).upper
+        return min(0.0, float(np.logaddexp(high, math.log(2) - self._depth)) + 1e-12)
 
 
-def tails_over_counts(
-    users: int, known: Callable[[int, int, Fraction], Between], variance: float, reach: Fraction, *, last: int | None = None
-) -> CountTails:
-    """Return bounds of log Pr[|error| > reach] over every number of holders among the users.
+def tails_over_counts(users: int, known: Known, variance: float, reach: Fraction) -> CountTails:
+    """Return bounds of log Pr[|error| > reach] for every number of holders among the users.
 
     Parameters
     ----------
     users : int
         Number n of users.
     known : callable
-        ``known(holders, others, reach)`` bounds the log tail for `holders` users with the value and `others` without it; it is
-        also called with fewer than n users in all.
+        Bounds of the log tail for known counts; it is also called with fewer than n users in all.
     variance : float
         Largest variance of the contribution of one user.
     reach : Fraction
         The error, in units of the sum of contributions.
+    """
+    if users < SCANNED:
+        tails = [known(count, users - count, reach) for count in range(users + 1)]
+        return CountTails(max(low for low, _ in tails), [(count, high) for count, (_, high) in enumerate(tails)])
+    blocks, width = _Blocks(users, known, variance, reach), _width(users)
+    firsts = range(0, users + 1, width)
+    return CountTails(blocks.lower, [(first, blocks.upper(first, min(first + width - 1, users))) for first in firsts])
+
+
+def largest_tail(users: int, known: Known, variance: float, reach: Fraction, last: int | None = None) -> Between:
+    """Return bounds of the largest log tail over every number of holders.
+
+    Parameters
+    ----------
+    users, known, variance, reach
+        As for :func:`tails_over_counts`.
     last : int, optional
         Largest number of holders that needs to be looked at, where larger ones follow by symmetry; n by default.
-
-    Notes
-    -----
-    A block of counts first, ..., first + w leaves w users undetermined. Their part of the error exceeds a with probability at most
-    2 e^-depth by Bernstein's inequality, so the tail at `reach` of any count in the block is at most the tail of the other users
-    at reach - a, plus that probability.
     """
     last = users if last is None else last
     if last < SCANNED:
         tails = [known(count, users - count, reach) for count in range(last + 1)]
-        return CountTails(max(low for low, _ in tails), [(count, high) for count, (_, high) in enumerate(tails)])
-    lower = max(known(count, users - count, reach).lower for count in (0, users // 2, users))
-    width = -(-(last + 1) // SCANNED)
-    depth = max(1.0, DEEPER - lower) if lower > -math.inf else DEEPEST
-    left = reach - Fraction(bernstein((width - 1) * variance, depth))
-    points = []
-    for first in range(0, last + 1, width):
-        undetermined = min(width - 1, users - first)
-        high = known(first, users - first - undetermined, left).upper
-        points.append((first, min(0.0, float(np.logaddexp(high, math.log(2) - depth)) + 1e-12)))
-    return CountTails(lower, points)
+        return Between(max(low for low, _ in tails), max(high for _, high in tails))
+    blocks, width = _Blocks(users, known, variance, reach), _width(last)
+
+    def is_smallest(block: Interval) -> bool:
+        return block[1] - block[0] < width
+
+    def measure(several: Sequence[Interval], enough: float) -> list[tuple[float, float, float]]:
+        # the bound of a block that is not divided further stands for its value: other blocks need not be closer than that
+        bounds = [(block, blocks.upper(*block)) for block in several]
+        return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
+
+    found = maximum([(0, last)], measure, lambda block: [] if is_smallest(block) else halves(block),
+                    tolerance=lambda best: 0.0, known=blocks.lower)
+    return Between(blocks.lower, found.upper)
+
+
+def _width(last: int) -> int:
+    """Return the number of counts in the smallest blocks."""
+    return -(-(last + 1) // SCANNED)
