@@ -1,12 +1,14 @@
 """Renyi divergences and mu of mixtures are at most what joint convexity gives; replaced records have a lower bound."""
 
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism, RandomizedResponse
 from shufflebounds.profile.renyi import mixture_renyi
 from shufflebounds.sampling import RandomAllocation, ReplaceOne, WithoutReplacement
 from shufflebounds.shuffle import Shuffled
@@ -103,3 +105,30 @@ def test_replaced_records_of_samples():
     for eps in (0.05, 1.0):
         one_record = max(pair.log_delta(eps, bound="lower") for pair in sampled.pairs())
         assert ReplaceOne(sampled).log_delta(eps, bound="lower") == one_record
+
+
+@pytest.mark.slow
+def test_several_steps_chosen_of_gaussian_noise():
+    # all steps chosen: the outputs' sum is sufficient, and mu is the root of the number of steps
+    exact = GaussianMechanism(1.0, math.sqrt(2.0))
+    all_steps = RandomAllocation(GaussianMechanism(1.0), 2, chosen=2)
+    for eps in (0.0, 1.0, 4.0):
+        assert exact.log_delta(eps) * (1 + 1e-9) - 1e-9 <= all_steps.log_delta(eps, bound="lower") <= exact.log_delta(eps)
+    # the sum of 100 outputs, 5 of which have seen the record: mu is 5/10
+    part = RandomAllocation(GaussianMechanism(1.0), 100, chosen=5)
+    assert GaussianMechanism(2.0).log_delta(1.0) - 1e-9 <= part.log_delta(1.0, bound="lower") < part.log_delta(1.0)
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.25, 0.5])
+def test_several_steps_chosen_against_enumeration(eps):
+    flip, steps, chosen = Fraction(1, 4), 4, 2
+    allocation = RandomAllocation(RandomizedResponse(math.log(3)), steps, chosen=chosen)
+    sets = list(itertools.combinations(range(steps), chosen))
+
+    def mass(outputs, entered):
+        return math.prod(1 - flip if bit == (i in entered) else flip for i, bit in enumerate(outputs))
+
+    laws = [(sum(mass(y, entered) for entered in sets) / len(sets), mass(y, ())) for y in itertools.product((0, 1), repeat=steps)]
+    factor = Fraction(math.exp(eps))
+    exact = max(sum(max(Fraction(0), p - factor * q) for p, q in pairs) for pairs in (laws, [(q, p) for p, q in laws]))
+    assert 0 < allocation.delta(eps, bound="lower") <= exact <= allocation.delta(eps)

@@ -10,7 +10,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._types import FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Sides
 from shufflebounds.composing import Atoms, Knowledge
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
@@ -20,6 +20,7 @@ from shufflebounds.sampling._listed import ListedAllocation
 from shufflebounds.sampling._mechanism import OfMechanism, checked_presence
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
+from shufflebounds.sampling.poisson import SampledPair
 
 __all__ = ["AllocationPair", "RandomAllocation"]
 
@@ -149,7 +150,9 @@ class RandomAllocation(OfMechanism, LargestPair):
     Notes
     -----
     Neighbours: **add or remove** one record. For chosen = 1 both directions are exact (:class:`AllocationPair`). For more,
-    k epochs of floor(t/k) steps with one chosen bound it from above (Feldman, Shenfeld 2025), and nothing from below.
+    k epochs of floor(t/k) steps with one chosen bound it from above (Feldman, Shenfeld 2025). The lower bound for k > 1 is that of
+    one step alone, which has seen the record with probability k/t, and for Gaussian noise that of the sum of all outputs, if that
+    is larger; it is not tight. Several epochs have no lower bound for k > 1.
 
     Shuffling the records and cutting them into batches of fixed size is *not* random allocation: the batches of the other records
     depend on where the record went. What is known of it is a lower bound, :func:`shuffled_sgd_delta`.
@@ -207,6 +210,27 @@ class RandomAllocation(OfMechanism, LargestPair):
 
     def _several(self) -> tuple[PrivacyProfile, ...]:
         return self._directions()
+
+    @cached_property
+    def _statistics(self) -> tuple[PrivacyProfile, ...]:
+        """What functions of the outputs reveal: post-processing, so their hockey sticks are lower bounds.
+
+        One step alone has seen the record with probability k/t. The sum of all outputs of Gaussian noise has the mean k times the
+        record and the variance t sigma**2, whichever steps the record entered.
+        """
+        # rounded down: a smaller rate is a mixture with equal distributions
+        remove = SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP))
+        if not isinstance(self.mechanism, GaussianMechanism):
+            return remove, remove.reverse()
+        noise = self.mechanism.sigma * math.sqrt(self.steps) / self.chosen
+        return remove, remove.reverse(), GaussianMechanism(noise * (1 + 4 * ULP), self.mechanism.sensitivity)
+
+    def _log_delta(self, eps: FloatArray) -> Sides:
+        exact_or_above = super()._log_delta(eps)
+        if self.chosen == 1:
+            return exact_or_above
+        lower = np.max([one._log_side(eps, upper=False) for one in self._statistics], axis=0)
+        return Sides(np.minimum(lower, exact_or_above.upper), exact_or_above.upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # the average over the sets of `chosen` steps of the pair that differs in those steps only
