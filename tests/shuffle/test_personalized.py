@@ -385,6 +385,17 @@ def test_the_cost_of_a_common_rate_is_bounded(users, width):
         assert law.log_alone <= exact.log_alone
 
 
+def test_many_users_make_a_common_rate_cheap():
+    # with h(c) <= e^(b - k c)/(c + 1) the second differences of the sum shrink with the number of clones, so that the cost lies far
+    # below half the sum of squared distances
+    least, held = np.linspace(0.2, 0.44, 5), np.full(5, 1000.0)
+    law = BinnedLaw.of(least + 0.005, least, least + 0.01, held)
+    u = math.tanh(0.05 / 2) / math.tanh(1.0)
+    (lower, upper), (low, high) = law.log_sum(u, 1 - u), CloneLaw(law.rates, law.counts).log_sum(u, 1 - u)
+    assert law._plain_cost > 2
+    assert 0 < max(low - lower, upper - high) < 0.01
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
