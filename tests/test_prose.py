@@ -1,4 +1,4 @@
-"""Numbers that stand in the pages' sentences, outside the blocks that are run: each is found there, computed and compared."""
+"""Numbers in the sentences of the pages are computed and compared; the words that the glossary replaces do not spread."""
 
 import importlib
 import math
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import composition, mechanisms, published, shuffle
+from tests import private_words
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -232,3 +233,24 @@ def test_how_far_binary_response_stays_below_the_clone_bound():
     share = round(100 * (1 - exact / shuffle.StrongerClones(10**6, 4.0).epsilon(1e-8)))
     for page in ("concepts.md", "protocols/clones.md"):
         assert f"{share} % below" in (DOCS / page).read_text(encoding="utf-8")
+
+
+def test_private_words_do_not_spread():
+    """No file uses more words of the glossary's left column than tests/private_words.json records."""
+    allowed = private_words.recorded()
+    grown = {path: total for path, total in private_words.count().items() if total > allowed.get(path, 0)}
+    found = [f"{path}, {allowed.get(path, 0)} allowed: '{text}' (write: {plain})"
+             for path in grown for text, plain in private_words.uses(private_words.ROOT / path)]
+    assert not found, "\n".join(found)
+
+
+def test_private_words_are_found_in_every_kind_of_prose(tmp_path):
+    cases = {
+        "a.py": '# it is dear\ndear = "a crowd"\n', "b.pyx": 'dear = 1  # so\n# many\n"""The knot."""\n',
+        "c.h": "/* nobody\n * asks */ int dear;\n", "d.md": "A `dear` room.\n```\ndear\n```\n",
+    }
+    numbers = {}
+    for name, text in cases.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        numbers[name] = len(private_words.uses(tmp_path / name))
+    assert numbers == {"a.py": 2, "b.pyx": 2, "c.h": 1, "d.md": 1}
