@@ -74,6 +74,10 @@ RARE = 200.0
 """Beyond so many standard deviations of the losses rare outcomes decide, and a choice for each release gains nothing that is worth
 its long grid."""
 
+FARTHEST = 1e6
+"""Multiple of the largest loss above a mass of e^FIRST_TAIL. At larger eps delta is bounded by its value at this multiple: a grid
+loses its digits there, and the square of eps overflows."""
+
 Releases = Sequence[tuple[Knowledge, int]]
 
 
@@ -227,11 +231,14 @@ class Composer:
     def _anchor(self, release: Knowledge, step: float) -> float:
         """Where the release's grid starts: at its heaviest losses, or a spacing below them where that leaves them above the grid.
 
-        A loss just above a grid point is cheap to move there from below, one just below it is not.
+        A loss just above a grid point is cheap to move there from below, one just below it is not. The lower bound merges a mass
+        between two grid points with larger losses until their mean is a grid point: where nearly all mass lies within a few steps,
+        as that of a record that is seldom sampled, this would consume the large losses that decide delta.
         """
         hint = self._hint(release)
         if hint is None:
-            return 0.0
+            heavy = release.scale(FIRST_TAIL).heavy(step)
+            return 0.0 if heavy is None else heavy - step * round(heavy / step)
         anchor, spacing = hint
         if release.aligned and spacing >= step and spacing / step - round(spacing / step) > TIED:
             anchor -= spacing
@@ -299,6 +306,7 @@ class Composer:
 
     def account(self, eps: float) -> Account:
         """Return how the bounds at eps are formed; they are formed again if they are no longer kept."""
+        eps = min(eps, self._farthest)
         self.bounds(eps)
         with self._lock:
             if eps not in self._steps:
@@ -326,6 +334,9 @@ class Composer:
         return max(self._mean + place * width, 0.0)
 
     def _bounds(self, eps: float) -> Between:
+        if eps > self._farthest:
+            # delta falls in eps
+            return Between(-math.inf, self.bounds(self._farthest).upper)
         low, high = self._refined(eps)
         # where the plain sides meet, no choice is left to gain
         if self._free is None or not high - low > self._rtol or not self._spread > 0 or eps > self._mean + RARE * self._spread:
@@ -460,3 +471,8 @@ class Composer:
     @cached_property
     def _spread(self) -> float:
         return math.sqrt(sum(r * release.scale(FIRST_TAIL).var for release, r in self._upper))
+
+    @cached_property
+    def _farthest(self) -> float:
+        """The largest eps that is asked of a grid."""
+        return FARTHEST * max(1.0, sum(r * release.scale(FIRST_TAIL).high for release, r in self._upper))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,10 @@ MOST_CHOICES = 8
 MOST_REMEMBERED = 2**18
 """Values of a hockey stick kept before all are left out for new ones."""
 
+HEAVY, HEAVY_STEPS = 0.9, 4.0
+"""A distribution of which this mass lies within this number of grid steps of its median has its grid start at that mass. With more
+steps grids move that resolve the distribution anyway; with fewer, the mean misses what merging moves to the grid point."""
+
 Hint = tuple[float, float] | None
 _Table = tuple[FloatArray, Sides]
 
@@ -72,13 +76,15 @@ _NOTHING: _Table = (np.array([np.inf]), Sides(np.array([-np.inf]), np.array([-np
 
 @dataclass(frozen=True)
 class Scale:
-    """The lowest and the highest loss that matter, mean and variance, and how far apart the sides of log delta are."""
+    """The lowest and the highest loss that matter, mean, variance, the gap of the bounds of log delta, and the outcomes."""
 
     low: float
     high: float
     mean: float
     var: float
     apart: float = 0.0
+    masses: FloatArray = field(default_factory=lambda: np.empty(0), compare=False)
+    losses: FloatArray = field(default_factory=lambda: np.empty(0), compare=False)
 
     @classmethod
     def of(cls, atoms: Atoms, low: float, high: float, apart: float = 0.0) -> Scale:
@@ -86,7 +92,17 @@ class Scale:
         inside = (atoms.loss >= low - 0.01 * abs(low)) & (atoms.loss <= high + 0.01 * abs(high))
         p, x = np.exp(atoms.log_p[inside]), atoms.loss[inside]
         mean = float(p @ x)
-        return cls(low, high, mean, float(p @ (x - mean) ** 2), apart)
+        return cls(low, high, mean, float(p @ (x - mean) ** 2), apart, p, x)
+
+    def heavy(self, step: float) -> float | None:
+        """Return the mean of the losses within HEAVY_STEPS steps of the median; None where these have less mass than HEAVY."""
+        if not self.losses.size:
+            return None
+        sums = np.cumsum(self.masses)
+        median = self.losses[np.searchsorted(sums, 0.5 * sums[-1])]
+        near = np.abs(self.losses - median) <= HEAVY_STEPS * step
+        mass = float(self.masses[near].sum())
+        return float(self.masses[near] @ self.losses[near]) / mass if mass >= HEAVY * sums[-1] > 0 else None
 
 
 class _Remembered:

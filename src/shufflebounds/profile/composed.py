@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -30,6 +31,9 @@ _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
 
 _ROUGH = 1e-3
 """Where a coarse grid is enough: for searches, and for what is far from mattering."""
+
+_MOST_KNOWN = 256
+"""Upper bounds of a factor that are kept; every second one is dropped when there are more. Fewer cost more evaluations."""
 
 
 @said
@@ -486,18 +490,31 @@ class _Floor:
 
     def __init__(self, profile: PrivacyProfile) -> None:
         self._profile = profile
+        # pairs (eps, upper bound), the eps rising and the bounds falling; replaced as a whole, for other threads
         self._known: tuple[tuple[float, float], ...] = ()
 
     def raised(self, eps: FloatArray, lower: FloatArray) -> FloatArray:
         """Return the larger of the given lower bounds of log delta and those of the factor."""
         out = lower.copy()
         for i, (at, value) in enumerate(zip(eps.tolist(), lower.tolist())):
-            if any(smaller <= at and upper <= value for smaller, upper in self._known):
+            known = self._known
+            place = bisect.bisect_right(known, (at, math.inf))
+            if place and known[place - 1][1] <= value:
                 continue
             low, high = (float(bound[0]) for bound in self._profile._log_delta(np.array([at])))
-            self._known = (*self._known, (at, high))
+            self._keep(at, high)
             out[i] = max(value, low)
         return out
+
+    def _keep(self, eps: float, upper: float) -> None:
+        """Add an upper bound, unless one at a smaller eps is as small, in place of those at larger eps that are as large."""
+        known = self._known
+        place = bisect.bisect_right(known, (eps, math.inf))
+        if place and known[place - 1][1] <= upper:
+            return
+        before = known[: place - 1] if place and known[place - 1][0] == eps else known[:place]
+        known = (*before, (eps, upper), *(pair for pair in known[place:] if pair[1] < upper))
+        self._known = known if len(known) <= _MOST_KNOWN else known[::2]
 
 
 def _matched(counts: list[int]) -> range:

@@ -1,0 +1,66 @@
+"""Compositions of records that are seldom sampled, and answers at the ends of the range of eps."""
+
+import numpy as np
+import pytest
+
+from shufflebounds.composing.atoms import Atoms
+from shufflebounds.composing.knowledge import Scale
+from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.profile.composed import _MOST_KNOWN, Composition, _Floor
+from shufflebounds.sampling import RandomAllocation
+from tests.strategies import slow
+
+
+@pytest.mark.parametrize(("sigma", "rate", "times", "eps", "gap", "rtol"), [
+    slow(0.3, 1e-4, 10**5, 19.35, 2e-3, 1e-5), (0.25, 1e-5, 10**5, 12.0, 3e-2, 1e-3),
+])
+def test_bounds_meet_where_nearly_all_losses_share_a_grid_step(sigma, rate, times, eps, gap, rtol):
+    # the loss of nearly every outcome is log(1 - rate); merged with larger losses, it left a lower bound of e^-32 for e^-9.2
+    one = GaussianMechanism(sigma).subsampled(rate).pairs()[0]
+    releases = Composition(((one, times),), rtol=rtol)
+    lower, upper = (float(releases.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
+    assert upper - gap <= lower <= upper < -1
+
+
+def test_heavy_losses_are_those_about_the_median():
+    p, loss = np.array([0.02, 0.5, 0.45, 0.03]), np.array([-1.0, 0.001, 0.002, 3.0])
+    scale = Scale.of(Atoms(np.log(p), loss, -np.inf, -np.inf, -np.inf, 0.0, 0.0), -1.0, 3.0)
+    assert scale.heavy(0.001) == pytest.approx((0.5 * 0.001 + 0.45 * 0.002) / 0.95, rel=1e-12)
+    # four steps of 1e-4 do not reach from the median to the other half
+    assert scale.heavy(0.0001) is None
+
+
+@pytest.mark.parametrize("profile", [
+    Composition(((GaussianMechanism(1.0).subsampled(0.1).pairs()[0], 2),), rtol=0.1),
+    slow(RandomAllocation(GaussianMechanism(1.0), 10, chosen=3)),
+], ids=["Subsampled", "RandomAllocation"])
+def test_answers_at_the_largest_eps(profile):
+    # the square of eps overflowed from 1e155 on, and the upper bound was 1 from 1e20 on
+    near = float(profile.log_delta(100.0))
+    for eps in (1e20, 1e155, 1e308):
+        assert -np.inf <= profile.log_delta(eps, bound="lower") <= profile.log_delta(eps) <= near + 0.1 < -20
+
+
+class _Linear:
+    """log delta = -eps, known to 1e-3; counts its evaluations."""
+
+    evaluations = 0
+
+    def _log_delta(self, eps):
+        self.evaluations += eps.size
+        return -eps - 1e-3, -eps + 1e-3
+
+
+def test_floor_keeps_few_values_and_the_same_maximum():
+    profile = _Linear()
+    floor = _Floor(profile)
+    eps = np.random.default_rng(0).permutation(np.linspace(0.0, 50.0, 2001))
+    lower = np.where(eps % 2 < 1, -60.0, -0.5 * eps)
+    for _ in range(2):
+        np.testing.assert_array_equal(floor.raised(eps, lower), np.maximum(lower, -eps - 1e-3))
+    assert len(floor._known) <= _MOST_KNOWN
+    known = np.array(floor._known)
+    assert (np.diff(known[:, 0]) > 0).all()
+    assert (np.diff(known[:, 1]) < 0).all()
+    # half of the values lie far above those of the factor, and are known to
+    assert profile.evaluations < 2 * 1500
