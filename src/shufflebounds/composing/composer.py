@@ -74,9 +74,9 @@ RARE = 200.0
 """Beyond so many standard deviations of the losses rare outcomes decide, and a choice for each release gains nothing that is worth
 its long grid."""
 
-FARTHEST = 1e6
-"""Multiple of the largest loss above a mass of e^FIRST_TAIL. At larger eps delta is bounded by its value at this multiple: a grid
-loses its digits there, and the square of eps overflows."""
+FARTHEST, MOST_EPS = 1e6, 1e140
+"""Multiple of the largest loss above a mass of e^FIRST_TAIL, or of the pure budget. At larger eps delta is bounded by its value at
+this multiple, at most MOST_EPS: a grid loses its digits there, and the square of eps overflows."""
 
 Releases = Sequence[tuple[Knowledge, int]]
 
@@ -475,4 +475,6 @@ class Composer:
     @cached_property
     def _farthest(self) -> float:
         """The largest eps that is asked of a grid."""
-        return FARTHEST * max(1.0, sum(r * release.scale(FIRST_TAIL).high for release, r in self._upper))
+        losses = sum(r * release.scale(FIRST_TAIL).high for release, r in self._upper)
+        pure = sum(r * release.pure for release, r in self._upper)
+        return min(FARTHEST * max(1.0, losses, pure if pure < math.inf else 0.0), MOST_EPS)
