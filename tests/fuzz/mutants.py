@@ -36,7 +36,9 @@ def changes(text):
         operand = operand and not keyword.iskeyword(before.string)
         new = SWAPS.get(old) if operand or old not in ("+", "*", "/") else None
         if token.type == tokenize.NUMBER and old.replace(".", "", 1).replace("e-", "", 1).replace("e", "", 1).isdigit():
-            new = random.choice([str(int(old) + 1), f"({old} / 2)"]) if old.isdigit() else f"({old} / 2)"
+            # half of 0 is 0
+            halved = f"({old} / 2)" if float(old) else "1.0"
+            new = random.choice([str(int(old) + 1), halved]) if old.isdigit() else halved
         if new and token.type in CHANGED and not code.startswith(("from ", "import ", "def ", "@")):
             found.append((*token.start, old, new))
         before = token
@@ -82,7 +84,7 @@ def main():
             verdict = "noticed" if tests_fail(copy, paths, options.limit) else "NOT NOTICED"
             (Path(copy) / path).write_text(text)
             seen[verdict] += 1
-            print(f"{verdict:12}{path}:{line}  {old} -> {new}  | {code.strip()}", flush=True)
+            print(f"{verdict:12}{path}:{line}:{column + 1}  {old} -> {new}  | {code.strip()}", flush=True)
     print(", ".join(f"{many} {verdict}" for verdict, many in sorted(seen.items())))
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from shufflebounds import mechanisms, profile, shuffle, tails
-from tests.fuzz import compositions, datasets, enumeration, hostile, threads
+from tests.fuzz import compositions, datasets, enumeration, hostile, mutants, threads
 
 pytest.importorskip("flint")
 
@@ -98,3 +98,12 @@ def test_certified_digits_are_as_many_as_asked_for():
     for digits in (1, 15, 100, 1000):
         ball = shuffle.ShuffledBits(20, 0.1, ones=3).certify(0.7, digits=digits)
         assert ball.rel_accuracy_bits() >= digits * 3.32
+
+
+def test_mutants_change_one_token_each():
+    text = 'import max\ndef f(*, upper=0.5): "max"\ny = max(a, -b) - c**2 * floor(1e-3)  # min\n'
+    found = {(line, column, old, new) for line, column, old, new in mutants.changes(text) if not old.isdigit()}
+    assert found == {
+        (3, 4, "max", "min"), (3, 11, "-", "+"), (3, 15, "-", "+"), (3, 22, "*", "/"), (3, 24, "floor", "ceil"),
+        (3, 30, "1e-3", "(1e-3 / 2)"),
+    }

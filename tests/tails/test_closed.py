@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from shufflebounds import tails
+from shufflebounds.tails.closed import binomial_range
 from tests.errors import reference
 
 SURVEY = {x["id"].removeprefix("survey/s4_"): x for x in reference("survey")}
@@ -145,3 +147,15 @@ def test_means_near_nothing(mean):
     # one success among a thousand has chance n mean at most
     value = tails.chernoff_logsf(1, 1000, mean)
     assert math.log(1000) + math.log(mean) <= value < -600
+
+
+@pytest.mark.parametrize(("trials", "prob"), [(1000, 0.9), (1000, 0.1), (50, 0.5), (10**6, 1e-5)])
+@pytest.mark.parametrize("log_tail", [-2.0, -20.0])
+def test_a_range_leaves_out_as_much_as_it_says_and_is_not_wide(trials, prob, log_tail):
+    low, high = binomial_range(trials, prob, log_tail)
+    outside = binom.cdf(low - 1, trials, prob) + binom.sf(high, trials, prob)
+    assert 0 <= low <= trials * prob <= high <= trials
+    assert outside <= math.exp(log_tail)
+    # Bernstein's inequality with half of the mass on either side, whose terms add up to at most 2 d/3 + sqrt(2 var d)
+    depth = math.log(2) - log_tail
+    assert high - low <= 2 * (2 * depth / 3 + math.sqrt(2 * trials * prob * (1 - prob) * depth)) + 2
