@@ -133,11 +133,14 @@ class PrivacyProfile(Exported):
         if pairs:
             return largest(pair._loss_tail(eps) for pair in pairs)
 
-        def log_delta(at: FloatArray) -> Sides:
-            return Sides(self._known_side(at, upper=False), self._known_side(at, upper=True))
+        def lower(at: FloatArray) -> FloatArray:
+            return self._known_side(at, upper=False)
+
+        def upper(at: FloatArray) -> FloatArray:
+            return self._known_side(at, upper=True)
 
         known = self._knowledge()
-        return loss_tail(log_delta, eps, known.single and known.convex)
+        return loss_tail(lower, upper, eps, known.single and known.convex)
 
     def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
         """Return samples of H(Q||P) and of H(P||Q), for the pair (P, Q) that the guarantee stands for."""
