@@ -1,4 +1,4 @@
-"""Attributes computed when they are first asked for, and kept."""
+"""Properties that are computed at the first access and cached on the instance."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 class cached_property(functools.cached_property[T]):
-    """A :class:`functools.cached_property` without a lock, of which all threads get the same value.
+    """A :class:`functools.cached_property` without a lock; all threads get the same value.
 
-    Up to Python 3.11 the standard one holds a lock for all objects of the class while it computes: two threads that ask for two
-    properties in opposite orders wait for each other for ever, as does a process that was forked meanwhile. Threads that ask for
-    the first value at once may compute it several times here; the first one done is what all of them keep.
+    Up to Python 3.11 the property of the standard library holds one lock for all instances of the class while it computes. Two
+    threads that read two properties in opposite orders then deadlock, and so does a process that was forked during a computation.
+    This property has no lock: threads that read it at the same time may each compute the value, and all return the first result.
     """
 
     @overload
@@ -25,7 +25,7 @@ class cached_property(functools.cached_property[T]):
     def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
 
     def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | T:
-        """Return the value, or the property itself where it is asked of the class."""
+        """Return the value, or the property itself if it is read from the class."""
         if instance is None:
             return self
         assert self.attrname is not None
@@ -34,9 +34,9 @@ class cached_property(functools.cached_property[T]):
 
 
 def uncached(instance: object) -> dict[str, Any]:
-    """Return the attributes but for those that a :class:`cached_property` keeps: what a pickle holds.
+    """Return the attributes that belong in a pickle: all except the values of a :class:`cached_property`.
 
-    The copy is made in one step, so that a thread that adds an attribute meanwhile is in nobody's way.
+    The dictionary is copied in one step, so that another thread may add an attribute while this function iterates.
     """
     kind = type(instance)
     return {

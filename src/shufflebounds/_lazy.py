@@ -1,4 +1,4 @@
-"""Rooms whose names are imported when they are first asked for: no program needs them all."""
+"""Packages that import each public name at its first use, which keeps the import of the library fast."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["lazily", "missing"]
 
 
 def missing(package: str, name: str, known: Iterable[str]) -> str:
-    """Return the message for a name that a package lacks, with those that look like it."""
+    """Return the error message for a name that the package does not have, with up to three similar names."""
     near: list[str] = []
     if not name.startswith("_"):
-        # imported here, since hardly any program misspells a name and difflib takes milliseconds
+        # imported here because difflib takes milliseconds to import and only this error needs it
         from difflib import get_close_matches
 
         public = [one for one in known if not one.startswith("_")]
@@ -24,7 +24,10 @@ def missing(package: str, name: str, known: Iterable[str]) -> str:
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package; homes: the module of each name, "" where the name is a module itself."""
+    """Return ``__getattr__`` and ``__dir__`` of a package.
+
+    The mapping `homes` gives the module that defines each name, or "" if the name is a module of the package.
+    """
 
     def find(name: str) -> Any:
         if name not in homes:

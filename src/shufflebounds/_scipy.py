@@ -1,4 +1,7 @@
-"""What the library takes from SciPy, imported at the first call: scipy.special, fft and linalg cost more than any answer."""
+"""The functions of SciPy that the library uses, each imported at its first call.
+
+The import of scipy.special, scipy.fft and scipy.linalg takes longer than a typical answer of this library.
+"""
 
 from __future__ import annotations
 

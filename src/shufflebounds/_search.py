@@ -1,4 +1,4 @@
-"""Looking for a number: a root, the least argument that is enough, and the largest of many values by branch and bound."""
+"""Searches: a root, the least argument that satisfies a monotone predicate, and a maximum by branch and bound."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def root(
 ) -> float:
     """Return where the function changes its sign between low and high, by Chandrupatla's method.
 
-    at_low, at_high are its values there, of opposite sign. The answer is within xtol + rtol |x| of a change of sign. About as many
-    evaluations as Brent's method takes, fewer where the function is flat; infinite values are allowed.
+    The arguments at_low and at_high are the values at low and high, of opposite sign. The answer is within xtol + rtol |x| of a
+    change of sign. The method takes about the same number of evaluations as Brent's method, and fewer where the function is flat.
+    Values of the function may be infinite.
     """
     a, at_a, b, at_b = high, at_high, low, at_low
     c, at_c, share = a, at_a, 0.5
@@ -39,7 +40,7 @@ def root(
         least = (xtol + rtol * abs(best)) / abs(b - a) if b != a else 1.0
         if at_best == 0 or least > 0.5:
             return best
-        # inverse quadratic interpolation where the three values bend little enough
+        # Chandrupatla's condition: inverse quadratic interpolation stays inside the interval, otherwise bisect
         place, value = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
         if math.isfinite(value) and value * value < place and (1 - value) ** 2 < 1 - place:
             share = at_a / (at_b - at_a) * at_c / (at_b - at_c) + (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
@@ -49,9 +50,9 @@ def root(
 
 
 def outward(start: float, enough: Callable[[float], bool], step: float, end: float, growth: float = 2.0) -> float:
-    """Return the first number that is enough, at growing steps from start, or `end` if none is found before it.
+    """Return the first number visited that satisfies `enough`, or `end` if no number before `end` does.
 
-    The first step is `step`, of the sign of end - start; each is `growth` times the one before.
+    The search starts at `start`. The first step is `step`, with the sign of end - start; each step is `growth` times the last.
     """
     value = start
     while not enough(value):
@@ -63,9 +64,10 @@ def outward(start: float, enough: Callable[[float], bool], step: float, end: flo
 
 
 def bracket(enough: Callable[[float], bool], low: float, high: float, *, rtol: float) -> tuple[float, float]:
-    """Return two numbers next to each other: the first is not enough, the second is. What exceeds an enough is enough; low is not.
+    """Return an interval (low, high) of relative width at most rtol in which the monotone predicate `enough` becomes true.
 
-    Doubling starts at `high`. The interval that it finds is halved until it is within a relative rtol.
+    The predicate is false at the returned low and true at the returned high. It must be false at the argument `low`, and true at
+    every number above one where it is true. `high` is doubled until the predicate is true there; then the interval is bisected.
     """
     while not enough(high):
         low, high = high, 2 * high
@@ -78,9 +80,10 @@ def bracket(enough: Callable[[float], bool], low: float, high: float, *, rtol: f
 
 
 def least_int(enough: Callable[[int], bool], low: int, high: int = MAX_COUNT, guess: int | None = None) -> int | None:
-    """Return the least whole number in low..high that is enough, or None. Whatever exceeds an enough is enough.
+    """Return the least integer in low..high that satisfies the monotone predicate `enough`, or None if none does.
 
-    Steps that double lead away from the guess, upward or downward; then the last of them is halved.
+    The predicate must be true at every integer above one where it is true. The search doubles its steps away from the guess,
+    upward or downward, until the predicate changes, and then bisects the last step.
     """
     first, top = low, low if guess is None else min(max(guess, low), high)
     start = max(1, top // 16) if guess is not None else 1
@@ -98,9 +101,10 @@ def least_int(enough: Callable[[int], bool], low: int, high: int = MAX_COUNT, gu
 def least_real(
     excess: Callable[[float], float], low: float, high: float, *, enough: Callable[[float], bool], rtol: float = 1e-13
 ) -> float:
-    """Return a number in (0, high] next to the least that is enough, as seen there; `high` is enough.
+    """Return a number in (0, high] that satisfies `enough` and lies close to the least such number.
 
-    excess(x) falls, through 0 about where x begins to be enough; `low` > 0 is where the search for it starts.
+    The predicate is evaluated at the returned number and must be true at `high`. The function excess(x) decreases and crosses 0
+    near the least x that satisfies the predicate; the search for this root starts at `low` > 0 and has relative tolerance rtol.
     """
     at_low = excess(low)
     while at_low <= 0:
@@ -112,10 +116,10 @@ def least_real(
     def of_log(log_value: float) -> float:
         return excess(math.exp(log_value))
 
-    # the value at high may be anything below 0: it is known to be enough
+    # any negative value serves at high, where the predicate is true
     at_high = -max(1.0, at_low)
     value = min(high, math.exp(root(of_log, math.log(low), math.log(high), at_low, at_high, rtol=1e-13, xtol=rtol)))
-    # seldom more than a few steps, but where the sides are a search's, to its tolerance
+    # the root of excess may lie below the least number that satisfies the predicate, by rtol and the tolerance of excess itself
     return outward(value, enough, rtol * value, high, 8.0)
 
 
@@ -123,7 +127,7 @@ Interval = tuple[int, int]
 
 
 def halves(interval: Interval) -> list[Interval]:
-    """Return the two halves of first..last; a single number has none."""
+    """Return the two halves of the range first..last, or an empty list for a single number."""
     first, last = interval
     middle = (first + last) // 2
     return [(first, middle), (middle + 1, last)] if first < last else []
@@ -131,9 +135,10 @@ def halves(interval: Interval) -> list[Interval]:
 
 @dataclass(frozen=True)
 class Found(Generic[B]):
-    """What a search for a maximum knows: lower <= maximum <= upper, and the blocks that are left, with a bound of each.
+    """Result of :func:`maximum`: lower <= maximum <= upper, and in `left` the blocks that were not split, with their upper bounds.
 
-    `best` is the block where the lower bound was seen, None where that is the one known before; `measured` counts blocks.
+    `best` is the block in which the lower bound was found, or None if the lower bound is the value known before the search.
+    `measured` is the number of blocks that were measured.
     """
 
     lower: float
@@ -153,12 +158,13 @@ def maximum(
     batch: int = 1,
     most: float = math.inf,
 ) -> Found[B]:
-    """Return bounds of the largest of the values that the blocks hold, by best-first branch and bound.
+    """Return bounds of the largest value in the blocks, by best-first branch and bound.
 
-    ``measure(blocks, enough)`` gives for each block a lower and an upper bound of one value in it (-inf, -inf: of none) and an
-    upper bound of all; a bound that is at most `enough` need not be improved, nor the value be looked at. ``split(block)`` gives
-    smaller blocks, none for a single value. `batch` blocks with the largest bounds are split at a time, until these are within
-    tolerance(best) of the best upper value seen, or of the `known` one, or `most` blocks have been measured.
+    ``measure(blocks, enough)`` returns three numbers for each block: a lower and an upper bound of one of its values (both -inf if
+    no value was evaluated), and an upper bound of all its values. A block whose upper bound is at most `enough` needs no
+    tighter bound and no evaluated value. ``split(block)`` returns smaller blocks, or no block for a single value. Each round
+    splits the `batch` blocks that have the largest upper bounds. Let v be the larger of `known` and the largest upper bound of an
+    evaluated value. The search ends when no block exceeds v + tolerance(v), or when `most` blocks have been measured.
     """
     order = itertools.count()
     heap: list[tuple[float, int, B, Sequence[B]]] = []
@@ -170,7 +176,7 @@ def maximum(
     while blocks:
         enough = upper + tolerance(upper) if upper > -math.inf else upper
         for block, outer, (low, high, bound) in zip(blocks, above, measure(blocks, enough)):
-            # a kernel that leaves its range says nothing; nothing exceeds the bound of the block that was split
+            # NaN from a kernel outside its domain becomes the trivial bound 0 = log 1; a piece has at most the bound of its block
             high, bound = min(outer, 0.0 if math.isnan(high) else high), min(outer, 0.0 if math.isnan(bound) else bound)
             if low > lower:
                 lower, best = low, block

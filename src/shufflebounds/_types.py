@@ -1,4 +1,4 @@
-"""What every room of the package uses: the type of its arrays, an ulp, and the two sides of a number."""
+"""Types and constants that every subpackage uses: arrays of floats, an ulp, and pairs of a lower and an upper bound."""
 
 from __future__ import annotations
 
@@ -18,56 +18,59 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 FloatArray = NDArray[np.float64]
 
 Bound = Literal["upper", "lower"]
-"""The side of the exact value on which an answer lies."""
+"""Whether an answer is an upper or a lower bound of the exact value."""
 
 ULP = float(np.finfo(float).eps)
-"""An ulp of 1: the distance to the next double, 2**-52. The kernels count in units of roundoff, half of it."""
+"""The distance from 1 to the next double, 2**-52. The kernels use the unit of roundoff instead, which is half of it."""
 
 EXP_SLACK = 4 * ULP
-"""Relative error of an exponential or a logarithm of the C library, with room to spare."""
+"""Assumed relative error of exp and log of the C library, 4 ulp; glibc documents errors of at most 1 ulp.
+
+A smaller value could make a bound invalid on a less accurate C library; a larger value makes every bound less tight.
+"""
 
 
 class Sides(NamedTuple):
-    """A lower and an upper bound of the same numbers; unpacks like the bare pair, and the bool `upper` is the place of a side."""
+    """Arrays of lower and upper bounds of the same numbers. It is a tuple, so that ``sides[upper]`` with a bool selects a bound."""
 
     lower: FloatArray
     upper: FloatArray
 
     def alone(self) -> Between:
-        """Return the bounds of the one number there is."""
+        """Return the bounds of the first number; used for arrays of length 1."""
         return Between(float(self.lower[0]), float(self.upper[0]))
 
 
 class Between(NamedTuple):
-    """A lower and an upper bound of one number; unpacks like the bare pair."""
+    """A lower and an upper bound of one number, as a tuple."""
 
     lower: float
     upper: float
 
 
 def typed_as(_: _Function) -> Callable[[Callable[..., Any]], _Function]:
-    """Tell type checkers that a function has the overloads of this one, whose parameters it has."""
+    """Return a decorator that gives a function the type of the argument, with its overloads, for type checkers."""
     return lambda function: function  # type: ignore[return-value]
 
 
 def plain(values: FloatArray) -> FloatArray | float:
-    """Return a single number as a float, an array as it is."""
+    """Return an array of dimension 0 as a float, and any other array unchanged."""
     return values if values.ndim else float(values)
 
 
 def at_each(enclose: Callable[[float], Between], eps: FloatArray) -> Sides:
-    """Return the sides at each eps of what is known at one."""
+    """Evaluate a function that bounds a number at one eps at each entry of an array."""
     sides = [enclose(e) for e in eps.tolist()]
     return Sides(np.array([lower for lower, _ in sides]), np.array([upper for _, upper in sides]))
 
 
 def largest(several: Iterable[Sides]) -> Sides:
-    """Return the sides of the largest of several numbers, entry by entry."""
+    """Return bounds of the maximum of several numbers, entry by entry."""
     return Sides(*(np.max(side, axis=0) for side in zip(*several)))
 
 
 def probability(log_value: FloatArray | float, upper: bool, slack: float = EXP_SLACK) -> FloatArray | float:
-    """Return the exponential on the named side, in [0, 1]; from above a positive number is never 0."""
+    """Return an upper or a lower bound of exp(log_value), clipped to [0, 1]; an upper bound is 0 only if log_value is -inf."""
     value = np.asarray(log_value)
     if upper:
         out = np.where(value == -np.inf, 0.0, np.nextafter(np.exp(value) * (1 + slack), np.inf))

@@ -1,4 +1,4 @@
-"""The compound binomial law: a binomial count whose number of trials is itself random."""
+"""The compound binomial distribution: a binomial count whose number of trials is itself random."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     Parameters
     ----------
     k : array_like of float, any shape
-        Counts; one that is not a whole number has probability zero.
+        Counts; a k that is not an integer has probability zero.
     first : int
         Least number of trials, 0 to 2**53.
     log_weights : array_like of float, shape (sizes,)
         Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; they sum to 1 within 1e-9.
     p : float
-        Chance of success of each trial, in [0, 1].
+        Probability of success of each trial, in [0, 1].
 
     {log_probability}
 
@@ -44,8 +44,8 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     -----
     A sum of positive terms, one a size, each from the binomial kernel: the relative error of the probability is a few 1e-14
     or ulp of its logarithm. Where S is binomial there is nothing to sum: Bin(S, p) with S ~ Bin(n, s) *is* Bin(n, s p), so
-    use :func:`binom_logpmf` with s p; for sums of independent indicators thinned alike, multiply each chance by p in
-    :func:`poisson_binom_logpmf`.
+    use :func:`binom_logpmf` with s p. For a sum of independent indicators that are all thinned with probability p, multiply each
+    probability by p in :func:`poisson_binom_logpmf`.
 
     References
     ----------
@@ -54,7 +54,7 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
 
     Examples
     --------
-    A fair die says how many coins to throw; the chance of six heads:
+    A fair die gives the number of coins to throw; the probability of six heads is:
 
     >>> import numpy as np
     >>> from shufflebounds import tails
@@ -73,7 +73,7 @@ def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     k : array_like of float, any shape
         Counts; rounded down.
     first, log_weights, p
-        As in :func:`compound_binom_logpmf`, which says what is raised and where it is printed.
+        As in :func:`compound_binom_logpmf`, which lists the errors and the reference.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def _checked(first: int, log_weights: ArrayLike, p: float) -> tuple[int, FloatAr
 
 
 def _answers(kind: int, k: ArrayLike, first: int, weights: FloatArray, p: float) -> FloatArray | float:
-    """Log probabilities of a checked law at any k."""
+    """Return log probabilities of a distribution whose arguments have been checked, at any real k."""
     values = _validate.floats("k", k, "a real number")
     if np.isnan(values).any():
         raise ValueError("k has a NaN: every k must be a real number")

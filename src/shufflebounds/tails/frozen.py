@@ -1,6 +1,7 @@
-"""Frozen laws of counts with the methods that scipy.stats users know, over tails that are right at any depth.
+"""Frozen distributions of counts with the methods of scipy.stats, whose tails have relative accuracy at any probability.
 
-A law says its logarithms, its support and two moments; quantiles, draws and expectations follow here, once for all.
+A subclass defines the log probabilities, the support, the mean and the variance. The base class derives quantiles, random
+variates and expectations from them.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from shufflebounds._types import FloatArray
 
 __all__ = ["FrozenLaw"]
 
-FUZZ = 1e-12            # relative: what a quantile's level and the law's own cdf may differ by in rounding
-MOST_VALUES = 10**7     # that an expectation sums over
-DEPTH = -80.0           # log of the mass that an expectation may leave out on either side
+FUZZ = 1e-12            # relative tolerance of a quantile: a level this close to the cdf at k counts as equal to it
+MOST_VALUES = 10**7     # largest number of values that expect() sums over
+DEPTH = -80.0           # log of the largest mass that expect() truncates at either end
 
 
 @said
 class FrozenLaw(ABC):
-    r"""A law on consecutive integers; ``sf(k)`` is Pr[X > k], and k may be any real number.
+    r"""A distribution on consecutive integers; ``sf(k)`` is Pr[X > k], and k may be any real number.
 
-    Probabilities below the least double are 0 in `pmf`, `cdf` and `sf`; their logarithms stay right.
+    Probabilities below the least positive double are 0 in `pmf`, `cdf` and `sf`; the logarithms remain accurate.
     """
 
     @abstractmethod
@@ -93,17 +94,17 @@ class FrozenLaw(ABC):
         return self._quantile(levels, (levels, 1 - levels))
 
     def isf(self, q: ArrayLike) -> FloatArray | float:
-        """Least k with Pr[X > k] <= q: what :meth:`ppf` says of 1 - q, without forming it."""
+        """Least k with Pr[X > k] <= q. This is `ppf` at 1 - q, computed without the rounding of 1 - q."""
         levels = _validate.real_array("q", q, 0, 1)
         return self._quantile(levels, (1 - levels, levels))
 
     def ilogcdf(self, log_q: ArrayLike) -> FloatArray | float:
-        """Least k with log Pr[X <= k] >= log_q: `ppf` at levels below the doubles; log_q <= 0."""
+        """Least k with log Pr[X <= k] >= log_q <= 0. Unlike `ppf`, it accepts levels below the least positive double."""
         logs = _validate.log_values("log_q", log_q)
         return self._search(logs, log1mexp(logs))
 
     def ilogsf(self, log_q: ArrayLike) -> FloatArray | float:
-        """Least k with log Pr[X > k] <= log_q: `isf` at levels below the doubles; log_q <= 0."""
+        """Least k with log Pr[X > k] <= log_q <= 0. Unlike `isf`, it accepts levels below the least positive double."""
         logs = _validate.log_values("log_q", log_q)
         return self._search(log1mexp(logs), logs)
 
@@ -119,7 +120,7 @@ class FrozenLaw(ABC):
         Parameters
         ----------
         func : callable, optional
-            f, called once with the array of all values that count; the identity by default.
+            The function f, called once with the array of all values in the sum; the identity by default.
         lb, ub : float, optional
             Ends of the sum, both included; the support by default.
         conditional : bool
@@ -128,7 +129,8 @@ class FrozenLaw(ABC):
         Returns
         -------
         float
-            The sum over the values that leave out a mass of at most :math:`e^{-80}` on either side; f is to be bounded there.
+            The sum over a range of values outside which at most a fraction :math:`e^{-80}` of the mass lies at either end. The
+            function f must be bounded outside this range.
 
         {raises: If the sum has more than 1e7 values or, where conditional, the range has no mass.}
         """
@@ -136,7 +138,7 @@ class FrozenLaw(ABC):
         low = first if lb is None or lb == -math.inf else max(math.ceil(_validate.real("lb", lb)), first)
         high = last if ub is None or ub == math.inf else min(math.floor(_validate.real("ub", ub)), last)
         if high >= low:
-            # what may be left out is a share of what the other end leaves
+            # the truncated mass is relative to the mass between lb and ub, which may itself be tiny
             within = float(self.logcdf(high)) + DEPTH, float(self.logsf(low - 1)) + DEPTH
             low, high = max(low, float(self.ilogcdf(within[0]))), min(high, float(self.ilogsf(within[1])))
         if high - low >= MOST_VALUES:
@@ -154,7 +156,7 @@ class FrozenLaw(ABC):
         return total / math.fsum(mass.tolist()) if conditional else total * math.exp(top)
 
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None, *, random_state: Any = None) -> Any:
-        """Draw values; `rng` is None, a seed or a numpy.random.Generator (SPEC 7), `random_state` the same as SciPy calls it."""
+        """Draw random values; `rng` is None, a seed or a numpy.random.Generator (SPEC 7), and `random_state` is an alias of it."""
         if random_state is not None:
             if rng is not None:
                 raise ValueError(f"rng={rng!r} and random_state={random_state!r}: give one of the two")
@@ -168,14 +170,14 @@ class FrozenLaw(ABC):
         return drawn.astype(np.int64) if levels.ndim else int(drawn)
 
     def _quantile(self, levels: FloatArray, sides: tuple[FloatArray, FloatArray]) -> FloatArray | float:
-        """Least k with cdf >= sides[0] = 1 - sides[1]; above 1/2 a level's complement is good to half a unit of 1."""
+        """Return the least k with cdf >= sides[0] = 1 - sides[1]; the complement of a level above 1/2 has error up to 2**-53."""
         with np.errstate(divide="ignore"):
             lower, upper = np.log(sides[0]), np.log(sides[1])
         rounding = np.log1p(2.0**-53 / np.maximum(1 - levels, 2.0**-53))
         return self._search(lower, upper, np.where(levels > 0.5, rounding, 0.0))
 
     def _search(self, log_lower: FloatArray, log_upper: FloatArray, rounding: FloatArray | None = None) -> FloatArray | float:
-        """Return the least k that meets the level; the smaller of its two tails says which."""
+        """Return the least k that meets the level, compared in the smaller of the two tails to avoid cancellation."""
         shape = np.shape(log_lower)
         target = np.atleast_1d(np.minimum(log_lower, log_upper)).ravel()
         above = np.atleast_1d(log_upper <= log_lower).ravel()
@@ -202,14 +204,14 @@ class FrozenLaw(ABC):
         return result if shape else float(result)
 
     def _guess(self, log_level: FloatArray, above: NDArray[np.bool_]) -> FloatArray:
-        """Normal quantiles, from which the search sets out."""
+        """Return quantiles of the normal approximation, where the search starts."""
         z = ndtri_exp(np.minimum(log_level, -1e-300))
         return np.asarray(np.floor(self.mean() + np.where(above, -z, z) * self.std()))
 
 
 def _least(met: Callable[[FloatArray, NDArray[np.intp]], NDArray[np.bool_]], which: NDArray[np.intp], at: FloatArray, first: float,
            last: float) -> FloatArray:
-    """For every question, the least k in first..last that meets it (the last does): steps that double, then halving."""
+    """Return for each level the least k in first..last that meets it, by doubling steps and then bisection; `last` meets all."""
     low, high = np.full(at.size, first - 1), np.full(at.size, last)
     step, turned, went = np.ones(at.size), np.zeros(at.size, dtype=bool), np.zeros(at.size, dtype=np.int8)
     live = np.arange(at.size)
