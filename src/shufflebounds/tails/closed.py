@@ -1,4 +1,4 @@
-"""Closed bounds of the tails of sums: Chernoff, Hoeffding, bounded differences."""
+"""Closed-form upper bounds of the tails of sums: Chernoff, Hoeffding and bounded differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shufflebounds._types import FloatArray, plain
 __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
 
 
-_INWARD = 1 - 2.0**-48      # the exponents are good to a few units of roundoff
+_INWARD = 1 - 2.0**-48      # the exponents have a relative error below 2^-48; the factor rounds the bounds up
 
 
 @said
@@ -28,7 +28,7 @@ def chernoff_logsf(
     .. math:: -n\,\mathrm{KL}(k/n \,\|\, \mu) \;\text{(kl)}, \qquad -2n(k/n-\mu)^2 \;\text{(hoeffding)}, \qquad
         -\frac{n\mu e^2}{2+e},\; e = \frac{k}{n\mu} - 1 \;\text{(multiplicative)}
 
-    Mind the convention: this is the chance of k **or more**; the functions ``*_logsf`` of exact laws answer for more than k.
+    This is the probability of k **or more**, while the functions ``*_logsf`` return the probability of **more** than k.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def chernoff_logsf(
     except ValueError:
         raise ValueError(f"k, n and mean have shapes {np.shape(k)}, {np.shape(n)}, {np.shape(mean)}: they must broadcast") from None
     expected = trials * mu
-    # a smaller k bounds a larger event, and covers the rounding of n mean
-    # at k = n nothing but ln(mean) is left
+    # k is lowered by a few ulp, which enlarges the event and covers the rounding of n mean;
+    # at k = n the bound is n ln(mean), which needs no difference of k and n mean
     whole = (values == trials) & (method == "kl")
     safe = np.where(whole, values, values - np.abs(values) * 2.0**-51)
     beyond = (safe > expected) & (values <= trials)
@@ -94,7 +94,7 @@ def chernoff_logsf(
         elif method == "multiplicative":
             exponent = (x - m) ** 2 / (x + m)
         else:
-            # the bound for a larger mean holds too, and division by it stays in range
+            # a larger mean gives a larger, still valid bound; 1e-290 keeps x / m finite
             m = np.where(m > 0, np.maximum(m, 1e-290), m)
             apart = np.where(x > m, _deviance(x, m) + _deviance(count - x, count - m), 0.0)
             exponent = np.where(whole[beyond], -count * np.log(mu[beyond]), apart)
@@ -122,7 +122,7 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
     Parameters
     ----------
     t : array_like of float
-        Deviation, >= 0; the chance is that of t **or more**.
+        Deviation, >= 0; the bounded probability is that of t **or more**.
     widths : array_like of float, shape (n,)
         The lengths w, each >= 0.
 
@@ -152,11 +152,11 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
     if top == 0:
         out = np.where(array > 0, -np.inf, 0.0)
     else:
-        # in units of the largest width, so that no square overflows
+        # widths are divided by the largest one, so that no square overflows
         with np.errstate(over="ignore"):
             scaled = array / top
             out = -2 * scaled * scaled / float(((lengths / top) ** 2).sum()) * _INWARD
-        # the exponent is finite: an overflow must not promise more than it
+        # the exact exponent is finite, so an overflow to -inf would be an invalid upper bound
         out = np.maximum(out, -np.finfo(float).max)
     return plain(out)
 
@@ -167,7 +167,7 @@ def bernstein(variance: float, depth: float) -> float:
 
 
 def binomial_range(trials: float, prob: float, log_tail: float) -> tuple[int, int]:
-    """Return a range that leaves at most e^log_tail of Bin(trials, prob) outside."""
+    """Return a range (first, last) outside which Bin(trials, prob) has at most the mass e^log_tail, by Bernstein's inequality."""
     prob = min(prob, 1.0)
     width = bernstein(trials * prob * (1 - prob), -log_tail + math.log(2)) if 0 < prob < 1 else 0.0
     return max(0, math.floor(trials * prob - width)), int(min(trials, math.ceil(trials * prob + width)))

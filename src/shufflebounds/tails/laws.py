@@ -1,4 +1,4 @@
-"""Frozen laws: `binom`, `poisson_binom` and `compound_binom`, named as in scipy.stats."""
+"""Frozen distributions `binom`, `poisson_binom` and `compound_binom`, named as in scipy.stats."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from shufflebounds.tails.frozen import FrozenLaw
 
 __all__ = ["binom", "compound_binom", "poisson_binom"]
 
-WIDEST = 1e5        # standard deviation up to which a window of all probabilities is a cheap first guess
-FEW_GROUPS = 64     # so many groups are drawn one by one
+WIDEST = 1e5        # largest standard deviation at which a table of all probabilities gives the first guess of a quantile
+FEW_GROUPS = 64     # largest number of groups for which random variates are sums of one binomial variate per group
 
 
 def _numbers(k: ArrayLike) -> FloatArray:
@@ -32,14 +32,14 @@ def _numbers(k: ArrayLike) -> FloatArray:
 @said
 @dataclass(frozen=True)
 class binom(FrozenLaw):
-    """The binomial law Bin(n, p), frozen.
+    """The frozen binomial distribution Bin(n, p).
 
     Parameters
     ----------
     n : int
         Number of trials, 0 to 2**53.
     p : float
-        Chance of success, in [0, 1].
+        Probability of success, in [0, 1].
 
     {raises: If a parameter lies outside its range.}
 
@@ -49,7 +49,7 @@ class binom(FrozenLaw):
 
     Notes
     -----
-    Errors as those of :func:`binom_logsf`, some ulp of the logarithm; ``scipy.stats.binom`` has the same methods.
+    The errors are those of :func:`binom_logsf`, a few ulp of the logarithm. ``scipy.stats.binom`` has the same methods.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class binom(FrozenLaw):
 @said
 @dataclass(frozen=True, eq=False, repr=False)
 class poisson_binom(FrozenLaw):
-    """The law of a sum of independent Bernoulli variables, frozen.
+    """The frozen distribution of a sum of independent Bernoulli variables.
 
     Parameters
     ----------
@@ -132,13 +132,13 @@ class poisson_binom(FrozenLaw):
 
     def __post_init__(self) -> None:
         law = poisson_binomial._checked_law(self.p, self.counts)
-        # a law keeps its numbers whatever becomes of the caller's arrays
+        # copied, so that later changes of the caller's arrays do not change the distribution
         object.__setattr__(self, "_law", (law[0].copy(), None if law[1] is None else law[1].copy(), law[2]))
         object.__setattr__(self, "p", np.array(self.p, dtype=float))
         object.__setattr__(self, "counts", None if self.counts is None else np.array(self.counts, dtype=float))
 
     def __repr__(self) -> str:
-        """Name the law by the number of its trials."""
+        """Return a representation with the number of trials."""
         first, last = self.support()
         return f"poisson_binom(<{self.p.size} probabilities>, support=({first}, {last}))"
 
@@ -152,7 +152,7 @@ class poisson_binom(FrozenLaw):
         return poisson_binomial._answers(self._law, k, _poisson_tables.UPPER)
 
     def support(self) -> tuple[int, int]:
-        """Return the number of certain successes, and that of possible ones."""
+        """Return the number of p equal to 1 and the number of positive p: the ends of the support."""
         inner, counts, shift = self._law
         return shift, shift + int(inner.size if counts is None else counts.sum())
 
@@ -187,7 +187,7 @@ class poisson_binom(FrozenLaw):
 @said
 @dataclass(frozen=True, eq=False, repr=False)
 class compound_binom(FrozenLaw):
-    r"""The law Bin(S, p) with a random number S of trials, frozen: :math:`\Pr[S = \text{first} + i] = e^{\text{log\_weights}_i}`.
+    r"""The frozen distribution Bin(S, p) with random S: :math:`\Pr[S = \text{first} + i] = e^{\text{log\_weights}_i}`.
 
     Parameters
     ----------
@@ -196,13 +196,13 @@ class compound_binom(FrozenLaw):
     log_weights : array_like of float, shape (sizes,)
         Natural logarithms of Pr[S = first], Pr[S = first + 1], ...; they sum to 1 within 1e-9.
     p : float
-        Chance of success of each trial, in [0, 1].
+        Probability of success of each trial, in [0, 1].
 
     {raises: As :func:`compound_binom_logpmf`.}
 
     Notes
     -----
-    Errors as those of :func:`compound_binom_logsf`.
+    The errors are those of :func:`compound_binom_logsf`.
 
     Examples
     --------
@@ -223,7 +223,7 @@ class compound_binom(FrozenLaw):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        """Name the law by its number of sizes."""
+        """Return a representation with the number of sizes."""
         return f"compound_binom(first={self.first}, <{self.log_weights.size} weights>, p={self.p!r})"
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
@@ -251,7 +251,7 @@ class compound_binom(FrozenLaw):
         return self.p * (1 - self.p) * mean + self.p**2 * var
 
     def _sizes(self) -> tuple[float, float]:
-        """Mean and variance of S."""
+        """Return the mean and the variance of S."""
         weights = np.exp(self.log_weights)
         weights /= weights.sum()
         steps = np.arange(weights.size)

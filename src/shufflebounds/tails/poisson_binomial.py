@@ -1,4 +1,4 @@
-"""The Poisson-binomial law: log pmf, log tails, and the window that carries all but a chosen mass."""
+"""The Poisson-binomial distribution: log pmf, log tails, and the truncation range for a given truncated mass."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     k : array_like of float, any shape
         Values of the sum; rounded down.
     p, counts : array_like, shape (groups,)
-        As in `poisson_binom_logpmf`, which says what is raised and where the method comes from.
+        As in `poisson_binom_logpmf`, which lists the errors and the references.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = N
 
     Examples
     --------
-    A tail that 1 minus a distribution function cannot see:
+    A tail too small to be computed as 1 minus a distribution function:
 
     >>> p = (2 * np.arange(1024) + 1) / 2048
     >>> round(float(poisson_binom_logsf(1023, p)), 10)
@@ -118,7 +118,7 @@ def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = N
 def poisson_binom_window(
     p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0
 ) -> tuple[int, FloatArray]:
-    r"""Log probabilities of the values that carry all but a chosen mass of a Poisson-binomial law.
+    r"""Log probabilities of a Poisson-binomial distribution on the range that leaves a given mass outside.
 
     The window first, ..., last is, up to a value at either end, the smallest with
 
@@ -129,7 +129,7 @@ def poisson_binom_window(
     p, counts : array_like, shape (groups,)
         As in `poisson_binom_logpmf`.
     log_tail : float
-        Natural logarithm of the mass that may stay outside on each side, in [-1e6, -1].
+        Natural logarithm of the mass truncated at each end, in [-1e6, -1].
 
     Returns
     -------
@@ -164,7 +164,7 @@ def poisson_binom_window(
 
 
 def _spread(p: FloatArray, counts: FloatArray | None) -> float:
-    """Return the standard deviation of a checked law."""
+    """Return the standard deviation of a distribution whose arguments have been checked."""
     return math.sqrt(float((p * (1 - p) * (1.0 if counts is None else counts)).sum()))
 
 
@@ -199,11 +199,11 @@ def _rows(name: str, p: ArrayLike) -> tuple[list[ArrayLike], tuple[int, ...]]:
 
 
 def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind: int) -> FloatArray | float:
-    """Log probabilities of a checked law at any k."""
+    """Return log probabilities of a distribution whose arguments have been checked, at any real k."""
     inner, multiplicities, shift = law
     values = _checked_k(k)
     if inner.size == 1:
-        # a binomial law: its kernel needs no contour
+        # a single p: the binomial kernel is faster than the Fourier inversion
         trials = 1.0 if multiplicities is None else float(multiplicities[0])
         result = np.asarray(BINOMIAL[kind](values - shift, trials, float(inner[0])))
     else:
@@ -219,7 +219,7 @@ def _checked_k(k: ArrayLike) -> FloatArray:
 
 
 def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, FloatArray | None, int]:
-    """The p strictly between 0 and 1, their multiplicities, and the number of certain successes."""
+    """Check p and counts; return the p strictly between 0 and 1, their multiplicities, and the number of p equal to 1."""
     array = _validate.floats("p", p, "a number in [0, 1]")
     if array.ndim != 1:
         raise ValueError(f"p has shape {array.shape}: it must be one-dimensional")
@@ -241,7 +241,7 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
 
 
 def inner_law(array: FloatArray, multiplicities: FloatArray | None) -> tuple[FloatArray, FloatArray | None, int]:
-    """The same for checked groups."""
+    """Return what `_checked_law` returns, for arguments that have been checked."""
     if array.size and array.min() > 0 and array.max() < 1 and (multiplicities is None or multiplicities.all()):
         return array, multiplicities, 0
     sure = array == 1

@@ -1,4 +1,4 @@
-"""Curves of straight lines between knots, each knot held by the logarithms of alpha, 1 - alpha, beta and 1 - beta."""
+"""Piecewise linear trade-off functions; a breakpoint is stored as log alpha, log(1 - alpha), log beta and log(1 - beta)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ LOG_HALF = -math.log(2)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Piecewise(Representation):
-    """Knots, in the order of alpha; the segments between them where these are known to grow flatter, else None.
+    """A piecewise linear trade-off function, given by its breakpoints in the order of alpha.
 
-    points has the rows log alpha, log(1 - alpha), log beta, log(1 - beta), from alpha = 0 to beta = 0. The last row begins
-    with the mass of Q where P has none, the second ends with that of P where Q has none.
+    The array `points` has the rows log alpha, log(1 - alpha), log beta and log(1 - beta), from alpha = 0 to beta = 0. The last row
+    begins with the log mass of Q where P is 0; the second row ends with the log mass of P where Q is 0. The pair `atoms` has
+    the logarithms of the widths and heights of the segments if the curve is known to be convex, and is None otherwise.
     """
 
     points: FloatArray
@@ -45,13 +46,13 @@ class Piecewise(Representation):
 
     @classmethod
     def of(cls, log_p: FloatArray, log_q: FloatArray, label: str = "") -> Piecewise:
-        """Return the curve T(P, Q) of two checked lists, either of which may lack mass."""
+        """Return the curve T(P, Q) of two checked lists of log probabilities, each of which may sum to less than 1."""
         atoms, lost_p, lost_q = ordered(log_p, log_q)
         return cls(np.minimum(_tradeoff.tradeoff_knots(*atoms, lost_p, lost_q), 0.0), atoms, label)
 
     @classmethod
     def through(cls, log_alpha: FloatArray, log_beta: FloatArray) -> Piecewise:
-        """Return the curve through checked points: level left of the first, 0 right of the last."""
+        """Return the curve through checked points; it is constant to the left of the first point and 0 to the right of the last."""
         if log_alpha[0] > -np.inf:
             log_alpha, log_beta = np.append(-np.inf, log_alpha), np.append(log_beta[0], log_beta)
         if log_beta[-1] > -np.inf:
@@ -59,7 +60,7 @@ class Piecewise(Representation):
         return cls(np.array([log_alpha, log1mexp(log_alpha), log_beta, log1mexp(log_beta)]), None)
 
     def __getstate__(self) -> dict[str, object]:
-        # the hull stays behind
+        # a pickle omits the cached hull
         return uncached(self)
 
     def knots(self) -> tuple[FloatArray, FloatArray]:
@@ -74,12 +75,12 @@ class Piecewise(Representation):
         return out
 
     def _interpolate(self, x: FloatArray, by_rest: bool) -> FloatArray:
-        """Return log beta, the position on the segment told by alpha or, near 1, by 1 - alpha."""
+        """Return log beta at log alpha = x; the interpolation uses alpha or, if by_rest is true, 1 - alpha (for alpha > 1/2)."""
         log_beta = self.points[2]
         size = log_beta.size
         if by_rest:
             x, grid = log1mexp(x), self.points[1]
-            # descending: the last knot with grid >= x
+            # the grid descends: find the last breakpoint with grid >= x
             left = size - 1 - np.searchsorted(grid[::-1], x, side="left")
         else:
             grid = self.points[0]
@@ -90,7 +91,7 @@ class Piecewise(Representation):
         inside = ~(on_first | beyond)
         out = np.where(on_first, log_beta[left], -np.inf)
         x, left, right = x[inside], left[inside], right[inside]
-        # the distances to both knots, over the larger of the numbers
+        # distances to both breakpoints, divided by the larger of the two numbers in each difference
         first, last = grid[left], grid[right]
         if by_rest:
             to_right, from_left = np.exp(x - first) * -np.expm1(last - x), -np.expm1(np.minimum(x - first, 0.0))
@@ -99,12 +100,12 @@ class Piecewise(Representation):
         with np.errstate(divide="ignore"):
             to_right, from_left, whole = np.log(to_right), np.log(from_left), np.log(to_right + from_left)
         value = np.logaddexp(to_right + log_beta[left], from_left + log_beta[right]) - whole
-        # near 1, beta is what its complement leaves
+        # for beta > 1/2, interpolate 1 - beta, which avoids cancellation
         rest = self.points[3]
         near = rest[right] < LOG_HALF
         r = np.logaddexp(to_right[near] + rest[left[near]], from_left[near] + rest[right[near]]) - whole[near]
         value[near] = log1mexp(np.minimum(r, rest[right[near]]))
-        # rounding leaves the segment by an ulp at most
+        # rounding may move the value outside the segment by at most an ulp
         out[inside] = np.clip(value, log_beta[right], log_beta[left])
         return out
 
@@ -137,7 +138,7 @@ class Piecewise(Representation):
         return np.array([self._solve(d, loss, height, steep) for d in log_delta.tolist()])
 
     def _solve(self, log_delta: float, loss: FloatArray, height: FloatArray, steep: FloatArray) -> float:
-        """Return eps(delta), rounded outward, on the first piece, from large losses down, whose height exceeds delta."""
+        """Return eps(delta), rounded up, on the first piece (from large losses down) whose delta exceeds the given one."""
         if log_delta == 0 or height[-1] <= log_delta:
             return 0.0
         target = log_delta * (1 + 4 * ULP) - 32 * ULP
@@ -182,7 +183,7 @@ class Piecewise(Representation):
 
 
 def prune(points: FloatArray) -> Piecewise:
-    """Return the lower hull of points in the order of alpha."""
+    """Return the lower convex hull of points in the order of alpha."""
     points = np.ascontiguousarray(points)
     kept, across, down = _tradeoff.lower_hull(*points)
     if across.size and across[0] == -np.inf:
@@ -198,7 +199,7 @@ def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, Flo
     lost_p, lost_q = (_left_out(law, None if whole else ~shared) for law in (log_p, log_q))
     if not whole:
         log_p, log_q = log_p[shared], log_q[shared]
-    # copies: the caller's arrays may change
+    # copied, since the caller may change the arrays later
     atoms = (np.array(log_p, order="C"), np.array(log_q, order="C"))
     order = _tradeoff.ratio_order(*atoms)
     if order == -1:

@@ -1,4 +1,4 @@
-"""The curve of two independent pairs together."""
+"""The trade-off function of a product of two pairs of distributions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from shufflebounds.tradeoff.representation import Representation
 __all__ = ["MOST_PRODUCTS", "product"]
 
 MOST_PRODUCTS = 2**22
+"""Largest number of products of segments; memory and run time grow in proportion to it."""
 
 
 def product(first: Representation, second: Representation) -> Representation:
-    """Return the form of the product, or raise ValueError where none is at hand."""
+    """Return the trade-off function of the product; ValueError unless both are Gaussian or both piecewise linear."""
     if isinstance(first, Gaussian) and isinstance(second, Gaussian):
-        # two bounds on one side are one of the product, a larger mu below
+        # two upper (two lower) bounds give an upper (a lower) bound of the product; rounding mu up lowers the curve
         side = first.side if first.side == second.side else 0
         return Gaussian(math.hypot(first.mu, second.mu) * (1 - side * 4 * ULP), side)
     if not (isinstance(first, Piecewise) and isinstance(second, Piecewise)):
@@ -32,7 +33,10 @@ def product(first: Representation, second: Representation) -> Representation:
 
 
 def _laws(form: Piecewise) -> tuple[FloatArray, FloatArray]:
-    """Return two laws with that curve: an outcome a segment, and those that only one of them can give."""
+    """Return log probabilities of two distributions P and Q with this curve.
+
+    There is one outcome for each segment, one outcome that only P has, and one that only Q has.
+    """
     assert form.atoms is not None
     lost_p, lost_q = form.points[1, -1], form.points[3, 0]
     return np.append(form.atoms[0], [lost_p, -np.inf]), np.append(form.atoms[1], [-np.inf, lost_q])

@@ -1,4 +1,4 @@
-"""What a curve is given by: the questions that `Tradeoff` passes on, and the normal quantile they share."""
+"""Base class of the representations of a trade-off function, and functions that the representations share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Representation", "log1mexp", "log_quantile", "upward"]
 
 
 class Representation(ABC):
-    """A trade-off function by its formula or its knots. Arguments are checked 1-D float arrays."""
+    """A trade-off function f, given by a formula or by breakpoints. Arguments are 1-D float arrays that the caller has checked."""
 
     @abstractmethod
     def log_beta(self, x: FloatArray) -> FloatArray:
@@ -24,18 +24,18 @@ class Representation(ABC):
 
     @abstractmethod
     def log_delta(self, eps: FloatArray) -> FloatArray:
-        """Return log sup 1 - f(alpha) - e^eps alpha, eps finite, of either sign."""
+        """Return log sup_alpha (1 - f(alpha) - e^eps alpha) for finite eps, which may be negative."""
 
     @abstractmethod
     def gdp_mu(self) -> float:
-        """Return the smallest mu with G_mu <= f, or a little more; inf where there is none."""
+        """Return an upper bound of the smallest mu with G_mu <= f; inf if no mu satisfies this."""
 
     def epsilon(self, delta: FloatArray) -> FloatArray:
-        """Return an eps >= 0 at which delta(eps), as evaluated, is at most delta in [0, 1]; inf where there is none."""
+        """Return an eps >= 0 at which the evaluated delta(eps) is at most delta in [0, 1]; inf if no such eps exists."""
         return np.array([self._epsilon(d) for d in delta.tolist()])
 
     def _epsilon(self, delta: float) -> float:
-        """Return the same for one delta, by bracketing and Brent's method on the square root of -log delta."""
+        """Return `epsilon` for one delta, by root finding on sqrt(-log delta), nearly linear in eps for Gaussian tails."""
         if delta == 0:
             return math.inf
         target = math.log(delta) * (1 + 4 * ULP) - 32 * ULP if delta < 1 else 0.0
@@ -49,11 +49,11 @@ class Representation(ABC):
         return upward(self, root(gap, 0.0, high, gap(0.0), gap(high), rtol=4 * ULP), math.log(delta))
 
     def inverse(self) -> Representation:
-        """Return T(Q, P); a symmetric curve is its own."""
+        """Return T(Q, P), the inverse of f; the default is for symmetric curves, which are their own inverse."""
         return self
 
     def symmetrized(self) -> Representation:
-        """Return the convex hull of the lesser of f and its inverse."""
+        """Return the greatest convex function below both f and its inverse."""
         return self
 
     def convex_hull(self) -> Representation:
@@ -61,12 +61,12 @@ class Representation(ABC):
         return self
 
     def knots(self) -> tuple[FloatArray, FloatArray]:
-        """Return the logarithms of the knots."""
+        """Return log alpha and log beta of the breakpoints."""
         raise AttributeError(f"{self!r} is not piecewise linear: it has no knots")
 
 
 def upward(form: Representation, eps: float, log_delta: float) -> float:
-    """Return the first of eps and growing steps above it at which delta(eps), as evaluated, is at most that asked for."""
+    """Return eps, raised by growing steps until the evaluated log delta(eps) is at most log_delta."""
     return outward(eps, lambda at: form.log_delta(np.array([at]))[0] <= log_delta, ULP * max(eps, 1e-290), math.inf)
 
 
@@ -77,11 +77,11 @@ def log1mexp(x: FloatArray) -> FloatArray:
 
 
 def log_quantile(x: FloatArray, rest: FloatArray) -> FloatArray:
-    """Return the normal quantile of e^x, where e^x + e^rest = 1, from the smaller; error below 1e-15 max(1, its size)."""
+    """Return the normal quantile z of e^x, computed from the smaller of e^x and e^rest = 1 - e^x; error below 1e-15 max(1, |z|)."""
     small = np.minimum(x, rest)
     z = np.asarray(ndtri_exp(small))
     deep = (small < -700) & (small > -1e300)
     if deep.any():
-        # scipy stops at 5e-13 there; one step of Newton's, by Mills' ratio
+        # scipy's ndtri_exp has errors up to 5e-13 here; one Newton step with Mills' ratio removes them
         z[deep] -= (log_ndtr(z[deep]) - small[deep]) * math.sqrt(math.pi / 2) * erfcx(-z[deep] / math.sqrt(2))
     return np.where(x <= rest, z, -z)
