@@ -87,6 +87,23 @@ def test_from_dp_is_never_short_and_not_long(eps, delta, sensitivity):
     assert GaussianMechanism(noise.sigma * (1 - 1e-11), sensitivity).delta(eps, bound="lower") > delta
 
 
+@pytest.mark.filterwarnings("ignore:delta=")
+@pytest.mark.parametrize(("eps", "delta", "sensitivity"), [
+    (700.0, 0.9999990463256836, 3.3), (0.003, 0.0037, 12.0), (218.6, 9e-8, 4.7), (169.0, 0.378, 0.054), (1.0, 1e-13, 1.0),
+    (0.02, 0.99, 1.0), (0.02, 0.999, 1.0), (0.02, 1 - 1e-6, 1.0),
+])
+def test_from_dp_is_within_its_stated_tolerance_of_the_least(eps, delta, sensitivity):
+    tolerance = 1e-11 if delta <= 0.99 else 1e-12 / (1 - delta)
+    sigma = GaussianMechanism.from_dp(eps=eps, delta=delta, sensitivity=sensitivity).sigma
+    with mp.workdps(50):
+
+        def exact_delta(sigma):
+            mu, loss = mp.mpf(sensitivity) / sigma, mp.mpf(eps)
+            return mp.ncdf(mu / 2 - loss / mu) - mp.exp(loss) * mp.ncdf(-mu / 2 - loss / mu)
+
+        assert exact_delta(mp.mpf(sigma)) <= delta < exact_delta(mp.mpf(sigma) * (1 - mp.mpf(tolerance)))
+
+
 def test_from_dp_out_of_reach():
     with pytest.raises(ValueError, match="delta=1e-14 cannot be met at eps=0"):
         GaussianMechanism.from_dp(eps=0.0, delta=1e-14)

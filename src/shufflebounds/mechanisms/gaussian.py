@@ -129,7 +129,8 @@ class GaussianMechanism(AdditiveNoise):
         Returns
         -------
         GaussianMechanism
-            Its upper delta at `eps` has been evaluated and is at most `delta`; sigma is within a relative 1e-11 of the least.
+            Its upper delta at `eps` has been evaluated and is at most `delta`; sigma is within a relative 1e-11 of the least for
+            delta <= 0.99, and of 1e-12/(1 - delta) above, where the rounding of log delta decides.
 
         {raises}
         InfeasibleError
