@@ -5,7 +5,7 @@
 cdef double c_log_betainc(double a, double b, double x) noexcept nogil
 cdef double c_log_betaincc(double a, double b, double x) noexcept nogil
 
-# log Pr[F = k], log Pr[F <= k], log Pr[F > k], F the failures before the r-th success, each trial a success with chance p.
+# log Pr[F = k], log Pr[F <= k], log Pr[F > k], F the failures before the r-th success, each trial a success with probability p.
 cdef double c_nbinom_logpmf(double k, double r, double p) noexcept nogil
 cdef double c_nbinom_logcdf(double k, double r, double p) noexcept nogil
 cdef double c_nbinom_logsf(double k, double r, double p) noexcept nogil
@@ -13,7 +13,7 @@ cdef double c_nbinom_logsf(double k, double r, double p) noexcept nogil
 # log Gamma(z + e) - log Gamma(z), relatively accurate in e; 0 <= e <= 1, z > 0.
 cdef double c_lgamma_step(double e, double z) noexcept nogil
 
-# What the ufuncs and cython_tails answer: any doubles, NaN outside the domain; k any real number.
+# The functions behind the ufuncs and cython_tails: any doubles, NaN outside the domain; k any real number.
 cdef double checked_log_betainc(double a, double b, double x) noexcept nogil
 cdef double checked_log_betaincc(double a, double b, double x) noexcept nogil
 cdef double checked_nbinom_logpmf(double k, double r, double p) noexcept nogil

@@ -1,5 +1,5 @@
 # Binomial tails in logarithms. Domains and errors: the header of _binomial.pyx.
-# The caller has checked: 0 <= p <= 1, n and k integers with 0 <= n <= 2**53; k may lie outside 0..n where said so.
+# The caller has checked: 0 <= p <= 1, n and k integers with 0 <= n <= 2**53; k may lie outside 0..n if "any integer k" is stated.
 
 # log Pr[X = k], log Pr[X <= k], log Pr[X > k] for X ~ Bin(n, p), any integer k.
 cdef double c_binom_logpmf(double k, double n, double p) noexcept nogil
@@ -12,7 +12,7 @@ cdef double c_binom_tail_ratio(double j, double n, double p, double p_lo, double
 # log sum_i max(0, Pr[B = i] - e^eps Pr[B + 1 = i]), B ~ Bin(n, p), eps >= 0, 0 < p < 1; error[0] bounds its absolute error.
 cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, double *error) noexcept nogil
 
-# What the ufuncs and cython_tails answer: any doubles, NaN outside the domain; k any real number.
+# The functions behind the ufuncs and cython_tails: any doubles, NaN outside the domain; k any real number.
 cdef double checked_binom_logpmf(double k, double n, double p) noexcept nogil
 cdef double checked_binom_logcdf(double k, double n, double p) noexcept nogil
 cdef double checked_binom_logsf(double k, double n, double p) noexcept nogil

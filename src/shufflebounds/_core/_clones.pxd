@@ -1,7 +1,7 @@
-# The clone bounds of deployments: delta and epsilon, both sides. Definitions and errors: the header of _clones.pyx.
+# The clone bounds of deployments: upper and lower bounds of delta and epsilon. Definitions and errors: the header of _clones.pyx.
 # The caller has checked: users an integer in 1..2**53, 0 < rate <= 1, 0 < local <= inf, 0 <= eps < inf, 0 <= delta <= 1.
 
-# The chance that another user's message is a clone: e^-local, or 2/(e^local + 1) for the stronger bound.
+# The probability that another user's message is a clone: e^-local, or 2/(e^local + 1) for the stronger bound.
 cdef double c_clone_rate(double local, bint stronger) noexcept nogil
 
 # log delta of the clone pair of a target with pure budget local, the number of clones Bin(users - 1, rate).

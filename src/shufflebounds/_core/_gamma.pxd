@@ -14,7 +14,7 @@ cdef double c_poisson_logsf(double k, double mu) noexcept nogil
 cdef double c_lgamma1p(double a) noexcept nogil
 cdef double c_stirling_real(double a) noexcept nogil
 
-# What the ufuncs and cython_tails answer: any doubles, NaN outside the domain; k any real number.
+# The functions behind the ufuncs and cython_tails: any doubles, NaN outside the domain; k any real number.
 cdef double checked_log_gammainc(double a, double x) noexcept nogil
 cdef double checked_log_gammaincc(double a, double x) noexcept nogil
 cdef double checked_poisson_logpmf(double k, double mu) noexcept nogil

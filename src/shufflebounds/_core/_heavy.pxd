@@ -1,16 +1,17 @@
-# Heavy tails: values that decide the sign of a sum alone are taken out of its law. Method: the header of _heavy.pyx.
+# Heavy tails: values so large that a single one decides the sign of the sum are removed from its distribution.
+# Method: the header of _heavy.pyx.
 
 from shufflebounds._core._smoothed cimport Turn
 from shufflebounds._core._tilted cimport Group
 
-# Users who hold a value above a threshold so high that a single one decides the sign of the sum.
+# The event that some user has a value above a threshold, where a single such value makes the sum positive.
 cdef struct Jumps:
-    double log_none        # log of the chance that there are none
-    double mean            # E[S; there are some], bounded by error
+    double log_none        # log of the probability that no user has such a value
+    double mean            # E[S; some user has such a value], with an absolute error of at most `error`
     double error
 
 # Take them out: the laws become those given that there are none. top: the largest value; turns: room for one of each group.
 cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Turn *turns, Jumps *out) noexcept nogil
 
-# Tell whether any value is above 0.
+# Returns whether any value is above 0.
 cdef bint c_gains(const Group *groups, Py_ssize_t number) noexcept nogil

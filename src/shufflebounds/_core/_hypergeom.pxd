@@ -1,13 +1,13 @@
 # Hypergeometric tails in logarithms. Domains and errors: the header of _hypergeom.pyx.
 # The caller has checked: integers 0 <= marked, draws <= total <= 2**53; k an integer, which may lie outside the support.
 
-# log Pr[X = k], log Pr[X <= k], log Pr[X > k], X marked ones among `draws` of `total` without replacement. The first has an
+# log Pr[X = k], log Pr[X <= k], log Pr[X > k], X the number of marked items among `draws` of `total`. The first has an
 # absolute error of some 1e-15 where it is near 0.
 cdef double c_hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil
 cdef double c_hypergeom_logcdf(double k, double total, double marked, double draws) noexcept nogil
 cdef double c_hypergeom_logsf(double k, double total, double marked, double draws) noexcept nogil
 
-# What the ufuncs and cython_tails answer: any doubles, NaN outside the domain; k any real number.
+# The functions behind the ufuncs and cython_tails: any doubles, NaN outside the domain; k any real number.
 cdef double checked_hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil
 cdef double checked_hypergeom_logcdf(double k, double total, double marked, double draws) noexcept nogil
 cdef double checked_hypergeom_logsf(double k, double total, double marked, double draws) noexcept nogil

@@ -5,7 +5,7 @@
 # Checked by the caller: 0 < p[j] < 1 (p[j] may round to 1 where q[j] > 0 is given), counts[j] a positive integer, their
 # total at most 2**53, k an integer.
 
-# Asked now and then in a pass over millions of groups: whether to leave it. What follows is no answer then.
+# Called at intervals in a pass over millions of groups; returns whether to stop. The results of a stopped pass are not valid.
 ctypedef int (*Heard)() noexcept nogil
 
 cdef struct Law:
@@ -17,9 +17,9 @@ cdef struct Law:
     double mean            # sum of counts * p, with mean_lo a double-double
     double mean_lo
     double var
-    Heard heard            # NULL: nobody interrupts
+    Heard heard            # NULL: the pass cannot be interrupted
 
-# The law tilted by e^(theta s): its mean is k + shift.
+# The distribution tilted by e^(theta s); its mean is k + shift.
 cdef struct Tilt:
     double theta
     double shift
@@ -27,11 +27,11 @@ cdef struct Tilt:
     double exponent        # K(theta) - k theta
     double exponent_error  # bound on its absolute error
 
-# log of the centred characteristic function of the tilted law, in whichever form costs least.
+# log of the centred characteristic function of the tilted distribution, in the form with the least run time.
 cdef struct Phi:
     int orders                  # > 0: the series in 4xy and x - y
     int small                   # > 0: power sums of the small x and of the small y
-    Py_ssize_t middle           # so many groups one by one
+    Py_ssize_t middle           # number of groups that are evaluated one by one
     double *x
     double *y
     double *g

@@ -1,6 +1,7 @@
 # Privacy losses on a grid. Definitions and errors: the header of _losses.pyx.
 
-# log of the hockey stick at each of n rising losses; log_rest is the mass of infinite loss. The caller has checked: no NaN.
+# log of the hockey-stick divergence at each of n increasing losses; log_rest is the mass of infinite loss.
+# The caller has checked: no NaN.
 cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil
 
 # Tilted tails of Q, e^((theta + 1) l) Q(loss >= l), and hockey sticks, e^(theta l) H(l), of masses g a step apart. The caller

@@ -1,8 +1,8 @@
-# Sides of log E[max(0, S)] by inversion of a smoothed sum. Method, errors: the headers of _smoothed.pyx and _excess.pyx.
+# Bounds of log E[max(0, S)] by Fourier inversion of a smoothed sum. Method, errors: the headers of _smoothed.pyx and _excess.pyx.
 
 from shufflebounds._core._tilted cimport Group
 
-# Of one group at one node: 1 - Re phi and Im phi, phi centred, and a bound below arccos |phi|.
+# For one group at one node: 1 - Re phi and Im phi of the centred characteristic function phi, and a lower bound of arccos |phi|.
 cdef struct Turn:
     double less
     double side

@@ -1,4 +1,5 @@
-# The law of a sum of independent users in atoms, tilted exponentially. Method and roundings: the header of _tilted.pyx.
+# Exponential tilting of the distribution of a sum over independent users, each with finitely many values (atoms).
+# Method and roundings: the header of _tilted.pyx.
 
 from shufflebounds._core._constants cimport EXCESS_LANES
 
@@ -9,8 +10,8 @@ cdef struct Group:
     double *w
     double *p
     double *y
-    Py_ssize_t all         # atoms of the law as it was given
-    Py_ssize_t atoms       # those that are looked at: the first so many
+    Py_ssize_t all         # number of atoms of the distribution as passed
+    Py_ssize_t atoms       # number of atoms in use: the first `atoms` ones
     Py_ssize_t seen        # atoms of the tilted law, the rest among them
     double count
     double rest

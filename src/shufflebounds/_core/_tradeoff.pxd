@@ -1,6 +1,6 @@
 from libc.stdint cimport uint64_t
 
-# Trade-off functions of two laws. Errors: the header of _tradeoff.pyx.
+# Trade-off functions of two distributions. Errors: the header of _tradeoff.pyx.
 
 # out[step i] = log(e^start + sum_(j < i) e^(x[step j])), i <= n; step -1 walks x and out downwards from where they point.
 # The caller has checked: x and start are not NaN and <= 1.

@@ -1,4 +1,4 @@
-# Ufuncs made of kernels; loops.h says what a kernel may take and how signals, the lock and flags are served. A docstring
+# Ufuncs made of kernels; loops.h documents the arguments of a kernel and the handling of signals, the lock and flags. A docstring
 # begins with the call, name(arguments).
 
 # A kernel of 1 to 4 doubles that returns one.
