@@ -30,14 +30,24 @@ _BELOW = 1e-3
 """The curve extends to the epsilon at which delta has fallen to this part of the target."""
 _HEADINGS = ("What is protected", "From whom", "The guarantee", "Assumptions", "Proof and version")
 _SUBJECT = {
-    "replace-one": "The contribution of one user",
+    "replace-one": "What one user contributes",
     "add-remove": "Whether one record is part of the data, and its content",
-    "either": "One change of the data",
+    "either": "One change of the input",
 }
 _INSIDER = {
-    "shuffle": "whoever sees the messages before they are shuffled or knows the randomness of the other users",
+    "shuffle": "whoever sees the messages before they are shuffled, and whoever knows the random choices that hide them: those "
+               "of the other users, or the dummy reports and noise bits where there are any",
     "sampling": "whoever knows which records were drawn",
 }
+_ACTING = {
+    "shuffle": "The users, the shuffler, and whoever adds dummy reports or noise bits act as specified",
+    "mechanisms": "Whoever holds the value adds the randomness as specified",
+    "sampling": "Whoever draws the records and adds the noise does so as specified",
+}
+_ANYBODY_ACTING = "Everyone who takes part acts as specified"
+_CURVE_VALUES = 400
+"""Values of delta that a trade-off function takes, about. Where they would take longer than _CURVE_SECONDS, the sentence about
+tests uses the one point (epsilon, delta), which says less."""
 _ANY_INSIDER = "whoever sees the data before the randomness is added"
 
 
@@ -120,10 +130,10 @@ def statement(profile: PrivacyProfile, delta: float) -> Statement:
     insiders = _joined((_INSIDER.get(type(part).__module__.split(".")[1], _ANY_INSIDER) if _is_ours(part) else _ANY_INSIDER
                         for part in parts), ", or ")
     sentences = (
-        f"{_SUBJECT[profile.relation]}. Two datasets are neighbours if they differ in one way: {changes}.",
-        f"From anyone who learns only {views}, whatever else they know about the rest of the data and however much they compute. "
-        f"Not covered is {insiders}.",
-        _guarantee(delta, upper, lower),
+        f"{_SUBJECT[profile.relation]}. The guarantee compares two situations that differ in one way: {changes}.",
+        f"From anyone who learns only {views}, whatever else they know about the rest of the data, and with any amount of "
+        f"computing power. Not covered: {insiders}.",
+        _guarantee(profile, delta, upper, lower),
         _assumptions(profile),
         _proof(profile, delta),
     )
@@ -144,7 +154,7 @@ def _rounded(value: float, rounding: str, digits: int = _DIGITS) -> str:
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
-def _guarantee(delta: float, upper: float, lower: float) -> str:
+def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float) -> str:
     """Return the guarantee with both bounds, what it says of probabilities, and what it says of a test."""
     if upper == math.inf:
         return (
@@ -154,21 +164,24 @@ def _guarantee(delta: float, upper: float, lower: float) -> str:
     high, low = _rounded(upper, decimal.ROUND_CEILING), _rounded(lower, decimal.ROUND_FLOOR)
     text = (
         f"With delta = {delta:g}, the privacy loss epsilon is at most {high}; "
-        f"the exact value of the proven formula lies between {low} and {high}. "
+        f"the exact value of the bound that is proved lies between {low} and {high}. "
     )
     shift = f" plus {delta:g}" if delta else ""
     if upper < 20:
         factor = _rounded(math.exp(upper) * (1 + 1e-12), decimal.ROUND_CEILING)
         text += (
-            f"For two neighbouring datasets, the probability of any set of results under one is at most {factor} times "
-            f"its probability under the other{shift}. "
+            f"Any set of results is at most {factor} times as likely in one of the two situations as in the other{shift}; "
+            "a factor of 1 would be perfect protection. "
         )
-    miss = max(1 - delta - math.exp(min(upper, 700.0)) * _ACCUSED, math.exp(-upper) * (1 - delta - _ACCUSED)) - 1e-12
+    miss = max(1 - delta - math.exp(min(upper, 700.0)) * _ACCUSED, math.exp(-upper) * (1 - delta - _ACCUSED))
+    if _CURVE_VALUES * profile._seconds() < _CURVE_SECONDS:
+        miss = max(miss, float(profile.tradeoff().beta(_ACCUSED)))
+    miss -= 1e-12
     if miss >= 1e-4:
         text += (
-            f"Whoever guesses from the results which of the two it was, and is wrong in at most {_ACCUSED:.0%} of the cases where "
-            f"it was the first, misses the second in at least {_rounded(100 * miss, decimal.ROUND_FLOOR, 4)}% of the cases "
-            "where it was the second."
+            f"Someone who tells the two situations apart by the results, and wrongly reports the second in at most {_ACCUSED:.0%} "
+            f"of the cases, overlooks it in at least {_rounded(100 * miss, decimal.ROUND_FLOOR, 4)}% of the cases where it is "
+            f"true; guessing without the results overlooks it in {1 - _ACCUSED:.0%}."
         )
     else:
         text += "For a test of one user's contribution this promises nothing of use."
@@ -181,12 +194,12 @@ def _assumptions(profile: PrivacyProfile) -> str:
         _described(part) if times == 1 else f"{plotting.number(times)} releases of {_described(part)}" for part, times in factors
     ]
     shown = "; ".join(listed[:8]) + (f"; and {len(listed) - 8} more" if len(listed) > 8 else "")
-    text = f"The mechanism is {shown}. Everyone who takes part runs it as specified, with fresh and independent randomness. "
-    if len(factors) > 1 or factors[0][1] > 1:
-        text += "Nothing else about the same data is released. "
-    else:
-        text += "It is released once, and nothing else about the same data is. "
-    return text + "A person with several records or contributions is protected less than this says."
+    acting = _joined((_ACTING.get(type(part).__module__.split(".")[1], _ANYBODY_ACTING) if _is_ours(part) else _ANYBODY_ACTING
+                      for part, _ in factors), "; ")
+    text = f"The mechanism is {shown}. {acting}, with new random numbers that are unrelated to anyone else's. "
+    once = "" if len(factors) > 1 or factors[0][1] > 1 else "The results are released once. "
+    text += f"{once}Every further release from the same data weakens the guarantee. "
+    return text + "It covers one contribution: a person who contributes several times has weaker protection."
 
 
 def _described(profile: PrivacyProfile) -> str:
@@ -209,7 +222,7 @@ def _proof(profile: PrivacyProfile, delta: float) -> str:
     call = repr(profile)
     repeat = f"{call}.epsilon({delta:g})" if len(call) <= 200 else f"profile.epsilon({delta:g})"
     text += f"Computed by shufflebounds {__version__}; both bounds include the errors of rounding and truncation. "
-    return f"{text}To repeat: {repeat}"
+    return f"{text}To recompute in Python: {repeat}"
 
 
 def _curve(profile: PrivacyProfile, delta: float, epsilon: float) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -69,7 +69,7 @@ class ClearReports(ShuffleProtocol):
     fakes: int
     bins: int
 
-    theorem: ClassVar[str] = "exact for the protocol: a binomial mixture of shifted fair coins"
+    theorem: ClassVar[str] = "exact for the protocol, by direct calculation (docs/protocols/clear-reports)"
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the shuffled reports, real and fake alike"
 
     def __post_init__(self) -> None:

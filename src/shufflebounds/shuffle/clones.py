@@ -224,8 +224,8 @@ class StrongerClones(_UniformClones):
     """
 
     theorem: ClassVar[str] = (
-        "Feldman, McMillan, Talwar 2023, Theorem 3.2, with a proof of our own (docs/theorems/stronger-clones): upper bound, "
-        "proven for every pure eps0-LDP randomizer shared by all users"
+        "formula of Feldman, McMillan, Talwar 2023, Theorem 3.2, whose published proof has a gap; proved here "
+        "(docs/theorems/stronger-clones): upper bound for every pure eps0-LDP randomizer shared by all users"
     )
 
     _stronger: ClassVar[bool] = True
