@@ -35,20 +35,20 @@ _SUBJECT = {
     "either": "One change of the input",
 }
 _INSIDER = {
-    "shuffle": "whoever sees the messages before they are shuffled, and whoever knows the random choices that hide them: those "
-               "of the other users, or the dummy reports and noise bits where there are any",
-    "sampling": "whoever knows which records were drawn",
+    "shuffle": "anyone who sees the messages before they are shuffled, and anyone who knows the random choices that hide them: "
+               "those of the other users, or the dummy reports and noise bits where there are any",
+    "sampling": "anyone who knows which records were drawn",
 }
 _ACTING = {
-    "shuffle": "The users, the shuffler, and whoever adds dummy reports or noise bits act as specified",
-    "mechanisms": "Whoever holds the value adds the randomness as specified",
-    "sampling": "Whoever draws the records and adds the noise does so as specified",
+    "shuffle": "The users, the shuffler, and the party that adds dummy reports or noise bits act as specified",
+    "mechanisms": "The party that holds the value adds the randomness as specified",
+    "sampling": "The party that draws the records and adds the noise does so as specified",
 }
 _ANYBODY_ACTING = "Everyone who takes part acts as specified"
 _CURVE_VALUES = 400
 """Values of delta that a trade-off function takes, about. Where they would take longer than _CURVE_SECONDS, the sentence about
 tests uses the one point (epsilon, delta), which says less."""
-_ANY_INSIDER = "whoever sees the data before the randomness is added"
+_ANY_INSIDER = "anyone who sees the data before the randomness is added"
 
 
 @dataclass(frozen=True)
