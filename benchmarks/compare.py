@@ -29,6 +29,7 @@ SECTIONS = {
     "tradeoff": curves.tradeoff,
     "compose": releases.compose,
     "randomizers": randomizers.randomizers,
+    "worst": randomizers.worst,
     "arrays": arrays.arrays,
     "alone": arrays.alone,
     "start": start.start,
