@@ -142,6 +142,78 @@ def test_merging_outputs_does_not_raise_the_bound():
         assert coarse <= fine + 3e-3
 
 
+def in_order(smaller, larger, rounding=1e-12):
+    """Assert that the first upper bound of log delta is at most the second one; each is a protocol and an eps.
+
+    The exact worst delta of the first is at most that of the second, but computed upper bounds need not be in this order: the
+    search over compositions ends 3e-3 in log delta above the largest composition known, or a tenth of the gap between the bound and
+    the best dataset of equal inputs if that is more.
+    """
+    (first, first_eps), (second, second_eps) = smaller, larger
+    upper = second.log_delta(second_eps)
+    gap = upper - second.log_delta(second_eps, bound="lower")
+    assert first.log_delta(first_eps) <= upper + max(3e-3, 0.1 * gap) + rounding
+
+
+def check_orders(make, users, eps, more_users, more_eps, share):
+    """Compare a protocol with one of more users, of larger eps, and of less participation, and with the blanket."""
+    protocol = make(users)
+    in_order((make(users + more_users), eps), (protocol, eps))
+    in_order((protocol, eps + more_eps), (protocol, eps))
+    in_order((shuffle.Shuffled(protocol.randomizer, users, share), eps), (protocol, eps))
+    # the smaller of both bounds is returned, so that only rounding separates them
+    assert protocol.log_delta(eps) <= blanket(protocol.randomizer, users, eps) + 1e-12
+
+
+def check_merged(rows, users, eps):
+    """Compare a matrix with the one whose last two outputs are merged, which is a post-processing."""
+    merged = np.column_stack([rows[:, :-2], rows[:, -2] + rows[:, -1]])
+    coarse, fine = (mechanisms.FiniteRandomizer(matrix).shuffled(users) for matrix in (merged, rows))
+    in_order((coarse, eps), (fine, eps))
+    # the blanket has no search: its order holds up to rounding
+    assert blanket(coarse.randomizer, users, eps) <= blanket(fine.randomizer, users, eps) + 1e-6
+
+
+def random_matrix(rng):
+    rows = rng.integers(1, 13, size=(int(rng.integers(2, 4)), int(rng.integers(3, 5)))).astype(float)
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+TWO_LEVEL = [
+    lambda e: mechanisms.LocalHashing(50, e, 4), lambda e: mechanisms.SubsetSelection(12, e, 3),
+    lambda e: mechanisms.UnaryEncoding.optimized(50, e), lambda e: mechanisms.HadamardResponse(15, e),
+]
+
+
+def test_bounds_of_local_hashing_are_in_order():
+    check_orders(TWO_LEVEL[0](1.0).shuffled, 4000, 0.04, 500, 0.01, 0.6)
+
+
+def test_bounds_of_one_matrix_are_in_order():
+    rows = np.array([[0.5, 0.3, 0.2], [0.3, 0.3, 0.4]])
+    check_orders(mechanisms.FiniteRandomizer(rows).shuffled, 2000, 0.03, 300, 0.01, 0.6)
+    check_merged(rows, 2000, 0.03)
+
+
+@pytest.mark.slow
+@settings(max_examples=15)
+@given(st.integers(0, 2**32), st.integers(30, 3000), st.floats(0.003, 0.4), st.integers(1, 2000), st.floats(0, 0.1),
+       st.floats(0.2, 1))
+def test_bounds_of_random_matrices_are_in_order(seed, users, eps, more_users, more_eps, share):
+    rows = random_matrix(np.random.default_rng(seed))
+    check_orders(mechanisms.FiniteRandomizer(rows).shuffled, users, eps, more_users, more_eps, share)
+    check_merged(rows, users, eps)
+
+
+@pytest.mark.slow
+@settings(max_examples=30)
+@given(st.sampled_from(TWO_LEVEL), st.floats(0.3, 3), st.integers(50, 20000), st.floats(0.003, 0.3), st.integers(1, 20000),
+       st.floats(0, 0.1), st.floats(0.2, 1))
+def test_bounds_of_two_level_randomizers_are_in_order(family, local_eps, users, eps, more_users, more_eps, share):
+    randomizer = family(local_eps)
+    check_orders(randomizer.shuffled, users, eps, more_users, more_eps, share)
+
+
 def test_participation_is_one_more_output():
     rows, share = np.array([[0.5, 0.3, 0.2], [0.3, 0.3, 0.4]]), 0.375
     sent = shuffle.Shuffled(mechanisms.FiniteRandomizer(rows), 2000, share)
