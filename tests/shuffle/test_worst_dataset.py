@@ -147,8 +147,8 @@ def in_order(smaller, larger, rounding=1e-12):
 
     The exact worst delta of the first is at most that of the second, but computed upper bounds need not be in this order: the
     search over compositions ends 3e-3 in log delta above the largest composition known, or a tenth of the gap between the bound and
-    the best dataset of equal inputs if that is more. If every dataset is enumerated for the second protocol and not for the first, the
-    bound of the first may be larger by its own gap: .049 in log delta for a matrix, 89 users and participation .9999.
+    the best dataset of equal inputs if that is more. If every dataset is enumerated for the second protocol and not for the
+    first, the bound of the first may be larger by its own gap: .049 in log delta for a matrix, 89 users and participation .9999.
     """
     (first, first_eps), (second, second_eps) = smaller, larger
     upper = second.log_delta(second_eps)
