@@ -155,7 +155,8 @@ def test_contraction_loses_no_mean():
 def test_many_chosen_steps_are_bounded_from_above():
     one = RandomAllocation(GaussianMechanism(4.0), 20)
     two = RandomAllocation(GaussianMechanism(4.0), 40, chosen=2)
-    assert two.delta(0.1, bound="lower") == 0
+    # at least one of the steps, which the record enters with probability 2/40, is seen
+    assert 0 < two.delta(0.1, bound="lower") <= two.delta(0.1)
     assert two.delta(0.1) == pytest.approx(one.self_compose(2).delta(0.1), rel=1e-2)
     with pytest.raises(TypeError, match="composition"):
         two.pairs()
