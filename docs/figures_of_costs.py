@@ -19,8 +19,9 @@ def growth() -> plt.Figure:
     """Time over users, releases, different probabilities and digits of 1/delta."""
     record = newest()
     figure, axes = plt.subplots(2, 2, figsize=(10.0, 9.0), layout="constrained", sharey=True)
-    figure.suptitle("An answer's time hardly grows with users, releases or depth\n"
-                    f"(CPU seconds on one core, {record['date'][:10]}; in brackets the exponent over the upper half)")
+    exponents = [row["exponent"] for families in record["growth"].values() for row in families.values()]
+    figure.suptitle(f"Over the upper half of each range the run time grows with a power of at most {max(exponents):.2f}\n"
+                    f"(CPU seconds on one core, {record['date'][:10]}; in brackets the power)")
     for axis, (label, families) in zip(axes.flat, record["growth"].items(), strict=True):
         for (name, row), (color, marker, line) in zip(families.items(), STYLES):
             axis.plot(row["sizes"], row["seconds"], color=color, marker=marker, ls=line, lw=1.6, ms=5,
