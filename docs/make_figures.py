@@ -53,7 +53,7 @@ def lines_below(eps: np.ndarray, delta: np.ndarray) -> np.ndarray:
 
 
 def two_panels(title: str) -> tuple[plt.Figure, plt.Axes, plt.Axes]:
-    """Return a figure with room for a trade-off curve on the left and delta(eps) on the right."""
+    """Return a figure with panels for a trade-off curve on the left and delta(eps) on the right."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 5.6), layout="constrained")
     figure.suptitle(title)
     left.set(xlabel=r"error of the first kind $\alpha$", ylabel=r"error of the second kind $\beta$", xlim=(0, 1), ylim=(0, 1))
@@ -110,7 +110,7 @@ def bits() -> plt.Figure:
 
 
 def composed(users: int, flip: float, times: int, eps: np.ndarray, step: float = 2e-4) -> np.ndarray:
-    """Return delta of so many independent copies of the noise against its shift by one, losses rounded up to a grid."""
+    """Return delta of r independent copies of the noise against its shift by one, losses rounded up to a grid."""
     deltas = []
     for pair in ("left", "right"):
         k = np.arange(users + 2)

@@ -215,7 +215,7 @@ class Exported(Enclosed):
         >>> statement.epsilon <= 0.0450730
         True
         >>> print(statement.sentences[0])
-        The contribution of one user. Two datasets are neighbours if they differ in one way: replace one user's input.
+        What one user contributes. The guarantee compares two situations that differ in one way: replace one user's input.
         """
         made: Statement = late("statement")(self, delta)
         return made
