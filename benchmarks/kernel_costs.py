@@ -223,8 +223,8 @@ def grid():
                  (("split", _losses.split), ("merge", _losses.merge))]
     mass = np.exp(log_p)
     return ["an outcome", "CPU time"], [
-        ["hockey stick at the law's own losses", array(_losses.law_stick, loss, log_p, -math.inf)],
-        ["tilted hockey stick, a grid point", array(_losses.tilted_stick, mass, 0.5, 1e-3)], *rows,
+        ["hockey stick at the law's own losses", array(_losses.law_hockey_stick, loss, log_p, -math.inf)],
+        ["tilted hockey stick, a grid point", array(_losses.tilted_hockey_stick, mass, 0.5, 1e-3)], *rows,
     ]
 
 

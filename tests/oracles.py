@@ -84,18 +84,18 @@ def with_bit(law, chance):
     return convolved(law, [1 - chance, chance])
 
 
-def stick(first, second, factor):
+def hockey_stick(first, second, factor):
     """Return sum max(0, first - factor * second) of two laws of fractions or of mpf."""
     pairs = ((p, second.get(x, 0)) for x, p in first.items()) if isinstance(first, dict) else zip(first, second)
     return sum(max(0, p - factor * q) for p, q in pairs)
 
 
-def log_stick(first, second, eps):
+def log_hockey_stick(first, second, eps):
     """Return log of the hockey stick at e^eps of two lists of fractions or doubles, to 40 digits."""
-    return logarithm(stick(map(Fraction, first), map(Fraction, second), rational(eps)))
+    return logarithm(hockey_stick(map(Fraction, first), map(Fraction, second), rational(eps)))
 
 
-def stick_of_losses(log_p, loss, eps, rest=-math.inf):
+def hockey_stick_of_losses(log_p, loss, eps, rest=-math.inf):
     """Return the hockey stick of a law of losses, e^rest of it infinite, to 50 digits."""
     mp = LONG
     total = mp.exp(mp.mpf(rest)) if rest > -math.inf else mp.mpf(0)
@@ -107,7 +107,7 @@ def stick_of_losses(log_p, loss, eps, rest=-math.inf):
 
 def worse(first, second, factor):
     """Return the larger hockey stick of the two directions."""
-    return max(stick(first, second, factor), stick(second, first, factor))
+    return max(hockey_stick(first, second, factor), hockey_stick(second, first, factor))
 
 
 def multiset(records):

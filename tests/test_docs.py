@@ -33,11 +33,11 @@ def test_every_passage_is_said_more_than_once():
 
 
 def test_a_passage_keeps_its_indentation_and_takes_its_words():
-    @_docs.said
+    @_docs.with_passages
     class Some:
         """A class.
 
-        {crowd}
+        {population}
         """
 
         @classmethod

@@ -166,10 +166,10 @@ DEAR = {
 
 @pytest.mark.parametrize("name", DEAR)
 def test_no_table_prepares_what_is_dear(name):
-    dear = DEAR[name]()
-    before = set(vars(dear))
-    assert dear._repr_html_().count("takes longer") == 3
-    assert set(vars(dear)) == before
+    expensive = DEAR[name]()
+    before = set(vars(expensive))
+    assert expensive._repr_html_().count("takes longer") == 3
+    assert set(vars(expensive)) == before
 
 
 def test_table_for_notebooks():

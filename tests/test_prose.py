@@ -247,7 +247,7 @@ def test_private_words_do_not_spread():
 def test_private_words_are_found_in_every_kind_of_prose(tmp_path):
     cases = {
         "a.py": '# it is dear\ndear = "a crowd"\n', "b.pyx": 'dear = 1  # so\n# many\n"""The knot."""\n',
-        "c.h": "/* nobody\n * asks */ int dear;\n", "d.md": "A `dear` room.\n```\ndear\n```\n",
+        "c.h": "/* nobody\n * asks */ int dear;\n", "d.md": "A `expensive` room.\n```\ndear\n```\n",
     }
     numbers = {}
     for name, text in cases.items():

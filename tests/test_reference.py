@@ -15,7 +15,7 @@ pytest.importorskip("mpmath")
 # frozen interfaces, not values: tests/core/test_cython_abi.py and test_cython_tails.py write them
 INTERFACES = {"cython_abi", "cython_tails"}
 # whole files made anew would take minutes: so many of the cases that are cheap
-CHEAP = {
+BASE_SECONDS = {
     "survey": (60, 1000, r"^(?!.*(svt_|at_alpha_tight|gauss_|rnm_|compopt|mv_))"),
     "shuffled-bits": (60, 1000, r"(thm2|f_step|cheu|gdp|q4|b5|clear\.b|pub|CH50|left|right|rgap|var_)"),
     "randomizers": (12, 1000, r"matrix"),
@@ -52,7 +52,7 @@ MADE_BY = {"survey": "make_survey", "shuffled-bits": "make_shuffled_bits", "rand
 
 def cheap(name):
     """Return a random sample of the cases that are made in a moment."""
-    most, users, pattern = CHEAP[name]
+    most, users, pattern = BASE_SECONDS[name]
     cases = [case for case in reference(name) if re.search(pattern, case["id"]) and case["params"].get("n", 1) <= users]
     return random.Random(3).sample(cases, min(most, len(cases)))
 

@@ -73,11 +73,11 @@ def test_outward():
         seen.append(x)
         return x >= 10
 
-    assert _search.outward(0.0, enough, 1.0, math.inf) == 15
+    assert _search.expand_bracket(0.0, enough, 1.0, math.inf) == 15
     assert seen == [0, 1, 3, 7, 15]
-    assert _search.outward(0.0, lambda x: False, 1.0, 5.0) == 5
-    assert _search.outward(5.0, lambda x: x <= 2, -1.0, 0.0) == 2
-    assert _search.outward(5.0, lambda x: False, -1.0, 0.0) == 0
+    assert _search.expand_bracket(0.0, lambda x: False, 1.0, 5.0) == 5
+    assert _search.expand_bracket(5.0, lambda x: x <= 2, -1.0, 0.0) == 2
+    assert _search.expand_bracket(5.0, lambda x: False, -1.0, 0.0) == 0
 
 
 @given(st.lists(st.integers(-50, 0), min_size=1, max_size=40), st.integers(1, 4), st.sampled_from([0.0, 0.5, 3.0]))

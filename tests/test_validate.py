@@ -161,14 +161,14 @@ class _Hostile:
         raise RuntimeError("no repr")
 
 
-def _endless():
+def _unbounded_loss():
     nested = []
     nested.append(nested)
     return nested
 
 
 @pytest.mark.parametrize(
-    "value", [np.zeros((1, 2)).view(np.matrix), _endless(), [1, 2], True, -1, 0.5, np.random.RandomState(1), _Hostile()],
+    "value", [np.zeros((1, 2)).view(np.matrix), _unbounded_loss(), [1, 2], True, -1, 0.5, np.random.RandomState(1), _Hostile()],
     ids=lambda value: type(value).__name__,
 )
 def test_generator_takes_nothing_else(value):
@@ -177,7 +177,7 @@ def test_generator_takes_nothing_else(value):
 
 
 @pytest.mark.parametrize(
-    "value", [10**5000, 10**400, "0.5", True, 1j, None, _endless(), _Hostile(), np.ma.masked_array([0.5], [True])],
+    "value", [10**5000, 10**400, "0.5", True, 1j, None, _unbounded_loss(), _Hostile(), np.ma.masked_array([0.5], [True])],
     ids=lambda value: type(value).__name__,
 )
 def test_every_message_names_argument_and_range(value):

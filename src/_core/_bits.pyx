@@ -1,4 +1,4 @@
-"""Hockey stick of a sum of independent bits between the two values of one of them: shuffled randomized response, exactly.
+"""Hockey hockey_stick of a sum of independent bits between the two values of one of them: shuffled randomized response, exactly.
 
 Layer: one kernel ``noexcept nogil`` (declared in _bits.pxd), a ufunc for two groups, a function on arrays of groups.
 

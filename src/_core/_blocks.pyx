@@ -129,7 +129,7 @@ cdef int settled() except -1:
     return -1 if error_set() != NULL else 0
 
 
-cdef class Lattice:
+cdef class PoissonBinomialPMF:
     """A law given by p, counts and q = 1 - p (where that is known better than p tells).
 
     Checked by the caller: as in _lattice.pxd; C-contiguous float64 arrays of one length.

@@ -25,7 +25,7 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     the same, sigma = 3/10                        60       5.7e-7              18 (b)
     (a) n Pr[X > 0] << 1 and a next value far above 0: smoothing sees the atom at 0. The gap of an atom is first order in tau.
     (b) both tails heavy, no value decides alone: sums of several heavy values are formed over the contour of the others
-        (_smoothed.tilted_nodes, shuffle/_jumps.py), without which the median is 5e-4; at few users, deep down, the sides say
+        (_smoothed.tilted_nodes, shuffle/_heavy_tails.py), without which the median is 5e-4; at few users, deep down, the sides say
         nothing.
 Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3; 1.5 at log delta = -15486;
          Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.

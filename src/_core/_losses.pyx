@@ -5,9 +5,9 @@ Layer: three kernels ``noexcept nogil`` (declared in _losses.pxd), functions on 
 Definition. An outcome of mass p under P and loss l has mass p e^-l under Q. Its share of the hockey stick is
 p (1 - e^(eps - l)) above eps, and a law of losses is a list of (log p, l), l rising.
 Method
-    law_stick       the hockey stick at the law's own losses, from above: H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of
+    law_hockey_stick       the hockey stick at the law's own losses, from above: H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of
                     positive terms, so relatively accurate at any depth; compensated, with an integer exponent that follows.
-    tilted_stick    the same for a tilted law on a grid, where two multiplications a point do.
+    tilted_hockey_stick    the same for a tilted law on a grid, where two multiplications a point do.
     split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, the masses of both laws kept: no test
                     loses by it, since undoing it is a post-processing. Variance added: (l - g)(g + h - l).
     merge           shares of neighbouring outcomes become one whose loss is exactly a grid point: a post-processing with
@@ -15,10 +15,10 @@ Method
                     term is formed by expm1. Where the outcomes lie closer than the grid, what is too much above g is left to
                     the next point; where they lie farther apart, it is balanced by a share of the point below, the cheaper
                     way. What cannot be balanced at the upper end is rounded down, and so is a lowest loss just above a point.
-Error     law_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1: 2.3e3 losses, peak 2.3,
-          rms 0.50
+Error     law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
+          2.3e3 losses, peak 2.3, rms 0.50
           merge: the balance at a point is off by rounding only, an error of its loss below 1e-13
-Cost      law_stick, split, merge 140 ns an outcome each (merge 11 ns where many share a point), tilted_stick 3 ns
+Cost      law_hockey_stick, split, merge 140 ns an outcome each (merge 11 ns where many share a point), tilted_hockey_stick 3 ns
 Source    the split is the connect-the-dots of Doroshenko et al. 2022, section 4; the merge is that of this library
 """
 
@@ -64,19 +64,19 @@ cdef inline double log_of(const Rising *sum) noexcept nogil:
     return sum.top + log(sum.total + sum.rest) if sum.total > 0 else -INFINITY
 
 
-cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil:
+cdef void c_law_hockey_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil:
     """log H at every loss. Checked by the caller: loss rises, nothing is NaN; log_rest is the mass of infinite loss."""
     # the hockey stick so far, and the mass of the other law beyond
-    cdef Rising stick, other
+    cdef Rising hockey_stick, other
     cdef Py_ssize_t i
-    stick.top = other.top = -INFINITY
-    stick.total = stick.rest = other.total = other.rest = 0
+    hockey_stick.top = other.top = -INFINITY
+    hockey_stick.total = hockey_stick.rest = other.total = other.rest = 0
     if log_rest > -INFINITY:
-        stick.top, stick.total = ceil(log_rest), exp(log_rest - ceil(log_rest))
+        hockey_stick.top, hockey_stick.total = ceil(log_rest), exp(log_rest - ceil(log_rest))
     for i in range(n - 1, -1, -1):
         if i < n - 1 and other.total > 0:
-            add_exp(&stick, log_of(&other) + loss[i + 1] + log(-expm1(-(loss[i + 1] - loss[i]))))
-        out[i] = log_of(&stick)
+            add_exp(&hockey_stick, log_of(&other) + loss[i + 1] + log(-expm1(-(loss[i + 1] - loss[i]))))
+        out[i] = log_of(&hockey_stick)
         if log_p[i] - loss[i] > -INFINITY:
             add_exp(&other, log_p[i] - loss[i])
 
@@ -195,10 +195,11 @@ cdef void c_merge(
         k += 1
 
 
-cdef void c_tilted_stick(const double *g, Py_ssize_t n, double theta, double step, double *tail, double *stick) noexcept nogil:
+cdef void c_tilted_hockey_stick(const double *g, Py_ssize_t n, double theta, double step, double *tail,
+                                double *hockey_stick) noexcept nogil:
     """Tilted tails of Q and hockey sticks at n points a step apart. Checked by the caller: theta >= 0, step > 0.
 
-    With g(k) = P(k) e^(theta l_k):  tail[k] = e^((theta + 1) l_k) Q(loss >= l_k),  stick[k] = e^(theta l_k) H(l_k).
+    With g(k) = P(k) e^(theta l_k):  tail[k] = e^((theta + 1) l_k) Q(loss >= l_k),  hockey_stick[k] = e^(theta l_k) H(l_k).
     """
     cdef double fade = exp(-theta * step), steeper = exp(-(theta + 1) * step), part = -expm1(-step), w = 0, d = 0
     cdef Py_ssize_t i
@@ -206,17 +207,17 @@ cdef void c_tilted_stick(const double *g, Py_ssize_t n, double theta, double ste
         d = fade * (d + part * w)
         w = g[i] + steeper * w
         tail[i] = w
-        stick[i] = d
+        hockey_stick[i] = d
 
 
-def law_stick(const double[::1] loss not None, const double[::1] log_p not None, double log_rest):
+def law_hockey_stick(const double[::1] loss not None, const double[::1] log_p not None, double log_rest):
     """Return log H at every loss of a law, log_rest its mass of infinite loss; loss rises, of equal length, no NaN."""
     cdef Py_ssize_t n = loss.shape[0]
     out = np.empty(n)
     cdef double[::1] o = out
     with nogil:
         if n:
-            c_law_stick(&loss[0], &log_p[0], n, log_rest, &o[0])
+            c_law_hockey_stick(&loss[0], &log_p[0], n, log_rest, &o[0])
     return out
 
 
@@ -255,12 +256,12 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
     return out[:size]
 
 
-def tilted_stick(const double[::1] g not None, double theta, double step):
-    """Return (tail, stick) of tilted masses a step apart: e^((theta + 1) l) Q(loss >= l) and e^(theta l) H(l)."""
+def tilted_hockey_stick(const double[::1] g not None, double theta, double step):
+    """Return (tail, hockey_stick) of tilted masses a step apart: e^((theta + 1) l) Q(loss >= l) and e^(theta l) H(l)."""
     cdef Py_ssize_t n = g.shape[0]
-    tail, stick = np.empty(n), np.empty(n)
-    cdef double[::1] w = tail, d = stick
+    tail, hockey_stick = np.empty(n), np.empty(n)
+    cdef double[::1] w = tail, d = hockey_stick
     with nogil:
         if n:
-            c_tilted_stick(&g[0], n, theta, step, &w[0], &d[0])
-    return tail, stick
+            c_tilted_hockey_stick(&g[0], n, theta, step, &w[0], &d[0])
+    return tail, hockey_stick

@@ -1,4 +1,6 @@
-"""Passages that several docstrings say: under `said`, a line ``{name}`` of a docstring stands for the passage of that name.
+"""Passages that several docstrings share.
+
+Under `with_passages`, a line ``{name}`` of a docstring stands for the passage of that name.
 
 ``{name: words}`` puts the words in the passage's one gap, where ``{name}`` leaves the words of `_WORDS`.
 """
@@ -11,7 +13,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["said"]
+__all__ = ["with_passages"]
 
 _Documented = TypeVar("_Documented", bound=Callable[..., Any])
 
@@ -39,7 +41,7 @@ _PASSAGES = {
         ----------
         Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, ....
     """,
-    "crowd": r"""
+    "population": r"""
         users : int
             Number n of users, 1 to 2**53, the target included.
         local_eps : float
@@ -136,13 +138,13 @@ _WORDS = {"raises": "If an argument lies outside its range."}
 _DEDENTED = {name: textwrap.dedent(passage).strip("\n").rstrip() for name, passage in _PASSAGES.items()}
 
 
-def said(documented: _Documented) -> _Documented:
+def with_passages(documented: _Documented) -> _Documented:
     """Put the passages in the docstring of a function, or of a class and its methods."""
     if isinstance(documented, type):
         for member in vars(documented).values():
             function = getattr(member, "__func__", member)
             if inspect.isfunction(function):
-                said(function)
+                with_passages(function)
     # most have none, and to look for one takes longer
     if documented.__doc__ and "}\n" in documented.__doc__:
         documented.__doc__ = _LINE.sub(_passage, documented.__doc__)

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from shufflebounds._validate import MAX_COUNT
 
-__all__ = ["Found", "Interval", "bracket", "halves", "least_int", "least_real", "maximum", "outward", "root"]
+__all__ = ["Found", "IntRange", "bracket", "halves", "least_int", "least_real", "maximum", "expand_bracket", "root"]
 
 B = TypeVar("B")
 
@@ -49,7 +49,7 @@ def root(
         share = min(1 - least, max(least, share))
 
 
-def outward(start: float, enough: Callable[[float], bool], step: float, end: float, growth: float = 2.0) -> float:
+def expand_bracket(start: float, enough: Callable[[float], bool], step: float, end: float, growth: float = 2.0) -> float:
     """Return the first number visited that satisfies `enough`, or `end` if no number before `end` does.
 
     The search starts at `start`. The first step is `step`, with the sign of end - start; each step is `growth` times the last.
@@ -120,13 +120,13 @@ def least_real(
     at_high = -max(1.0, at_low)
     value = min(high, math.exp(root(of_log, math.log(low), math.log(high), at_low, at_high, rtol=1e-13, xtol=rtol)))
     # the root of excess may lie below the least number that satisfies the predicate, by rtol and the tolerance of excess itself
-    return outward(value, enough, rtol * value, high, 8.0)
+    return expand_bracket(value, enough, rtol * value, high, 8.0)
 
 
-Interval = tuple[int, int]
+IntRange = tuple[int, int]
 
 
-def halves(interval: Interval) -> list[Interval]:
+def halves(interval: IntRange) -> list[IntRange]:
     """Return the two halves of the range first..last, or an empty list for a single number."""
     first, last = interval
     middle = (first + last) // 2

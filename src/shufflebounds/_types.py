@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "EXP_SLACK", "ULP", "Between", "Bound", "FloatArray", "Sides", "at_each", "largest", "plain", "probability",
+    "EXP_SLACK", "ULP", "Interval", "Bound", "FloatArray", "IntervalArray", "at_each", "largest", "plain", "probability",
     "typed_as",
 ]
 
@@ -30,18 +30,18 @@ A smaller value could make a bound invalid on a less accurate C library; a large
 """
 
 
-class Sides(NamedTuple):
+class IntervalArray(NamedTuple):
     """Arrays of lower and upper bounds of the same numbers. It is a tuple, so that ``sides[upper]`` with a bool selects a bound."""
 
     lower: FloatArray
     upper: FloatArray
 
-    def alone(self) -> Between:
+    def alone(self) -> Interval:
         """Return the bounds of the first number; used for arrays of length 1."""
-        return Between(float(self.lower[0]), float(self.upper[0]))
+        return Interval(float(self.lower[0]), float(self.upper[0]))
 
 
-class Between(NamedTuple):
+class Interval(NamedTuple):
     """A lower and an upper bound of one number, as a tuple."""
 
     lower: float
@@ -58,15 +58,15 @@ def plain(values: FloatArray) -> FloatArray | float:
     return values if values.ndim else float(values)
 
 
-def at_each(enclose: Callable[[float], Between], eps: FloatArray) -> Sides:
+def at_each(enclose: Callable[[float], Interval], eps: FloatArray) -> IntervalArray:
     """Evaluate a function that bounds a number at one eps at each entry of an array."""
     sides = [enclose(e) for e in eps.tolist()]
-    return Sides(np.array([lower for lower, _ in sides]), np.array([upper for _, upper in sides]))
+    return IntervalArray(np.array([lower for lower, _ in sides]), np.array([upper for _, upper in sides]))
 
 
-def largest(several: Iterable[Sides]) -> Sides:
+def largest(several: Iterable[IntervalArray]) -> IntervalArray:
     """Return bounds of the maximum of several numbers, entry by entry."""
-    return Sides(*(np.max(side, axis=0) for side in zip(*several)))
+    return IntervalArray(*(np.max(side, axis=0) for side in zip(*several)))
 
 
 def probability(log_value: FloatArray | float, upper: bool, slack: float = EXP_SLACK) -> FloatArray | float:

@@ -85,7 +85,7 @@ def _said(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:60]}...{text[-20:]}"
 
 
-def shown(value: float) -> str:
+def format_value(value: float) -> str:
     """Return value in as few digits as tell it from its neighbours."""
     short = f"{value:g}"
     return short if float(short) == value else repr(float(value))
@@ -236,8 +236,8 @@ def real_array(
     bad = _outside(array, low, high, open_low, open_high)
     if bad.any():
         first = float(array[bad].flat[0] if array.ndim else array)
-        refused = (f"{name}={shown(first)} must be {valid}" if array.ndim == 0
-                   else f"{name} holds {shown(first)}: every entry must be {valid}")
+        refused = (f"{name}={format_value(first)} must be {valid}" if array.ndim == 0
+                   else f"{name} holds {format_value(first)}: every entry must be {valid}")
         raise ValueError(refused + _advice(name))
     return array
 
@@ -268,12 +268,13 @@ def log_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> tuple[NDArray[np.flo
                                     ("log_beta", beta, beta[1:] > beta[:-1], "rises")):
         if back.any():
             at = int(np.argmax(back))
-            raise ValueError(f"{name} {word} from {shown(float(array[at]))} to {shown(float(array[at + 1]))} at entry {at + 1}: "
+            before, after = format_value(float(array[at])), format_value(float(array[at + 1]))
+            raise ValueError(f"{name} {word} from {before} to {after} at entry {at + 1}: "
                              f"it must be {'non-decreasing' if word == 'falls' else 'non-increasing'}")
     above = np.exp(alpha) + np.exp(beta) > 1 + 1e-9
     if above.any():
         at = int(np.argmax(above))
-        raise ValueError(f"log_beta holds {shown(float(beta[at]))} where log_alpha is {shown(float(alpha[at]))}: "
+        raise ValueError(f"log_beta holds {format_value(float(beta[at]))} where log_alpha is {format_value(float(alpha[at]))}: "
                          "alpha + beta must be <= 1")
     return alpha, beta
 
@@ -305,7 +306,7 @@ def _whole(name: str, array: NDArray[np.float64]) -> None:
     """Raise ValueError unless every entry is a whole number."""
     odd = array[array != np.floor(array)]
     if odd.size:
-        raise ValueError(f"{name} holds {shown(float(odd.flat[0]))}: every entry must be a whole number")
+        raise ValueError(f"{name} holds {format_value(float(odd.flat[0]))}: every entry must be a whole number")
 
 
 def whole_array(name: str, value: ArrayLike, low: int = -MAX_COUNT, high: int = MAX_COUNT) -> NDArray[np.int64]:
@@ -322,7 +323,7 @@ def zeros_and_ones(name: str, value: ArrayLike, shape: tuple[int, ...], text: st
         raise ValueError(f"{name} has shape {bits.shape}: it must be {shape}, {text}")
     odd = bits[(bits != 0) & (bits != 1)]
     if odd.size:
-        raise ValueError(f"{name} holds {shown(float(odd.flat[0]))}: every entry must be 0 or 1")
+        raise ValueError(f"{name} holds {format_value(float(odd.flat[0]))}: every entry must be 0 or 1")
     return bits
 
 

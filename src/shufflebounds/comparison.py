@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
-from shufflebounds._search import outward, root
+from shufflebounds._docs import with_passages
+from shufflebounds._search import expand_bracket, root
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.profile import PrivacyProfile
@@ -109,7 +109,7 @@ class Comparison:
         return "\n".join([head, *lines, *(f"{name}: {reason}" for name, reason in self.left_out)])
 
 
-@said
+@with_passages
 def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison:
     r"""Return protocols and frequency oracles for a histogram, all calibrated to one central guarantee.
 
@@ -219,16 +219,16 @@ class _Target:
         # near a known budget only the gain over eps differs: the steps are shares of it
         step = max(0.02 * (at - least), rtol * at) if near else 1.0
         if excess(at) <= 0:
-            end = outward(at, lambda budget: excess(budget) > 0, step, _MOST_BUDGET, 3.0)
+            end = expand_bracket(at, lambda budget: excess(budget) > 0, step, _MOST_BUDGET, 3.0)
             if excess(end) <= 0:
                 return end
-        elif excess(outward(at, lambda budget: excess(budget) <= 0, -step, least, 3.0)) > 0:
+        elif excess(expand_bracket(at, lambda budget: excess(budget) <= 0, -step, least, 3.0)) > 0:
             # a budget below eps is private without any shuffle, its rounding included
             return self.eps * (1 - _PURE_MARGIN)
         # the last step crossed the target
         low, high = sorted([*tried][-2:])
         found = root(excess, low, high, tried[low], tried[high], rtol=rtol)
-        return outward(found, lambda budget: excess(budget) <= 0, -rtol * found, self.eps * (1 - _PURE_MARGIN))
+        return expand_bracket(found, lambda budget: excess(budget) <= 0, -rtol * found, self.eps * (1 - _PURE_MARGIN))
 
     def _excess(self, oracle: FrequencyOracle) -> float:
         """Return by how much log delta exceeds the target's."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 
 __all__ = ["point_error_lower_bound", "point_error_lower_bound_zcdp", "project_simplex"]
 
@@ -19,7 +19,7 @@ _MOST = 1e300
 _SLACK = 64 * float(np.finfo(float).eps)
 
 
-@said
+@with_passages
 def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     r"""The nearest non-negative vector with a given sum.
 
@@ -73,7 +73,7 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     return np.maximum(array - top - shift, 0.0)
 
 
-@said
+@with_passages
 def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -> float:
     r"""Least worst-case error of the cells of a private non-negative histogram whose sum is accurate.
 
@@ -132,7 +132,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     return _most_error(chance, cells, error, math.log(cells) / (2 * eps))
 
 
-@said
+@with_passages
 def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
     r"""Least worst-case error of the cells of a histogram under concentrated privacy, its sum accurate.
 

@@ -43,8 +43,8 @@ def both_orders(weights, others):
 def test_recursion_is_the_best_of_all_strategies(factor):
     games = (both_orders([5, 3, 1], [1, 4, 6]), 2), (both_orders([9, 1], [4, 6]), 3), (both_orders([0, 3], [2, 1]), 2)
     for pairs, releases in games:
-        sticks = (sum(max(Fraction(0), p - factor * q) for p, q in law) for law in strategies(pairs, releases))
-        assert max(sticks) == best(pairs, releases, factor)
+        hockey_sticks = (sum(max(Fraction(0), p - factor * q) for p, q in law) for law in strategies(pairs, releases))
+        assert max(hockey_sticks) == best(pairs, releases, factor)
 
 
 @settings(max_examples=15)

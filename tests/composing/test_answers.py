@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, Tradeoff
-from shufflebounds.composing.samples import Samples
+from shufflebounds.composing.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
@@ -108,7 +108,7 @@ def test_the_lower_chain_starts_with_the_slope_of_the_other_direction(sigma):
     The left line starts at E = e^-t, t the first positive eps, with delta(e^-t) = 1 - e^-t + e^-t delta(e^t), as Gaussian noise is
     the same in both directions.
     """
-    samples = Samples(GaussianMechanism(sigma)._log_delta, math.inf, 0.05)
+    samples = SampledProfile(GaussianMechanism(sigma)._log_delta, math.inf, 0.05)
     eps, log_low = samples.below(samples)
 
     def delta(t):

@@ -15,7 +15,7 @@ from scipy.special import log_ndtr
 from shufflebounds import DominatingPair, PrivacyProfile
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, Clones, ShuffledBits, StrongerClones
-from tests.oracles import log_stick, logs
+from tests.oracles import log_hockey_stick, logs
 from tests.strategies import laws, slow
 
 EPS = (0.0, 0.1, 0.7, 1.5, 4.0)
@@ -28,8 +28,8 @@ class Gaussian(PrivacyProfile):
 
     theorem, neighbours = "exact", "any"
 
-    def _knowledge(self):
-        return replace(super()._knowledge(), single=True)
+    def _pair_info(self):
+        return replace(super()._pair_info(), single=True)
 
     def __init__(self, mu):
         self.mu = mu
@@ -89,7 +89,7 @@ SMALL = math.log(1e-12)
 @settings(max_examples=40)
 @given(st.lists(laws(), min_size=1, max_size=3), st.integers(1, 2), st.sampled_from(EPS))
 def test_products_of_small_pairs(pairs, times, eps):
-    exact = float(log_stick(*product(*(pairs * times)), eps))
+    exact = float(log_hockey_stick(*product(*(pairs * times)), eps))
     parts = [listed(pq).self_compose(times) for pq in pairs]
     both = parts[0].compose(*parts[1:])
     lower, upper = both.log_delta(eps, bound="lower"), both.log_delta(eps)
@@ -183,7 +183,7 @@ def test_small_binomial_noise_by_enumeration(prob, pair):
         many = one.pairs()[pair].self_compose(times)
         both = one.self_compose(times)
         for eps in EPS:
-            exact = float(log_stick(*product(*[(p, q)] * times), eps))
+            exact = float(log_hockey_stick(*product(*[(p, q)] * times), eps))
             assert many.log_delta(eps, bound="lower") <= exact <= many.log_delta(eps) + 1e-13
             assert exact <= both.log_delta(eps) + 1e-13
             assert many.log_delta(eps) - exact < 1e-3

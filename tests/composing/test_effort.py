@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds.composing.knowledge import Knowledge
+from shufflebounds.composing.pair_info import DominatingPairInfo
 
 PROFILES = {
     "bits": lambda: shuffle.ShuffledBits(300, 0.2),
@@ -21,7 +21,7 @@ def scaled(known, factor):
     """Return the same knowledge with all measured times multiplied."""
     return replace(
         known, seconds=factor * known.predicted, setup=factor * known.setup,
-        realised=tuple(scaled(one, factor) for one in known.realised),
+        attained=tuple(scaled(one, factor) for one in known.attained),
         parts=tuple((scaled(one, factor), count) for one, count in known.parts),
     )
 
@@ -33,10 +33,10 @@ def test_measured_times_move_no_answer(name, factor, monkeypatch):
     predicted = plain.cost().seconds
     before = [plain.log_delta(1.0, bound=bound) for bound in ("lower", "upper")]
     kind = type(PROFILES[name]())
-    made = kind._knowledge
-    monkeypatch.setattr(kind, "_knowledge", lambda self: scaled(made(self), factor))
+    made = kind._pair_info
+    monkeypatch.setattr(kind, "_pair_info", lambda self: scaled(made(self), factor))
     other = PROFILES[name]().self_compose(4)
-    assert isinstance(other.factors[0][0]._knowledge(), Knowledge)
+    assert isinstance(other.factors[0][0]._pair_info(), DominatingPairInfo)
     # the prediction does move, unless all values of the class count as cheap
     assert other.cost().seconds != predicted or name in ("clones", "personal")
     assert [other.log_delta(1.0, bound=bound) for bound in ("lower", "upper")] == before

@@ -27,12 +27,12 @@ def largest(pairs, times, eps):
     """Return the largest hockey stick of so many releases, a pair and its order chosen anew for each by what was seen before."""
     orders = [(a[a > 0], b[a > 0]) for pair in pairs for a, b in (pair, pair[::-1])]
 
-    def stick(factor, left):
+    def hockey_stick(factor, left):
         if left == 0:
             return np.maximum(0, 1 - factor)
-        return np.max([stick(np.multiply.outer(factor, b / a), left - 1) @ a for a, b in orders], axis=0)
+        return np.max([hockey_stick(np.multiply.outer(factor, b / a), left - 1) @ a for a, b in orders], axis=0)
 
-    return float(stick(math.exp(eps), times))
+    return float(hockey_stick(math.exp(eps), times))
 
 
 def reports(users, flip):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
-from shufflebounds.composing import Composer, Knowledge
+from shufflebounds.composing import Composer, DominatingPairInfo
 from shufflebounds.composing.progress import Cost, announced, elsewhere, tick
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import BinomialNoise
@@ -36,17 +36,17 @@ def counted():
     """Return a hockey stick, and the list in which it notes how many values it is asked for."""
     asked = []
 
-    def stick(eps):
+    def hockey_stick(eps):
         asked.append(eps.size)
         value = -1 - 5 * eps
         return value, value
 
-    return stick, asked
+    return hockey_stick, asked
 
 
 def test_dear_values_are_asked_in_pieces():
-    stick, asked = counted()
-    own, _ = Knowledge(stick, effort=0.02).samples(-60.0)
+    hockey_stick, asked = counted()
+    own, _ = DominatingPairInfo(hockey_stick, effort=0.02).samples(-60.0)
     # 32 of .02 s: Ctrl-C is heard within a second
     assert max(asked) <= 32
     assert own.eps.size > 10
@@ -56,16 +56,16 @@ def test_costs():
     cheap = BinomialNoise(10**4, 0.5).self_compose(10).cost()
     assert cheap.seconds < 5
     assert 2**20 < cheap.memory < 2**30
-    dear = Composer([(Knowledge(lambda eps: (-eps - 1, -eps - 1), pure=50.0, effort=0.1), 10)], [], 1e-3)
-    assert dear.cost.seconds > 5
-    dear.bounds(3.0)
+    expensive = Composer([(DominatingPairInfo(lambda eps: (-eps - 1, -eps - 1), pure=50.0, effort=0.1), 10)], [], 1e-3)
+    assert expensive.cost.seconds > 5
+    expensive.bounds(3.0)
     # what was asked for is kept
-    assert dear.cost.seconds < 5
+    assert expensive.cost.seconds < 5
 
 
 def test_predicted_values_are_those_asked_for():
-    stick, asked = counted()
-    known = Knowledge(stick, pure=5.0, effort=2e-3, single=True)
+    hockey_stick, asked = counted()
+    known = DominatingPairInfo(hockey_stick, pure=5.0, effort=2e-3, single=True)
     predicted = known.expected / known.predicted
     Composer([(known, 10)], [[(known, 10)]], 1e-5).bounds(8.0)
     assert sum(asked) / 3 <= predicted <= 6 * sum(asked)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from shufflebounds.composing.atoms import Atoms
-from shufflebounds.composing.knowledge import Scale
+from shufflebounds.composing.loss_atoms import LossAtoms
+from shufflebounds.composing.pair_info import Scale
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile.composed import _MOST_KNOWN, Composition, _Floor
 from shufflebounds.sampling import RandomAllocation
@@ -24,7 +24,7 @@ def test_bounds_meet_where_nearly_all_losses_share_a_grid_step(sigma, rate, time
 
 def test_heavy_losses_are_those_about_the_median():
     p, loss = np.array([0.02, 0.5, 0.45, 0.03]), np.array([-1.0, 0.001, 0.002, 3.0])
-    scale = Scale.of(Atoms(np.log(p), loss, -np.inf, -np.inf, -np.inf, 0.0, 0.0), -1.0, 3.0)
+    scale = Scale.of(LossAtoms(np.log(p), loss, -np.inf, -np.inf, -np.inf, 0.0, 0.0), -1.0, 3.0)
     assert scale.heavy(0.001) == pytest.approx((0.5 * 0.001 + 0.45 * 0.002) / 0.95, rel=1e-12)
     # four steps of 1e-4 do not reach from the median to the other half
     assert scale.heavy(0.0001) is None

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds._core import _losses
-from shufflebounds.composing import Atoms, Law, Product
-from shufflebounds.composing.chords import connect, envelope
+from shufflebounds.composing import GridPLD, LossAtoms, Product
+from shufflebounds.composing.interpolation import connect_the_dots, supporting_lines
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp
-from tests.oracles import stick_of_losses as stick
+from tests.oracles import hockey_stick_of_losses as hockey_stick
 from tests.strategies import outcomes
 
 
@@ -26,10 +26,10 @@ def test_split_dominates_and_merge_is_dominated(law, step, anchor):
     above = _losses.split(log_p, loss, anchor, step, first, size)
     below = _losses.merge(log_p, loss, anchor, step, first, size)
     for eps in (*np.linspace(-2.3, 2.3, 14), *loss[:3]):
-        exact = stick(log_p, loss, eps)
-        assert stick(above, grid, eps) >= exact * (1 - mp.mpf(10) ** -13) - mp.mpf(10) ** -60
+        exact = hockey_stick(log_p, loss, eps)
+        assert hockey_stick(above, grid, eps) >= exact * (1 - mp.mpf(10) ** -13) - mp.mpf(10) ** -60
         # a merged loss is off by the rounding of its balance
-        assert stick(below, grid, eps) <= stick(log_p, loss, eps - 1e-13) * (1 + mp.mpf(10) ** -13)
+        assert hockey_stick(below, grid, eps) <= hockey_stick(log_p, loss, eps - 1e-13) * (1 + mp.mpf(10) ** -13)
     # splitting keeps both laws' masses
     assert abs(np.logaddexp.reduce(above)) < 1e-13
     assert abs(np.logaddexp.reduce(above - grid) - np.logaddexp.reduce(log_p - loss)) < 1e-12
@@ -60,8 +60,8 @@ def test_stick_of_a_law(law, rest):
     loss, place = np.unique(loss, return_index=True)
     log_p = log_p[place]
     for log_rest in (rest, -math.inf):
-        for value, eps in zip(_losses.law_stick(loss, log_p, log_rest), loss):
-            exact = stick(log_p, loss, eps, log_rest)
+        for value, eps in zip(_losses.law_hockey_stick(loss, log_p, log_rest), loss):
+            exact = hockey_stick(log_p, loss, eps, log_rest)
             if exact == 0:
                 assert value == -math.inf
             else:
@@ -72,8 +72,8 @@ def test_stick_of_a_law(law, rest):
 def test_stick_of_a_deep_law():
     loss = np.arange(-50, 51) / 16
     log_p = -(np.arange(101) - 50.0) ** 2 * 2
-    for value, eps in zip(_losses.law_stick(loss, log_p, -math.inf), loss[:-1]):
-        exact = float(mp.log(stick(log_p, loss, eps)))
+    for value, eps in zip(_losses.law_hockey_stick(loss, log_p, -math.inf), loss[:-1]):
+        exact = float(mp.log(hockey_stick(log_p, loss, eps)))
         assert abs(value - exact) < 1e-15 * 8 * max(1, abs(exact))
 
 
@@ -81,11 +81,11 @@ def test_tilted_stick():
     step, theta = 0.125, 3.0
     loss = step * np.arange(-8, 9)
     p = np.exp(-loss**2)
-    tail, sticks = _losses.tilted_stick(p * np.exp(theta * loss), theta, step)
+    tail, hockey_sticks = _losses.tilted_hockey_stick(p * np.exp(theta * loss), theta, step)
     for i, x in enumerate(loss):
         assert tail[i] * math.exp(-(theta + 1) * x) == pytest.approx((p * np.exp(-loss))[i:].sum(), rel=1e-13)
-        exact = float(stick(np.log(p), loss, x))
-        assert sticks[i] * math.exp(-theta * x) == pytest.approx(exact, rel=1e-13, abs=1e-300)
+        exact = float(hockey_stick(np.log(p), loss, x))
+        assert hockey_sticks[i] * math.exp(-theta * x) == pytest.approx(exact, rel=1e-13, abs=1e-300)
 
 
 @pytest.mark.slow
@@ -100,14 +100,14 @@ def test_known_by_delta_alone(trials, step):
             p, q = q, p
         reverse = pair.reverse()
         index = np.arange(-math.ceil(8 / step), math.ceil(8 / step) + 1)
-        law = connect(step * index, pair._log_delta, reverse._log_delta).law(0.0, step, upper=True)
-        low = envelope(step * index, pair._log_delta, reverse._log_delta)
+        law = connect_the_dots(step * index, pair._log_delta, reverse._log_delta).law(0.0, step, upper=True)
+        low = supporting_lines(step * index, pair._log_delta, reverse._log_delta)
         assert law.slack < 1e-11
         assert low.slack < 1e-9
         for eps in np.linspace(-4, 7, 45):
             exact = mp.fsum(max(mp.mpf(0), a - mp.exp(mp.mpf(float(eps))) * b) for a, b in zip(p, q))
-            above = stick(law.log_p + law.slack, law.losses + law.blur, eps, law.log_rest + law.slack)
-            below = stick(low.log_p - low.slack, low.loss - low.blur, eps)
+            above = hockey_stick(law.log_p + law.slack, law.losses + law.loss_error, eps, law.log_rest + law.slack)
+            below = hockey_stick(low.log_p - low.slack, low.loss - low.loss_error, eps)
             assert below <= exact <= above
             if step < 0.01:
                 assert above - below < mp.mpf("1e-4")
@@ -125,8 +125,8 @@ def test_product_of_listed_laws():
             for _ in range(r):
                 p, q = np.outer(p, a).ravel(), np.outer(q, b).ravel()
         for upper in (True, False):
-            shaped = [Atoms.of(np.log(a), np.log(b)).law(0.0, 1e-3, upper=upper) for a, b in laws]
-            assert all(isinstance(law, Law) for law in shaped)
+            shaped = [LossAtoms.of(np.log(a), np.log(b)).law(0.0, 1e-3, upper=upper) for a, b in laws]
+            assert all(isinstance(law, GridPLD) for law in shaped)
             found = Product(shaped, times, upper=upper)
             for eps in (0.0, 0.25, 0.5, 1.0):
                 exact = math.log(np.maximum(p - math.exp(eps) * q, 0).sum())

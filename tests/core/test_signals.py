@@ -35,7 +35,7 @@ def test_an_interrupt_ends_it(job):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_signals_are_heard_within_one_tail_of_millions_of_chances():
-    law, heard = _blocks.Lattice(np.linspace(0.01, 0.99, 4_300_000)), []
+    law, heard = _blocks.PoissonBinomialPMF(np.linspace(0.01, 0.99, 4_300_000)), []
     k = (law.mean + 12 * law.var**0.5) // 1
     truth = law.tail(k, True)
     before = signal.signal(signal.SIGALRM, lambda *_: heard.append(1))

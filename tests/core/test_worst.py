@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shufflebounds._core import _worst
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle import ShuffledBits
-from tests.oracles import binomial, logarithm, rational, stick, total
+from tests.oracles import binomial, hockey_stick, logarithm, rational, total
 
 
 def exact(others, fakes, width, flip, eps):
@@ -21,7 +21,7 @@ def exact(others, fakes, width, flip, eps):
     for ones in range(others + 1):
         rest = total(binomial(ones, 1 - q), binomial(others + fakes - ones, q))
         zero, one = (total(rest, binomial(width, chance)) for chance in (q, 1 - q))
-        values += [stick(zero, one, factor), stick(one, zero, factor)]
+        values += [hockey_stick(zero, one, factor), hockey_stick(one, zero, factor)]
     return max(values)
 
 

@@ -327,7 +327,7 @@ def several_releases(v):
         v.at_most(f[0].beta(alpha), f[1].beta(alpha), f"beta({alpha}) composed, lower and upper", 4e-15)
 
 
-def _stick(p, q, factor):
+def _hockey_stick(p, q, factor):
     """Return the hockey-stick divergence of two lists at each factor."""
     return np.maximum(p[:, None] - q[:, None] * np.atleast_1d(factor), 0.0).sum(axis=0)
 
@@ -338,7 +338,7 @@ def _twice(pairs, factor):
     for p, q in pairs:
         seen = p > 0
         ratio = factor * q[seen] / p[seen]
-        second = np.max([_stick(a, b, ratio) for a, b in pairs], axis=0)
+        second = np.max([_hockey_stick(a, b, ratio) for a, b in pairs], axis=0)
         best = max(best, float(p[seen] @ second))
     return best
 
@@ -352,7 +352,7 @@ def enumerated(v):
     eps = eps[eps < 600]
     pairs = [pair for way in ways for pair in way]
     factor = np.exp(eps)
-    exact = np.max([_stick(p, q, factor) for p, q in pairs], axis=0)
+    exact = np.max([_hockey_stick(p, q, factor) for p, q in pairs], axis=0)
     room = 1e-15 * (1 + 0.1 * len(pairs[0][0]))
     lower, upper = both(v.profile.delta, eps)
     v.enclosed(lower, exact, upper, "delta, enumerated", 1e-13, room)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
-from shufflebounds.composing.atoms import Atoms, any_of
+from shufflebounds.composing.loss_atoms import LossAtoms, union_probability
 from shufflebounds.profile import DominatingPair
 from tests.fuzz import enumeration
 
@@ -48,12 +48,12 @@ def test_found_by_enumeration(profile, eps):
 
 
 def test_endless_losses_that_are_nearly_certain():
-    assert any_of([(-1e-20, 2)]) == pytest.approx(0.0, abs=1e-30)
-    assert any_of([(-40.0, 3)]) == pytest.approx(np.log(3) - 40, rel=1e-15)
+    assert union_probability([(-1e-20, 2)]) == pytest.approx(0.0, abs=1e-30)
+    assert union_probability([(-40.0, 3)]) == pytest.approx(np.log(3) - 40, rel=1e-15)
 
 
 def test_a_light_outcome_before_heavy_ones_on_one_point():
-    atoms = Atoms.of(np.array([-869.0, -351.0, -0.0]), np.array([-869.0, -351.0, -0.0]))
+    atoms = LossAtoms.of(np.array([-869.0, -351.0, -0.0]), np.array([-869.0, -351.0, -0.0]))
     law = atoms.law(0.0, 1e-47, upper=False)
     assert law.log_p.tolist() == pytest.approx([0.0], abs=1e-12)
 

@@ -135,7 +135,7 @@ def test_many_budgets_by_one_moment():
 
 
 def test_eps_beside_one_case():
-    from shufflebounds.profile.roots import beside
+    from shufflebounds.profile.roots import bracket_near
 
     asked = []
 
@@ -146,13 +146,13 @@ def test_eps_beside_one_case():
     def one(eps):
         return -(eps**2) - eps - 0.5
 
-    upper = beside(one, every, -2.5, 10.0, upper=True)
+    upper = bracket_near(one, every, -2.5, 10.0, upper=True)
     assert every(upper) <= -2.5 < every(upper - 2e-4)
-    lower = beside(one, every, -2.5, 10.0, upper=False)
+    lower = bracket_near(one, every, -2.5, 10.0, upper=False)
     assert every(lower) >= -2.5 > every(lower + 2e-4)
     assert len(asked) < 14
     # where the case says nothing of the others they are asked themselves
-    assert beside(lambda eps: -500.0 - eps, every, -2.5, 10.0, upper=True) == pytest.approx(1.0003, abs=1e-3)
+    assert bracket_near(lambda eps: -500.0 - eps, every, -2.5, 10.0, upper=True) == pytest.approx(1.0003, abs=1e-3)
     assert profile.roots.solve(every, -2.5, 10.0, upper=True) == pytest.approx(upper, abs=1e-4)
 
 

@@ -31,7 +31,7 @@ def log(x):
     return mp.log(x) if x else None
 
 
-stick = long(oracles.stick)
+hockey_stick = long(oracles.hockey_stick)
 
 
 @long

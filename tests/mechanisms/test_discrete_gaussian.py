@@ -29,14 +29,14 @@ def test_delta_by_enumeration(sigma, sensitivity):
     mu = sensitivity / sigma
     for x in (-30, -3, -1, 0, 0.5, 2, 5, 11, 20):
         asked = max(0.0, mu * (x + mu / 2))
-        value = exact.log(exact.stick(law, other, exact.exponential(asked)))
+        value = exact.log(exact.hockey_stick(law, other, exact.exponential(asked)))
         lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
         assert lower <= value <= upper
         assert upper - lower < 1e-12 * (1 + abs(lower))
     # a tie: eps is the loss of an outcome, up to rounding
     for j in (0, 1, 4):
         asked = sensitivity * (2 * j + sensitivity) / (2 * sigma**2)
-        value = exact.log(exact.stick(law, other, exact.exponential(asked)))
+        value = exact.log(exact.hockey_stick(law, other, exact.exponential(asked)))
         assert noise.log_delta(asked, bound="lower") <= value <= noise.log_delta(asked)
 
 

@@ -21,7 +21,7 @@ def brute(eps, sensitivity, bound, asked):
     law = exact.geometric(eps, sensitivity, bound)
     e = exact.exponential(asked)
     shifts = [exact.shifted(law, by) for by in range(1, sensitivity + 1)]
-    return exact.log(max(max(exact.stick(law, other, e), exact.stick(other, law, e)) for other in shifts))
+    return exact.log(max(max(exact.hockey_stick(law, other, e), exact.hockey_stick(other, law, e)) for other in shifts))
 
 
 @pytest.mark.parametrize("bound", thinned([1, 2, 3, 4, 7, 12], 2))
@@ -47,7 +47,7 @@ def test_whole_by_enumeration(eps, sensitivity):
     other = exact.shifted(law, sensitivity)
     noise = GeometricMechanism(eps, sensitivity)
     for asked in (0.0, eps / 7, eps / max(sensitivity, 2), eps / 1.5, eps * (1 - 2.0**-30), math.nextafter(eps, 0)):
-        value = exact.log(exact.stick(law, other, exact.exponential(asked)))
+        value = exact.log(exact.hockey_stick(law, other, exact.exponential(asked)))
         lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
         blur = 4 * rest / mp.exp(value)
         assert lower - blur <= value <= upper + blur

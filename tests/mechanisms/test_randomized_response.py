@@ -30,7 +30,7 @@ def test_delta_by_enumeration(eps):
     response = RandomizedResponse(eps)
     p, q = laws(eps)
     for asked in (0.0, eps / 3, eps * (1 - 2.0**-40), math.nextafter(eps, 0)):
-        value = exact.log(exact.stick(p, q, exact.exponential(asked)))
+        value = exact.log(exact.hockey_stick(p, q, exact.exponential(asked)))
         lower, upper = response.log_delta(asked, bound="lower"), response.log_delta(asked)
         assert lower <= value <= upper
         assert upper - lower < 4e-15 * (1 + abs(lower))

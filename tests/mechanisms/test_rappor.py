@@ -57,7 +57,7 @@ def test_every_report(f, p, q, hashes, bits):
     eps = report.eps_instantaneous
     for asked in (0.0, eps / 5, eps / 2, eps * 0.9):
         e = exact.exponential(asked)
-        value = exact.log(max(max(exact.stick(first, other, e), exact.stick(other, first, e)) for other in others))
+        value = exact.log(max(max(exact.hockey_stick(first, other, e), exact.hockey_stick(other, first, e)) for other in others))
         lower, upper = report.log_delta(asked, bound="lower"), report.log_delta(asked)
         assert lower <= value <= upper
         assert upper - lower < 1e-12

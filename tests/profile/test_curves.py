@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
-from shufflebounds.composing import Samples
+from shufflebounds.composing import SampledProfile
 from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile.curves import convex_hull, curve, gdp_mu
 from shufflebounds.profile.renyi import renyi
@@ -142,7 +142,7 @@ def test_vertices_of_clones(users, local_eps):
         assert profile.gdp_mu() >= exact * (1 - 1e-13)
         assert profile.gdp_mu() == pytest.approx(exact, rel=1e-6)
         # the general way encloses it too
-        samples = Samples(profile._log_delta, local_eps, 0.05)
+        samples = SampledProfile(profile._log_delta, local_eps, 0.05)
         for upper in (False, True):
             f = curve(samples, samples, upper=upper)
             for alpha in ALPHAS:
@@ -337,7 +337,7 @@ def test_sides_of_every_profile(profile):
     reverse = profile.reverse() if isinstance(profile, DominatingPair) else profile
     for eps in (0.0, 0.01, 0.1, 0.5, 1.0):
         # a minimum of several bounds is not convex, and the delta of a curve is
-        assert not profile._knowledge().convex or below.delta(eps) >= reverse.delta(eps, bound="lower") * (1 - 1e-10) - 1e-14
+        assert not profile._pair_info().convex or below.delta(eps) >= reverse.delta(eps, bound="lower") * (1 - 1e-10) - 1e-14
         assert above.delta(eps) <= reverse.delta(eps) * (1 + 1e-10) + 1e-12
     assert profile.gdp_mu(bound="lower") <= profile.gdp_mu()
     orders = np.array([1.0, 1.5, 2.0, 8.0, np.inf])

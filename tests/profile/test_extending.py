@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import PrivacyProfile
-from shufflebounds._types import Sides
+from shufflebounds._types import IntervalArray
 from shufflebounds.mechanisms import RandomizedResponse
 from shufflebounds.profile import DominatingPair
 
@@ -44,11 +44,11 @@ def test_sides_enclose_the_sum_over_all_outcomes(protocol, rate, eps):
     mp.dps = 40
     pmf = [mp.mpf(0), *(mp.exp(-mp.mpf(rate)) * mp.mpf(rate) ** k / mp.factorial(k) for k in range(400))]
     factor = mp.exp(mp.mpf(eps))
-    sticks = [
+    hockey_sticks = [
         mp.fsum(max(mp.mpf(0), p - factor * q) for p, q in zip(first, second))
         for first, second in ((pmf, pmf[1:]), (pmf[1:], pmf))
     ]
-    exact = mp.log(max(sticks))
+    exact = mp.log(max(hockey_sticks))
     profile = protocol(rate)
     lower, upper = (profile.log_delta(eps, bound=side) for side in ("lower", "upper"))
     assert lower <= exact <= upper
@@ -64,7 +64,7 @@ class Response(PrivacyProfile):
     def _log_delta(self, eps):
         value = np.log(np.maximum(-np.expm1(eps - self.budget), 0.0)) - math.log1p(math.exp(-self.budget))
         slack = np.where(value > -np.inf, 1e-14 * (1 - value), 0.0)
-        return Sides(value - slack, value + slack)
+        return IntervalArray(value - slack, value + slack)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def logs(law):
     return [float(mpmath.log(x)) if x else -math.inf for x in law]
 
 
-def stick(pairs, eps):
+def hockey_stick(pairs, eps):
     factor = mpmath.exp(mpf(eps))
     return max(mpmath.fsum(max(a - factor * b, 0) for a, b in zip(p, q)) for p, q in pairs)
 
@@ -147,7 +147,7 @@ def test_every_view(profile, pairs):
         # next to alpha = 0 finitely many values of delta do not tell where f begins
         assert high - low <= apart or alpha < 1e-9
     for eps in EPSILONS:
-        exact, reverse = stick(pairs, eps), stick([pair[::-1] for pair in pairs], eps)
+        exact, reverse = hockey_stick(pairs, eps), hockey_stick([pair[::-1] for pair in pairs], eps)
         if exact > 1e-12 or not exact:
             between(profile.delta(eps, bound="lower"), exact, profile.delta(eps), 1e-5)
         # a curve knows its masses to an absolute 1e-15
@@ -178,10 +178,10 @@ def test_divergence_of_a_sampled_pair_counts_what_only_the_other_law_produces():
     *Subsampled(LISTED["apart"], 0.3).pairs(), *GeometricMechanism(0.5, bound=2).subsampled(1.0).pairs(),
 ], ids=repr)  # fmt: skip
 def test_listed_masses_of_both_laws_sum_to_one(profile):
-    known = profile._knowledge()
+    known = profile._pair_info()
     atoms = known.atoms
     assert math.fsum(np.exp([*atoms.log_p, atoms.log_rest, atoms.log_lost])) == pytest.approx(1, abs=1e-12)
-    reverse = profile._opposite()._knowledge().atoms
+    reverse = profile._opposite()._pair_info().atoms
     lost = atoms.log_lost_other(reverse, symmetric=profile._opposite() is profile)
     assert math.fsum(np.exp([*(atoms.log_p - atoms.loss), atoms.log_other, lost])) == pytest.approx(1, abs=1e-12)
     # what one order lists as impossible for Q, the other lists as impossible for P
@@ -194,7 +194,7 @@ def test_unlisted_outcomes_of_a_far_shift_count_in_an_allocation():
         total = mpmath.fsum(mpmath.exp(-mpf(k) ** 2 / 2) for k in range(-60, 61))
         law = [mpmath.exp(-mpf(k) ** 2 / 2) / total for k in range(-60, 121)]
         away = [mpmath.exp(-mpf(k - 30) ** 2 / 2) / total for k in range(-60, 121)]
-        exact = mpmath.log(stick([(away, law)], 730.0))
+        exact = mpmath.log(hockey_stick([(away, law)], 730.0))
     pair = AllocationPair(DiscreteGaussianMechanism(1.0, 30), 1, removed=False)
     assert pair.log_delta(730.0, bound="lower") <= exact <= pair.log_delta(730.0)
 
@@ -205,4 +205,4 @@ def test_an_allocation_counts_what_only_one_law_produces():
     for removed, pair in ((True, averaged(law, 2)), (False, averaged(law, 2)[::-1])):
         profile = AllocationPair(GeometricMechanism(eps=0.013278948837213627, bound=6), 2, removed)
         for eps in (0.5, 5.0, 700.0):
-            between(profile.delta(eps, bound="lower"), stick([pair], eps), profile.delta(eps), 1e-9)
+            between(profile.delta(eps, bound="lower"), hockey_stick([pair], eps), profile.delta(eps), 1e-9)

@@ -12,7 +12,7 @@ import shufflebounds
 from shufflebounds import DominatingPair, PrivacyProfile
 from shufflebounds.shuffle import BinomialNoise, StrongerClones
 from tests.errors import log_of, to_decimal
-from tests.oracles import logs, rational, stick
+from tests.oracles import hockey_stick, logs, rational
 from tests.strategies import laws
 
 EPS = (0.0, 0.125, 0.5, 1.0, 3.0)
@@ -22,7 +22,7 @@ EPS = (0.0, 0.125, 0.5, 1.0, 3.0)
 def test_listed_pairs_by_fractions(pq, eps):
     p, q = pq
     pair = DominatingPair.from_pmfs(logs(p), logs(q))
-    exact = log_of(stick(p, q, rational(eps)))
+    exact = log_of(hockey_stick(p, q, rational(eps)))
     lower, upper = pair.log_delta(eps, bound="lower"), pair.log_delta(eps)
     # the logarithms of the masses are rounded, each by half an ulp: that much of the masses themselves
     assert to_decimal(lower) <= exact or (exact.is_infinite() and lower < math.log(1e-14))

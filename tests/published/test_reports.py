@@ -68,13 +68,13 @@ def outcomes(records, q):
 
 def test_records_say_more_than_sums():
     q, ratio = Fraction(1, 5), 2
-    sticks = []
+    hockey_sticks = []
     for view in (0, 1):
         p, r = (outcomes([target, (1, 0), (1, 0)], q)[view] for target in ((1, 0), (0, 1)))
-        sticks.append(max(sum(max(a.get(k, 0) - ratio * b.get(k, 0), 0) for k in a) for a, b in ((p, r), (r, p))))
-    assert sticks == [Fraction(1024, 3125), Fraction(6839, 15625)]
-    for view, stick in zip(("sums", "records"), sticks):
-        assert FlippedReports(3, 0, 2, 0.2, view=view).delta(math.log(2)) >= stick * (1 - Fraction(1, 10**12))
+        hockey_sticks.append(max(sum(max(a.get(k, 0) - ratio * b.get(k, 0), 0) for k in a) for a, b in ((p, r), (r, p))))
+    assert hockey_sticks == [Fraction(1024, 3125), Fraction(6839, 15625)]
+    for view, hockey_stick in zip(("sums", "records"), hockey_sticks):
+        assert FlippedReports(3, 0, 2, 0.2, view=view).delta(math.log(2)) >= hockey_stick * (1 - Fraction(1, 10**12))
 
 
 def test_proposition_5_1_is_false_for_records():

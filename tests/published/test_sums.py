@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from shufflebounds import published
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits, ShuffledHistogram, ZeroSum
 from shufflebounds.tails import binom_logcdf, binom_logpmf, binom_logsf
-from tests.oracles import stick
+from tests.oracles import hockey_stick
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits.json").read_text())
 
@@ -160,10 +160,10 @@ def test_theorem_2_fails_at_a_knot():
 
 def test_theorem_2_fails_as_eps_and_delta():
     q = Fraction(1, 10)
-    truth = stick(law(8, 4, q), law(8, 5, q), 1)
+    truth = hockey_stick(law(8, 4, q), law(8, 5, q), 1)
     claim = max(law(8, 0, q)[0], law(8, 0, q)[8])
     noise = law(8, 0, q)
-    assert stick([*noise, 0], [0, *noise], 1) == max(noise)
+    assert hockey_stick([*noise, 0], [0, *noise], 1) == max(noise)
     assert claim == max(noise) == Fraction(9, 10) ** 8
     shown = published.chen_long_delta.counterexample()
     assert truth == Fraction(1100943, 2500000)
@@ -189,7 +189,7 @@ def test_corollary_3_2_fails_between_the_knots_too():
 def test_lemma_4_2_has_the_wrong_coefficient():
     q, ratio = Fraction(1, 5), Fraction(3, 2)
     others = law(4, 0, q)
-    truth = stick(law(5, 0, q), law(5, 1, q), ratio)
+    truth = hockey_stick(law(5, 0, q), law(5, 1, q), ratio)
     below = [sum(others[: k + 1]) for k in range(5)]
     claim = max((2 * (1 - q) * ratio - 1) * others[k] - (ratio - 1) * below[k] for k in range(5))
     mended = max(((1 - q) * ratio - q) * others[k] - (ratio - 1) * below[k] for k in range(5))

@@ -69,7 +69,7 @@ def coefficients(poly, degree):
     return [poly[i] for i in range(degree + 1)]
 
 
-def stick(p, q, e):
+def hockey_stick(p, q, e):
     """Return sum max(0, p - e q) of two listed laws."""
     return sum((d for d in (x - e * y for x, y in zip(p, q, strict=True)) if d > 0), arb(0))
 
@@ -104,7 +104,7 @@ def between(found, alpha):
     return best
 
 
-def shift_sticks(n, g, e):
+def shift_hockey_sticks(n, g, e):
     """Return H(B || B+1) and H(B+1 || B), B ~ Bin(n, g), each the sum of its positive terms."""
     q = 1 - g
 
@@ -132,13 +132,13 @@ def shift_sticks(n, g, e):
     return left, right
 
 
-def bit_sticks(others, q, e):
+def bit_hockey_sticks(others, q, e):
     """Return H(P0 || P1) and H(P1 || P0): a target's bit flipped with chance q, among bits of the listed law (count -> mass)."""
     p = 1 - q
     ks = range(min(others), max(others) + 2)
     p0 = [p * others.get(k, arb(0)) + q * others.get(k - 1, arb(0)) for k in ks]
     p1 = [q * others.get(k, arb(0)) + p * others.get(k - 1, arb(0)) for k in ks]
-    return stick(p0, p1, e), stick(p1, p0, e)
+    return hockey_stick(p0, p1, e), hockey_stick(p1, p0, e)
 
 
 def secant(f, x0, x1, bits=220):

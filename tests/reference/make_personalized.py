@@ -17,7 +17,7 @@ import flint
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from arbs import arb, ball, binomial_run, main, middle, product_tree, secant, stick
+from arbs import arb, ball, binomial_run, hockey_stick, main, middle, product_tree, secant
 from make_clones import inner, log_delta
 
 FAMILIES = {
@@ -120,7 +120,7 @@ def all_equal(n, q, e):
     p = 1 - q
     p0 = [p * w[k + 1] + q * w[k] for k in range(len(w) - 1)]
     p1 = [q * w[k + 1] + p * w[k] for k in range(len(w) - 1)]
-    return max(stick(p0, p1, e), stick(p1, p0, e), key=middle)
+    return max(hockey_stick(p0, p1, e), hockey_stick(p1, p0, e), key=middle)
 
 
 def rr2_delta(params):
@@ -210,7 +210,7 @@ def all_zero(params, order):
     p = 1 - q
     p0 = [p * w[k + 1] + q * w[k] for k in range(len(w) - 1)]
     p1 = [q * w[k + 1] + p * w[k] for k in range(len(w) - 1)]
-    return stick(*((p0, p1) if order == "P" else (p1, p0)), double(params, "eps").exp())
+    return hockey_stick(*((p0, p1) if order == "P" else (p1, p0)), double(params, "eps").exp())
 
 
 def vertex(params, errors):

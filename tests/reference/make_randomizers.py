@@ -69,7 +69,7 @@ def histogram_law(rows):
     return law
 
 
-def histogram_stick(r0, r1, others, e):
+def histogram_hockey_stick(r0, r1, others, e):
     """Return the hockey stick of the two histograms."""
     p, q = histogram_law((*others, r0)), histogram_law((*others, r1))
     return sum((max(mass - e * q.get(cell, 0), Fraction(0)) for cell, mass in p.items()), Fraction(0))
@@ -80,7 +80,7 @@ def truth(params, same=False):
     rows, e = matrix_of(params), Fraction(params["e_eps"])
     others = params["users"] - 1
     data = [(row,) * others for row in rows] if same else itertools.combinations_with_replacement(rows, others)
-    return ball(max(histogram_stick(r0, r1, rest, e) for rest in data for r0, r1 in itertools.permutations(rows, 2)))
+    return ball(max(histogram_hockey_stick(r0, r1, rest, e) for rest in data for r0, r1 in itertools.permutations(rows, 2)))
 
 
 def kary(params, same):

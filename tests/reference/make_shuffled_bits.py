@@ -20,14 +20,14 @@ from arbs import (
     ball,
     between,
     binomial_run,
-    bit_sticks,
+    bit_hockey_sticks,
+    hockey_stick,
     knots,
     law_of_bits,
     main,
     middle,
     secant,
-    shift_sticks,
-    stick,
+    shift_hockey_sticks,
     tail_sum,
 )
 
@@ -59,7 +59,7 @@ def pairs(n, lam):
 def delta_exact(params):
     """Largest hockey stick over the data, both directions."""
     e, found = exp_of(params), pairs(params["n"], params["lam"])
-    return max((stick(*pair, e) for pq in found for pair in (pq, pq[::-1])), key=middle)
+    return max((hockey_stick(*pair, e) for pq in found for pair in (pq, pq[::-1])), key=middle)
 
 
 def fair(n, lam):
@@ -80,7 +80,7 @@ def delta_thm2(params):
     """Hockey stick of B against B+1, the worse direction."""
     up, down = shifted(fair(params["n"], params["lam"])[0])
     e = exp_of(params)
-    return max(stick(up, down, e), stick(down, up, e), key=middle)
+    return max(hockey_stick(up, down, e), hockey_stick(down, up, e), key=middle)
 
 
 def f_thm2(params):
@@ -159,7 +159,7 @@ def ch_curve(params):
     law, below = ch_law()
     up, down = shifted(law)
     if "eps" in params:
-        return stick(down, up, exp_of(params))
+        return hockey_stick(down, up, exp_of(params))
     if "k" in params:
         return 1 - below[params["k"] + 2]
     return between(knots(up, down), ball(params["alpha"]))
@@ -184,7 +184,7 @@ def real_sum(params):
     p0 = law_of_bits([(n * r, q)])
     p1 = law_of_bits([((n - 1) * r, q), (r, 1 - q)])
     e = exp_of(params)
-    return max(stick(p0, p1, e), stick(p1, p0, e), key=middle)
+    return max(hockey_stick(p0, p1, e), hockey_stick(p1, p0, e), key=middle)
 
 
 def variance(params):
@@ -229,9 +229,9 @@ def flipped(n, ones, q):
     return law
 
 
-def flipped_stick(params, side):
+def flipped_hockey_stick(params, side):
     """H(P0||P1), side 0, or H(P1||P0)."""
-    return bit_sticks(flipped(params["n"], params.get("m", 0), ball(params["q"])), ball(params["q"]), exp_of(params))[side]
+    return bit_hockey_sticks(flipped(params["n"], params.get("m", 0), ball(params["q"])), ball(params["q"]), exp_of(params))[side]
 
 
 def crossing(delta_of, params, guess):
@@ -247,7 +247,7 @@ def least_flip(params):
     eps, delta = float(params["eps"]), float(params["delta"])
 
     def delta_of(q):
-        return max(bit_sticks(flipped(n, 0, q), q, e), key=middle)
+        return max(bit_hockey_sticks(flipped(n, 0, q), q, e), key=middle)
 
     return crossing(delta_of, params, bisect(lambda q: delta_of(ball(q)), delta, math.log(2 / delta) / (n * eps**2) / 60, 0.499))
 
@@ -269,7 +269,7 @@ def least_shift(params):
     eps, delta = float(params["eps"]), float(params["delta"])
 
     def delta_of(g):
-        return max(shift_sticks(n, g, e), key=middle)
+        return max(shift_hockey_sticks(n, g, e), key=middle)
 
     return crossing(delta_of, params, bisect(lambda g: delta_of(ball(g)), delta, math.log(2 / delta) / (n * eps**2) / 60, 0.5))
 
@@ -322,7 +322,7 @@ def clear_delta(params):
         ks = range(total + 2)
         b = binomial_run(total, arb(1) / 2, 0, total + 1) if total <= 400 else None
         if b is not None:
-            return stick([b[k - 1] if k else arb(0) for k in ks], [b[k] for k in ks], e)
+            return hockey_stick([b[k - 1] if k else arb(0) for k in ks], [b[k] for k in ks], e)
         # b(k-1) > e b(k) from the cut on
         cut = math.floor(middle((total + 1) * e / (e + 1))) + 1
         last = min(total + 1, cut + 40 * math.isqrt(total))
@@ -496,19 +496,19 @@ MADE = {
     "s001.clear.b510": b510,
     "s001.b516": b516,
     "s001.clear.delta": clear_delta,
-    "s001.delta0.left": lambda params: flipped_stick(params, 0),
-    "s001.delta0.right": lambda params: flipped_stick(params, 1),
-    "s001.delta_m.left": lambda params: flipped_stick(params, 0),
-    "s001.delta_m.right": lambda params: flipped_stick(params, 1),
+    "s001.delta0.left": lambda params: flipped_hockey_stick(params, 0),
+    "s001.delta0.right": lambda params: flipped_hockey_stick(params, 1),
+    "s001.delta_m.left": lambda params: flipped_hockey_stick(params, 0),
+    "s001.delta_m.right": lambda params: flipped_hockey_stick(params, 1),
     "s001.fakeflip.sums": fake_flip,
     "s001.record_level": record_level,
     "s003.gamma_min": least_shift,
     "s003.gamma_pub": gamma_printed,
     "s003.alpha_pub": alpha_printed,
     "s003.fail_exact": fail_exact,
-    "s003.shift.delta": lambda params: shift_sticks(params["n"], gamma_printed(params), exp_of(params))[0],
-    "s003.shift.left": lambda params: shift_sticks(params["n"], ball(params["gamma"]), exp_of(params))[0],
-    "s003.shift.right": lambda params: shift_sticks(params["n"], ball(params["gamma"]), exp_of(params))[1],
+    "s003.shift.delta": lambda params: shift_hockey_sticks(params["n"], gamma_printed(params), exp_of(params))[0],
+    "s003.shift.left": lambda params: shift_hockey_sticks(params["n"], ball(params["gamma"]), exp_of(params))[0],
+    "s003.shift.right": lambda params: shift_hockey_sticks(params["n"], ball(params["gamma"]), exp_of(params))[1],
     "s003.hist.pair": two_bins,
     "s003.rgap.eps": gap_eps,
     "s003.supp.n": support_size,

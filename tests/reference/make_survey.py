@@ -76,7 +76,7 @@ def renyi(p, q, alpha):
     return mpmath.log(sum(x**alpha * y ** (1 - alpha) for x, y in zip(p, q, strict=True))) / (alpha - 1)
 
 
-def stick(p, q, eps):
+def hockey_stick(p, q, eps):
     """Return sum max(0, p - e^eps q)."""
     return sum(max(mpf(0), x - mpmath.exp(eps) * y) for x, y in zip(p, q, strict=True))
 
@@ -270,7 +270,7 @@ def truncated_law(q, bound, shift):
 def truncated_delta(eps, bound):
     q = mpmath.exp(-eps)
     one, other = truncated_law(q, bound, 0), truncated_law(q, bound, 1)
-    return stick(list(one.values()), list(other.values()), eps)
+    return hockey_stick(list(one.values()), list(other.values()), eps)
 
 
 def truncated_least(c):
@@ -347,7 +347,7 @@ MADE = {
     "poibin_sf_20": lambda c: poibin_tail([Fraction(i, 40) for i in range(1, 21)], c["k"]),
     "warner_eps": lambda _: log(3),
     "rr_var": lambda c: 1 / (4 * mpmath.sinh(num(c["eps"]) / 2) ** 2),
-    "rr_delta": lambda c: stick(*rr_law(num(c["eps"])), num(c["eps_prime"])),
+    "rr_delta": lambda c: hockey_stick(*rr_law(num(c["eps"])), num(c["eps_prime"])),
     "lap_delta": laplace_delta,
     "lap_tradeoff": laplace_tradeoff,
     "lap_acc_union": lambda c: log(c["k"] / num(c["delta"])),
@@ -384,8 +384,8 @@ MADE = {
     "onebit_err": lambda c: c["m"] / sqrt(2 * c["n"]) * mpmath.coth(num(c["eps"]) / 2) * sqrt(log(2 / num(c["delta"]))),
     "renyi_discrete": lambda c: renyi(*discrete(), num(c["alpha"])),
     "kl_discrete": lambda _: renyi(*discrete(), 1),
-    "tv_discrete": lambda _: stick(*discrete(), mpf(0)),
-    "hs_discrete": lambda c: stick(*discrete(), num(c["eps"])),
+    "tv_discrete": lambda _: hockey_stick(*discrete(), mpf(0)),
+    "hs_discrete": lambda c: hockey_stick(*discrete(), num(c["eps"])),
     "zcdp_basic": lambda c: num(c["rho"]) + 2 * sqrt(num(c["rho"]) * log(1 / num(c["delta"]))),
     "zcdp_cks": best_order,
     "cks_example": lambda c: cks(num(c["rdp"]), mpf(c["alpha"]), num(c["delta"])),

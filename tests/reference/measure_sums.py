@@ -12,7 +12,7 @@ from flint import arb, ctx
 from shufflebounds._core import _bits, _blocks, _compound, _contour, _losses, _smoothed, _tradeoff, _worst
 from shufflebounds.tails import poisson_binom_window
 from tests.oracles import binomial as binomial_law
-from tests.oracles import logarithm, rational, stick, total
+from tests.oracles import hockey_stick, logarithm, rational, total
 from tests.reference import measure_excess
 from tests.reference.make_binomial import exact_logs
 
@@ -53,7 +53,7 @@ def lattice(rng, trials):
     while len(errors) < trials:
         p = chances(rng, rng.randint(2, 60))
         law, n = convolved(p), len(p)
-        kernel = _blocks.Lattice(np.array(p))
+        kernel = _blocks.PoissonBinomialPMF(np.array(p))
         for k in {0, 1, 2, n // 2, n - 2, n - 1, n, rng.randint(0, n)} & set(range(n + 1)):
             for upper in (True, False):
                 tail, pmf, _ = kernel.point(float(k), upper)
@@ -72,7 +72,7 @@ def lattice(rng, trials):
         k = round(n * p + rng.gauss(0, 1) * rng.choice((1, 6)) * math.sqrt(n * p * (1 - p)))
         if not 1 <= k < n:
             continue
-        kernel = _blocks.Lattice(np.array([p]), np.array([float(n)]))
+        kernel = _blocks.PoissonBinomialPMF(np.array([p]), np.array([float(n)]))
         pmf, low, high = exact_logs(k, n, p)
         for got, exact in ((kernel.point(float(k), False)[0], low), (kernel.point(float(k), True)[1], pmf),
                            (kernel.tail(float(k + 1), True)[0], high)):
@@ -111,7 +111,7 @@ def bits(rng, trials):
         eps = budget * rng.random()
         rest = total(binomial_law(ones, 1 - Fraction(flip)), binomial_law(others - ones, Fraction(flip)))
         laws = [total(rest, binomial_law(1, c)) for c in (Fraction(flip), 1 - Fraction(flip))]
-        exact = float(logarithm(stick(*laws, rational(eps))))
+        exact = float(logarithm(hockey_stick(*laws, rational(eps))))
         got, error = _bits.shuffled_bits_log_delta(float(ones), float(others - ones), flip, eps, gap_of(flip, eps))
         if math.isfinite(exact):
             errors.append(less(float(got), exact))
@@ -139,7 +139,7 @@ def worst(rng, trials):
         for ones in range(others + 1):
             rest = total(binomial_law(ones, 1 - q), binomial_law(others - ones, q))
             zero, one = (total(rest, binomial_law(width, c)) for c in (q, 1 - q))
-            exact = max(exact, stick(zero, one, factor), stick(one, zero, factor))
+            exact = max(exact, hockey_stick(zero, one, factor), hockey_stick(one, zero, factor))
         low, high = (float(x[0]) for x in _worst.worst_log_delta(others, 0, width, flip, eps, gap_of(flip, 0.0) - eps))
         if exact:
             value = float(logarithm(exact))
@@ -193,7 +193,7 @@ def relative_unit(value):
 def tradeoff(rng, trials):
     """Yield rows of _tradeoff.pyx: knots, and hockey sticks, of atoms of random size."""
     ctx.prec = 200
-    knots, sticks = [], []
+    knots, hockey_sticks = [], []
     while len(knots) < trials:
         log_p, log_q = sized(rng, rng.uniform(10, 50))
         table = _tradeoff.tradeoff_knots(log_p, log_q)
@@ -208,9 +208,9 @@ def tradeoff(rng, trials):
         for e, got in zip(eps, _tradeoff.log_hockey_stick(*fallen, eps), strict=True):
             exact = sum((d for d in (x - arb(float(e)).exp() * y for x, y in zip(p, q, strict=True)) if d > 0), arb(0))
             if exact > 0:
-                sticks.append(distance(got, exact.log()) / relative_unit(float(exact.log().mid())))
+                hockey_sticks.append(distance(got, exact.log()) / relative_unit(float(exact.log().mid())))
     yield "knots, atoms of random size, e^-50 .. e^-10", "peak", knots
-    yield "H, atoms of random size, e^-50 .. e^-10", "peak", sticks
+    yield "H, atoms of random size, e^-50 .. e^-10", "peak", hockey_sticks
 
 
 def losses(rng, trials):
@@ -222,7 +222,7 @@ def losses(rng, trials):
         loss = np.unique([rng.uniform(-4, 4) for _ in range(n)])
         log_p = np.array([-rng.uniform(1, 60) for _ in loss])
         rest = -rng.uniform(1, 60)
-        for e, got in zip(loss, _losses.law_stick(loss, log_p, rest), strict=True):
+        for e, got in zip(loss, _losses.law_hockey_stick(loss, log_p, rest), strict=True):
             above = [(arb(float(w)).exp(), arb(float(e)) - arb(float(x))) for w, x in zip(log_p, loss, strict=True) if x > e]
             parts = [mass * (1 - lost.exp()) for mass, lost in above]
             exact = (sum(parts, arb(0)) + arb(rest).exp()).log()

@@ -58,7 +58,7 @@ def uniform_clone_laws(users, local_eps, rate):
     return clone_laws(binom.pmf(np.arange(users), users - 1, rate), 1 / (math.exp(local_eps) + 1))
 
 
-def stick(log_p, log_q, eps):
+def hockey_stick(log_p, log_q, eps):
     """Return the hockey stick."""
     return float(np.maximum(np.exp(log_p) - math.exp(eps) * np.exp(log_q), 0).sum())
 
@@ -99,7 +99,7 @@ def many(laws, eps, reach):
     return exponent(c) + math.log((z[1] - z[0]).imag / math.pi * terms.sum())
 
 
-def game(log_p, log_q, times, eps, step):
+def adaptive_strategy(log_p, log_q, times, eps, step):
     """Return delta where the neighbours of each release may be ordered either way in view of those before, by chords in e^eps."""
     grid = np.arange(eps - 12, eps + 12, step)
     value = np.maximum(0.0, -np.expm1(grid))
@@ -138,7 +138,7 @@ def gaussian_bound(target, others, eps, reach):
         weights = np.convolve(weights, [1 - rate, rate])
     log_p, log_q = clone_laws(weights, 1 / (ratio + 1))
     outside = ndtr((0.5 - reach) / target) - math.exp(eps) * ndtr((-0.5 - reach) / target)
-    return mass * stick(log_q, log_p, eps) + max(0.0, outside)
+    return mass * hockey_stick(log_q, log_p, eps) + max(0.0, outside)
 
 
 def gaussian_delta(sigma, eps):
@@ -179,7 +179,7 @@ def clone_mu(log_p, log_q):
 @pytest.mark.parametrize(("trials", "eps"), [(139, 2.37), (525, 1.65)])
 def test_ten_counts_of_rare_noise_are_a_game(trials, eps):
     lower, upper = (BinomialNoise(trials, 0.125).self_compose(10).delta(eps, bound=side) for side in ("lower", "upper"))
-    coarse, fine = (game(*noise_laws(trials, 0.125), 10, eps, step) for step in (4e-3, 2e-3))
+    coarse, fine = (adaptive_strategy(*noise_laws(trials, 0.125), 10, eps, step) for step in (4e-3, 2e-3))
     # chords lie above a convex function, by the square of their length
     exact = fine - (coarse - fine) / 3
     assert lower <= exact <= upper * (1 + 1e-5)

@@ -90,7 +90,7 @@ def test_discrete_mechanisms_by_counts(steps, eps, removed):
     encloses(AllocationPair(RandomizedResponse(1.0), steps, removed), eps, exact, 1e-6)
     # three outcomes, of ratios e, 1 and 1/e
     mechanism = GeometricMechanism(1.0, sensitivity=2)
-    listed = mechanism._knowledge().atoms
+    listed = mechanism._pair_info().atoms
     p = [Fraction(math.exp(x)) for x in listed.log_p]
     p = [x / sum(p) for x in p]
     exact = multinomial(p, p[::-1], steps, eps, removed)

@@ -33,7 +33,7 @@ def between(profile, eps, exact, rtol=1e-9):
     assert high - low <= rtol * exact
 
 
-def mixture_stick(p, q_law, rate, eps, removed, points):
+def mixture_hockey_stick(p, q_law, rate, eps, removed, points):
     """Hockey stick of (mixture, Q) or (Q, mixture) of two densities, by quadrature between the kinks."""
     weight = mp.e**eps
 
@@ -57,7 +57,7 @@ def test_gaussian_against_quadrature(sigma, rate, eps, removed):
         # the ratio crosses e^eps once
         level = (mp.e**e - (1 - q)) / q if removed else (mp.e**-e - (1 - q)) / q
         kink = s * s * mp.log(level) + mp.mpf(1) / 2 if level > 0 else mp.mpf(0)
-        exact = mixture_stick(lambda y: mp.npdf(y, 1, s), lambda y: mp.npdf(y, 0, s), q, e, removed, [kink])
+        exact = mixture_hockey_stick(lambda y: mp.npdf(y, 1, s), lambda y: mp.npdf(y, 0, s), q, e, removed, [kink])
     between(SampledPair(GaussianMechanism(sigma), rate, removed), eps, float(exact))
 
 
@@ -68,7 +68,7 @@ def test_laplace_against_quadrature(scale, rate, eps, removed):
         q, b, e = mp.mpf(rate), mp.mpf(scale), mp.mpf(eps)
         level = (mp.e**e - (1 - q)) / q if removed else (mp.e**-e - (1 - q)) / q
         kink = min(max((b * mp.log(level) + 1) / 2, 0), 1) if level > 0 else mp.mpf(0)
-        exact = mixture_stick(
+        exact = mixture_hockey_stick(
             lambda y: mp.e ** (-abs(y - 1) / b) / (2 * b),
             lambda y: mp.e ** (-abs(y) / b) / (2 * b),
             q, e, removed, sorted({mp.mpf(0), kink, mp.mpf(1)}),
@@ -88,7 +88,7 @@ def enumerated(first, second, times, weight):
 
 def laws(mechanism):
     """The laws of a listed mechanism as Fractions, P and Q: the outcome's loss is its logarithm of the ratio."""
-    listed = mechanism._knowledge().atoms
+    listed = mechanism._pair_info().atoms
     p = [Fraction(math.exp(x)) for x in listed.log_p]
     q = [Fraction(math.exp(x - loss)) for x, loss in zip(listed.log_p, listed.loss)]
     return [x / sum(p) for x in p], [x / sum(q) for x in q]
@@ -181,7 +181,7 @@ def test_sampling_only_helps(rate, eps, mechanism):
 def test_listed_law_agrees_with_the_formula():
     mechanism = DiscreteGaussianMechanism(1.0)
     for pair in mechanism.subsampled(0.125).pairs():
-        listed = pair._knowledge().atoms
+        listed = pair._pair_info().atoms
         for eps in (0.0, 0.05, 0.11):
             gain = np.exp(listed.log_p) * np.maximum(-np.expm1(eps - listed.loss), 0)
             assert float(gain.sum()) == pytest.approx(pair.delta(eps), rel=1e-11, abs=1e-14)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair
 from shufflebounds.shuffle import ShuffledBits
-from tests.oracles import at, hull, logarithm, rational, stick, thresholds, with_bit
+from tests.oracles import at, hockey_stick, hull, logarithm, rational, thresholds, with_bit
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits.json").read_text())
 
@@ -24,7 +24,7 @@ def both_directions(chances, flip, factor):
     for chance in chances:
         law = with_bit(law, chance)
     zero, one = with_bit(law, flip), with_bit(law, 1 - flip)
-    return stick(zero, one, factor), stick(one, zero, factor)
+    return hockey_stick(zero, one, factor), hockey_stick(one, zero, factor)
 
 
 @pytest.mark.parametrize("eps", [0.0, 0.1, 0.5, 1.0, 2.5])
@@ -196,7 +196,7 @@ def test_a_tie_of_two_thresholds(flip, nudge):
     # e^eps at which both sums of the other bit are as good a threshold: tilted there, it is a fair coin
     q, eps = Fraction(flip), math.log((flip + (1 - flip) ** 2 / flip) / (2 * (1 - flip))) * (1 + nudge)
     pair, law = ShuffledBits(2, flip).pair(1), with_bit([Fraction(1)], 1 - q)
-    exact = logarithm(stick(with_bit(law, q), with_bit(law, 1 - q), rational(eps)))
+    exact = logarithm(hockey_stick(with_bit(law, q), with_bit(law, 1 - q), rational(eps)))
     assert pair.log_delta(eps, bound="lower") <= exact <= pair.log_delta(eps)
 
 
@@ -210,7 +210,7 @@ def test_an_ulp_before_the_local_budget(users, flip):
         for _ in range(users - 1 if users < 10 else 0):
             law = with_bit(law, q)
         if users < 10 and eps < local:
-            exact = stick(with_bit(law, q), with_bit(law, 1 - q), rational(eps))
+            exact = hockey_stick(with_bit(law, q), with_bit(law, 1 - q), rational(eps))
             assert logarithm(exact) <= mechanism.log_delta(eps)
         # more eps is no more delta, but for what the rounding of the local budget leaves open
         assert mechanism.log_delta(eps) <= max(mechanism.log_delta(eps * (1 - 1e-12)) + 1e-9, -700)

@@ -26,7 +26,7 @@ def near(budget):
     return [0.0, *below, float(np.nextafter(top, 0.0)), top, float(np.nextafter(top, math.inf)), top * (1 + 1e-15)]
 
 
-def stick(pairs, eps):
+def hockey_stick(pairs, eps):
     factor = arb(eps).exp()
     return sum(((p - factor * q).max(arb(0)) for p, q in pairs), arb(0))
 
@@ -35,11 +35,11 @@ def assert_bounds_hold(profile, pairs):
     """Assert that both bounds hold for one listed pair, next to its budget without any tolerance."""
     budget = max(((p / q).log() for p, q in pairs), key=float)
     for eps in near(budget):
-        exact = stick(pairs, eps).min(arb(1))
+        exact = hockey_stick(pairs, eps).min(arb(1))
         # a comparison with an interval is true where it holds for all of its numbers
         assert not exact < profile.delta(eps, bound="lower")
         assert not exact > profile.delta(eps)
-    assert stick(pairs, profile.epsilon(0.0)) == 0
+    assert hockey_stick(pairs, profile.epsilon(0.0)) == 0
 
 
 def rappor_pairs(f, p, q, d):
@@ -113,7 +113,7 @@ def test_columns_next_to_their_budget(users, lam, bits):
         for _ in range(bits):
             pairs = [(p * a, r * b) for p, r in pairs for a, b in zip(column(ones + 1, users), column(ones, users))]
         for eps in near(bits * ((1 - q) / q).log()):
-            both = stick(pairs, eps).max(stick([(r, p) for p, r in pairs], eps))
+            both = hockey_stick(pairs, eps).max(hockey_stick([(r, p) for p, r in pairs], eps))
             largest[eps] = largest.get(eps, arb(0)).max(both)
     for eps, exact in largest.items():
         # the data may differ between columns, so this is a bound from below of the exact value

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.shuffle import BinomialNoise, ClearReports
-from tests.oracles import assert_encloses, assert_error_tail, binomial, rational, references, stick
+from tests.oracles import assert_encloses, assert_error_tail, binomial, hockey_stick, rational, references
 
 
 def shuffled(real, fakes, bins):
@@ -30,7 +30,7 @@ def test_every_data_by_enumeration(fakes, bins, users, eps):
     worst = Fraction(0)
     for others in itertools.product(range(bins), repeat=users - 1):
         laws = [shuffled([target, *others], fakes, bins) for target in range(bins)]
-        worst = max(worst, *(stick(a, b, rational(eps)) for a, b in itertools.permutations(laws, 2)))
+        worst = max(worst, *(hockey_stick(a, b, rational(eps)) for a, b in itertools.permutations(laws, 2)))
     assert_encloses(ClearReports(fakes, bins), eps, worst, apart=1e-11)
 
 

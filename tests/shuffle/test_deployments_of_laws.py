@@ -128,9 +128,9 @@ def test_few_users_are_left_to_the_class_below():
 def test_heavy_tails_are_left_to_the_class():
     # the compiled search trusts one value, and ended at eps 19.57 where 10.45 serves
     kinds = [mechanisms.GaussianMechanism(0.35), mechanisms.KaryResponse(4, 1.0)]
-    crowd = shuffled_deployments._Crowd(kinds, 10**4, 1.0, delta=np.array(1e-8))
+    population = shuffled_deployments._DeploymentArray(kinds, 10**4, 1.0, delta=np.array(1e-8))
     for side in SIDES:
-        assert crowd.left(side, crowd.laws(side)).tolist() == [True, False]
+        assert population.left(side, population.laws(side)).tolist() == [True, False]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _bin_pair
-from tests.oracles import assert_encloses, coin, multiset, power, rational, references, stick, total
+from tests.oracles import assert_encloses, coin, hockey_stick, multiset, power, rational, references, total
 from tests.strategies import slow
 
 
@@ -50,7 +50,7 @@ def shuffled(data, bins, flip):
 def worst(law, users, fakes, bins, flip, factor, *, known=False):
     """Return the largest hockey stick over all other data, known fakes among it, and both directions."""
     pairs = every_pair(law, users, fakes, bins, flip, known)
-    return max(stick(*order, factor) for pair in pairs for order in (pair, pair[::-1]))
+    return max(hockey_stick(*order, factor) for pair in pairs for order in (pair, pair[::-1]))
 
 
 @functools.cache

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._types import Sides
+from shufflebounds._types import IntervalArray
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.shuffle import ShuffledHistogram, ZeroSum, _mixed_sum, histogram, samples
-from tests.oracles import assert_encloses, binomial, coin, power, rational, references, stick
+from tests.oracles import assert_encloses, binomial, coin, hockey_stick, power, rational, references
 
 
 def seen(counts, users, gamma):
@@ -32,7 +32,7 @@ def test_every_data_of_few_users(users, bins, gamma, eps):
     worst = Fraction(0)
     for others in itertools.combinations_with_replacement(range(bins), users - 1):
         laws = [seen(np.bincount([*others, target], minlength=bins).tolist(), users, gamma) for target in range(bins)]
-        worst = max(worst, *(stick(a, b, rational(eps)) for a, b in itertools.permutations(laws, 2)))
+        worst = max(worst, *(hockey_stick(a, b, rational(eps)) for a, b in itertools.permutations(laws, 2)))
     assert_encloses(ShuffledHistogram(users, bins, gamma), eps, worst, apart=1e-11)
 
 
@@ -132,7 +132,7 @@ def test_a_sum_over_wide_blocks_is_enclosed(monkeypatch, blocks, falls):
     n, p = 1000.0, 0.3
 
     def value(i):
-        return Sides(-falls * i, -falls * i)
+        return IntervalArray(-falls * i, -falls * i)
 
     lower, upper = _mixed_sum.enclose_sum(lambda i: binom_logpmf(i, n, p), math.floor((n + 1) * p), 0.0, n, value)
     exact = n * math.log1p(p * math.expm1(-falls))
@@ -144,7 +144,7 @@ def test_a_sum_over_wide_blocks_is_enclosed(monkeypatch, blocks, falls):
 
 def test_a_sum_of_nothing_is_nothing():
     def value(i):
-        return Sides(np.full(i.shape, -math.inf), np.full(i.shape, -math.inf))
+        return IntervalArray(np.full(i.shape, -math.inf), np.full(i.shape, -math.inf))
 
     assert _mixed_sum.enclose_sum(lambda i: binom_logpmf(i, 9.0, 0.3), 3, 0.0, 9.0, value) == (-math.inf, -math.inf)
 

@@ -9,7 +9,7 @@ import pytest
 from shufflebounds._core import _excess
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.shuffle._convex_order import gathered, merged_sum, spread_sum
-from shufflebounds.shuffle._jumps import sum_with_jumps
+from shufflebounds.shuffle._heavy_tails import sum_with_jumps
 from tests.strategies import slow
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from shufflebounds import DominatingPair
 from shufflebounds.shuffle import BinomialNoise
 from tests.errors import distance, log_of, reference, to_decimal
-from tests.oracles import binomial_masses, stick
+from tests.oracles import binomial_masses, hockey_stick
 
 
-def sticks(n, p, e):
+def hockey_sticks(n, p, e):
     """Return the hockey sticks of (B, B+1) and (B+1, B) at the fraction e = e^eps."""
     pmf = [Fraction(0), *binomial_masses(n, p), Fraction(0)]
-    return stick(pmf[1:], pmf, e), stick(pmf, pmf[1:], e)
+    return hockey_stick(pmf[1:], pmf, e), hockey_stick(pmf, pmf[1:], e)
 
 
 def log_fraction(x):
@@ -39,7 +39,7 @@ def test_small_n_by_enumeration(n, p):
 
         with mpmath.workdps(60):
             e = Fraction(mpmath.nstr(mpmath.exp(mpmath.mpf(eps)), 55))
-        exact = sticks(n, Fraction(p), e)
+        exact = hockey_sticks(n, Fraction(p), e)
         for side, value in zip((pair, mirror, noise), (*exact, max(exact))):
             lower, upper = side.log_delta(eps, bound="lower"), side.log_delta(eps)
             log_exact = to_decimal(log_fraction(value))

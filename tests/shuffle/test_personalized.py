@@ -14,7 +14,6 @@ from scipy.stats import laplace
 from shufflebounds import shuffle
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
-from shufflebounds.shuffle._clones import crowd as crowds
 from shufflebounds.shuffle._clones import families
 from shufflebounds.shuffle._clones.bins import BinnedLaw, Bins
 from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
@@ -345,17 +344,17 @@ def test_grouped_levels_stay_above(name):
 @pytest.mark.parametrize("name", BUILDERS)
 @pytest.mark.parametrize("bins", [8, 64])
 def test_sides_with_bins_and_without_enclose_each_other(name, bins, monkeypatch):
-    monkeypatch.setattr(crowds, "BINS", (bins,))
+    monkeypatch.setattr(population_module, "BINS", (bins,))
     rng = np.random.default_rng(bins)
     for eps in (rng.uniform(0.2, 2, 400), np.append(rng.exponential(1.0, 400) + 1e-3, 20.0)):
-        crowd = BUILDERS[name](eps, counts=rng.integers(1, 9, eps.size)).crowd
-        assert crowd.exact == 1
+        population = BUILDERS[name](eps, counts=rng.integers(1, 9, eps.size)).population
+        assert population.exact == 1
         for at in (0.02, 0.3):
             for i in [0, eps.size - 1, *rng.integers(0, eps.size, 3).tolist()]:
-                kinds = [(kind, 0.0) for kind in crowd.family.kinds]
-                kinds += [("window", mass) for mass in (-5.0, -20.0) if crowd.family.windowed]
+                kinds = [(kind, 0.0) for kind in population.family.kinds]
+                kinds += [("window", mass) for mass in (-5.0, -20.0) if population.family.windowed]
                 for kind, mass in kinds:
-                    exact, binned = crowd.value(kind, at, 1, i, i, mass), crowd.value(kind, at, 0, i, i, mass)
+                    exact, binned = population.value(kind, at, 1, i, i, mass), population.value(kind, at, 0, i, i, mass)
                     assert binned[0] <= exact[1]
                     assert binned[1] >= exact[0]
                     # the cost is of second order in the width of the bins
@@ -400,32 +399,32 @@ def test_many_users_make_a_common_rate_cheap():
 @pytest.mark.parametrize("name", BUILDERS)
 def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
     # tiny groups, so that rounding, removal of the target and intervals all matter
-    monkeypatch.setattr(crowds, "BINS", (4, 9))
-    monkeypatch.setattr(crowds, "SKETCH", 3)
+    monkeypatch.setattr(population_module, "BINS", (4, 9))
+    monkeypatch.setattr(population_module, "SKETCH", 3)
     rng = np.random.default_rng(8)
     for _ in range(12):
         users = int(rng.integers(13, 40))
         eps, counts = np.sort(rng.uniform(0.2, 2, users)), rng.integers(1, 5, users)
-        crowd = BUILDERS[name](eps, counts=counts).crowd
+        population = BUILDERS[name](eps, counts=counts).population
         at = rng.uniform(0, 0.6)
-        truth = [crowd.single(at, i)[1] for i in range(users)]
+        truth = [population.single(at, i)[1] for i in range(users)]
         for _ in range(6):
             i, j = sorted(rng.integers(0, users, 2).tolist())
-            for level in range(crowd.exact + 1):
+            for level in range(population.exact + 1):
                 # a single target's window is another one than an interval's: only the exact kinds compare term by term
-                bound, _ = crowd._bound(at, level, i, j, -8.0, -math.inf)
-                for k in crowd.family.kinds:
-                    most = max(crowd.value(k, at, crowd.exact, t, t)[0] for t in range(i, j + 1))
-                    assert crowd.value(k, at, level, i, j)[1] >= most
-                if crowd.family.windowed:
+                bound, _ = population._bound(at, level, i, j, -8.0, -math.inf)
+                for k in population.family.kinds:
+                    most = max(population.value(k, at, population.exact, t, t)[0] for t in range(i, j + 1))
+                    assert population.value(k, at, level, i, j)[1] >= most
+                if population.family.windowed:
                     for mass in (-3.0, -8.0, -20.0):
-                        reach = crowd._terms("window", at, i, j, mass).reach
-                        some = crowd.budgets[i : j + 1]
-                        least = [crowd.family.window_rates(reach, b, b, crowd.budgets) for b in some]
-                        rates = crowd.family.window_rates(reach, float(some[0]), float(some[-1]), crowd.budgets)
+                        reach = population._terms("window", at, i, j, mass).reach
+                        some = population.budgets[i : j + 1]
+                        least = [population.family.window_rates(reach, b, b, population.budgets) for b in some]
+                        rates = population.family.window_rates(reach, float(some[0]), float(some[-1]), population.budgets)
                         assert (rates <= np.min(least, axis=0) * (1 + 1e-12)).all()
                 assert bound <= 0
-        lower, upper, best = crowd.every(at, users - 1)
+        lower, upper, best = population.every(at, users - 1)
         # blocks may have found a better window than a sketch of three groups finds for one target
         assert upper >= max(truth) - 5e-2 * max(1, -max(truth) / 20)
         assert lower <= max(truth) + 1e-9
@@ -539,7 +538,7 @@ def test_far_beyond_every_budget():
 @pytest.mark.slow
 def test_compositions_do_not_depend_on_the_order_of_questions(monkeypatch):
     # bins are used, too, and what was found at one eps might serve another
-    monkeypatch.setattr(crowds, "BINS", (16,))
+    monkeypatch.setattr(population_module, "BINS", (16,))
 
     def twice():
         return PersonalizedClones.randomized_response(np.linspace(0.5, 3, 60), 2).self_compose(2)
@@ -555,8 +554,9 @@ def test_window_of_the_most_private_among_many():
     sigmas = 1 / np.random.default_rng(1).uniform(0.1, 4, 10**5)
     one = PersonalizedClones.gaussian(sigmas, target=int(np.argmax(sigmas)))
     eps = one.epsilon(1e-8)
-    crowd = one.crowd
-    masses = [crowd.value("window", eps, crowd.exact, 0, 0, -float(mass), both=False)[1] for mass in np.arange(16, 24, 0.5)]
+    population = one.population
+    tails = np.arange(16, 24, 0.5).tolist()
+    masses = [population.value("window", eps, population.exact, 0, 0, -mass, both=False)[1] for mass in tails]
     assert min(masses) > math.log(1e-8) - 0.05
 
 

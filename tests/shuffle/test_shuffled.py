@@ -24,7 +24,7 @@ from shufflebounds.mechanisms import (
 )
 from shufflebounds.shuffle._mixed_data import MixedData
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
-from tests.oracles import rational, stick
+from tests.oracles import hockey_stick, rational
 from tests.strategies import slow
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "randomizers.json").read_text())
@@ -384,7 +384,7 @@ def pair_of(rows, target, others):
 
 def twice(first, second, factor):
     """Return the hockey stick of two releases of a pair."""
-    return stick([x * y for x in first for y in first], [x * y for x in second for y in second], factor)
+    return hockey_stick([x * y for x in first for y in first], [x * y for x in second for y in second], factor)
 
 
 @pytest.mark.parametrize(("users", "p", "beta", "q"), [(3, 3, Fraction(1, 4), 3), (2, 4, Fraction(3, 5), 2)])
@@ -396,7 +396,7 @@ def test_the_variation_ratio_is_attained_and_composes_as_a_pair(users, p, beta, 
     pair = pair_of(rows, (0, 1), [2] * (users - 1))
     bound = shuffle.VariationRatio(users, float(p), float(beta), float(q))
     for eps in (0.2, 0.7):
-        assert bound.delta(eps) == pytest.approx(float(stick(*pair, rational(eps))), rel=1e-12)
+        assert bound.delta(eps) == pytest.approx(float(hockey_stick(*pair, rational(eps))), rel=1e-12)
         exact = float(twice(*pair, rational(eps)))
         lower, upper = (bound.self_compose(2).delta(eps, bound=side) for side in ("lower", "upper"))
         assert lower <= exact <= upper <= lower * (1 + 2e-5)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shufflebounds._core import _worst
 from shufflebounds.shuffle import RealSum, ShuffledBits
-from tests.oracles import assert_encloses, binomial, coin, logarithm, power, rational, references, stick, total
+from tests.oracles import assert_encloses, binomial, coin, hockey_stick, logarithm, power, rational, references, total
 
 
 def bits(ones, zeros, flip):
@@ -28,7 +28,7 @@ def worst_total(users, r, flip, factor):
     for ones in range(others + 1):
         rest = bits(ones, others - ones, flip)
         laws = [total(rest, bits(k, r - k, flip)) for k in range(r + 1)]
-        worst = max(worst, *(stick(a, b, factor) for a, b in itertools.permutations(laws, 2)))
+        worst = max(worst, *(hockey_stick(a, b, factor) for a, b in itertools.permutations(laws, 2)))
     return worst
 
 
@@ -52,7 +52,7 @@ def columns_worst(users, r, flip, factor):
                 column = bits(ones, users - ones, q)
                 law = {(*seen, s): p * c for seen, p in law.items() for s, c in column.items()}
             laws.append(law)
-        worst = max(worst, stick(*laws, factor), stick(*reversed(laws), factor))
+        worst = max(worst, hockey_stick(*laws, factor), hockey_stick(*reversed(laws), factor))
     return worst
 
 
@@ -228,7 +228,7 @@ def test_lower_side_beyond_the_powers_that_are_doubles(users, r, lam):
     assert pure > 701
     for eps in (701.0, (700 + pure) / 2, pure - 1e-3, pure - 1e-9):
         factor = rational(eps)
-        best = logarithm(max(stick(bits(ones, others - ones + r, flip), bits(ones + r, others - ones, flip), factor)
+        best = logarithm(max(hockey_stick(bits(ones, others - ones + r, flip), bits(ones + r, others - ones, flip), factor)
                              for ones in range(others + 1)))
         low = mechanism.log_delta(eps, bound="lower")
         assert low <= best

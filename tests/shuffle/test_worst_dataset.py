@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds._types import Between
+from shufflebounds._types import Interval
 from shufflebounds.shuffle._compositions import Compositions
-from shufflebounds.shuffle._worst_data import of_two_counts
+from shufflebounds.shuffle._worst_data import maximize_over_two_counts
 from shufflebounds.shuffle._worst_dataset import WorstDataset
 from tests.oracles import rational
 
@@ -347,9 +347,9 @@ def test_the_search_over_two_counts_finds_the_largest_value(diagonal):
 
     def enclose(i, j, more_i, more_j):
         values = [log_value(i + s, j + t) for s in range(more_i + 1) for t in range(more_j + 1)]
-        return Between(log_value(i, j) - 1e-9, max(values) + 1e-9)
+        return Interval(log_value(i, j) - 1e-9, max(values) + 1e-9)
 
-    lower, upper = of_two_counts(enclose, 24, diagonal, 10**4)
+    lower, upper = maximize_over_two_counts(enclose, 24, diagonal, 10**4)
     exact = max(log_value(i, j) for i in range(24) for j in range(i + 1) if i == j or not diagonal)
     assert lower <= exact <= upper
     assert upper - lower < 0.02

@@ -11,7 +11,7 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds._core._blocks import Lattice, convolve
+from shufflebounds._core._blocks import PoissonBinomialPMF, convolve
 from shufflebounds.tails import _poisson_tables as tables
 from shufflebounds.tails import poisson_binomial as module
 from shufflebounds.tails.poisson_binomial import (
@@ -194,7 +194,7 @@ def test_grouped_and_ungrouped_agree(n, kind):
     }[kind]
     p, counts = np.repeat(base, n // 50), np.full(50, n // 50)
     rng.shuffle(p)
-    law = Lattice(p)
+    law = PoissonBinomialPMF(p)
     for z in (-200, -20, -1, 0, 2, 30, 300):
         k = round(law.mean + z * math.sqrt(law.var))
         if 0 <= k <= n:
@@ -322,7 +322,7 @@ def test_deep_tails():
 def test_complements_beyond_double_precision():
     """With q = 2**-80 given, p rounds to 1; the mirrored law has p = 2**-80 and needs no q."""
     q, counts = np.array([2.0**-80, 2.0**-30, 0.75, 2.0**-70]), np.array([50.0, 7.0, 3.0, 1e6])
-    law, mirror = Lattice(1 - q, counts, q), Lattice(q, counts)
+    law, mirror = PoissonBinomialPMF(1 - q, counts, q), PoissonBinomialPMF(q, counts)
     n = int(counts.sum())
     for k in (0, 1, 2, 5, 20, 57, 62, n - 3, n):
         for upper in (True, False):
@@ -341,7 +341,7 @@ def test_direct_convolution_is_exact_to_rounding():
 @pytest.mark.parametrize("p", [[0.5, 0.5000000000000001, 0.5, 0.16658457354994738], [0.25] * 4, [0.75, 0.75, 0.25], [0.5, 1e-9]])
 def test_fair_coins_of_which_the_characteristic_function_vanishes(p):
     p = np.array(p)
-    law, exact = Lattice(p, np.ones(p.size), 1 - p), exact_law(p)
+    law, exact = PoissonBinomialPMF(p, np.ones(p.size), 1 - p), exact_law(p)
     for k in range(1, p.size):
         for upper in (False, True):
             value, error = law.tail(float(k), upper)

@@ -27,7 +27,7 @@ def test_hull_by_all_chords(steps):
     np.testing.assert_allclose(np.exp(fall), -slopes, rtol=1e-9)
 
 
-def stick(p, q, eps):
+def hockey_stick(p, q, eps):
     """Return sum max(0, p - e^eps q), every term to an ulp."""
     return np.array([math.fsum(max(0.0, float(a) - math.exp(e) * float(b)) for a, b in zip(p, q)) for e in eps])
 
@@ -36,7 +36,7 @@ def stick(p, q, eps):
 def test_lines_below_a_hockey_stick(pq, step, blur):
     p, q = pq
     x = step * np.arange(-1.0, 40.0)
-    value = np.log(np.maximum(stick(p, q, x), 1e-300))
+    value = np.log(np.maximum(hockey_stick(p, q, x), 1e-300))
     low, high = value - blur - 1e-13, value + blur + 1e-13
     gone = value < -600
     low[gone], high[gone] = -np.inf, -500.0
@@ -45,7 +45,7 @@ def test_lines_below_a_hockey_stick(pq, step, blur):
     eps, log = convex.distinct(eps, log)
     inside = np.linspace(0, min(eps[-1], 30.0), 301)
     chain = np.interp(np.exp(inside), np.exp(eps), np.exp(log))
-    assert (chain <= stick(p, q, inside) + 1e-12).all()
+    assert (chain <= hockey_stick(p, q, inside) + 1e-12).all()
     assert log[-1] == -np.inf
 
 
@@ -71,9 +71,9 @@ def test_masses_of_a_law_come_back(pq):
     right = np.concatenate([losses[losses >= 0], [20.0]])
     left = np.concatenate([[0.0], -losses[losses < 0][::-1], [20.0]])
     with np.errstate(divide="ignore"):
-        chains = [(x, np.log(stick(*pair, x))) for x, pair in ((right, (p, q)), (left, (q, p)))]
+        chains = [(x, np.log(hockey_stick(*pair, x))) for x, pair in ((right, (p, q)), (left, (q, p)))]
     loss, mass, value = convex.masses(*convex.joined(*chains))
     for e, v in zip(loss, value):
         # what lies beyond the last point has infinite loss
         rest = math.exp(chains[0][1][-1])
-        assert rest + stick(np.exp(mass), np.exp(mass - loss), [e])[0] == pytest.approx(math.exp(v), abs=1e-9)
+        assert rest + hockey_stick(np.exp(mass), np.exp(mass - loss), [e])[0] == pytest.approx(math.exp(v), abs=1e-9)

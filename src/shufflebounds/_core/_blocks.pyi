@@ -3,7 +3,7 @@ from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
 @disjoint_base
-class Lattice:
+class PoissonBinomialPMF:
     def __init__(
         self,
         p: NDArray[np.float64],

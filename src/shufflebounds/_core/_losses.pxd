@@ -2,11 +2,12 @@
 
 # log of the hockey-stick divergence at each of n increasing losses; log_rest is the mass of infinite loss.
 # The caller has checked: no NaN.
-cdef void c_law_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil
+cdef void c_law_hockey_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil
 
 # Tilted tails of Q, e^((theta + 1) l) Q(loss >= l), and hockey sticks, e^(theta l) H(l), of masses g a step apart. The caller
 # has checked: theta >= 0, step > 0.
-cdef void c_tilted_stick(const double *g, Py_ssize_t n, double theta, double step, double *tail, double *stick) noexcept nogil
+cdef void c_tilted_hockey_stick(const double *g, Py_ssize_t n, double theta, double step, double *tail,
+                                double *hockey_stick) noexcept nogil
 
 # Outcomes of rising losses merged onto the points anchor + step (first..first + size - 1), which enclose every loss; out is
 # -inf at all of them.

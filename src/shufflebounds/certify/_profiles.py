@@ -48,6 +48,6 @@ def _(composition: Composition) -> tuple[float, Callable[[], Outcomes]]:
 
 @hockey_stick_of.register
 def _(composition: Composition) -> Answer:
-    if not composition._ways:
+    if not composition._by_adjacency:
         return hockey_stick_of.dispatch(object)(composition)
-    return largest_answer(hockey_stick_of(way) for way in composition._ways)
+    return largest_answer(hockey_stick_of(way) for way in composition._by_adjacency)

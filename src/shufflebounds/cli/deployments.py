@@ -7,7 +7,7 @@ from typing import Any
 
 from shufflebounds.cli.files import text_of
 from shufflebounds.cli.parsers import add_forms
-from shufflebounds.cli.printing import SIDES, as_json, as_table, both, outward, report, shown
+from shufflebounds.cli.printing import SIDES, as_json, as_table, both, format_value, report, round_outward
 from shufflebounds.cli.releases import of_row, rows_of
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -43,8 +43,8 @@ def run(arguments: argparse.Namespace) -> None:
         return
     rows = [("name", "mechanism", "parameters", "eps (upper)", "eps (lower)")]
     for told in reports:
-        parameters = ", ".join(f"{key}={shown(value)}" for key, value in told["parameters"].items() if value is not None)
-        rows.append((told["name"], told["mechanism"], parameters, *(outward(told["epsilon"][side], side) for side in SIDES)))
+        parameters = ", ".join(f"{key}={format_value(value)}" for key, value in told["parameters"].items() if value is not None)
+        rows.append((told["name"], told["mechanism"], parameters, *(round_outward(told["epsilon"][side], side) for side in SIDES)))
     print(as_table(rows))
     if arguments.explain:
         for name, told in {told["mechanism"]: told for told in reports}.items():

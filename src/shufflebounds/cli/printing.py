@@ -13,7 +13,9 @@ from shufflebounds._types import Bound
 from shufflebounds.cli.registry import Mechanism
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["SIDES", "as_json", "as_table", "both", "explain", "outward", "parameters_of", "print_report", "report", "shown"]
+__all__ = [
+    "SIDES", "as_json", "as_table", "both", "explain", "format_value", "parameters_of", "print_report", "report", "round_outward",
+]
 
 SIDES: tuple[Bound, Bound] = ("upper", "lower")
 _SHORT = {"epsilon": "eps", "delta": "delta", "log_delta": "log delta"}
@@ -69,7 +71,7 @@ def as_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
-def outward(value: float, side: Bound) -> str:
+def round_outward(value: float, side: Bound) -> str:
     """Return twelve digits of value, rounded to its own side of the truth."""
     if not math.isfinite(value):
         return str(value)
@@ -79,7 +81,7 @@ def outward(value: float, side: Bound) -> str:
     return f"{float(decimal.Context(prec=12, rounding=rounding).create_decimal_from_float(value)):.12g}"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a parameter as a table shows it, thousands of a count apart."""
     return f"{value:,}".replace(",", "_") if isinstance(value, int) else str(value)
 
@@ -94,7 +96,7 @@ def print_report(told: dict[str, Any], arguments: argparse.Namespace) -> None:
             sides = told[key]
             print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")
     rows = [("mechanism", told["mechanism"])]
-    rows += [(name.replace("_", "-"), shown(value)) for name, value in told["parameters"].items() if value is not None]
+    rows += [(name.replace("_", "-"), format_value(value)) for name, value in told["parameters"].items() if value is not None]
     rows += [(name.replace("_", "-"), f"{value:.6g}") for name, value in told.get("accuracy", {}).items()]
     print(as_table(rows))
     explain(told, arguments)

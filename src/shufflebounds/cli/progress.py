@@ -11,7 +11,7 @@ from shufflebounds.composing.progress import elsewhere
 
 __all__ = ["watched"]
 
-PATIENCE, TICK = 2.0, 0.2
+GRID_BUDGET_SECONDS, TICK = 2.0, 0.2
 """Seconds before the clock is shown, and between two looks at it."""
 
 
@@ -39,7 +39,7 @@ def watched(work: Callable[[], None]) -> None:
 
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
-    thread.join(PATIENCE)
+    thread.join(GRID_BUDGET_SECONDS)
     clock = _clock() if thread.is_alive() else None
     try:
         while thread.is_alive():

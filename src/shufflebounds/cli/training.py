@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from functools import partial
 
 from shufflebounds.cli.parsers import add_forms, number
-from shufflebounds.cli.printing import as_json, as_table, both, outward
+from shufflebounds.cli.printing import as_json, as_table, both, round_outward
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.sampling import RandomAllocation
@@ -53,7 +53,7 @@ class _Run(ABC):
         if arguments.json:
             print(as_json({"delta": arguments.delta, **found, "epsilon": sides}))
             return
-        cells = [*(repr(value) for value in found.values()), *(outward(sides[side], side) for side in ("lower", "upper"))]
+        cells = [*(repr(value) for value in found.values()), *(round_outward(sides[side], side) for side in ("lower", "upper"))]
         print(as_table([(*found, "eps lower", "eps upper"), cells]))
         if arguments.explain:
             print("neighbours: add or remove one record")

@@ -10,26 +10,26 @@ window and the unlisted tails may do is added above and taken off below.
 from typing import TYPE_CHECKING
 
 from shufflebounds._lazy import lazily
-from shufflebounds.composing.atoms import Atoms, Law, TooLongError
 from shufflebounds.composing.blocks import Blocks
-from shufflebounds.composing.knowledge import FRUGAL, Knowledge
+from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, TooLongError
+from shufflebounds.composing.pair_info import GRID_VALUE_SECONDS, DominatingPairInfo
 from shufflebounds.composing.progress import Cost, announced
-from shufflebounds.composing.samples import Samples
+from shufflebounds.composing.sampled_profile import SampledProfile
 
 if TYPE_CHECKING:
-    from shufflebounds.composing.composer import Account, Composer, Free
+    from shufflebounds.composing.composer import Account, AdaptiveChoice, Composer
     from shufflebounds.composing.product import Product
 
 __all__ = [
-    "FRUGAL", "Account", "Atoms", "Blocks", "Composer", "Cost", "Free", "Knowledge", "Law",
-    "Product", "Samples", "TooLongError", "announced",
+    "GRID_VALUE_SECONDS", "Account", "LossAtoms", "Blocks", "Composer", "Cost", "AdaptiveChoice", "DominatingPairInfo", "GridPLD",
+    "Product", "SampledProfile", "TooLongError", "announced",
 ]
 
 # a single release needs neither
 _HOMES = {
     "Account": "shufflebounds.composing.composer",
     "Composer": "shufflebounds.composing.composer",
-    "Free": "shufflebounds.composing.composer",
+    "AdaptiveChoice": "shufflebounds.composing.composer",
     "Product": "shufflebounds.composing.product",
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)

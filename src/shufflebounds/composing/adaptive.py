@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.atoms import Law, any_of
 from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.loss_atoms import GridPLD, union_probability
 from shufflebounds.composing.product import Product
 
 __all__ = ["Adaptive", "Laws", "points"]
 
-Laws = Sequence[tuple[Law, int]]
+Laws = Sequence[tuple[GridPLD, int]]
 """Laws and how often each: their product."""
 
 EDGE = 45.0
@@ -109,18 +109,18 @@ class Adaptive:
         self.upper, self.step, self._guide = upper, choices[0][0][0].step, guide
         self._stages = (choices, times), ((fixed,), 1)
         self._releases = self._most(lambda law: 1.0)
-        self.slack, self.blur = self._most(_slack), self._most(lambda law: law.blur)
+        self.slack, self.loss_error = self._most(_slack), self._most(lambda law: law.loss_error)
         self._blocks: Kept[float, _Block] = Kept(KEPT)
 
-    def _most(self, measure: Callable[[Law], float]) -> float:
+    def _most(self, measure: Callable[[GridPLD], float]) -> float:
         """Return the sum of a measure over all releases, the largest whatever is chosen."""
         return sum(r * max(sum(count * measure(law) for law, count in laws) for laws in several) for several, r in self._stages)
 
     def log_delta(self, eps: float) -> float:
         """Return the bound of the log hockey stick at eps."""
-        outward = (-1 if self.upper else 1) * (self.blur + 4 * ULP * abs(eps))
+        outward = (-1 if self.upper else 1) * (self.loss_error + 4 * ULP * abs(eps))
         at = eps + outward
-        if self.blur > self.step or abs(at) > MOST_STEPS * self.step:
+        if self.loss_error > self.step or abs(at) > MOST_STEPS * self.step:
             # where rounding is wider than the grid, nothing is known
             return 0.0 if self.upper else -math.inf
         block = self._recursion(self._guide.center(at))
@@ -148,7 +148,7 @@ class Adaptive:
     def _recursion(self, center: float) -> _Block:
         return self._blocks.of(center, partial(self._solved, center))
 
-    def _tilted(self, law: Law, theta: float, more: FloatArray, enough: float) -> _Tilted:
+    def _tilted(self, law: GridPLD, theta: float, more: FloatArray, enough: float) -> _Tilted:
         held = np.flatnonzero(law.log_p > -np.inf)
         loss, logs, log_rest = law.losses[held], law.log_p[held], law.log_rest
         # rare losses far beyond what matters would fill the tilted law: from above they count as infinite, from below as smaller
@@ -213,12 +213,12 @@ class Adaptive:
                 state = run.best(state, several)
         # whatever is chosen, at most or at least so much is surely of infinite loss
         outermost = max if self.upper else min
-        rests = [(outermost(any_of([(law.log_rest, count) for law, count in laws]) for laws in several if laws), r)
+        rests = [(outermost(union_probability([(law.log_rest, count) for law, count in laws]) for laws in several if laws), r)
                  for several, r in stages if any(several)]
-        return _Block(theta, first, state.f, state.scale, state.error + 8 * ULP * self._releases, any_of(rests))
+        return _Block(theta, first, state.f, state.scale, state.error + 8 * ULP * self._releases, union_probability(rests))
 
 
-def _slack(law: Law) -> float:
+def _slack(law: GridPLD) -> float:
     return law.slack + abs(float(np.logaddexp.reduce(np.append(law.log_p, law.log_rest)))) + 16 * ULP
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from shufflebounds._types import FloatArray
-from shufflebounds.composing.atoms import Atoms
-from shufflebounds.composing.chords import dominating
+from shufflebounds.composing.interpolation import pessimistic_pld
+from shufflebounds.composing.loss_atoms import LossAtoms
 from shufflebounds.composing.progress import tick
-from shufflebounds.composing.samples import Samples
+from shufflebounds.composing.sampled_profile import SampledProfile
 
 __all__ = ["Blocks"]
 
@@ -38,7 +38,7 @@ class Blocks:
     count: int
     seconds: float
 
-    def laws(self, samples: Samples) -> list[Atoms]:
+    def laws(self, samples: SampledProfile) -> list[LossAtoms]:
         """Return outcomes above each block: chords of its values at about MOST eps, which lie as these samples do."""
         last = samples.eps[-1:]
         seen = np.append(samples.eps[:-1][samples.high[:-1] > -np.inf], last)
@@ -50,4 +50,4 @@ class Blocks:
         # at E = 1 both orders have one value
         values[:, 0] = np.minimum(values[:, 0], values[::-1, 0])
         tick()
-        return [dominating((eps, right), (eps, left)) for right, left in zip(values, values[::-1])]
+        return [pessimistic_pld((eps, right), (eps, left)) for right, left in zip(values, values[::-1])]

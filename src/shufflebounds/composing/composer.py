@@ -12,18 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._types import Between
+from shufflebounds._types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
-from shufflebounds.composing.atoms import Law, TooLongError
 from shufflebounds.composing.kept import Kept
-from shufflebounds.composing.knowledge import FIRST_TAIL, FRUGAL, Knowledge
 from shufflebounds.composing.lattice import common_step, own_lattice
+from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
+from shufflebounds.composing.pair_info import FIRST_TAIL, GRID_VALUE_SECONDS, DominatingPairInfo
 from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
 from shufflebounds.composing.progress import Cost, tick
 from shufflebounds.composing.repeated import log_repeated
-from shufflebounds.composing.samples import Samples
+from shufflebounds.composing.sampled_profile import SampledProfile
 
-__all__ = ["Account", "Composer", "Free"]
+__all__ = ["Account", "Composer", "AdaptiveChoice"]
 
 DEEPER = 2.5
 """By how much the logarithm of the mass above the listed losses deepens where that matters."""
@@ -78,10 +78,10 @@ FARTHEST, MOST_EPS = 1e6, 1e140
 """Multiple of the largest loss above a mass of e^FIRST_TAIL, or of the pure budget. At larger eps delta is bounded by its value at
 this multiple, at most MOST_EPS: a grid loses its digits there, and the square of eps overflows."""
 
-Releases = Sequence[tuple[Knowledge, int]]
+Releases = Sequence[tuple[DominatingPairInfo, int]]
 
 
-class Free(NamedTuple):
+class AdaptiveChoice(NamedTuple):
     """The place, among the releases from above, of the one whose pair is chosen anew.
 
     From below so many releases each take one of several pairs, products perhaps, and the others are as they are; no pairs where
@@ -116,26 +116,26 @@ class Composer:
 
     Parameters
     ----------
-    upper : sequence of (Knowledge, int)
+    upper : sequence of (DominatingPairInfo, int)
         Releases whose composition bounds from above, and how often each.
-    lower : sequence of sequences of (Knowledge, int)
+    lower : sequence of sequences of (DominatingPairInfo, int)
         Compositions each of which bounds from below.
     rtol : float
         The grid is refined until the sides are so close, relative to eps.
     free : Free, optional
         A release whose pair may be chosen anew each time: both sides are then those of the best adaptive choice.
-    tested : sequence of (Knowledge, int)
+    tested : sequence of (DominatingPairInfo, int)
         Mechanisms whose own delta is a lower bound through one test that is repeated in every release; used where `lower` is empty.
         The distributions in `upper` do not serve for that: they may only dominate those of neighbours.
     """
 
     def __init__(
-        self, upper: Releases, lower: Sequence[Releases], rtol: float, free: Free | None = None, tested: Releases = ()
+        self, upper: Releases, lower: Sequence[Releases], rtol: float, free: AdaptiveChoice | None = None, tested: Releases = ()
     ) -> None:
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(REMEMBERED)
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(REMEMBERED)
-        self._known: Kept[float, Between] = Kept(ANSWERS)
+        self._known: Kept[float, Interval] = Kept(ANSWERS)
         # for `account` only: no answer reads them
         self._steps: Kept[float, float] = Kept(ANSWERS)
         self._adaptive: Kept[float, bool] = Kept(ANSWERS)
@@ -152,7 +152,8 @@ class Composer:
             return Cost(ON_LATTICE, memory)
         releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
         seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
-        if not self._known and self._count > 1 and all(max(known.effort, known.setup) <= FRUGAL for known in releases.values()):
+        cheap = all(max(known.effort, known.setup) <= GRID_VALUE_SECONDS for known in releases.values())
+        if not self._known and self._count > 1 and cheap:
             # where a look at the losses costs nothing: how many grid points they span
             scales = (known.scale(FIRST_TAIL) for known, _ in self._upper)
             seconds += GRID_POINT * min(sum(scale.high - scale.low for scale in scales) / self.first_step, REFINED_POINTS)
@@ -228,7 +229,7 @@ class Composer:
         step = max(step, max(max(abs(scale.low), abs(scale.high)) for scale in scales) / REFINED_POINTS)
         return self._fitted(step)
 
-    def _anchor(self, release: Knowledge, step: float) -> float:
+    def _anchor(self, release: DominatingPairInfo, step: float) -> float:
         """Where the release's grid starts: at its heaviest losses, or a spacing below them where that leaves them above the grid.
 
         A loss just above a grid point is cheap to move there from below, one just below it is not. The lower bound merges a mass
@@ -245,7 +246,7 @@ class Composer:
         return anchor - step * round(anchor / step)
 
     @staticmethod
-    def _hint(release: Knowledge) -> tuple[float, float] | None:
+    def _hint(release: DominatingPairInfo) -> tuple[float, float] | None:
         """Anchor and spacing of what the grid should hit: the heaviest losses, or both ends where these may be atoms."""
         hint = release.hint or own_lattice(release.atoms)
         if hint is None and release.reverse is None and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL).var):
@@ -280,7 +281,7 @@ class Composer:
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self._upper):
             return log_tail
-        spare = LEAST_SPARE if any(release.effort > FRUGAL for release, _ in self._upper) else SPARE
+        spare = LEAST_SPARE if any(release.effort > GRID_VALUE_SECONDS for release, _ in self._upper) else SPARE
         while log_tail > -1e6:
             depth = self._depth(eps, log_tail) - spare - math.log(self._count)
             if depth >= log_tail:
@@ -296,7 +297,7 @@ class Composer:
             mean, var = mean + r * scale.mean, var + r * scale.var
         return -max(0.0, eps - mean) ** 2 / (2 * var) if var > 0 else 0.0
 
-    def bounds(self, eps: float) -> Between:
+    def bounds(self, eps: float) -> Interval:
         """Return a lower and an upper bound of the composed log hockey stick at eps."""
         if self._process != os.getpid():
             # after a fork the lock may be that of a thread that is not here
@@ -333,25 +334,25 @@ class Composer:
         place = max(0, math.ceil((eps - self._mean) / width - 0.5)) if width > 0 else 0
         return max(self._mean + place * width, 0.0)
 
-    def _bounds(self, eps: float) -> Between:
+    def _bounds(self, eps: float) -> Interval:
         if eps > self._farthest:
             # delta falls in eps
-            return Between(-math.inf, self.bounds(self._farthest).upper)
+            return Interval(-math.inf, self.bounds(self._farthest).upper)
         low, high = self._refined(eps)
         # where the plain sides meet, no choice is left to gain
         if self._free is None or not high - low > self._rtol or not self._spread > 0 or eps > self._mean + RARE * self._spread:
-            return Between(low, high)
+            return Interval(low, high)
         better = self._chosen(self._free, eps)
         self._adaptive.of(eps, lambda: True)
-        return Between(max(low, better.lower), min(high, better.upper))
+        return Interval(max(low, better.lower), min(high, better.upper))
 
-    def _chosen(self, free: Free, eps: float) -> Between:
+    def _chosen(self, free: AdaptiveChoice, eps: float) -> Interval:
         """Return both sides where the pair of one mechanism is chosen anew for each release."""
         log_tail, middle = self._tail(eps), self._middle(eps)
         guide = self._product(self.first_step, log_tail, middle, -1)
         if not guide.finite:
             # one release reveals everything: its mass at infinite loss is the whole bound already
-            return Between(-math.inf, 0.0)
+            return Interval(-math.inf, 0.0)
         size = points(self._spread, 1.0, guide.tilt(eps), eps)
         known, times = self._upper[free.place]
 
@@ -364,7 +365,7 @@ class Composer:
             # powers of two: an answer depends on eps alone, and neighbouring eps share a grid
             step = 2.0 ** math.floor(math.log2(step))
 
-            def game() -> Adaptive:
+            def adaptive_strategy() -> Adaptive:
                 tick()
 
                 def laws(releases: Releases) -> Laws:
@@ -374,7 +375,7 @@ class Composer:
                     return Adaptive([laws(pair) for pair in free.pairs], free.times, laws(free.others), guide, upper=False)
                 others = [pair for i, pair in enumerate(self._upper) if i != free.place]
                 if known.blocks is None:
-                    several = [laws([(one, 1)]) for one in known.realised]
+                    several = [laws([(one, 1)]) for one in known.attained]
                 else:
                     listed = known.blocks.laws(self._placed(known, log_tail, middle)[0])
                     several = [[(atoms.law(0.0, step, upper=True), 1)] for atoms in listed]
@@ -382,29 +383,31 @@ class Composer:
 
             releases = [*self._upper, *(pair for pairs in free.pairs for pair in pairs)]
             try:
-                found = self._games.of((step, log_tail, self._asked(releases, step, log_tail, middle), upper), game)
+                found = self._games.of((step, log_tail, self._asked(releases, step, log_tail, middle), upper), adaptive_strategy)
             except TooLongError:
                 # a few losses lie too many grid steps away: the bounds without a choice stand
                 return 0.0 if upper else -math.inf
             return found.log_delta(eps)
 
         below, above = self._transforms(free)
-        return Between(answer(below, False) if free.pairs else -math.inf, answer(above, True))
+        return Interval(answer(below, False) if free.pairs else -math.inf, answer(above, True))
 
-    def _transforms(self, free: Free) -> tuple[int, int]:
+    def _transforms(self, free: AdaptiveChoice) -> tuple[int, int]:
         """How many transforms the best adaptive choice takes, from below and from above."""
         known, times = self._upper[free.place]
         # two transforms for every law; the first of them is the same for all choices
         below = free.times * (1 + sum(2 * sum(r for _, r in pair) - 1 for pair in free.pairs)) + 2 * sum(r for _, r in free.others)
         return below, times * (1 + known.choices) + 2 * (self._count - times)
 
-    def _law(self, release: Knowledge, anchor: float, step: float, log_tail: float, middle: float, *, upper: bool) -> Law:
+    def _law(
+        self, release: DominatingPairInfo, anchor: float, step: float, log_tail: float, middle: float, *, upper: bool
+    ) -> GridPLD:
         placed = self._placed(release, log_tail, middle) if release.sparing(step, log_tail) else None
         return release.law(anchor, step, log_tail, placed, upper=upper)
 
-    def _refined(self, eps: float) -> Between:
+    def _refined(self, eps: float) -> Interval:
         finer, final = 0, False
-        found: Between | None = None
+        found: Interval | None = None
         while True:
             step = math.ldexp(self.first_step, -finer)
             try:
@@ -420,11 +423,11 @@ class Composer:
             gap = high - low
             if found is not None:
                 last = found[1] - found[0]
-                found = Between(max(low, found[0]), min(high, found[1]))
+                found = Interval(max(low, found[0]), min(high, found[1]))
                 if not gap < 0.8 * last:
                     # no better on a finer grid: it is not the grid that keeps the sides apart
                     return found
-            found = found or Between(low, high)
+            found = found or Interval(low, high)
             met = gap <= max(slope * max(eps, self._spread), 1.0) * self._rtol
             room = finer < REFINEMENTS and step > 40 * self._spread / REFINED_POINTS
             if met or final or not self._tight or self._lattice is not None or not room:
@@ -450,7 +453,7 @@ class Composer:
                     below.append(log_repeated(self._placed(release, log_tail, middle)[0], r, eps))
         return max(below, default=-math.inf), high, slope
 
-    def _placed(self, release: Knowledge, log_tail: float, middle: float) -> tuple[Samples, Samples]:
+    def _placed(self, release: DominatingPairInfo, log_tail: float, middle: float) -> tuple[SampledProfile, SampledProfile]:
         # some goal even where nothing is known of the spread; where no law bounds from below the sides never meet
         rtol = self._rtol if self._lower else max(self._rtol, LOOSE)
         goal = max(0.25 * rtol * max(middle - NEAR * self._spread, self._spread), LEAST_GOAL) / self._count

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from shufflebounds._types import FloatArray
-from shufflebounds.composing.atoms import Atoms
+from shufflebounds.composing.loss_atoms import LossAtoms
 
 __all__ = ["common_step", "own_lattice"]
 
@@ -30,7 +30,7 @@ def common_step(gaps: FloatArray) -> float | None:
     return float(gaps[-1]) / round(float(gaps[-1]) / step)
 
 
-def own_lattice(listed: Atoms | None) -> tuple[float, float] | None:
+def own_lattice(listed: LossAtoms | None) -> tuple[float, float] | None:
     """Anchor and spacing at the heaviest of listed outcomes."""
     if listed is None or not listed.loss.size:
         return None

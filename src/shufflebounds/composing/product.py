@@ -14,8 +14,8 @@ from shufflebounds._cached import cached_property
 from shufflebounds._core import _losses
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.atoms import Law, TooLongError, any_of
 from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.loss_atoms import GridPLD, TooLongError, union_probability
 from shufflebounds.composing.window import Tails
 
 __all__ = ["BYTES_A_POINT", "NEAR", "Product"]
@@ -64,26 +64,26 @@ class _Block:
     cumulant: float
     origin: float
     tail: FloatArray
-    stick: FloatArray
+    hockey_stick: FloatArray
     error: float
     above: float
     outside: float
 
 
 def _points(block: _Block) -> int:
-    return int(block.stick.size)
+    return int(block.hockey_stick.size)
 
 
 class Product:
     """The composition of laws on one step, each so many times, from above or from below."""
 
-    def __init__(self, laws: Sequence[Law], times: Sequence[int], *, upper: bool) -> None:
+    def __init__(self, laws: Sequence[GridPLD], times: Sequence[int], *, upper: bool) -> None:
         self.upper = upper
         self.step = laws[0].step
         self.times = times
         self._logs: list[FloatArray] = []
         self._index: list[FloatArray] = []
-        self.slack = self.blur = self.origin = 0.0
+        self.slack = self.loss_error = self.origin = 0.0
         rests = []
         for law, r in zip(laws, times):
             held = np.flatnonzero(law.log_p > -np.inf)
@@ -95,9 +95,9 @@ class Product:
             self.origin += r * (law.anchor + self.step * (law.first + middle))
             total = float(np.logaddexp.reduce(np.append(logs, law.log_rest)))
             self.slack += r * (law.slack + abs(total) + 16 * ULP)
-            self.blur += r * law.blur + 4 * ULP * abs(self.origin)
+            self.loss_error += r * law.loss_error + 4 * ULP * abs(self.origin)
             rests.append((law.log_rest, r))
-        self.log_rest = any_of(rests)
+        self.log_rest = union_probability(rests)
         self._blocks: Kept[float, _Block] = Kept(KEPT, _points)
         self._tilts: dict[float, tuple[float, float]] = {}
 
@@ -153,7 +153,7 @@ class Product:
         """Return the bound of the log hockey stick at eps, on this product's side, and how fast it falls there."""
         if not self.finite:
             return self._rest, 0.0
-        outward = (-1 if self.upper else 1) * (self.blur + 4 * ULP * abs(eps))
+        outward = (-1 if self.upper else 1) * (self.loss_error + 4 * ULP * abs(eps))
         at = eps + outward
         value, slope, blurred = self._read(self._transformed(self.center(at)), at)
         if blurred > BLURRED:
@@ -192,7 +192,7 @@ class Product:
 
     def _read(self, block: _Block, eps: float) -> tuple[float, float, float]:
         """Return the bound at eps, how fast it falls there, and the share of it that is no mass but rounding."""
-        theta, size = block.theta, block.stick.size
+        theta, size = block.theta, block.hockey_stick.size
         place = max(0, math.floor((eps - block.origin) / self.step) + 1)
         x = block.origin + self.step * place - eps
         if x <= 0:
@@ -201,9 +201,9 @@ class Product:
         # beyond the last point, far from it against the step, the difference is rounding
         x = min(max(x, 0.0), self.step) if place >= size else x
         # beyond the window only the bound of its mass is known
-        tail, stick = (float(block.tail[place]), float(block.stick[place])) if place < size else (0.0, 0.0)
+        tail, hockey_stick = (float(block.tail[place]), float(block.hockey_stick[place])) if place < size else (0.0, 0.0)
         fade, part = math.exp(-theta * x), -math.expm1(-x)
-        total = fade * (stick + part * tail)
+        total = fade * (hockey_stick + part * tail)
         # the largest share of a mass, and the sum of all shares against one integral
         largest = 1.0 if theta == 0 else math.exp(theta * math.log1p(-1 / (1 + theta))) / (1 + theta)
         # no loss lies beyond the last point, so that no mass counts for more than 1 - e^(its distance from eps)
@@ -253,13 +253,13 @@ class Product:
         deviation = max(math.sqrt(var), 0.5)
         lowest, size, beyond = self._window(tilted, mean, deviation, support)
         values, error = self._power(tilted, size)
-        tail, stick = _losses.tilted_stick(np.roll(values, -(lowest % size)), theta, step)
+        tail, hockey_stick = _losses.tilted_hockey_stick(np.roll(values, -(lowest % size)), theta, step)
         return _Block(
             theta,
             cumulant + (rough if self.upper else -rough),
             self.origin + step * lowest,
             tail,
-            stick,
+            hockey_stick,
             error,
             beyond + lost,
             2 * beyond,

@@ -13,7 +13,7 @@ import numpy as np
 
 from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.samples import Samples
+from shufflebounds.composing.sampled_profile import SampledProfile
 
 __all__ = ["log_repeated"]
 
@@ -21,7 +21,7 @@ ERROR = 1e-12
 """Of the binomial tails, relative, beside 16 units of their logarithms; the kernel's own errors are far smaller."""
 
 
-def tests(samples: Samples) -> tuple[FloatArray, FloatArray]:
+def tests(samples: SampledProfile) -> tuple[FloatArray, FloatArray]:
     """Return P(S) from below and Q(S) from above, for one test at every sample but the ends."""
     eps = samples.eps[samples.eps < 300]
     low, high = np.exp(samples.low[: eps.size]), np.exp(samples.high[: eps.size])
@@ -35,7 +35,7 @@ def tests(samples: Samples) -> tuple[FloatArray, FloatArray]:
     return first[useful], second[useful]
 
 
-def log_repeated(samples: Samples, times: int, eps: float) -> float:
+def log_repeated(samples: SampledProfile, times: int, eps: float) -> float:
     """Return a lower bound of the log hockey stick at eps of so many releases, by the best of the tests."""
     first, second = tests(samples)
     if not first.size:

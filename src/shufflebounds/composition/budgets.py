@@ -14,8 +14,8 @@ from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
-from shufflebounds._types import ULP, Between, FloatArray
-from shufflebounds.composing import Atoms, Composer, Knowledge
+from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds.composing import Composer, DominatingPairInfo, LossAtoms
 from shufflebounds.composing.lattice import common_step
 
 __all__ = ["BudgetSum"]
@@ -36,7 +36,7 @@ class _Half(NamedTuple):
     loss: FloatArray
     log_p: FloatArray
     log_mass: FloatArray        # log Q(loss of the first i atoms)
-    log_stick: FloatArray       # log of the hockey stick at loss[i]
+    log_hockey_stick: FloatArray       # log of the hockey stick at loss[i]
 
 
 class _Window(NamedTuple):
@@ -86,14 +86,14 @@ class BudgetSum:
         split = int(np.argmax(counts * (self.eps - self.eps[0]) * (self.eps + self.eps[0])))
         return BudgetSum(self.eps[[0, split]], np.array([self.counts[:split].sum(), self.counts[split:].sum()]))
 
-    def log_excess(self, e: float) -> Between:
+    def log_excess(self, e: float) -> Interval:
         """Return lower and upper bounds of the logarithm at e >= 0."""
         if Fraction(e) >= self._pure:
-            return Between(-math.inf, -math.inf)
+            return Interval(-math.inf, -math.inf)
         window = self._window(e)
         halves = self._halves(window)
         if halves is None and self._coarse is not None:
-            return Between(self._coarse.log_excess(e)[0], self._renyi(e))
+            return Interval(self._coarse.log_excess(e)[0], self._renyi(e))
         if halves is None:
             return self._on_a_grid(e)
         left, right = halves
@@ -105,7 +105,7 @@ class BudgetSum:
         error = 4e-14 * groups + 4 * ULP * (max(depth, -upper, 1.0) + reach + e)
         error += _chance_error(self.eps, self.counts, window.first, window.last)
         upper = float(log_add_exp(upper + error, window.log_dropped))
-        return Between(lower - error, min(0.0, upper))
+        return Interval(lower - error, min(0.0, upper))
 
     def _renyi(self, e: float) -> float:
         """Return an upper bound by one moment, (1 - e^-x)_+ <= t^t/(1 + t)^(1 + t) e^(t x); any t > 0 is sound."""
@@ -122,14 +122,14 @@ class BudgetSum:
         terms = self.counts * (theta * eps + np.log1p(np.exp(-(2 * theta + 1) * eps)) - np.log1p(np.exp(-eps)))
         return math.fsum(terms.tolist())
 
-    def _on_a_grid(self, e: float) -> Between:
+    def _on_a_grid(self, e: float) -> Interval:
         if self._composer is None:
             releases = self._releases()
             self._composer = Composer(releases, [releases], GRID_RTOL)
         lower, upper = self._composer.bounds(e)
-        return Between(lower, min(0.0, upper))
+        return Interval(lower, min(0.0, upper))
 
-    def _releases(self) -> list[tuple[Knowledge, int]]:
+    def _releases(self) -> list[tuple[DominatingPairInfo, int]]:
         """The releases, multiplied out as far as their outcomes can be listed: fewer laws are rounded to the grid then."""
         large = self.counts > WHOLE
         most = MULTIPLIED if common_step(2 * self.eps) is None else COMMENSURATE
@@ -243,13 +243,13 @@ def _chance_error(eps: FloatArray, counts: NDArray[Any], first: NDArray[Any], la
     return 2 * ULP * float(np.maximum(np.abs(first - mean), np.abs(last - mean)).sum())
 
 
-def _release(eps: list[float], counts: list[int]) -> Knowledge:
+def _release(eps: list[float], counts: list[int]) -> DominatingPairInfo:
     """Randomized responses as the grid takes them: their outcomes."""
     loss, log_p = _outcomes([(e, float(c), 0, int(c)) for e, c in zip(eps, counts, strict=True)])
     error = 4e-14 * len(eps) + 4 * ULP * (float(np.abs(log_p).max()) + float(np.abs(loss).max()))
     error += _chance_error(np.array(eps), np.array(counts), np.zeros(len(eps)), np.array(counts))
-    atoms = Atoms.of(log_p, log_p - loss, error=error)
-    return Knowledge(atoms.log_delta, pure=float(loss.max()), listed=lambda log_tail: atoms)
+    atoms = LossAtoms.of(log_p, log_p - loss, error=error)
+    return DominatingPairInfo(atoms.log_delta, pure=float(loss.max()), listed=lambda log_tail: atoms)
 
 
 def _prefix(x: FloatArray) -> FloatArray:
@@ -267,7 +267,8 @@ def _meet(left: _Half, right: _Half, e: float) -> float:
     levels, above = levels[inside], above[inside]
     edge = right.loss[above - 1]
     with np.errstate(divide="ignore"):
-        stick = log_add_exp(right.log_stick[above - 1], edge + right.log_mass[above] + np.log(-np.expm1(levels - edge)))
-    terms = left.log_p[inside] + stick
+        beyond = edge + right.log_mass[above] + np.log(-np.expm1(levels - edge))
+        hockey_stick = log_add_exp(right.log_hockey_stick[above - 1], beyond)
+    terms = left.log_p[inside] + hockey_stick
     top = float(terms.max())
     return top + math.log(float(np.exp(terms - top).sum())) if top > -math.inf else -math.inf

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 
 __all__ = ["SLACK", "above", "rdp_to_dp", "zcdp_to_dp"]
@@ -21,7 +21,7 @@ SLACK = 16 * float(np.finfo(float).eps)
 _MOST = 1e300   # an exponent beyond it promises all or nothing; smaller ones add up without overflow
 
 
-@said
+@with_passages
 def rdp_to_dp(
     orders: ArrayLike,
     rdp: ArrayLike,
@@ -92,7 +92,7 @@ def rdp_to_dp(
     return above(float(logs[best]), 1 + abs(float(logs[best]))), float(a[best])
 
 
-@said
+@with_passages
 def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = None, xi: float = 0.0) -> tuple[float, float]:
     r"""The (eps, delta) guarantee that (xi, rho)-zero-concentrated privacy implies, at the best order.
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp, log_add_exp
-from shufflebounds._docs import said
-from shufflebounds._types import Between, Bound, FloatArray, plain, probability, typed_as
+from shufflebounds._docs import with_passages
+from shufflebounds._types import Bound, FloatArray, Interval, plain, probability, typed_as
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import SLACK, above
 from shufflebounds.profile.roots import solve
@@ -38,7 +38,7 @@ def composition_delta(
 def composition_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = ...
 ) -> float | FloatArray: ...
-@said
+@with_passages
 def composition_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = "upper"
 ) -> float | FloatArray:
@@ -95,7 +95,7 @@ def composition_delta(
     return probability(composition_log_delta(eps, delta, eps_total, k=k, bound=bound), bound == "upper", SLACK)
 
 
-@said
+@with_passages
 @typed_as(composition_delta)
 def composition_log_delta(
     eps: ArrayLike, delta: ArrayLike, eps_total: ArrayLike, *, k: ArrayLike | None = None, bound: Bound = "upper"
@@ -138,7 +138,7 @@ def composition_log_delta(
     return plain(out)
 
 
-@said
+@with_passages
 def compose_dp(
     eps: ArrayLike,
     delta: ArrayLike,
@@ -209,7 +209,7 @@ def compose_dp(
     return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + SLACK)))
 
 
-@said
+@with_passages
 def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     r"""What an (eps, delta)-private mechanism gives to groups of `size` people.
 
@@ -274,21 +274,22 @@ def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[
         if array.ndim and array.shape != budgets.shape:
             raise ValueError(f"{name} has shape {array.shape}: it must be a number, or of the shape of eps, {budgets.shape}")
     if (counts % 1 != 0).any():
-        raise ValueError(f"k holds {_validate.shown(float(counts[counts % 1 != 0].flat[0]))}: every entry must be an integer")
+        first = _validate.format_value(float(counts[counts % 1 != 0].flat[0]))
+        raise ValueError(f"k holds {first}: every entry must be an integer")
     if np.broadcast_to(counts, budgets.shape).sum() > MAX_COUNT:
         raise ValueError(f"k sums to {np.broadcast_to(counts, budgets.shape).sum():.0f}: the total must not exceed 2**36")
     return budgets, np.broadcast_to(failures, budgets.shape), np.broadcast_to(counts, budgets.shape).astype(np.int64)
 
 
-def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> Between:
+def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> Interval:
     """Return lower and upper bounds of log of -sum_i log(1 - delta_i); inf where some delta_i is 1."""
     used = (counts > 0) & (failures > 0)
     if not used.any():
-        return Between(-math.inf, -math.inf)
+        return Interval(-math.inf, -math.inf)
     if (failures[used] == 1).any():
-        return Between(math.inf, math.inf)
+        return Interval(math.inf, math.inf)
     total = math.log(math.fsum((-counts[used] * np.log1p(-failures[used])).tolist()))
-    return Between(total - SLACK * (1 + abs(total)), total + SLACK * (1 + abs(total)))
+    return Interval(total - SLACK * (1 + abs(total)), total + SLACK * (1 + abs(total)))
 
 
 def _with_failures(lost: float, log_delta: float) -> float:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._docs import said
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair, _ListedPair
 
@@ -46,8 +46,8 @@ class _LossPair(_ListedPair):
         return cls(tuple(log_p.tolist()), tuple(log_q.tolist()))
 
     @cached_property
-    def _atoms(self) -> Atoms:
-        return Atoms.of(np.array(self.log_p), np.array(self.log_q))
+    def _atoms(self) -> LossAtoms:
+        return LossAtoms.of(np.array(self.log_p), np.array(self.log_q))
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class AccountingProfile(LargestPair):
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.directions
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # which of two neighbours has the record stays the same from release to release
-        return replace(super()._knowledge(), covered=False)
+        return replace(super()._pair_info(), all_attained=False)
 
 
-@said
+@with_passages
 def from_dp_accounting(pld: Any) -> AccountingProfile:
     """Return the profile of a privacy loss distribution of dp-accounting.
 

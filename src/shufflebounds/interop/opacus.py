@@ -6,7 +6,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import Bound
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import Composition
@@ -16,7 +16,7 @@ __all__ = ["OpacusAccountant", "register"]
 NAME = "shufflebounds"
 
 
-@said
+@with_passages
 class OpacusAccountant:
     """Poisson-sampled Gaussian steps, as Opacus counts them, answered on a named side.
 

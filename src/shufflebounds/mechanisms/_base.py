@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _search, _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._late import late
 from shufflebounds._types import FloatArray, plain
-from shufflebounds.composing import Knowledge
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
@@ -24,7 +24,7 @@ from shufflebounds.shuffle.shuffled import Shuffled
 if TYPE_CHECKING:
     from shufflebounds.sampling import Subsampled
 
-__all__ = ["AdditiveNoise", "LocalRandomizer", "beside", "outward", "phi", "product", "ratio"]
+__all__ = ["AdditiveNoise", "LocalRandomizer", "next_float", "round_outward", "phi", "product", "ratio"]
 
 
 
@@ -57,12 +57,12 @@ def product(a: Any, b: Any) -> tuple[Any, Any]:
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-def outward(value: FloatArray, error: float, upper: bool) -> FloatArray:
+def round_outward(value: FloatArray, error: float, upper: bool) -> FloatArray:
     """Return non-negative values moved by their relative error to the named side."""
     return np.asarray(value * (1 + error if upper else 1 - error))
 
 
-def beside(value: float, upper: bool) -> float:
+def next_float(value: float, upper: bool) -> float:
     """Return the next parameter of a closed curve to the named side; a larger parameter makes the curve lower."""
     return math.nextafter(value, 0.0 if upper else math.inf)
 
@@ -81,13 +81,13 @@ def phi(x: FloatArray) -> FloatArray:
     return np.asarray(np.where(small, series, direct))
 
 
-@said
+@with_passages
 class LocalRandomizer(PrivacyProfile):
     """A mechanism that every user may run on their own value before a shuffle."""
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # delta is the hockey stick of one pair of laws, the same in both orders
-        return replace(super()._knowledge(), single=True)
+        return replace(super()._pair_info(), single=True)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the laws of X of the ordered pairs of inputs, up to symmetry, which :meth:`shuffled` asks for.
@@ -179,7 +179,7 @@ class LocalRandomizer(PrivacyProfile):
         return local_eps
 
 
-@said
+@with_passages
 class AdditiveNoise(LocalRandomizer):
     """A value plus symmetric noise of mean zero."""
 
@@ -306,4 +306,4 @@ class AdditiveNoise(LocalRandomizer):
                 t += 1
             return float(t)
         # outward by the ulps that the inverse is off, until the tail agrees
-        return _search.outward(near, lambda reach: self._error_tail(reach, k) <= beta, math.ulp(near), math.inf)
+        return _search.expand_bracket(near, lambda reach: self._error_tail(reach, k) <= beta, math.ulp(near), math.inf)

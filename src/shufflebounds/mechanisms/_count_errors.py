@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import ULP, Between
+from shufflebounds._types import ULP, Interval
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
 from shufflebounds.shuffle._worst_count import largest_tail, tails_over_counts
 
@@ -61,7 +61,7 @@ class CountErrors(ErrorLaw):
     def _even(self) -> int:
         return -(-self.users // self.bins)
 
-    def _error(self, a: Fraction, truth: int | None) -> Between:
+    def _error(self, a: Fraction, truth: int | None) -> Interval:
         reach = a * Fraction(self.chances.gap)
         if truth is not None:
             return self._known(truth, self.users - truth, reach)
@@ -72,15 +72,15 @@ class CountErrors(ErrorLaw):
         own, not_own, other, not_other, _ = self.chances
         return max(own * not_own, other * not_other)
 
-    def _any_error(self, a: Fraction, truth: int | None) -> Between:
+    def _any_error(self, a: Fraction, truth: int | None) -> Interval:
         if truth is not None:
             return super()._any_error(a, truth)
         # every user holds one value: a value has users/values holders on average, where the concave envelope of the tail is read
         reach = a * Fraction(self.chances.gap)
         lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
-        return Between(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
+        return Interval(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
 
-    def _known(self, held: int, others: int, reach: Fraction) -> Between:
+    def _known(self, held: int, others: int, reach: Fraction) -> Interval:
         own, not_own, other, not_other, _ = self.chances
         center = held * Fraction(own) + others * Fraction(other)
         one, zero = np.array([own, other]), np.array([not_own, not_other])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import Bound, FloatArray, plain
 from shufflebounds.mechanisms._count_errors import Chances, CountErrors
 from shufflebounds.mechanisms._two_level import TwoLevel
@@ -37,7 +37,7 @@ def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]
     return users, _validate.real_array(name, value, 0, users)
 
 
-@said
+@with_passages
 class CountEstimate:
     """How many users hold a value, from the number of messages that support it."""
 
@@ -202,7 +202,7 @@ class CountEstimate:
         return self.errors(users).error_quantile(beta, truth, of=of, bound=bound)
 
 
-@said
+@with_passages
 class FrequencyOracle(CountEstimate, TwoLevel):
     """A two-level randomizer of one of `bins` values, from whose messages their histogram is estimated."""
 

@@ -50,11 +50,11 @@ def split(levels: FloatArray, log_mass: FloatArray, nodes: FloatArray) -> FloatA
 
 
 def product_law(cases: Iterable[tuple[FloatArray, FloatArray]], nodes: FloatArray, log_cut: float = -np.inf,
-                blur: float = 0.0) -> ExcessLaw:
+                loss_error: float = 0.0) -> ExcessLaw:
     """Return the law of a sum of cases, each with the log masses of independent a and b at the nodes."""
     total = np.full((nodes.size, nodes.size), -np.inf)
     for first, second in cases:
         total = np.logaddexp(total, first[:, None] + second[None, :])
     log_a, log_b = np.broadcast_arrays(nodes[:, None], nodes[None, :])
     seen = total > -np.inf
-    return ExcessLaw(total[seen], log_a[seen] + blur, log_b[seen] + blur, log_cut)
+    return ExcessLaw(total[seen], log_a[seen] + loss_error, log_b[seen] + loss_error, log_cut)

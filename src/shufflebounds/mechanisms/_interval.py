@@ -77,8 +77,8 @@ def interval_laws(
     high: FloatArray,
     log_middle: FloatArray | None = None,
     *,
-    endless: bool = False,
-    blur: float = 0.0,
+    unbounded_loss: bool = False,
+    loss_error: float = 0.0,
     inputs: str = "the two ends of the interval",
 ) -> tuple[PairLaws, ...]:
     """Return the laws of X of the two ends of the interval.
@@ -93,7 +93,7 @@ def interval_laws(
         Log masses of the cells under the middle of the interval.
     endless : bool
         Whether the last cell has no bound on its loss: the upper law cuts it.
-    blur : float
+    loss_error : float
         Relative error of the masses, with room to spare.
     inputs : str
         The pair in words.
@@ -102,21 +102,21 @@ def interval_laws(
     mean = np.where(point, low, log_near - log_far)
     # masses under the first end follow from those under the second, times the ratio
     log_near = log_far + mean
-    kept = slice(0, -1) if endless else slice(None)
+    kept = slice(0, -1) if unbounded_loss else slice(None)
     # every cell spread to its two ends, mass and mean of a kept
     width = np.where(point, 1.0, high - low)[kept]
     with np.errstate(divide="ignore", over="ignore"):
         share = np.where(point[kept], 1.0, np.clip(np.expm1(mean[kept] - low[kept]) / np.expm1(width), 0.0, 1.0))
         log_mass = np.concatenate([log_far[kept] + np.log(share), log_far[kept] + np.log1p(-share)])
-    log_a = np.concatenate([high[kept], low[kept]]) + blur
-    if not endless:
+    log_a = np.concatenate([high[kept], low[kept]]) + loss_error
+    if not unbounded_loss:
         # a pure budget stays exact
         log_a = np.minimum(log_a, high.max())
     seen = log_mass > -np.inf
     log_mass, log_a = log_mass[seen], log_a[seen]
     log_b = np.zeros_like(log_a)
     upper = ExcessLaw(np.tile(log_mass, 2), np.concatenate([log_a, log_b]), np.concatenate([log_b, log_a]),
-                      float(log_near[-1]) if endless else -np.inf)
+                      float(log_near[-1]) if unbounded_loss else -np.inf)
     zero = np.zeros_like(mean)
     lower = [
         ("all others hold the second end", np.concatenate([log_far, log_near]), np.concatenate([mean, -mean]),
@@ -131,7 +131,7 @@ def interval_laws(
         rest = np.tile(log_far - log_middle, 2)
         lower.append(("all others hold the middle", np.tile(log_middle, 2), np.concatenate([mean, zero]) + rest,
                       np.concatenate([zero, mean]) + rest))
-    listed = tuple((text, ExcessLaw(m, a - blur, b + blur)) for text, m, a, b in lower)
+    listed = tuple((text, ExcessLaw(m, a - loss_error, b + loss_error)) for text, m, a, b in lower)
     return (PairLaws(inputs, upper, listed, symmetric=True),)
 
 

@@ -27,14 +27,14 @@ class MatrixDatasets:
     ----------
     rows : ndarray, shape (inputs, outputs)
         Probabilities of the outputs. Outputs that no input sends are left out.
-    blur : float
+    loss_error : float
         Relative error of the probabilities beyond a few units in the last place.
     lost : float
         Total variation distance, at most, between the rows and those of the randomizer that they stand for.
     """
 
-    def __init__(self, rows: FloatArray, blur: float = 0.0, lost: float = 0.0) -> None:
-        self._rows, self._blur, self._lost = rows[:, rows.any(axis=0)], blur, lost
+    def __init__(self, rows: FloatArray, loss_error: float = 0.0, lost: float = 0.0) -> None:
+        self._rows, self._loss_error, self._lost = rows[:, rows.any(axis=0)], loss_error, lost
         self._base = self._rows.min(axis=0)
         # one row for every different distribution of messages
         self._kinds = np.unique(self._rows, axis=0, return_index=True)[1]
@@ -97,4 +97,4 @@ class MatrixDatasets:
     def _law(self, first: FloatArray, second: FloatArray, base: FloatArray) -> ExcessLaw:
         """Return the law of two rows under a third measure, X moved up by the rounding of the rows."""
         law = ExcessLaw.of(first, second, base).widened(upper=True)
-        return ExcessLaw(law.log_mass, law.log_a + self._blur, law.log_b - self._blur) if self._blur else law
+        return ExcessLaw(law.log_mass, law.log_a + self._loss_error, law.log_b - self._loss_error) if self._loss_error else law

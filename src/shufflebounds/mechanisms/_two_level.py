@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
@@ -74,39 +74,40 @@ class TwoLevel(LocalRandomizer):
         middle = math.log(same) + self._log_lifted() if same else -math.inf
         return top - self.local_eps, middle, top
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         top, sides = self._log_masses()[2], []
         for outward in (-1, 1):
-            gap = self.local_eps + outward * self._blur() - eps
+            gap = self.local_eps + outward * self._loss_error() - eps
             value = top + np.log(-np.expm1(-np.where(gap > 0, gap, 1.0)))
             sides.append(np.where(gap > 0, np.minimum(value + outward * _SLACK * (1 + np.abs(value)), 0.0), -np.inf))
-        return Sides(*sides)
+        return IntervalArray(*sides)
 
-    def _blur(self) -> float:
+    def _loss_error(self) -> float:
         """Return how far the budget may be off, 0 where it is a parameter."""
         return 0.0
 
     def _pure_epsilon(self) -> float:
-        return self.local_eps + self._blur()
+        return self.local_eps + self._loss_error()
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # without outcomes in neither set or both, the two ends only
         spacing = self.local_eps if self._log_masses()[1] > -math.inf else 2 * self.local_eps
-        return replace(super()._knowledge(), listed=self._atoms, lattice=(self.local_eps, spacing), on_lattice=True)
+        return replace(super()._pair_info(), listed=self._atoms, lattice=(self.local_eps, spacing), on_lattice=True)
 
-    def _atoms(self, log_tail: float) -> Atoms:
+    def _atoms(self, log_tail: float) -> LossAtoms:
         log_p = np.array(self._log_masses())
         seen = log_p > -np.inf
         loss = np.array([-self.local_eps, 0.0, self.local_eps])
-        return Atoms(log_p[seen], loss[seen], -math.inf, -math.inf, -math.inf, _SLACK * (1 + self.local_eps), 2 * self._blur())
+        slack = _SLACK * (1 + self.local_eps)
+        return LossAtoms(log_p[seen], loss[seen], -math.inf, -math.inf, -math.inf, slack, 2 * self._loss_error())
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # two values that are farthest apart: all other pairs are closer or alike
         one, both, neither = self._shares()
         classes = (one, one, both, neither)
-        upper = self._law((0.0, 0.0, 0.0, 0.0), classes, self._blur())
+        upper = self._law((0.0, 0.0, 0.0, 0.0), classes, self._loss_error())
         known = (*self._targets(), *self._others())
-        lower = tuple((other.text, self._law(other.inside, other.outside, -self._blur())) for other in known)
+        lower = tuple((other.text, self._law(other.inside, other.outside, -self._loss_error())) for other in known)
         return (PairLaws("two different values", upper, lower, symmetric=True),)
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
@@ -114,19 +115,19 @@ class TwoLevel(LocalRandomizer):
         if kinds is None:
             return None
         one, both, neither = self._shares()
-        size, blur = one + both, self._blur()
+        size, loss_error = one + both, self._loss_error()
         lifted = math.exp(self._log_lifted())
         with np.errstate(divide="ignore"):
             log_mass = np.log([size, one + neither]) + self._log_base()
         seen = log_mass > -np.inf
-        height = ExcessLaw(log_mass[seen], np.zeros(int(seen.sum())), np.array([self.local_eps - blur, 0.0])[seen])
+        height = ExcessLaw(log_mass[seen], np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0])[seen])
         # |R_x - B|^2 under m = gamma B is gamma (e^eps0 - 1)^2 s (1 - s), with s = B(A_x)
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * size * (one + neither)
         # an output is more likely under one input than under another where the first alone lifts it
         return DatasetLaws(
-            self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), blur),
-            tuple((kind.text, self._law(kind.inside, kind.outside, blur)) for kind in kinds), (height,), self._log_base(),
-            distance * (1 + 2 * _SLACK + 4 * blur), self._pure_epsilon(),
+            self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), loss_error),
+            tuple((kind.text, self._law(kind.inside, kind.outside, loss_error)) for kind in kinds), (height,), self._log_base(),
+            distance * (1 + 2 * _SLACK + 4 * loss_error), self._pure_epsilon(),
             lambda t: lifted * one * (1 + _SLACK) if math.log(t) < self._pure_epsilon() else 0.0,
         )
 
@@ -142,11 +143,11 @@ class TwoLevel(LocalRandomizer):
             Others("all others hold the target's second value", (0.0, one, both, 0.0), (one, 0.0, 0.0, neither)),
         )
 
-    def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], blur: float) -> ExcessLaw:
+    def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], loss_error: float) -> ExcessLaw:
         """Return the law of X under the base law, lifted inside; where R_0 is lifted alone, by that much more."""
         eps0 = self.local_eps
         # heights of R_0 and R_1 over the base
-        log_a, log_b = np.array([eps0 + blur, 0.0, eps0, 0.0] * 2), np.array([0.0, eps0 - blur, eps0, 0.0] * 2)
+        log_a, log_b = np.array([eps0 + loss_error, 0.0, eps0, 0.0] * 2), np.array([0.0, eps0 - loss_error, eps0, 0.0] * 2)
         lift = np.repeat([eps0, 0.0], 4)
         with np.errstate(divide="ignore"):
             log_mass = np.log(np.array([*inside, *outside])) + self._log_lifted() + (lift - eps0)

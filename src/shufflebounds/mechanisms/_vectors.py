@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 
 
-@said
+@with_passages
 class VectorRandomizer:
     """A vector for a vector; the mean of the messages is that of the users' vectors, shrunk by a known factor."""
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._scipy import ndtri_exp
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.mechanisms._base import AdditiveNoise, outward, product
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds.mechanisms._base import AdditiveNoise, product, round_outward
 from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, grouped, interval_laws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -122,7 +122,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         error = ULP * (8 + 4 * abs(shift))
         return shift + math.log(below) - error, shift + math.log(above) + error
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         s, d = self.sigma, self.sensitivity
         for i, e in enumerate(eps):
@@ -134,16 +134,16 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             lower[i], upper[i] = self._tail_sum(float(start), capped)
             if e > largest:
                 lower[i] = -math.inf
-        return Sides(lower, upper)
+        return IntervalArray(lower, upper)
 
     def _eps_scale(self) -> float:
         return max(1.0, (self.sensitivity / self.sigma) ** 2)
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         step = self.sensitivity / self.sigma**2
-        return replace(super()._knowledge(), listed=self._atoms, lattice=(step * self.sensitivity / 2, step), on_lattice=True)
+        return replace(super()._pair_info(), listed=self._atoms, lattice=(step * self.sensitivity / 2, step), on_lattice=True)
 
-    def _atoms(self, log_tail: float) -> Atoms:
+    def _atoms(self, log_tail: float) -> LossAtoms:
         s, d = self.sigma, float(self.sensitivity)
         last = min(math.floor(s * math.sqrt(2 * _LISTED_DEPTH)), _MOST_LISTED)
         total = self._log_total()
@@ -154,7 +154,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         log_lost = math.log(2) - 0.5 * (beyond / s) ** 2 - math.log(-math.expm1(-(2 * beyond + 1) / (2 * s * s))) - total
         loss = d * (2 * k + d) / (2 * s * s)
         slack = ULP * (16 + 6 * float(np.abs(log_p).max()))
-        return Atoms(log_p, loss, -math.inf, -math.inf, log_lost * (1 - 8 * ULP), slack, 6 * ULP * float(np.abs(loss).max()))
+        return LossAtoms(log_p, loss, -math.inf, -math.inf, log_lost * (1 - 8 * ULP), slack, 6 * ULP * float(np.abs(loss).max()))
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         out = orders * (self.sensitivity / self.sigma) ** 2 / 2
@@ -163,7 +163,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             part = c - round(c) if c < 2.0**53 else 0.0
             if part:
                 out[i] += _log_theta_ratio(self.sigma, part) / float(step)
-        return outward(out, 512 * ULP, upper)
+        return round_outward(out, 512 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         if upper or self.sigma > 2000:
@@ -172,7 +172,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         k = np.arange(float(-reach), reach + self.sensitivity + 1)
         total = self._log_total()
         laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
-        knots = Atoms.of(laws[0], laws[1], error=ULP * (16 + 4 * float(np.abs(laws[0]).max()))).knots(upper=upper)
+        knots = LossAtoms.of(laws[0], laws[1], error=ULP * (16 + 4 * float(np.abs(laws[0]).max()))).knots(upper=upper)
         return super()._tradeoff(upper) if knots is None else Tradeoff(Piecewise(knots, None))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
@@ -195,7 +195,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         ends = (*beyond, loss[kept], math.inf)
         log_far, log_near, low, high = (np.append(part, end) for part, end in zip(parts, ends))
         inputs = "the two ends of the interval" if self._ends_are_worst(cut) else "the two ends, not shown to be the worst pair"
-        return interval_laws(log_far, log_near, low, high, endless=True, blur=BLUR, inputs=inputs)
+        return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR, inputs=inputs)
 
     def _ends_are_worst(self, cut: int) -> bool:
         """Tell whether no pair of inputs is worse after a shuffle, compared in full where that is quick."""

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
-from shufflebounds.composing import Knowledge
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
@@ -32,7 +32,7 @@ _MOST_INPUTS = 64
 _SUM_ERROR = 1e-12
 
 
-@said
+@with_passages
 @dataclass(frozen=True, repr=False)
 class FiniteRandomizer(LargestPair, LocalRandomizer):
     r"""A randomizer given by the chances of its outputs: one row an input, one column an output.
@@ -96,8 +96,8 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
     def _all_pairs(self) -> tuple[DominatingPair, ...]:
         return tuple(MassPair(first, second) for first, second in permutations(self.matrix, 2))
 
-    def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), single=False)
+    def _pair_info(self) -> DominatingPairInfo:
+        return replace(super()._pair_info(), single=False)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Knowledge
-from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, product, ratio
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.mechanisms._base import AdditiveNoise, next_float, product, ratio, round_outward
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, ends_listed, named
 from shufflebounds.profile.calibration import least_parameter, meets
@@ -43,7 +43,7 @@ _MOST_NOISE = 1e9
 """End of that search: 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300 need a sigma of 4e8."""
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class GaussianMechanism(AdditiveNoise):
     r"""A real value, or vector, plus independent normal noise.
@@ -157,7 +157,7 @@ class GaussianMechanism(AdditiveNoise):
             )
         sigma = least if meets(cls(least), eps, delta) else least_parameter(cls, least, most, eps, delta)
         sigma *= sensitivity
-        sigma = _search.outward(sigma, lambda sigma: meets(cls(sigma, sensitivity), eps, delta), math.ulp(sigma), math.inf)
+        sigma = _search.expand_bracket(sigma, lambda sigma: meets(cls(sigma, sensitivity), eps, delta), math.ulp(sigma), math.inf)
         return cls(sigma, sensitivity)
 
     @classmethod
@@ -216,7 +216,7 @@ class GaussianMechanism(AdditiveNoise):
         with _validate.quiet():
             one = cls.from_dp(eps=eps, delta=delta).sigma
             start = 1 / math.sqrt(math.log1p((1 / (one * rate)) ** 2 / steps))
-            high = _search.outward(start * (1 + _NEAR), enough, _NEAR * start, _MOST_NOISE)
+            high = _search.expand_bracket(start * (1 + _NEAR), enough, _NEAR * start, _MOST_NOISE)
             return cls(least_parameter(training, start * (1 - _NEAR), high, eps, delta, _TRAINING_RTOL))
 
     @classmethod
@@ -256,36 +256,36 @@ class GaussianMechanism(AdditiveNoise):
             sigma = math.nextafter(sigma, math.inf)
         return cls(sigma, sensitivity)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         value, error = _log_excess(self.sigma, self.sensitivity, np.minimum(eps, _LARGEST_EPS))
-        return Sides(np.where(eps > _LARGEST_EPS, -np.inf, value - error), value + error)
+        return IntervalArray(np.where(eps > _LARGEST_EPS, -np.inf, value - error), value + error)
 
-    def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), power=self._power)
+    def _pair_info(self) -> DominatingPairInfo:
+        return replace(super()._pair_info(), power=self._power)
 
-    def _power(self, times: int) -> Knowledge:
+    def _power(self, times: int) -> DominatingPairInfo:
         # along the line of the shifts the product is one release with sigma/sqrt(times), which is rounded both ways
         sigma = self.sigma / math.sqrt(times)
 
-        def stick(eps: FloatArray) -> Sides:
+        def hockey_stick(eps: FloatArray) -> IntervalArray:
             below, above = (
                 _log_excess(sigma * (1 + side * 4 * ULP), self.sensitivity, np.minimum(eps, _LARGEST_EPS)) for side in (1, -1)
             )
-            return Sides(np.where(eps > _LARGEST_EPS, -np.inf, below[0] - below[1]), above[0] + above[1])
+            return IntervalArray(np.where(eps > _LARGEST_EPS, -np.inf, below[0] - below[1]), above[0] + above[1])
 
-        return Knowledge(stick, single=True)
+        return DominatingPairInfo(hockey_stick, single=True)
 
     def _eps_scale(self) -> float:
         return max(1.0, self.mu**2)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         with np.errstate(over="ignore"):
-            value = outward(orders * (self.mu * self.mu / 2), 4 * ULP, upper)
+            value = round_outward(orders * (self.mu * self.mu / 2), 4 * ULP, upper)
         # a finite divergence that no double holds
         return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff(Gaussian(beside(self.mu, upper), 1 if upper else -1))
+        return Tradeoff(Gaussian(next_float(self.mu, upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
         return math.nextafter(self.mu, math.inf if upper else 0.0)
@@ -315,7 +315,7 @@ class GaussianMechanism(AdditiveNoise):
 
         edges = t / (s * s)
         low, high = np.append(edges[:-1], edges[-1]), np.append(edges[1:], np.inf)
-        return interval_laws(mass(-0.5), mass(0.5), low, high, mass(0.0), endless=True, blur=BLUR)
+        return interval_laws(mass(-0.5), mass(0.5), low, high, mass(0.0), unbounded_loss=True, loss_error=BLUR)
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
         """Return what :class:`~shufflebounds.shuffle.Shuffled` needs where users hold one of the given values.
@@ -405,8 +405,8 @@ def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Floa
         second = np.where(left, np.exp(np.where(left, log_at, 0.0)), 1.0) * after
         value[directly] = np.where(left, 0.0, log_at) + np.log(first - second)
         # the exponent of the density is rounded once more where it is not added as a logarithm
-        blur = 12 + np.where(left, 2 * np.abs(log_at), 0.0)
-        error[directly] = ULP * (12 * first + blur * second) / (first - second) + 8 * ULP
+        loss_error = 12 + np.where(left, 2 * np.abs(log_at), 0.0)
+        error[directly] = ULP * (12 * first + loss_error * second) / (first - second) + 8 * ULP
     return value, error + ULP * (np.abs(value) + np.where(directly & (x < 0), 0.0, 1.25 * np.abs(log_density)))
 
 

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Knowledge
-from shufflebounds.mechanisms._base import LocalRandomizer, outward
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.mechanisms._base import LocalRandomizer, round_outward
 from shufflebounds.mechanisms._heights import chosen, product_law, shares, split
 from shufflebounds.mechanisms._interval import BLUR, checked
 from shufflebounds.mechanisms._vectors import VectorRandomizer
@@ -32,7 +32,7 @@ _HIGHEST = 600.0
 """Log heights stay below, so that half of them is a double."""
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class GaussianVector(VectorRandomizer, LocalRandomizer):
     r"""A vector of the cube :math:`[0,1]^d`, or a unit vector, plus independent normal noise in every coordinate.
@@ -90,9 +90,9 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         """The noise along the line of two opposite vectors; their distance is off by a rounding."""
         return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         nearer, farther = self._along_line(farther=False), self._along_line(farther=True)
-        return Sides(nearer._log_side(eps, upper=False), farther._log_side(eps, upper=True))
+        return IntervalArray(nearer._log_side(eps, upper=False), farther._log_side(eps, upper=True))
 
     def _along_line(self, *, farther: bool) -> GaussianMechanism:
         """Return the noise along the line for a distance at or above the exact one, or at or below it."""
@@ -101,12 +101,12 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     def _eps_scale(self) -> float:
         return self._line._eps_scale()
 
-    def _knowledge(self) -> Knowledge:
-        return replace(self._line._knowledge(), stick=self._log_delta)
+    def _pair_info(self) -> DominatingPairInfo:
+        return replace(self._line._pair_info(), hockey_stick=self._log_delta)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         # the distance is off by a unit of roundoff
-        return outward(self._line._rdp(orders, upper), 8 * ULP, upper)
+        return round_outward(self._line._rdp(orders, upper), 8 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return self._along_line(farther=not upper)._tradeoff(upper)

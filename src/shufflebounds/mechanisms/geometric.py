@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._search import least_int
-from shufflebounds._types import ULP, Between, FloatArray, Sides
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, product
 from shufflebounds.mechanisms._interval import BLUR, checked, grouped, interval_laws, matrix_laws
 from shufflebounds.profile import DominatingPair
@@ -33,7 +33,7 @@ _FEW_SHIFTS = 2**10      # of larger sensitivities some shifts tell about where 
 _MOST_LISTED = 2**14     # of larger sensitivities composition is bounded from below by a single release
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class GeometricMechanism(AdditiveNoise):
     r"""A whole number plus noise of probability :math:`\frac{1-q}{1+q} q^{|k|}`, :math:`q = e^{-\varepsilon/\Delta}`.
@@ -131,13 +131,13 @@ class GeometricMechanism(AdditiveNoise):
             raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
         return cls(eps, sensitivity, bound)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         # far beyond the noise's own budget only what one law alone can reach is left
         e = np.minimum(eps, 1e6)
         if self.bound is None:
             return self._free(e)
         if self.sensitivity > 2 * self.bound:
-            return Sides(np.zeros_like(e), np.zeros_like(e))
+            return IntervalArray(np.zeros_like(e), np.zeros_like(e))
         low, high = np.full_like(e, -np.inf), np.full_like(e, -np.inf)
         # blocks of shifts and of eps that stay in the cache
         block = max(1, _BLOCK // self.sensitivity)
@@ -147,9 +147,9 @@ class GeometricMechanism(AdditiveNoise):
                 part = slice(i, i + block)
                 sides = self._truncated(e[part], self.bound, shifts)
                 low[part], high[part] = np.maximum(low[part], sides.lower), np.maximum(high[part], sides.upper)
-        return Sides(low, high)
+        return IntervalArray(low, high)
 
-    def _few_shifts(self, eps: float) -> Between:
+    def _few_shifts(self, eps: float) -> Interval:
         """Return bounds of log delta over some of the shifts, the least and the greatest among them."""
         if self.bound is None or self.sensitivity > 2 * self.bound:
             return self._log_delta(np.array([eps])).alone()
@@ -157,9 +157,9 @@ class GeometricMechanism(AdditiveNoise):
         near = np.concatenate([[1.0, 2.0], np.round(np.geomspace(1, s, 64)), s - np.arange(min(s, 64.0)),
                                np.clip(self.bound + np.arange(-4.0, 5.0), 1, s), np.clip(2 * self.bound - np.arange(4.0), 1, s)])
         low, high = self._truncated(np.array([min(eps, 1e6)]), self.bound, np.unique(np.minimum(near, s)))
-        return Between(float(low[0]), float(high[0]))
+        return Interval(float(low[0]), float(high[0]))
 
-    def _one_case(self, eps: float) -> Between | None:
+    def _near_worst_data(self, eps: float) -> Interval | None:
         return self._few_shifts(eps) if self.bound is not None and self.sensitivity > _FEW_SHIFTS else None
 
     def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
@@ -175,7 +175,7 @@ class GeometricMechanism(AdditiveNoise):
         k = np.where(self._gap(s - 2 * (k + 1), e) > 0, k + 1, k)
         return np.asarray(np.maximum(k, 0))
 
-    def _free(self, e: FloatArray) -> Sides:
+    def _free(self, e: FloatArray) -> IntervalArray:
         below = e < self.eps
         e = np.where(below, e, 0.0)
         s, rate = float(self.sensitivity), self._rate
@@ -186,9 +186,9 @@ class GeometricMechanism(AdditiveNoise):
         gain += math.exp(-rate) * np.where(last > 0, between, 0.0)
         value = np.log(gain) - math.log1p(math.exp(-rate))
         error = ULP * (24 + 2 * np.abs(value))
-        return Sides(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
+        return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
-    def _truncated(self, e: FloatArray, bound: int, shifts: FloatArray) -> Sides:
+    def _truncated(self, e: FloatArray, bound: int, shifts: FloatArray) -> IntervalArray:
         rate = self._rate
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
@@ -224,7 +224,7 @@ class GeometricMechanism(AdditiveNoise):
                 terms = masses + np.log(-np.expm1(-moved))
             value = np.logaddexp.reduce(terms).max(axis=0) - math.log1p(q)
             sides.append(value + side * ULP * (24 + 6 * np.abs(value)))
-        return Sides(*sides)
+        return IntervalArray(*sides)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         value = super()._epsilon(delta, upper)
@@ -244,22 +244,22 @@ class GeometricMechanism(AdditiveNoise):
         log_p -= math.log1p(math.exp(-self._rate))
         return log_p, log_p[::-1]
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # truncated noise has an end that its neighbour does not reach
-        known = replace(super()._knowledge(), endless=self.bound is not None)
+        known = replace(super()._pair_info(), unbounded_loss=self.bound is not None)
         if self.bound is not None and self.sensitivity > 1:
             return replace(known, single=False, lattice=(self.eps, 2 * self._rate))
         # with the bound 1 there are the two ends only
         lattice = None if self.bound == 1 else (self.eps, 2 * self._rate)
         return replace(known, listed=self._atoms, lattice=lattice, on_lattice=lattice is not None)
 
-    def _atoms(self, log_tail: float) -> Atoms:
+    def _atoms(self, log_tail: float) -> LossAtoms:
         rate = self._rate
         if self.bound is None:
             log_p = np.ascontiguousarray(self._classes()[0][::-1])
             loss = rate * np.arange(-self.sensitivity, self.sensitivity + 1.0, 2.0)
             slack = ULP * (24 + 4 * float(np.abs(log_p).max()))
-            return Atoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, 4 * ULP * self.eps)
+            return LossAtoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, 4 * ULP * self.eps)
         end, log_rest = -self.bound * rate, math.log(-math.expm1(-rate))
         with np.errstate(divide="ignore"):
             inner = float(np.log(-np.expm1(-(self.bound - 1) * rate)))
@@ -273,12 +273,12 @@ class GeometricMechanism(AdditiveNoise):
             # so deep a logarithm has no digits left to share with the others
             order, lost = order[log_p[order] > _DEEPEST], end + rate + 2
         slack = ULP * (24 + 4 * float(np.abs(log_p[order]).max()))
-        blur = ULP * (8 + 4 * float(np.abs(loss).max()))
+        loss_error = ULP * (8 + 4 * float(np.abs(loss).max()))
         # one end of either law lies beyond the other law
         alone = end - math.log1p(math.exp(-rate))
-        return Atoms(log_p[order], loss[order], alone, alone, lost, slack, blur)
+        return LossAtoms(log_p[order], loss[order], alone, alone, lost, slack, loss_error)
 
-    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         bound, s = self.bound or 0, self.sensitivity
         if not 1 < s < min(bound, _MOST_LISTED):
             return ()
@@ -315,7 +315,7 @@ class GeometricMechanism(AdditiveNoise):
         # the outermost class has the pure budget: it stays by itself
         parts = grouped(far[1:], near[1:], loss[1:], max(1, cells // 2)) if k.size > 1 else (np.empty(0),) * 4
         log_far, log_near, high, low = (np.append(first, part) for first, part in zip((far[0], near[0], loss[0], loss[0]), parts))
-        return interval_laws(log_far, log_near, low, high, blur=BLUR)
+        return interval_laws(log_far, log_near, low, high, loss_error=BLUR)
 
     def _truncated_rows(self, bound: int) -> FloatArray:
         s, rate = self.sensitivity, self._rate

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 
 __all__ = ["HadamardResponse"]
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class HadamardResponse(FrequencyOracle):
     r"""A word of :math:`\log_2 K` bits, more likely by :math:`e^{\varepsilon_0}` where a parity of the user's own is even.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
@@ -20,7 +20,7 @@ __all__ = ["KaryResponse"]
 _FEW_BINS = 8
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class KaryResponse(FrequencyOracle):
     r"""The user's bin, or with chance :math:`k/(e^{\varepsilon_0}+k-1)` a uniform one.

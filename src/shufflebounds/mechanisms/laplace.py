@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _search, _validate
-from shufflebounds._docs import said
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Atoms, Knowledge
-from shufflebounds.mechanisms._base import AdditiveNoise, beside, outward, phi, ratio
+from shufflebounds._docs import with_passages
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds.mechanisms._base import AdditiveNoise, next_float, phi, ratio, round_outward
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, laplace_rows, named
 from shufflebounds.profile.calibration import meets
@@ -30,7 +30,7 @@ _LISTED_CELLS = 300
 _DEEPEST = 300.0        # losses so far below the budget have a mass of e^-150
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class LaplaceMechanism(AdditiveNoise):
     r"""A real value plus noise of density :math:`e^{-|y|/b}/(2b)`.
@@ -125,7 +125,8 @@ class LaplaceMechanism(AdditiveNoise):
         if eps == delta == 0:
             raise ValueError("eps=0 must be > 0 where delta=0: no scale gives perfect privacy")
         scale = sensitivity / (eps - 2 * math.log1p(-delta))
-        scale = _search.outward(scale, lambda scale: cls(scale, sensitivity)._meets(eps, delta), math.ulp(scale), math.inf, 8.0)
+        meets = lambda scale: cls(scale, sensitivity)._meets(eps, delta)  # noqa: E731
+        scale = _search.expand_bracket(scale, meets, math.ulp(scale), math.inf, 8.0)
         return cls(scale, sensitivity)
 
     def _meets(self, eps: float, delta: float) -> bool:
@@ -133,24 +134,24 @@ class LaplaceMechanism(AdditiveNoise):
             return Fraction(self.sensitivity) <= Fraction(eps) * Fraction(self.scale) and self.epsilon(0.0) <= eps
         return meets(self, eps, delta)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         head, rest = self._budget()
         gap = (eps - head) - rest
         below = gap < 0
         value = np.log(-np.expm1(np.where(below, gap, -1.0) / 2))
         error = 6 * ULP * (1 + np.abs(value))
-        return Sides(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
+        return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
     def _pure_epsilon(self) -> float:
         head, rest = self._budget()
         return math.nextafter(head, math.inf) if rest > 0 else head
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # the two atoms; the losses between them have a density
         budget = self._budget()[0]
-        return replace(super()._knowledge(), lattice=(budget, 2 * budget), density=self._around)
+        return replace(super()._pair_info(), lattice=(budget, 2 * budget), density=self._around)
 
-    def _around(self, anchor: float, step: float) -> Atoms:
+    def _around(self, anchor: float, step: float) -> LossAtoms:
         """Return the two atoms and, for every grid point, what lies within half a step of it.
 
         Losses l between the atoms, of masses 1/2 and e^-eps0/2 under P, have the densities e^((l - eps0)/2)/4 under P and
@@ -170,7 +171,7 @@ class LaplaceMechanism(AdditiveNoise):
             log_p, loss = np.append(-budget, log_p), np.append(-budget, loss)
         log_p, loss = np.append(log_p, 0.0) - math.log(2), np.append(loss, budget)
         slack = ULP * (32 + 4 * float(np.abs(log_p).max()))
-        return Atoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, 4 * ULP * budget)
+        return LossAtoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, 4 * ULP * budget)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         a, step, e0 = orders, orders - 1, self._budget()[0]
@@ -182,10 +183,10 @@ class LaplaceMechanism(AdditiveNoise):
             near = np.where(step == 0, excess, np.log1p(step * excess) / step)
             far = e0 + np.log(np.where(a == np.inf, 0.5, part)) / step
             value = np.where(grown < 600, near, far)
-        return outward(value, 64 * ULP, upper)
+        return round_outward(value, 64 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff(Laplace(beside(self._budget()[0], upper), 1 if upper else -1))
+        return Tradeoff(Laplace(next_float(self._budget()[0], upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
         # on the curve's middle piece alpha beta is constant, and the quantile of alpha is concave in log alpha, as its slope
@@ -223,7 +224,7 @@ class LaplaceMechanism(AdditiveNoise):
         log_middle = np.append(-eps0 / 2, eps0 * (right - 0.5) + np.log(-np.expm1(-width))) - math.log(2)
         low = np.append(eps0, eps0 * (1 - 2 * right))
         high = np.append(eps0, eps0 * (1 - 2 * left))
-        return interval_laws(log_far, log_near, low, high, log_middle, blur=BLUR)
+        return interval_laws(log_far, log_near, low, high, log_middle, loss_error=BLUR)
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
         """Return what :class:`~shufflebounds.shuffle.Shuffled` needs where users hold one of the given values.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 
@@ -20,7 +20,7 @@ _BLOCK = 2**14
 """Messages that are compared with a bin at a time: they stay in the cache."""
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class LocalHashing(FrequencyOracle):
     r"""A random hash function into g buckets, public, and the bucket of the user's bin after g-ary randomized response.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._scipy import betaincc, betainccinv, betaln
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._two_level import Others, Shares, TwoLevel
@@ -26,7 +26,7 @@ _LOST = 1e-12
 """More than the rounding of a variance that is a difference from 1."""
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class PrivUnit(VectorRandomizer, TwoLevel):
     r"""A unit vector, uniform on the sphere but for the cap around the user's own, likelier by :math:`e^{\varepsilon_0}`.

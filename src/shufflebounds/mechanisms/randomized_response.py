@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
-from shufflebounds._types import ULP, FloatArray, Sides, plain
-from shufflebounds.mechanisms._base import beside, outward
+from shufflebounds._docs import with_passages
+from shufflebounds._types import ULP, FloatArray, IntervalArray, plain
+from shufflebounds.mechanisms._base import next_float, round_outward
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
@@ -20,7 +20,7 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["RandomizedResponse"]
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class RandomizedResponse(TwoLevel):
     r"""One bit about a value in [0, upper], and the least private of all pure eps-DP mechanisms.
@@ -80,11 +80,11 @@ class RandomizedResponse(TwoLevel):
         _validate.real_field(self, "eps", 0, MAX_LOCAL_EPS, open_low=True)
         _validate.real_field(self, "upper", 0, open_low=True)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         below = eps < self.eps
         value = np.log(-np.expm1(np.where(below, eps, 0.0) - self.eps)) - math.log1p(math.exp(-self.eps))
         error = 4 * ULP * (1 + np.abs(value))
-        return Sides(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
+        return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
     @property
     def local_eps(self) -> float:  # type: ignore[override]
@@ -108,10 +108,10 @@ class RandomizedResponse(TwoLevel):
             near = np.log1p(np.expm1(np.minimum(grown, 600.0)) * rate) / step
             far = self.eps + np.log(rate) / step
             value = np.where(step == 0, self.eps * rate, np.where(grown < 600, near, far))
-        return outward(value, 32 * ULP, upper)
+        return round_outward(value, 32 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff.randomized_response(beside(self.eps, upper))
+        return Tradeoff.randomized_response(next_float(self.eps, upper))
 
     def prob(self, values: ArrayLike) -> float | FloatArray:
         """Chance of a one for each value.

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._count_errors import Chances
 from shufflebounds.mechanisms._counts import CountEstimate
@@ -149,7 +149,7 @@ class Rappor(CountEstimate, LocalRandomizer):
                           for z in range(2 * d + 1)])
         return log_p, log_p[::-1]
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         d, unit = self._differ, self._unit()
         steps = np.arange(1.0, d + 1)
         log_mass = self._classes()[0][d + 1 :]
@@ -162,17 +162,17 @@ class Rappor(CountEstimate, LocalRandomizer):
                 terms = log_mass + side * error + np.log(-np.expm1(-np.maximum(gap, 0.0)))
             value = np.logaddexp.reduce(terms, axis=1)
             sides.append(value + side * ULP * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
-        return Sides(*sides)
+        return IntervalArray(*sides)
 
-    def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), listed=self._atoms, lattice=(0.0, self._unit()), on_lattice=True)
+    def _pair_info(self) -> DominatingPairInfo:
+        return replace(super()._pair_info(), listed=self._atoms, lattice=(0.0, self._unit()), on_lattice=True)
 
-    def _atoms(self, log_tail: float) -> Atoms:
+    def _atoms(self, log_tail: float) -> LossAtoms:
         d, unit = self._differ, self._unit()
         log_p = self._classes()[0]
         # the chances are off by a few units, d times over
         slack = ULP * (64 * d + 8 * float(np.abs(log_p).max()))
-        return Atoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, -math.inf, slack, 20 * ULP * d * unit)
+        return LossAtoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, -math.inf, slack, 20 * ULP * d * unit)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # The pair is two values that differ in as many bits as possible. Above, a message of another user counts with the least

@@ -77,7 +77,7 @@ class VariationRatio(TwoLevel):
         """Budget in nats, ln p."""
         return math.log(self.p)
 
-    def _blur(self) -> float:
+    def _loss_error(self) -> float:
         # the rounding of the logarithm, which shows next to it
         return 4 * ULP * self.local_eps
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 
@@ -23,7 +23,7 @@ _MANY = 64
 """From so many bins on a few of them are drawn without a table."""
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class SubsetSelection(FrequencyOracle):
     r"""A set of d bins, uniform but for the user's bin, which raises its chance by :math:`e^{\varepsilon_0}`.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP
 from shufflebounds.mechanisms._count_errors import Chances
 from shufflebounds.mechanisms._counts import FrequencyOracle, bernoulli
@@ -20,7 +20,7 @@ from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 __all__ = ["UnaryEncoding"]
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class UnaryEncoding(FrequencyOracle):
     r"""One bit for every bin: a one with chance p in the user's own bin and with chance q in any other.
@@ -128,7 +128,7 @@ class UnaryEncoding(FrequencyOracle):
         gap = self.p - self.q
         return math.log1p(gap / self.q) + math.log1p(gap / (1 - self.p))
 
-    def _blur(self) -> float:
+    def _loss_error(self) -> float:
         # the gap, two quotients, two logarithms and their sum
         return 8 * ULP * self.local_eps
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 
 if TYPE_CHECKING:
-    from shufflebounds.profile.exported import Exported
+    from shufflebounds.profile.export import ExportMixin
 
 __all__ = ["compare", "losses_shown", "name_of", "parameters", "plot_profile", "table"]
 
@@ -79,7 +79,7 @@ def _draw(ax: Any, profile: Any, eps: FloatArray, label: str, place: int = 0) ->
     plotting.draw_log_delta(ax, eps, lower, upper, label=label, place=place)
 
 
-def plot_profile(profile: Exported, ax: Any, eps: ArrayLike | None, label: str | None) -> Any:
+def plot_profile(profile: ExportMixin, ax: Any, eps: ArrayLike | None, label: str | None) -> Any:
     """Draw delta(eps) of one profile and return the Axes."""
     losses = losses_shown((profile,), eps)
     ax = plotting.axes(ax)
@@ -89,7 +89,7 @@ def plot_profile(profile: Exported, ax: Any, eps: ArrayLike | None, label: str |
     return ax
 
 
-@said
+@with_passages
 def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None, labels: list[str] | None = None,
             ax: Any = None) -> Any:
     r"""Draw several profiles on one Axes, as trade-off functions or as :math:`\delta(\varepsilon)`.
@@ -147,7 +147,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
     return ax
 
 
-def table(profile: Exported) -> str:
+def table(profile: ExportMixin) -> str:
     """Return a small HTML table: what the profile is, what is proven, and eps at a few delta where that takes no time."""
     rows = [(name, html.escape(plotting.number(value))) for name, value in parameters(profile).items()]
     rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]

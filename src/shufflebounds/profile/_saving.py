@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from shufflebounds._docs import said
-from shufflebounds.profile.enclosed import Enclosed
+from shufflebounds._docs import with_passages
+from shufflebounds.profile.bounded_profile import BoundedProfile
 
 if TYPE_CHECKING:
     from shufflebounds.profile.profile import PrivacyProfile
@@ -21,7 +21,7 @@ ROOMS = ("mechanisms", "sampling", "shuffle")
 """Where the classes of profiles live that nobody may have loaded."""
 
 
-def to_dict(profile: Enclosed) -> dict[str, Any]:
+def to_dict(profile: BoundedProfile) -> dict[str, Any]:
     """Return a profile as plain data that JSON holds.
 
     Parameters
@@ -50,7 +50,7 @@ def to_dict(profile: Enclosed) -> dict[str, Any]:
     >>> from_dict(data) == GaussianMechanism(2.0).subsampled(0.1)
     True
     """
-    if not isinstance(profile, Enclosed):
+    if not isinstance(profile, BoundedProfile):
         raise TypeError(f"{profile!r} must be a PrivacyProfile")
     if not dataclasses.is_dataclass(profile):
         raise TypeError(f"{profile!r} has no list of parameters to save")
@@ -61,7 +61,7 @@ def to_dict(profile: Enclosed) -> dict[str, Any]:
     return {"profile": type(profile).__name__, **fields}
 
 
-@said
+@with_passages
 def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
     """Return the profile that was made plain data; its parameters are checked as in a call.
 
@@ -95,7 +95,7 @@ def _key(name: str) -> str:
     return "profile_" if name == "profile" else name
 
 
-def _classes(*, everywhere: bool = False) -> dict[str, type[Enclosed]]:
+def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
     """Return the classes of this library by name, those loaded or all; they are public, so that names do not clash."""
     if everywhere:
         # rooms load what is asked of them; nothing here may depend on them
@@ -103,8 +103,8 @@ def _classes(*, everywhere: bool = False) -> dict[str, type[Enclosed]]:
             module = importlib.import_module(f"shufflebounds.{room}")
             for name in module.__all__:
                 getattr(module, name)
-    found: dict[str, type[Enclosed]] = {}
-    rest = list(Enclosed.__subclasses__())
+    found: dict[str, type[BoundedProfile]] = {}
+    rest = list(BoundedProfile.__subclasses__())
     while rest:
         kind = rest.pop()
         rest += kind.__subclasses__()
@@ -114,7 +114,7 @@ def _classes(*, everywhere: bool = False) -> dict[str, type[Enclosed]]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Enclosed):
+    if isinstance(value, BoundedProfile):
         return to_dict(value)
     if isinstance(value, np.generic | np.ndarray):
         return _plain(value.tolist())

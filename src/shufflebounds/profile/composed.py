@@ -11,10 +11,10 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._docs import said
-from shufflebounds._types import EXP_SLACK, FloatArray, Sides
-from shufflebounds.composing import Atoms, Composer, Cost, Free, Knowledge, Samples, announced
-from shufflebounds.composing.atoms import any_of
+from shufflebounds._docs import with_passages
+from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
+from shufflebounds.composing import AdaptiveChoice, Composer, Cost, DominatingPairInfo, LossAtoms, SampledProfile, announced
+from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.profile.curves import convex_hull, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
@@ -36,7 +36,7 @@ _MOST_KNOWN = 256
 """Upper bounds of a factor that are kept; every second one is dropped when there are more. Fewer cost more evaluations."""
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class Composition(PrivacyProfile):
     r"""Several mechanisms released on the same data, each with fresh randomness, enclosed on both sides.
@@ -124,8 +124,8 @@ class Composition(PrivacyProfile):
                 "for a record replaced by another: no composition holds for both. Convert the first by "
                 "sampling.ReplaceOne(...), which replaces by removing and adding, or give both for the same neighbours"
             )
-        loose = next((p for p, _ in self.factors if p._opposite() is not p and p._knowledge().single), None)
-        two_ways = next((p for p, _ in self.factors if p._directions()), None)
+        loose = next((p for p, _ in self.factors if p._opposite() is not p and p._pair_info().single), None)
+        two_ways = next((p for p, _ in self.factors if p._adjacencies()), None)
         if loose is not None and two_ways is not None:
             raise ValueError(f"{loose!r} is one ordered pair, {two_ways!r} goes both ways: compose the pair with one entry of the "
                              "pairs() of the other, in the same order")
@@ -151,9 +151,9 @@ class Composition(PrivacyProfile):
         return next((profile.relation for profile, _ in self.factors if profile.relation != "either"), "either")
 
     @cached_property
-    def _ways(self) -> tuple[Composition, ...]:
+    def _by_adjacency(self) -> tuple[Composition, ...]:
         """The compositions of each direction, where the factors tell them apart."""
-        both = [(profile._directions(), profile, times) for profile, times in self.factors]
+        both = [(profile._adjacencies(), profile, times) for profile, times in self.factors]
         if not any(ways for ways, _, _ in both):
             return ()
         return tuple(
@@ -165,13 +165,13 @@ class Composition(PrivacyProfile):
         return type(self), (self.factors, self.rtol)
 
     @cached_property
-    def _released(self) -> tuple[tuple[Knowledge, tuple[tuple[Knowledge, int], ...]], ...]:
+    def _released(self) -> tuple[tuple[DominatingPairInfo, tuple[tuple[DominatingPairInfo, int], ...]], ...]:
         """What is known of each factor, and what its releases are composed of."""
-        known = [profile._knowledge() for profile, _ in self.factors]
+        known = [profile._pair_info() for profile, _ in self.factors]
         return tuple((one, one.times(number)) for one, (_, number) in zip(known, self.factors))
 
     @property
-    def _above(self) -> tuple[tuple[Knowledge, int], ...]:
+    def _above(self) -> tuple[tuple[DominatingPairInfo, int], ...]:
         return tuple(pair for _, releases in self._released for pair in releases)
 
     @cached_property
@@ -181,9 +181,9 @@ class Composition(PrivacyProfile):
         tested = [(known, times) for (known, _), (_, times) in zip(self._released, self.factors) if not known.parts]
         return Composer(self._above, below, self.rtol, None if self._plain else self._free(bool(below)), tested)
 
-    def _below(self, entry: int, left_out: int | None = None) -> list[tuple[Knowledge, int]]:
+    def _below(self, entry: int, left_out: int | None = None) -> list[tuple[DominatingPairInfo, int]]:
         """Return what bounds from below, all factors with that entry of their pairs; one of the factors may be left out."""
-        side: list[tuple[Knowledge, int]] = []
+        side: list[tuple[DominatingPairInfo, int]] = []
         for i, ((_, times), (known, releases)) in enumerate(zip(self.factors, self._released)):
             pairs = known.below
             pair = pairs[entry] if len(pairs) > 1 else pairs[0]
@@ -191,7 +191,7 @@ class Composition(PrivacyProfile):
             side += [] if i == left_out else releases if pair is known else pair.times(times)
         return side
 
-    def _free(self, has_below: bool) -> Free | None:
+    def _free(self, has_below: bool) -> AdaptiveChoice | None:
         """Return the release whose pair is chosen anew each time: the one of most releases, where several leave a choice."""
         places = [i for i, (known, _) in enumerate(self._above) if known.choices]
         if not places or sum(times for _, times in self._above) == 1:
@@ -200,9 +200,9 @@ class Composition(PrivacyProfile):
         # from below all equal parts of a release take the same pair
         factor = next((i for i, (_, releases) in enumerate(self._released) if releases == (self._above[place],)), None)
         if factor is None or not has_below:
-            return Free(place, 0, (), ())
+            return AdaptiveChoice(place, 0, (), ())
         pairs = [pair.times(1) for pair in self._released[factor][0].below]
-        return Free(place, self.factors[factor][1], pairs if len(pairs) > 1 else (), self._below(0, factor))
+        return AdaptiveChoice(place, self.factors[factor][1], pairs if len(pairs) > 1 else (), self._below(0, factor))
 
     def cost(self) -> Cost:
         """Predict what an answer costs; on a terminal, one of more than some seconds says so before it starts, and how far it is.
@@ -220,8 +220,8 @@ class Composition(PrivacyProfile):
         >>> BinomialNoise(10**4, 0.5).self_compose(100).cost().seconds < 1
         True
         """
-        if self._ways:
-            both = [way.cost() for way in self._ways]
+        if self._by_adjacency:
+            both = [way.cost() for way in self._by_adjacency]
             return Cost(sum(one.seconds for one in both), max(one.memory for one in both))
         return self._composer.cost
 
@@ -250,9 +250,9 @@ class Composition(PrivacyProfile):
         lower, upper = (float(self.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
         releases = ", ".join(f"{times} x {profile!r}" for profile, times in self.factors)
         lines = [f"releases: {releases}", f"log delta({eps:g}) lies in [{lower:.12g}, {upper:.12g}]"]
-        if self._ways:
-            worse = max(self._ways, key=lambda way: way._log_side_at(eps, upper=True))
-            place = self._ways.index(worse)
+        if self._by_adjacency:
+            worse = max(self._by_adjacency, key=lambda way: way._log_side_at(eps, upper=True))
+            place = self._by_adjacency.index(worse)
             lines.append(f"adjacency: add/remove; the larger of both, with the record {('removed', 'added')[place]}")
             return "\n".join([*lines, *worse.explain(eps).splitlines()[2:]])
         return "\n".join([*lines, *self._method(eps)])
@@ -289,24 +289,24 @@ class Composition(PrivacyProfile):
             end = 1e6 * self._eps_scale()
             gains = ((profile._log_side_at(2 * end, upper=False), times) for profile, times in self.factors)
             # outside of its range a profile of a user's own may answer NaN, which shows nothing
-            if any(gain > -math.inf and any_of([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains):
+            if any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains):
                 return math.inf
         with announced(self.cost()):
             return super()._epsilon(delta, upper)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         with announced(self.cost()):
             return self._composed(eps)
 
-    def _composed(self, eps: FloatArray) -> Sides:
-        if self._ways:
+    def _composed(self, eps: FloatArray) -> IntervalArray:
+        if self._by_adjacency:
             return self._larger(eps)
         if self._is_one:
-            return self._released[0][0].stick(eps) if self.factors[0][1] == 1 else self._above[0][0].stick(eps)
+            return self._released[0][0].hockey_stick(eps) if self.factors[0][1] == 1 else self._above[0][0].hockey_stick(eps)
         pure = self._pure_epsilon()
         if self._enumerated is not None:
             lower, upper = self._enumerated.log_delta(eps)
-            return Sides(np.where(eps < pure, lower, -np.inf), np.where(eps < pure, upper, -np.inf))
+            return IntervalArray(np.where(eps < pure, lower, -np.inf), np.where(eps < pure, upper, -np.inf))
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         within = eps < pure
         if pure < math.inf and self._composer.coarse and self._gaussian_rule <= _LARGEST_MU:
@@ -320,35 +320,35 @@ class Composition(PrivacyProfile):
             # a composition is at least as lossy as each of its factors
             for floor in self._floors:
                 lower = floor.raised(eps, lower)
-        return Sides(np.minimum(lower, upper), upper)
+        return IntervalArray(np.minimum(lower, upper), upper)
 
     @cached_property
     def _floors(self) -> tuple[_Floor, ...]:
         return tuple(_Floor(profile) for profile, _ in self.factors)
 
-    def _larger(self, eps: FloatArray) -> Sides:
+    def _larger(self, eps: FloatArray) -> IntervalArray:
         """Return both sides of the larger direction. Where a coarse grid shows which it is, the other is left at that."""
-        rough = [way._rough._log_side(eps, upper=True) for way in self._ways]
+        rough = [way._rough._log_side(eps, upper=True) for way in self._by_adjacency]
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         for smaller in (False, True):
-            for way, own, other in zip(self._ways, rough, rough[::-1]):
+            for way, own, other in zip(self._by_adjacency, rough, rough[::-1]):
                 wanted = (own < other) & (own > lower) if smaller else own >= other
                 if wanted.any():
                     low, high = way._log_delta(eps[wanted])
                     lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
-        return Sides(lower, upper)
+        return IntervalArray(lower, upper)
 
     @cached_property
-    def _enumerated(self) -> Atoms | None:
+    def _enumerated(self) -> LossAtoms | None:
         """The outcomes of all releases together, where they are few and lie on no lattice; on a lattice the grid is as good."""
         return None if self._composer.on_lattice else self._all_outcomes
 
     @cached_property
-    def _all_outcomes(self) -> Atoms | None:
+    def _all_outcomes(self) -> LossAtoms | None:
         """The outcomes of all releases together, where they are few: a curve needs them even where their losses share a lattice."""
         if not all(known.single and known.listed and not known.parts for known, _ in self._released):
             return None
-        product = Atoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
+        product = LossAtoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
         return product if product and product.log_lost == -math.inf else None
 
     def _opposite(self) -> PrivacyProfile:
@@ -357,11 +357,11 @@ class Composition(PrivacyProfile):
             return self
         return Composition(opposite, self.rtol)
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         opposite = self._opposite()
         spacing = max(0.02, *(known.spacing for known, _ in self._above))
-        known = Knowledge(self._log_delta, pure=self._pure_epsilon(), spacing=spacing)
-        if not self._ways and self._all_outcomes:
+        known = DominatingPairInfo(self._log_delta, pure=self._pure_epsilon(), spacing=spacing)
+        if not self._by_adjacency and self._all_outcomes:
             known = replace(known, single=True, listed=lambda log_tail: self._all_outcomes)
         if opposite is self:
             return known
@@ -374,15 +374,15 @@ class Composition(PrivacyProfile):
         coarse.__dict__["_plain"] = True
         return coarse
 
-    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
+    def _samples(self, least_step: float = 0.0) -> tuple[SampledProfile, SampledProfile]:
         # deeper down every step would need a law of its own
         coarse = self._coarse
         opposite = coarse._opposite()
         spacing = max(least_step, 0.02, *(known.spacing for known, _ in self._above))
-        own = Samples(coarse._log_delta, self._pure_epsilon(), spacing, depth=CURVE_DEPTH)
+        own = SampledProfile(coarse._log_delta, self._pure_epsilon(), spacing, depth=CURVE_DEPTH)
         if opposite is coarse:
             return own, own
-        return Samples(opposite._log_delta, opposite._pure_epsilon(), spacing, depth=CURVE_DEPTH), own
+        return SampledProfile(opposite._log_delta, opposite._pure_epsilon(), spacing, depth=CURVE_DEPTH), own
 
     def _eps_scale(self) -> float:
         pure = self._pure_epsilon()
@@ -406,8 +406,8 @@ class Composition(PrivacyProfile):
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self
 
     def _near(self, log_delta: float) -> float | None:
-        if self._ways:
-            return max((way._near(log_delta) or 0.0) for way in self._ways) or None
+        if self._by_adjacency:
+            return max((way._near(log_delta) or 0.0) for way in self._by_adjacency) or None
         if self._is_one:
             return None
         rough, near, pure = self._rough, self._composer.near(log_delta), self._pure_epsilon()
@@ -425,22 +425,22 @@ class Composition(PrivacyProfile):
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        if self._ways:
-            return convex_hull([way._tradeoff(upper) for way in self._ways])
+        if self._by_adjacency:
+            return convex_hull([way._tradeoff(upper) for way in self._by_adjacency])
         return super()._tradeoff(upper)
 
     def _gdp_mu(self, upper: bool) -> float:
-        if self._ways:
+        if self._by_adjacency:
             if not upper:
-                return max(way._gdp_mu(upper) for way in self._ways)
+                return max(way._gdp_mu(upper) for way in self._by_adjacency)
             # no answer exceeds the Gaussian rule: a direction whose rule is at most the answer of the other needs no curve
             largest = 0.0
-            for way in sorted(self._ways, key=lambda way: way._pure_epsilon(), reverse=True):
+            for way in sorted(self._by_adjacency, key=lambda way: way._pure_epsilon(), reverse=True):
                 if way._gaussian_rule > largest:
                     largest = max(largest, way._gdp_mu(True))
             return largest
         if not upper and not self._all_outcomes:
-            alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors if profile._knowledge().convex)
+            alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors if profile._pair_info().convex)
             return max([super()._gdp_mu(upper), *alone, *(profile._gdp_mu(upper) for profile, _ in self.factors)])
         if self._all_outcomes:
             return super()._gdp_mu(upper)
@@ -448,20 +448,20 @@ class Composition(PrivacyProfile):
         return min(rule, super()._gdp_mu(upper)) if self._pure_epsilon() < math.inf else rule
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        if self._ways:
-            return np.asarray(np.max([way._rdp(orders, upper) for way in self._ways], axis=0))
+        if self._by_adjacency:
+            return np.asarray(np.max([way._rdp(orders, upper) for way in self._by_adjacency], axis=0))
         if upper:
             total = np.sum([times * profile._rdp(orders, True) for profile, times in self.factors], axis=0)
             return np.asarray(total * (1 + EXP_SLACK))
         # pairs add in the order given; of mechanisms that go both ways one alone is sure to take its better one every time
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
         for profile, times in self.factors:
-            known = profile._knowledge()
+            known = profile._pair_info()
             if known.single:
                 sure = sure + times * profile._rdp(orders, False)
             else:
-                single = np.maximum(single, (times if known.realised else 1) * profile._rdp(orders, False))
-                several.append((profile._realised_pairs(), times))
+                single = np.maximum(single, (times if known.attained else 1) * profile._rdp(orders, False))
+                several.append((profile._attained_pairs(), times))
         for i in _matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
             # all releases take the same entry of their lists of pairs
             total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
@@ -475,8 +475,8 @@ class Composition(PrivacyProfile):
         return max(profile._last_positive(profile._pure_epsilon()) for profile, _ in self.factors)
 
     def _pure_epsilon(self) -> float:
-        if self._ways:
-            return max(way._pure_epsilon() for way in self._ways)
+        if self._by_adjacency:
+            return max(way._pure_epsilon() for way in self._by_adjacency)
         total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
         return math.nextafter(total * (1 + EXP_SLACK), math.inf) if total > 0 else 0.0
 

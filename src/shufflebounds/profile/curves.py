@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.samples import Samples
+from shufflebounds.composing.sampled_profile import SampledProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed import QUANTILE_ERROR, Gaussian
 from shufflebounds.tradeoff.envelope import envelope
@@ -22,14 +22,14 @@ from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 __all__ = ["convex_hull", "curve", "gdp_mu", "mu_of_knots", "repeated_mu", "rounded"]
 
 
-def _enclosing(forward: Samples, backward: Samples, upper: bool) -> tuple[Piecewise, FloatArray]:
+def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, FloatArray]:
     """Return a curve above or below T(P, Q), and the eps of its pieces. Forward are samples of H(Q||P), backward of H(P||Q)."""
     if upper:
         return envelope(*forward.below(backward), *backward.below(forward), upper=True)
     return envelope(forward.eps, forward.high, backward.eps, backward.high)
 
 
-def curve(forward: Samples, backward: Samples, *, upper: bool) -> Tradeoff:
+def curve(forward: SampledProfile, backward: SampledProfile, *, upper: bool) -> Tradeoff:
     """Return a curve at or above T(P, Q), or at or below it, as the samples enclose it."""
     return Tradeoff(_enclosing(forward, backward, upper)[0])
 
@@ -41,7 +41,7 @@ def _corner_mu(points: FloatArray, *, upper: bool) -> FloatArray:
     return np.asarray(-alpha - beta + (error if upper else -error))
 
 
-def gdp_mu(forward: Samples, backward: Samples, upper: bool, rtol: float, evaluations: int) -> float:
+def gdp_mu(forward: SampledProfile, backward: SampledProfile, upper: bool, rtol: float, evaluations: int) -> float:
     """Return the Gaussian mu of the curve from above or below, refined until the two are rtol apart; the samples grow."""
     best = 0.0
     while True:
@@ -91,7 +91,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     return float(_corner_mu(points[:, np.isfinite(points).all(axis=0)], upper=False).max(initial=0.0))
 
 
-def _halve(samples: Samples, left: FloatArray, right: FloatArray, most: int) -> int:
+def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, most: int) -> int:
     """Ask for delta in the middle of these intervals, where they are wide and the samples reach; return how many were asked."""
     wide = (right - left > 1e-12 * right) & ~samples.too_deep(left)
     before = samples.evaluations

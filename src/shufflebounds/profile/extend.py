@@ -5,19 +5,18 @@ These names are stable; the modules they come from are not. docs/extending.md ha
 
 from __future__ import annotations
 
-from shufflebounds._docs import said as with_passages
-from shufflebounds._types import Between as Interval
-from shufflebounds._types import FloatArray
-from shufflebounds._types import Sides as IntervalArray
+from shufflebounds._docs import with_passages as with_passages
+from shufflebounds._types import FloatArray, Interval, IntervalArray
 from shufflebounds._validate import InfeasibleError, choice, integer, integer_field, real, real_array, real_field, target
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile.calibration import least_count, least_parameter
 from shufflebounds.profile.integer_noise import IntegerNoise
 from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = [
-    "Atoms", "DominatingPair", "FloatArray", "InfeasibleError", "IntegerNoise", "Interval", "IntervalArray", "Knowledge",
+    "DominatingPair", "DominatingPairInfo", "FloatArray", "InfeasibleError", "IntegerNoise", "Interval", "IntervalArray",
+    "LossAtoms",
     "PrivacyProfile", "choice", "integer", "integer_field", "least_count", "least_parameter", "real", "real_array", "real_field",
     "target", "with_passages",
 ]

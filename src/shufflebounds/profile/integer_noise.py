@@ -11,11 +11,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._search import least_int
-from shufflebounds._types import ULP, FloatArray, Sides, largest
+from shufflebounds._types import ULP, FloatArray, IntervalArray, largest
 from shufflebounds._validate import MAX_COUNT, InfeasibleError
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
@@ -41,7 +41,7 @@ MOST_OUTCOMES = 2**22
 """Longest list of outcomes, about 0.3 GB; a longer one is refused."""
 
 
-@said
+@with_passages
 class IntegerNoise(PrivacyProfile):
     r"""A whole number released with integer noise K, for neighbours whose numbers differ by one.
 
@@ -100,7 +100,7 @@ class IntegerNoise(PrivacyProfile):
     def _pairs(self) -> tuple[DominatingPair, ...]:
         return _Shift(self, False), _Shift(self, True)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return largest(pair._log_delta(eps) for pair in self.pairs())
 
     def _window(self, log_tail: float) -> tuple[FloatArray, FloatArray, float]:
@@ -139,25 +139,25 @@ class _Shift(DominatingPair):
         return type(self)(self.noise, not self.shifted_first)
 
     @cached_property
-    def _kept(self) -> Kept[float, Atoms]:
+    def _kept(self) -> Kept[float, LossAtoms]:
         return Kept(LISTS)
 
-    def _atoms(self, log_tail: float) -> Atoms:
+    def _atoms(self, log_tail: float) -> LossAtoms:
         return self._kept.of(log_tail, lambda: self._listed(log_tail))
 
-    def _listed(self, log_tail: float) -> Atoms:
+    def _listed(self, log_tail: float) -> LossAtoms:
         plain, shifted, log_lost = self.noise._window(log_tail)
         error = self.noise.log_error * (1 + float(np.abs(plain[plain > -np.inf]).max(initial=0.0))) + 4 * ULP
         first, second = (shifted, plain) if self.shifted_first else (plain, shifted)
-        return Atoms.of(first, second, log_lost=log_lost, error=error)
+        return LossAtoms.of(first, second, log_lost=log_lost, error=error)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         log_tail = FIRST_TAIL
         while True:
             lower, upper = self._atoms(log_tail).log_delta(eps)
             if log_tail <= DEEPEST or np.all((lower > log_tail + MARGIN) | (upper == -np.inf)):
-                return Sides(lower, upper)
+                return IntervalArray(lower, upper)
             log_tail = max(log_tail * DEEPER, DEEPEST)
 
-    def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), listed=self._atoms)
+    def _pair_info(self) -> DominatingPairInfo:
+        return replace(super()._pair_info(), listed=self._atoms)

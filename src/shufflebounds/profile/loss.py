@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shufflebounds._types import EXP_SLACK, FloatArray, Sides
+from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 
 __all__ = ["loss_tail"]
 
@@ -15,7 +15,7 @@ STEPS = np.geomspace(1e-6, 1.0, 40)
 
 def loss_tail(
     lower: Callable[[FloatArray], FloatArray], upper: Callable[[FloatArray], FloatArray], eps: FloatArray, single: bool
-) -> Sides:
+) -> IntervalArray:
     """Return bounds of Pr[L > eps] for the pair behind delta, at each eps > 0; of the worst pair unless `single` is set.
 
     `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only.
@@ -41,7 +41,7 @@ def loss_tail(
         above = before / rest
     above = np.where(rest > 0, above, 1.0)
     value = np.nextafter(above.min(axis=1) * (1 + 4 * EXP_SLACK), np.inf)
-    return Sides(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
+    return IntervalArray(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
 
 
 def _of(log_delta: Callable[[FloatArray], FloatArray], eps: FloatArray) -> FloatArray:

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._docs import said
-from shufflebounds._types import Bound, FloatArray, Sides, largest
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import Bound, FloatArray, IntervalArray, largest
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["DominatingPair", "LargestPair", "MassPair", "OutcomePair"]
 
-@said
+@with_passages
 class DominatingPair(PrivacyProfile):
     r"""One ordered pair of output laws (P, Q), answering with :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`."""
 
@@ -52,9 +52,9 @@ class DominatingPair(PrivacyProfile):
         # it gives its own answers, not the largest of a list
         return ()
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         reverse = self.reverse()
-        return Knowledge(self._log_delta, reverse._log_delta, self._pure_epsilon(), reverse._pure_epsilon(), single=True)
+        return DominatingPairInfo(self._log_delta, reverse._log_delta, self._pure_epsilon(), reverse._pure_epsilon(), single=True)
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
@@ -126,16 +126,16 @@ class OutcomePair(DominatingPair):
 
     @property
     @abstractmethod
-    def _atoms(self) -> Atoms:
+    def _atoms(self) -> LossAtoms:
         """The outcomes of (P, Q)."""
 
-    def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), listed=lambda log_tail: self._atoms)
+    def _pair_info(self) -> DominatingPairInfo:
+        return replace(super()._pair_info(), listed=lambda log_tail: self._atoms)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         lower, upper = self._atoms.log_delta(eps)
         beyond = eps >= self._pure_epsilon()
-        return Sides(np.where(beyond, -np.inf, lower), np.where(beyond, -np.inf, upper))
+        return IntervalArray(np.where(beyond, -np.inf, lower), np.where(beyond, -np.inf, upper))
 
     def _pure_epsilon(self) -> float:
         atoms = self._atoms
@@ -165,8 +165,8 @@ class MassPair(OutcomePair):
         return 1e-7 * len(self.p)
 
     @cached_property
-    def _atoms(self) -> Atoms:
-        return Atoms.of_masses(np.array(self.p), np.array(self.q))
+    def _atoms(self) -> LossAtoms:
+        return LossAtoms.of_masses(np.array(self.p), np.array(self.q))
 
 
 @dataclass(frozen=True, repr=False)
@@ -188,10 +188,10 @@ class _ListedPair(OutcomePair):
         return 1e-7 * len(self.log_p)
 
     @cached_property
-    def _atoms(self) -> Atoms:
+    def _atoms(self) -> LossAtoms:
         missing = [_missing(law) for law in (self.log_p, self.log_q)]
         log_lost = math.log(max(missing)) if max(missing) else -math.inf
-        return Atoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=log_lost)
+        return LossAtoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=log_lost)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         if upper or self._atoms.log_lost == -math.inf:
@@ -213,7 +213,7 @@ class LargestPair(PrivacyProfile):
         """Return what the guarantee is the largest of."""
         return self.pairs()
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return largest(one._log_delta(eps) for one in self._several())
 
     def _pure_epsilon(self) -> float:

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import uncached
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._late import late
-from shufflebounds._types import Bound, FloatArray, Sides, largest, plain
-from shufflebounds.composing import Atoms, Knowledge, Samples
+from shufflebounds._types import Bound, FloatArray, IntervalArray, largest, plain
+from shufflebounds.composing import DominatingPairInfo, LossAtoms, SampledProfile
 from shufflebounds.profile.curves import convex_hull, curve, gdp_mu, mu_of_knots
-from shufflebounds.profile.exported import Exported
+from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.loss import loss_tail
 from shufflebounds.profile.renyi import mixture_renyi, renyi
 from shufflebounds.tradeoff import Tradeoff
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["PrivacyProfile"]
 
 
-@said
-class PrivacyProfile(Exported):
+@with_passages
+class PrivacyProfile(ExportMixin):
     r"""A privacy profile, the function :math:`\delta(\varepsilon)` of a mechanism, enclosed on both sides.
 
     .. math:: \delta(\varepsilon) = \max_{(P, Q)} \sum_y \max(0, P(y) - e^\varepsilon Q(y))
@@ -78,25 +78,25 @@ class PrivacyProfile(Exported):
         except TypeError:
             return ()
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         """Return what is known of the pair that this profile stands for; a class that knows more overrides this."""
         pairs = self._listed_pairs()
-        if len(pairs) == 1 and pairs[0]._mirrored() and not self._directions():
+        if len(pairs) == 1 and pairs[0]._mirrored() and not self._adjacencies():
             # the one pair is all there is to know. If its other order differed, releases could go either way
-            return pairs[0]._knowledge()
-        realised = tuple(one for pair in self._realised_pairs() for one in pair._knowledge().below)
+            return pairs[0]._pair_info()
+        attained = tuple(one for pair in self._attained_pairs() for one in pair._pair_info().below)
         # all pairs of neighbours are listed, and which of two comes first may change from release to release
-        covered = len(realised) == len(pairs) > 0 and not self._directions()
-        return Knowledge(self._log_delta, pure=self._pure_epsilon(), realised=realised, covered=covered)
+        all_attained = len(attained) == len(pairs) > 0 and not self._adjacencies()
+        return DominatingPairInfo(self._log_delta, pure=self._pure_epsilon(), attained=attained, all_attained=all_attained)
 
-    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         """Return ordered pairs that neighbours realise: what composes from below where the guarantee is no single pair."""
         return self._listed_pairs()
 
     def _opposite(self) -> PrivacyProfile:
         return self
 
-    def _directions(self) -> tuple[PrivacyProfile, ...]:
+    def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
         """Return the guarantee when a record is removed, and when it is added; none where one serves both.
 
         Which of two neighbours has the record stays the same from release to release, so a composition goes one way throughout.
@@ -126,9 +126,9 @@ class PrivacyProfile(Exported):
         return math.inf if mixture is None else max(part._gdp_mu(True) for part in mixture[0])
 
     def _seconds(self) -> float:
-        return self._knowledge().predicted
+        return self._pair_info().predicted
 
-    def _loss_tail(self, eps: FloatArray) -> Sides:
+    def _loss_tail(self, eps: FloatArray) -> IntervalArray:
         pairs = self._listed_pairs()
         if pairs:
             return largest(pair._loss_tail(eps) for pair in pairs)
@@ -139,19 +139,19 @@ class PrivacyProfile(Exported):
         def upper(at: FloatArray) -> FloatArray:
             return self._known_side(at, upper=True)
 
-        known = self._knowledge()
+        known = self._pair_info()
         return loss_tail(lower, upper, eps, known.single and known.convex)
 
-    def _samples(self, least_step: float = 0.0) -> tuple[Samples, Samples]:
+    def _samples(self, least_step: float = 0.0) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q), for the pair (P, Q) that the guarantee stands for."""
-        known = self._knowledge()
+        known = self._pair_info()
         step = max(known.spacing, least_step)
-        own = Samples(known.curve_stick or known.stick, known.pure, step, convex=known.convex)
-        return own if known.reverse is None else Samples(known.reverse, known.reverse_pure, step, convex=known.convex), own
+        own = SampledProfile(known.curve_hockey_stick or known.hockey_stick, known.pure, step, convex=known.convex)
+        return own if known.reverse is None else SampledProfile(known.reverse, known.reverse_pure, step, convex=known.convex), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         """Return the distance between sides of mu or of a Renyi divergence at which refinement ends, and the most evaluations."""
-        spacing = self._knowledge().spacing
+        spacing = self._pair_info().spacing
         return (rtol, most) if spacing < 0.1 else (0.01 * spacing, 2**8)
 
     @np.errstate(all="ignore")
@@ -197,9 +197,9 @@ class PrivacyProfile(Exported):
         upper = _validate.upper_side(bound)
         return self._tradeoff(upper)
 
-    def _outcomes(self) -> Atoms | None:
+    def _outcomes(self) -> LossAtoms | None:
         """Return the outcomes of the pair that this profile stands for, where all are listed."""
-        known = self._knowledge()
+        known = self._pair_info()
         return known.atoms if known.single and known.listed else None
 
     def _knots(self, upper: bool) -> FloatArray | None:
@@ -256,7 +256,7 @@ class PrivacyProfile(Exported):
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return mu, from above or below."""
-        if self._knowledge().endless:
+        if self._pair_info().unbounded_loss:
             return math.inf
         knots = self._knots(not upper)
         if knots is not None:
@@ -323,7 +323,7 @@ class PrivacyProfile(Exported):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return the largest divergences, from above or below; orders in [1, inf]."""
-        if self._knowledge().endless:
+        if self._pair_info().unbounded_loss:
             return np.full(orders.size, np.inf)
         atoms = self._outcomes()
         if atoms and (atoms.log_lost == -math.inf or not upper):
@@ -337,7 +337,7 @@ class PrivacyProfile(Exported):
         largest = pure if upper or not np.any(orders == np.inf) else self._last_positive(pure)
         if np.all(orders == np.inf):
             return np.full(orders.size, largest)
-        single = self._knowledge().single
+        single = self._pair_info().single
         # the divergence of the whole of delta, which is finite with pure privacy, may exceed the mixture's bound: so may the
         # lower bound, which is then lowered to it
         capped = upper if single else pure == math.inf

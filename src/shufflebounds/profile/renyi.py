@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.samples import STEEP, Samples
+from shufflebounds.composing.sampled_profile import STEEP, SampledProfile
 
 __all__ = ["mixture_renyi", "renyi"]
 
@@ -22,14 +22,14 @@ __all__ = ["mixture_renyi", "renyi"]
 QUADRATURE = 1e-12
 """Relative error of a piece, that of the rule (below 1e-15) and of its logarithms."""
 
-def _beyond(samples: Samples, power: float) -> float:
+def _beyond(samples: SampledProfile, power: float) -> float:
     """Return the log of the integral's part beyond the last sample, from above."""
     if samples.high[-1] == -math.inf:
         return -math.inf
     return float(samples.high[-1]) + power * float(samples.eps[-1]) - math.log(-power) if power < 0 else math.inf
 
 
-def renyi(own: Samples, reverse: Samples, order: float, upper: bool, rtol: float, most: int) -> float:
+def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: bool, rtol: float, most: int) -> float:
     """Return D_order(P||Q) from above or below; own samples H(P||Q), reverse H(Q||P).
 
     The samples grow until the sides are within a relative rtol, or there are `most` of them.
@@ -59,8 +59,8 @@ def renyi(own: Samples, reverse: Samples, order: float, upper: bool, rtol: float
             steepest = order if own is reverse else max(abs(power), 1.0)
             # where the sides of delta are as far apart as delta falls over the interval, more samples do not help
             with np.errstate(invalid="ignore"):
-                fall, blur = -np.diff(samples.high), samples.high - samples.low
-                open_ &= (steepest * width > STEEP) | ~(fall < 4 * np.maximum(blur[:-1], blur[1:]))
+                fall, loss_error = -np.diff(samples.high), samples.high - samples.low
+                open_ &= (steepest * width > STEEP) | ~(fall < 4 * np.maximum(loss_error[:-1], loss_error[1:]))
             before = samples.evaluations
             middle = 0.5 * (samples.eps[:-1] + samples.eps[1:])[open_]
             samples.add(middle)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from shufflebounds._search import outward, root
+from shufflebounds._search import expand_bracket, root
 
 _ROOT_RTOL = 1e-13
 
@@ -47,8 +47,8 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
         at_high = excess(high)
     eps = root(excess, low, high, at_low, at_high, rtol=rtol) if at_high > 0 else high
     if upper:
-        return outward(eps, lambda eps: log_delta(eps) <= target, rtol * eps, pure)
-    return outward(eps, lambda eps: log_delta(eps) >= target, -rtol * eps, 0.0)
+        return expand_bracket(eps, lambda eps: log_delta(eps) <= target, rtol * eps, pure)
+    return expand_bracket(eps, lambda eps: log_delta(eps) >= target, -rtol * eps, 0.0)
 
 
 def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[float, float, float, float]:
@@ -69,7 +69,7 @@ def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[
     return (0.0,) * 4
 
 
-def beside(one: Callable[[float], float], every: Callable[[float], float], target: float, pure: float, *, upper: bool,
+def bracket_near(one: Callable[[float], float], every: Callable[[float], float], target: float, pure: float, *, upper: bool,
            cap: float = 1e6, near: float | None = None) -> float:
     """Return what `solve` does for `every`, in a few calls of it, where it is at least `one`, cheap, and hardly larger.
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Atoms
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import LossAtoms
 from shufflebounds.shuffle.laws import ExcessLaw
 
 __all__ = ["ListedAllocation"]
@@ -32,20 +32,20 @@ class ListedAllocation:
         Number of steps t.
     """
 
-    outcomes: Atoms
+    outcomes: LossAtoms
     log_lost: float
     steps: int
 
-    def remove(self, eps: FloatArray) -> Sides:
+    def remove(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(average || Q) at eps >= 0."""
         # an outcome that only the record explains, or that is not listed, gives the record away
         return self._sides(eps, 1, np.array([self.outcomes.log_rest, self.outcomes.log_lost]))
 
-    def add(self, eps: FloatArray) -> Sides:
+    def add(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(Q || average) at eps >= 0."""
         return self._sides(eps, -1, np.array([-np.inf, self.log_lost]))
 
-    def _sides(self, eps: FloatArray, direction: int, log_cut: FloatArray) -> Sides:
+    def _sides(self, eps: FloatArray, direction: int, log_cut: FloatArray) -> IntervalArray:
         base, t = self.outcomes, self.steps
         loss = np.append(base.loss, -np.inf)
         log_mass = np.append(base.log_p - base.loss, base.log_other)
@@ -73,4 +73,4 @@ class ListedAllocation:
             value = law.log_phi(eps, t)[side > 0] + t * math.log1p(-lost)
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
         upper = np.minimum(sides[1], 0.0)
-        return Sides(np.minimum(sides[0], upper), upper)
+        return IntervalArray(np.minimum(sides[0], upper), upper)

@@ -14,7 +14,7 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logsf
-from shufflebounds._types import ULP, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.sampling._ratios import Ratios
 from shufflebounds.sampling._sums import GridLaw, SumLaw, contracted, spread
 
@@ -163,10 +163,10 @@ class Allocation:
             edges = np.log(points)
         edges[0] = -1e3
         smooth = Ratios(np.empty(0), np.empty(0), np.empty(0), self.law.tail_q, self.law.tail_p, self.law.low, self.law.high)
-        q, p, blur = smooth.cells(edges)
+        q, p, loss_error = smooth.cells(edges)
         with np.errstate(divide="ignore", invalid="ignore"):
             means = np.where(q > 0, p / q, points[:-1])
-        return q, np.clip(means, points[:-1], points[1:]), blur
+        return q, np.clip(means, points[:-1], points[1:]), loss_error
 
     @cached_property
     def upper(self) -> _Side:
@@ -181,9 +181,9 @@ class Allocation:
     def _upper(self, grid: _Grid) -> _Side:
         anchor, step, size = grid
         points = anchor + step * np.arange(size, dtype=np.float64)
-        q, means, blur = self._cells(points)
-        lean = np.clip((means - points[:-1]) / step + 4 * blur * points[1:] / step, 0.0, 1.0)
-        mass = q * (1 + blur)
+        q, means, loss_error = self._cells(points)
+        lean = np.clip((means - points[:-1]) / step + 4 * loss_error * points[1:] / step, 0.0, 1.0)
+        mass = q * (1 + loss_error)
         out = np.append(mass * (1 - lean), 0.0) + np.append(0.0, mass * lean)
         place = np.exp(self.law.loss)
         inside = place <= points[-1] + SNAP * step
@@ -195,9 +195,9 @@ class Allocation:
         _, step, size = grid
         anchor = self._lower_anchor(grid)
         points = anchor + step * np.arange(size, dtype=np.float64)
-        q, means, blur = self._cells(points)
-        mass = q * (1 - blur)
-        means = np.clip(means * (1 + (4 if mirrored else -4) * blur), points[:-1], points[1:])
+        q, means, loss_error = self._cells(points)
+        mass = q * (1 - loss_error)
+        means = np.clip(means * (1 + (4 if mirrored else -4) * loss_error), points[:-1], points[1:])
         value = np.exp(self.law.loss)
         place = (value - anchor) / step
         inside = place <= size - 1 + SNAP
@@ -226,9 +226,9 @@ class Allocation:
         if not high > first * (1 + 1e-12):
             return none
         edges = np.linspace(first, high, BIG_CELLS + 1)
-        q, p, blur = self.law.cells(edges)
+        q, p, loss_error = self.law.cells(edges)
         held = q > 0
-        return _condensed(np.exp(edges), q, np.where(held, p / np.where(held, q, 1.0), 0.0), blur, upper)
+        return _condensed(np.exp(edges), q, np.where(held, p / np.where(held, q, 1.0), 0.0), loss_error, upper)
 
     def _sum(self, name: str, times: int) -> SumLaw:
         """The sum of so many small ratios, from above ("upper") or from below ("lower")."""
@@ -249,11 +249,11 @@ class Allocation:
             self._lows[regime] = SumLaw(below, self.steps), SumLaw(above, self.steps)
         return self._lows[regime]
 
-    def remove(self, eps: FloatArray) -> Sides:
+    def remove(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(average || Q) at eps >= 0."""
         parts = np.split(eps, range(CHUNK, eps.size, CHUNK))
         lower, upper = (np.concatenate([self._remove(part, upper=upper) for part in parts]) for upper in (False, True))
-        return Sides(lower, upper)
+        return IntervalArray(lower, upper)
 
     def _remove(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         t, sign = self.steps, 1 if upper else -1
@@ -300,16 +300,16 @@ class Allocation:
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         return np.minimum(out, 0.0)
 
-    def add(self, eps: FloatArray) -> Sides:
+    def add(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(Q || average) at eps >= 0."""
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         regimes = np.searchsorted([start for start, _ in self._regimes], eps) - 1
         for regime in np.unique(regimes).tolist():
             held = regimes == regime
             lower[held], upper[held] = self._add(eps[held], regime)
-        return Sides(lower, upper)
+        return IntervalArray(lower, upper)
 
-    def _add(self, eps: FloatArray, regime: int) -> Sides:
+    def _add(self, eps: FloatArray, regime: int) -> IntervalArray:
         t = self.steps
         weight = eps - math.log(t)
         shift = t * SNAP * self._regimes[regime][1].step
@@ -322,7 +322,7 @@ class Allocation:
         # the average is small only where all ratios are small: then no level is too low
         capped = t * self.law.log_q_below(math.log(t) - eps + 64 * ULP * (1 + eps))
         high = np.minimum(np.logaddexp(weight + upper + error, lost), capped)
-        return Sides(np.minimum(weight + lower - error, high), high)
+        return IntervalArray(np.minimum(weight + lower - error, high), high)
 
 
 def _more(trials: int, chance: float, least: int) -> float:
@@ -333,15 +333,15 @@ def _more(trials: int, chance: float, least: int) -> float:
 
 
 def _condensed(
-    edges: FloatArray, q: FloatArray, means: FloatArray, blur: FloatArray, upper: bool
+    edges: FloatArray, q: FloatArray, means: FloatArray, loss_error: FloatArray, upper: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return masses in cells with one mean each, at their means (below) or at both ends of the cells (above)."""
     held = q > 0
     if not upper:
-        values = np.clip(means * (1 - 4 * blur), edges[:-1], edges[1:])
-        return values[held], (q * (1 - blur))[held]
-    lean = np.clip((means * (1 + 4 * blur) - edges[:-1]) / np.diff(edges), 0.0, 1.0)
-    mass = q * (1 + blur)
+        values = np.clip(means * (1 - 4 * loss_error), edges[:-1], edges[1:])
+        return values[held], (q * (1 - loss_error))[held]
+    lean = np.clip((means * (1 + 4 * loss_error) - edges[:-1]) / np.diff(edges), 0.0, 1.0)
+    mass = q * (1 + loss_error)
     out = np.append(mass * (1 - lean), 0.0) + np.append(0.0, mass * lean)
     return edges[out > 0], out[out > 0]
 

@@ -239,8 +239,8 @@ class SumLaw:
         size = scipy.fft.next_fast_len(size, real=True)
         values, error = _power(weight, self._index, r, size)
         values = np.roll(values, -(first % size))
-        tail, _ = _losses.tilted_stick(np.ascontiguousarray(values), 0.0, theta * self.step)
-        second, _ = _losses.tilted_stick(np.ascontiguousarray(tail), 0.0, theta * self.step)
+        tail, _ = _losses.tilted_hockey_stick(np.ascontiguousarray(values), 0.0, theta * self.step)
+        second, _ = _losses.tilted_hockey_stick(np.ascontiguousarray(tail), 0.0, theta * self.step)
         center, far = r * (self._base + self.step * mean), NEAR * self.step * deviation
         # only what serves is kept; beyond the last values, or below the least tilt, it serves the level as well as any
         low, high = min(center - far, level), max(center + far, math.nextafter(level, math.inf))
@@ -335,8 +335,8 @@ class SumLaw:
         with np.errstate(divide="ignore"):
             logs = np.log(np.maximum(value, 0.0))
         base = self.times * self._base
-        blur = ULP * (16 + 64 * self.times + 8 * (abs(block.log_scale) + theta * (np.abs(levels) + abs(base))))
-        return np.asarray(block.log_scale - theta * (levels - base) + logs + (blur if upper else -blur))
+        loss_error = ULP * (16 + 64 * self.times + 8 * (abs(block.log_scale) + theta * (np.abs(levels) + abs(base))))
+        return np.asarray(block.log_scale - theta * (levels - base) + logs + (loss_error if upper else -loss_error))
 
 
 def _groups(index: FloatArray, heaviest: int) -> NDArray[np.intp]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
@@ -85,13 +85,13 @@ class AllocationPair(OfMechanism, DominatingPair):
         other.__dict__["_engine"] = self._engine
         return other
 
-    def _listed(self) -> tuple[Atoms, float] | None:
+    def _listed(self) -> tuple[LossAtoms, float] | None:
         """Return the outcomes of (P, Q) and the log mass under Q of those not listed; None for a density; or raise TypeError."""
         if isinstance(self.mechanism, GaussianMechanism | LaplaceMechanism):
             return None
-        known = self.mechanism._knowledge()
+        known = self.mechanism._pair_info()
         opposite = self.mechanism._opposite()
-        atoms, reverse = known.atoms, opposite._knowledge().atoms
+        atoms, reverse = known.atoms, opposite._pair_info().atoms
         log_lost = None if atoms is None or reverse is None else atoms.log_lost_other(reverse, symmetric=opposite is self.mechanism)
         if not known.single or atoms is None or log_lost is None:
             raise TypeError(f"{self.mechanism!r} does not list its outcomes: random allocation needs Gaussian or Laplace noise, or "
@@ -105,7 +105,7 @@ class AllocationPair(OfMechanism, DominatingPair):
             return Allocation(ratios(self.mechanism), self.steps)
         return ListedAllocation(*listed, self.steps)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         # no average exceeds the largest ratio, and none falls below the smallest
         within = eps < self._pure_epsilon()
@@ -113,7 +113,7 @@ class AllocationPair(OfMechanism, DominatingPair):
             sides = self._engine.remove(eps[within]) if self.removed else self._engine.add(eps[within])
             # one of t steps is a sample at rate 1/t of each: the hockey stick of no single step lies above
             lower[within], upper[within] = np.minimum(sides[0], sides[1]), sides[1]
-        return Sides(lower, upper)
+        return IntervalArray(lower, upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # the average over the steps i of the pair that differs in step i only
@@ -126,9 +126,9 @@ class AllocationPair(OfMechanism, DominatingPair):
         # where one step has no pure budget, the average has none either: delta goes on far below what the kernels reach
         return pure if self.mechanism._last_positive(math.inf) == pure == math.inf else super()._last_positive(pure)
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # a value is read off a transform, and a new level may need a new one
-        return replace(super()._knowledge(), spacing=0.1, setup=3.5)
+        return replace(super()._pair_info(), spacing=0.1, setup=3.5)
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class RandomAllocation(OfMechanism, LargestPair):
         remove = kind(self.mechanism, self.steps // self.chosen)
         return remove, remove.reverse()
 
-    def _directions(self) -> tuple[PrivacyProfile, ...]:
+    def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
         if self.chosen == 1:
             return self._block_pairs
         return self._compositions
@@ -209,7 +209,7 @@ class RandomAllocation(OfMechanism, LargestPair):
         return tuple(Composition(((pair, self.chosen),)) for pair in self._block_pairs)
 
     def _several(self) -> tuple[PrivacyProfile, ...]:
-        return self._directions()
+        return self._adjacencies()
 
     @cached_property
     def _statistics(self) -> tuple[PrivacyProfile, ...]:
@@ -225,12 +225,12 @@ class RandomAllocation(OfMechanism, LargestPair):
         noise = self.mechanism.sigma * math.sqrt(self.steps) / self.chosen
         return remove, remove.reverse(), GaussianMechanism(noise * (1 + 4 * ULP), self.mechanism.sensitivity)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         exact_or_above = super()._log_delta(eps)
         if self.chosen == 1:
             return exact_or_above
         lower = np.max([one._log_side(eps, upper=False) for one in self._statistics], axis=0)
-        return Sides(np.minimum(lower, exact_or_above.upper), exact_or_above.upper)
+        return IntervalArray(np.minimum(lower, exact_or_above.upper), exact_or_above.upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # the average over the sets of `chosen` steps of the pair that differs in those steps only
@@ -238,14 +238,14 @@ class RandomAllocation(OfMechanism, LargestPair):
         return tuple(Composition(((side, self.chosen),)) for side in {id(side): side for side in sides}.values()), 1.0
 
     def _last_positive(self, pure: float) -> float:
-        return max(way._last_positive(pure) for way in self._directions())
+        return max(way._last_positive(pure) for way in self._adjacencies())
 
     def _seconds(self) -> float:
         # seconds before the first value
         return 0.1
 
-    def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), spacing=0.1, setup=3.5)
+    def _pair_info(self) -> DominatingPairInfo:
+        return replace(super()._pair_info(), spacing=0.1, setup=3.5)
 
     def _eps_scale(self) -> float:
         return self.chosen * super()._eps_scale()
@@ -255,11 +255,11 @@ class RandomAllocation(OfMechanism, LargestPair):
 class _UpperPair(AllocationPair):
     """One of the blocks whose composition bounds several chosen steps from above; it bounds nothing from below."""
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
-        return Sides(np.full(eps.size, -np.inf), super()._log_delta(eps).upper)
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        return IntervalArray(np.full(eps.size, -np.inf), super()._log_delta(eps).upper)
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # the grid is laid out by both sides, but nothing here bounds from below
         base = AllocationPair(self.mechanism, self.steps, self.removed)
         base.__dict__["_engine"] = self._engine
-        return replace(base._knowledge(), single=False, convex=False)
+        return replace(base._pair_info(), single=False, convex=False)

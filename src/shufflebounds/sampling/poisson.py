@@ -12,8 +12,8 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.sampling._mechanism import OfMechanism, checked_presence
@@ -116,11 +116,11 @@ class SampledPair(OfMechanism, DominatingPair):
     def reverse(self) -> SampledPair:
         return SampledPair(self.mechanism, self.rate, not self.removed)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.removed:
             return sampled_sides(self.mechanism, eps, self.rate, 8 * ULP)
         with np.errstate(divide="ignore"):
-            return Sides(self._add(eps, upper=False), self._add(eps, upper=True))
+            return IntervalArray(self._add(eps, upper=False), self._add(eps, upper=True))
 
     def _add(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return one side: 1 - E(1 - q) = 1 - e^(eps - pure), moved by its rounding, and all falls with it."""
@@ -133,7 +133,7 @@ class SampledPair(OfMechanism, DominatingPair):
         gap = -np.expm1(-np.where(inside, rest, 1.0))
         at = np.log1p(np.expm1(np.where(inside, eps, 0.0)) / gap)
         value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * ULP), upper=upper)
-        return np.where(inside, outward(value, np.log(gap), upper=upper), -np.inf)
+        return np.where(inside, round_outward(value, np.log(gap), upper=upper), -np.inf)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # q P + (1-q) Q against Q = q Q + (1-q) Q, or the reverse
@@ -143,24 +143,24 @@ class SampledPair(OfMechanism, DominatingPair):
         own = self.mechanism if self.removed else self.mechanism._opposite()
         return sampled_budget(own._pure_epsilon(), self.rate, self.removed)
 
-    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
-        return self._sampled(self.mechanism._realised_pairs())
+    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
+        return self._sampled(self.mechanism._attained_pairs())
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
         # a mechanism with one pair answers as that pair does; with several, curves and divergences are the largest over them
-        return () if self.mechanism._knowledge().single else self._sampled(self.mechanism._listed_pairs())
+        return () if self.mechanism._pair_info().single else self._sampled(self.mechanism._listed_pairs())
 
     def _sampled(self, pairs: tuple[DominatingPair, ...]) -> tuple[DominatingPair, ...]:
         """Return these pairs of the mechanism, sampled."""
         return tuple(SampledPair(pair, self.rate, self.removed) for pair in pairs)
 
-    def _knowledge(self) -> Knowledge:
-        mechanism = self.mechanism._knowledge()
-        known = replace(super()._knowledge(), single=mechanism.single, effort=mechanism.effort, spacing=mechanism.spacing,
+    def _pair_info(self) -> DominatingPairInfo:
+        mechanism = self.mechanism._pair_info()
+        known = replace(super()._pair_info(), single=mechanism.single, effort=mechanism.effort, spacing=mechanism.spacing,
                         convex=mechanism.convex,
                         setup=0.0 if mechanism.listed or mechanism.density else SETUP)
         if not mechanism.single:
-            known = replace(known, realised=tuple(pair._knowledge() for pair in self._realised_pairs()))
+            known = replace(known, attained=tuple(pair._pair_info() for pair in self._attained_pairs()))
         pure = self.mechanism._pure_epsilon()
         if mechanism.density and self.mechanism._opposite() is self.mechanism:
             known = replace(known, density=partial(self._around, mechanism.density))
@@ -170,13 +170,13 @@ class SampledPair(OfMechanism, DominatingPair):
             known = replace(known, lattice=((high if self.removed else -low), high - low))
         return replace(known, listed=self._atoms) if mechanism.listed else known
 
-    def _atoms(self, log_tail: float) -> Atoms | None:
-        base, other = (side._knowledge().atoms for side in (self.mechanism, self.mechanism._opposite()))
+    def _atoms(self, log_tail: float) -> LossAtoms | None:
+        base, other = (side._pair_info().atoms for side in (self.mechanism, self.mechanism._opposite()))
         if base is None or other is None:
             return None
         return mixture(base, other, self.rate, self.removed, symmetric=self.mechanism._opposite() is self.mechanism)
 
-    def _around(self, density: Callable[[float, float], Atoms], anchor: float, step: float) -> Atoms:
+    def _around(self, density: Callable[[float, float], LossAtoms], anchor: float, step: float) -> LossAtoms:
         """Return the mixture of the outcomes that the mechanism has about every grid point."""
         pure = self.mechanism._pure_epsilon()
         # the sampled loss rises no faster than the mechanism's, and fastest at the top
@@ -186,22 +186,22 @@ class SampledPair(OfMechanism, DominatingPair):
         return mixture(base, base, self.rate, self.removed, symmetric=True) or base
 
 
-def outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
+def round_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
     """Return value = weight + a logarithm, moved to a side by the rounding of both; -inf stays."""
     finite = value > -np.inf
     error = ULP * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
     return np.asarray(np.where(finite, value + error if upper else value - error, -np.inf))
 
 
-def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, blur: float) -> Sides:
+def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, loss_error: float) -> IntervalArray:
     """Return rate times delta of the mechanism at :func:`sampled_eps`, which is off by a relative blur."""
     at, weight = sampled_eps(eps, rate), math.log(rate)
-    lower = weight + mechanism._log_side(at * (1 + blur), upper=False)
-    upper = weight + mechanism._log_side(at * (1 - blur), upper=True)
-    return Sides(outward(lower, weight, upper=False), outward(upper, weight, upper=True))
+    lower = weight + mechanism._log_side(at * (1 + loss_error), upper=False)
+    upper = weight + mechanism._log_side(at * (1 - loss_error), upper=True)
+    return IntervalArray(round_outward(lower, weight, upper=False), round_outward(upper, weight, upper=True))
 
 
-def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric: bool) -> Atoms | None:
+def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, symmetric: bool) -> LossAtoms | None:
     """Return the outcomes of ((1-q) Q + q P, Q) or of the reversed pair, from those of (P, Q) and of (Q, P).
 
     None where unlisted outcomes have an unknown mass under Q.
@@ -210,24 +210,24 @@ def mixture(base: Atoms, other: Atoms, rate: float, removed: bool, *, symmetric:
     log_lost = base.log_lost_other(other, symmetric=symmetric)
     if log_lost is None:
         return None
-    loss, blur = base.loss, np.broadcast_to(base.blur, base.loss.shape)
+    loss, loss_error = base.loss, np.broadcast_to(base.loss_error, base.loss.shape)
     mixed = mixed_losses(loss, rate)
     size = float(np.abs(log_q).max(initial=0.0) + 2 * np.abs(loss).max(initial=0.0))
     if base.log_other > -math.inf and rate < 1:
         # the mixture can produce the outcomes that only Q has
         log_q, mixed = np.append(base.log_other, log_q), np.append(math.log1p(-rate), mixed)
-        loss, blur = np.append(-np.inf, loss), np.append(0.0, blur)
+        loss, loss_error = np.append(-np.inf, loss), np.append(0.0, loss_error)
     log_mix = log_q + mixed
     slack = base.slack + base.most_blur + ULP * (16 + 8 * (size + abs(base.log_other) if base.log_other > -math.inf else size))
     # the weight of P in the mixture is the slope of the mixed loss; its rounding is relative, unless it leaves the normal doubles
-    blur = blur * np.exp(np.minimum(math.log(rate) + loss - mixed, 0.0)) * (1 + 1e-6) + 8 * ULP * np.abs(mixed) + 1e-322
+    loss_error = loss_error * np.exp(np.minimum(math.log(rate) + loss - mixed, 0.0)) * (1 + 1e-6) + 8 * ULP * np.abs(mixed) + 1e-322
     # the outcomes that only P has stay impossible under Q, and at rate 1 those of Q stay impossible under the mixture
     mixed_alone, q_alone = math.log(rate) + base.log_rest, base.log_other if rate == 1 else -math.inf
     if removed:
         unlisted = float(np.logaddexp(log_lost, base.log_lost))
-        return Atoms(log_mix, mixed, mixed_alone, q_alone, unlisted, slack, blur)
+        return LossAtoms(log_mix, mixed, mixed_alone, q_alone, unlisted, slack, loss_error)
     back = np.ascontiguousarray(log_q[::-1]), np.ascontiguousarray(-mixed[::-1])
-    return Atoms(*back, q_alone, mixed_alone, log_lost, slack, blur[::-1])
+    return LossAtoms(*back, q_alone, mixed_alone, log_lost, slack, loss_error[::-1])
 
 
 @dataclass(frozen=True)
@@ -286,9 +286,9 @@ class Subsampled(OfMechanism, LargestPair):
     def _both(self) -> tuple[DominatingPair, ...]:
         return SampledPair(self.mechanism, self.rate), SampledPair(self.mechanism, self.rate, removed=False)
 
-    def _directions(self) -> tuple[DominatingPair, ...]:
+    def _adjacencies(self) -> tuple[DominatingPair, ...]:
         return self.pairs()
 
-    def _knowledge(self) -> Knowledge:
-        known = self.mechanism._knowledge()
-        return replace(super()._knowledge(), effort=known.effort, spacing=known.spacing)
+    def _pair_info(self) -> DominatingPairInfo:
+        known = self.mechanism._pair_info()
+        return replace(super()._pair_info(), effort=known.effort, spacing=known.spacing)

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Knowledge
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
 
@@ -73,10 +73,10 @@ class ReplaceOne(PrivacyProfile):
 
     def _both(self) -> tuple[PrivacyProfile, PrivacyProfile]:
         """Return the guarantees of removal and of addition."""
-        ways = self.profile._ways if isinstance(self.profile, Composition) else self.profile._directions()
+        ways = self.profile._by_adjacency if isinstance(self.profile, Composition) else self.profile._adjacencies()
         return (ways[0], ways[1]) if ways else (self.profile, self.profile._opposite())
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         remove, add = self._both()
         upper = np.zeros(eps.size)
         for i, total in enumerate(eps.tolist()):
@@ -91,7 +91,7 @@ class ReplaceOne(PrivacyProfile):
                 low, high = splits[max(best - 1, 0)], splits[min(best + 1, splits.size - 1)]
         # a record whose contribution is nothing, as 0 in a sum: replacing by it is a removal, replacing it is an addition
         lower = np.maximum(remove._log_side(eps, upper=False), add._log_side(eps, upper=False))
-        return Sides(np.minimum(lower, upper), upper)
+        return IntervalArray(np.minimum(lower, upper), upper)
 
     def _gdp_mu(self, upper: bool) -> float:
         ways = [way._gdp_mu(upper) for way in self._both()]
@@ -115,10 +115,10 @@ class ReplaceOne(PrivacyProfile):
     def _seconds(self) -> float:
         return 100 * self.profile._seconds()
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # every value of delta is a search
-        known = self.profile._knowledge()
-        return replace(super()._knowledge(), convex=False, effort=100 * known.effort,
+        known = self.profile._pair_info()
+        return replace(super()._pair_info(), convex=False, effort=100 * known.effort,
                        spacing=max(0.1, known.spacing), setup=2.5)
 
     def _eps_scale(self) -> float:

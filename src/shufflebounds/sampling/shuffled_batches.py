@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 from shufflebounds.profile import DominatingPair
 
@@ -25,7 +25,7 @@ LEAST_SHARE = 1e-3
 """An interval that is a smaller share of the tail beyond it is joined to the next one."""
 
 
-@said
+@with_passages
 def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) -> float:
     r"""Lower bound of delta for DP-SGD on shuffled batches of fixed size, each record in one of t batches of an epoch.
 
@@ -90,10 +90,10 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     log_p, log_q = largest(sigma, steps)
     pair = DominatingPair.from_pmfs(log_p, log_q)
     # masses off by the error are those of a pair whose eps is off by twice as much, and whose delta by as much
-    blur = epochs * ERROR
-    at = eps + 2 * blur
+    loss_error = epochs * ERROR
+    at = eps + 2 * loss_error
     log_delta = max(way.self_compose(epochs, rtol=1e-3).log_delta(at, bound="lower") for way in (pair, pair.reverse()))
-    return max(0.0, math.exp(log_delta) * (1 - 2 * blur) - 1e-300)
+    return max(0.0, math.exp(log_delta) * (1 - 2 * loss_error) - 1e-300)
 
 
 def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Knowledge
-from shufflebounds.composing.knowledge import FIRST_TAIL
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.composing.pair_info import FIRST_TAIL
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.sampling._mechanism import OfMechanism
 from shufflebounds.sampling.poisson import SampledPair, sampled_budget, sampled_sides
@@ -96,7 +96,7 @@ class WithoutReplacement(OfMechanism):
         """The chance of a record to be in the batch."""
         return self.batch / self.records
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         # the rate is a rounded quotient
         return sampled_sides(self.mechanism, eps, self.rate, 16 * ULP)
 
@@ -107,17 +107,17 @@ class WithoutReplacement(OfMechanism):
     def _pure_epsilon(self) -> float:
         return sampled_budget(self.mechanism._pure_epsilon(), self.rate, True)
 
-    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
-        if not self.mechanism._knowledge().single:
+    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
+        if not self.mechanism._pair_info().single:
             return ()
         # the mechanism that tells whether the record was drawn, in both orders; before it, one that does both at once
         remove = SampledPair(self.mechanism, self.rate)
         both = both_orders(self.mechanism, self.rate) if self.rate < 1 else None
         return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())
 
-    def _knowledge(self) -> Knowledge:
-        known = self.mechanism._knowledge()
-        return replace(super()._knowledge(), effort=known.effort, spacing=known.spacing)
+    def _pair_info(self) -> DominatingPairInfo:
+        known = self.mechanism._pair_info()
+        return replace(super()._pair_info(), effort=known.effort, spacing=known.spacing)
 
 
 def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None:
@@ -138,14 +138,14 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     outcome, the last. R is the smaller of both, its rest there. Against R both lose what they do against each other; R against
     them at the last outcome only.
     """
-    known = mechanism._knowledge()
+    known = mechanism._pair_info()
     if known.reverse is not None:
         return None
     scale = known.scale(FIRST_TAIL)
     law = known.law(0.0, (scale.high - scale.low) / POINTS, FIRST_TAIL, None, upper=False)
     high = law.losses > 0
     loss, p = law.losses[high], np.exp(law.log_p[high] - law.slack)
-    q = p * np.exp(law.blur - loss)
+    q = p * np.exp(law.loss_error - loss)
     eps = np.linspace(0.0, scale.high, 2000)
     allowed = np.exp(mechanism._log_side(eps[1:], upper=False))
     for cut in MERGED * math.sqrt(scale.var):

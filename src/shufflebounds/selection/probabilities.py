@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 from shufflebounds.selection.noisy_max import log_flip_and_permute, log_noisy_max
 
@@ -21,7 +21,7 @@ _NOISES = ("gumbel", "laplace", "exponential")
 MAX_GAP = 1e8
 
 
-@said
+@with_passages
 def selection_probs(
     scores: ArrayLike, eps: float, *, sensitivity: float = 1.0, monotone: bool = False, noise: Noise = "gumbel"
 ) -> FloatArray:
@@ -80,7 +80,7 @@ def selection_probs(
     return np.exp(selection_log_probs(scores, eps, sensitivity=sensitivity, monotone=monotone, noise=noise))
 
 
-@said
+@with_passages
 def selection_log_probs(
     scores: ArrayLike, eps: float, *, sensitivity: float = 1.0, monotone: bool = False, noise: Noise = "gumbel"
 ) -> FloatArray:
@@ -138,7 +138,7 @@ def _one_level(counts: FloatArray) -> FloatArray:
     return -np.log(counts)
 
 
-@said
+@with_passages
 def selection_error(candidates: float, eps: float, beta: float, *, optimal: float = 1, sensitivity: float = 1.0) -> float:
     r"""How far the score that the exponential mechanism picks may lie below the best one.
 

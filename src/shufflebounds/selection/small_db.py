@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._scipy import betaln
 from shufflebounds._types import FloatArray
 from shufflebounds._validate import MAX_COUNT
@@ -29,7 +29,7 @@ class SmallDBError(NamedTuple):
     size: int
 
 
-@said
+@with_passages
 def small_db_error(domain: int, queries: int, records: int, eps: float, beta: float, *, size: int | None = None) -> SmallDBError:
     r"""How far any answer of SmallDB may be off, with probability 1 - beta.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import log1mexp
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds.composition.budgets import BudgetSum
 
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
@@ -36,7 +36,7 @@ class SVTScales(NamedTuple):
     cutoff: int
 
 
-@said
+@with_passages
 def svt_scales(
     eps: float,
     delta: float = 0.0,
@@ -136,7 +136,7 @@ def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
     return _search.bracket(lambda run: not private(run), low, 2 * low, rtol=1e-15)[0]
 
 
-@said
+@with_passages
 def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Literal["exact", "union"] = "exact") -> float:
     r"""How far the answers of sparse vector may be off, all together, with probability 1 - beta.
 
@@ -206,7 +206,7 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     def enough(alpha: float) -> bool:
         return excess(alpha) <= 0
 
-    high = _search.outward(union, enough, union, math.inf)
+    high = _search.expand_bracket(union, enough, union, math.inf)
     return _search.least_real(excess, union / 2, high, enough=enough, rtol=1e-14)
 
 
@@ -241,7 +241,7 @@ def _failure(scales: SVTScales, k: int, c: int, alpha: float) -> float:
     return total
 
 
-@said
+@with_passages
 def svt_rdp(
     order: float,
     rdp_threshold: Callable[[float], float],

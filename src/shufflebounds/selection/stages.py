@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._scipy import log_ndtr, logsumexp
 from shufflebounds.composition.conversions import rdp_to_dp
 from shufflebounds.composition.rules import compose_dp
@@ -21,7 +21,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 MAX_PANELS = 10**5
 
 
-@said
+@with_passages
 def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: float) -> float:
     r"""What sparse vector in stages costs, each stage with noise of its own: the least of two bounds at `delta`.
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds.selection.sparse_vector import SVTScales
 
 __all__ = ["SparseVector"]
 
 
-@said
+@with_passages
 class SparseVector:
     r"""Sparse vector on a stream of queries: AboveThreshold, Sparse, NumericSparse, and their generalisation to any scales.
 

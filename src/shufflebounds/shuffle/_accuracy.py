@@ -11,17 +11,17 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
-from shufflebounds._core._blocks import Lattice
-from shufflebounds._docs import said
+from shufflebounds._core._blocks import PoissonBinomialPMF
+from shufflebounds._docs import with_passages
 from shufflebounds._search import bracket
-from shufflebounds._types import ULP, Between, Bound, FloatArray, probability
+from shufflebounds._types import ULP, Bound, FloatArray, Interval, probability
 from shufflebounds.shuffle._worst_count import largest_tail
 
 Of = Literal["bin", "any"]
 """Whose error: that of one bin chosen beforehand, or the largest of any bin."""
 
 
-@said
+@with_passages
 class ErrorLaw(ABC):
     """What every protocol says of the error of its estimate, estimate minus truth.
 
@@ -35,7 +35,7 @@ class ErrorLaw(ABC):
         """Variance of the estimate."""
 
     @abstractmethod
-    def _error(self, a: Fraction, truth: Any) -> Between: ...
+    def _error(self, a: Fraction, truth: Any) -> Interval: ...
 
     def _many(self) -> int:
         """Return how many bins are estimated."""
@@ -45,12 +45,12 @@ class ErrorLaw(ABC):
         """Return the truth where the users are spread evenly over the bins; None where the error does not depend on it."""
         return None
 
-    def _any_error(self, a: Fraction, truth: Any) -> Between:
+    def _any_error(self, a: Fraction, truth: Any) -> Interval:
         low, high = self._error(a, truth)
         # above: the union bound over all bins; below: one bin alone, which errs no more often than any of them
-        return Between(low, min(0.0, high + math.log(self._many()) * (1 + ULP)))
+        return Interval(low, min(0.0, high + math.log(self._many()) * (1 + ULP)))
 
-    def _sides(self, a: Fraction, truth: Any, of: str) -> Between:
+    def _sides(self, a: Fraction, truth: Any, of: str) -> Interval:
         return self._error(a, truth) if of == "bin" else self._any_error(a, truth)
 
     def _checked_truth(self, truth: Any) -> Any:
@@ -143,13 +143,13 @@ class ErrorLaw(ABC):
 
 def log_exceeded(
     one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction, width: Fraction, *, rounding: float = 0.0
-) -> Between:
+) -> Interval:
     """Return bounds of log Pr[|S - center| > width], S the sum of the grouped bits with chances `one`, `zero` = 1 - one.
 
     Each chance is exact where it is the smaller of the two, or off by a relative `rounding`.
     """
     if width < 0:
-        return Between(0.0, 0.0)
+        return Interval(0.0, 0.0)
     above, below = math.floor(center + width) + 1, math.ceil(center - width) - 1
     logs = []
     for k, upper in ((above, True), (below, False)):
@@ -160,7 +160,7 @@ def log_exceeded(
             error += 2 * rounding * (abs(float(k - center)) + 10 * spread + 10)
         logs.append((value - error, value + error))
     (low, high), (low_below, high_below) = logs
-    return Between(min(0.0, float(np.logaddexp(low, low_below))), min(0.0, float(np.logaddexp(high, high_below))))
+    return Interval(min(0.0, float(np.logaddexp(low, low_below))), min(0.0, float(np.logaddexp(high, high_below))))
 
 
 def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: bool) -> tuple[float, float]:
@@ -180,7 +180,7 @@ def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: 
         else:
             value = float(binom_logcdf(trials - k, trials, zero[0]) if upper else binom_logsf(trials - k - 1, trials, zero[0]))
         return value, 1e-13 + 8 * ULP * abs(value)
-    law = Lattice(np.ascontiguousarray(one), np.ascontiguousarray(counts), np.ascontiguousarray(zero))
+    law = PoissonBinomialPMF(np.ascontiguousarray(one), np.ascontiguousarray(counts), np.ascontiguousarray(zero))
     if k == (trials if upper else 0):
         value = law.edge(upper)
         return value, 1e-14 + 8 * ULP * abs(value)
@@ -195,7 +195,7 @@ def bits_exceeded(
     extra: tuple[float, float, int, Fraction] = (0.0, 1.0, 0, Fraction(0)),
     *,
     rounding: float = 0.0,
-) -> Between:
+) -> Interval:
     """Return bounds of log Pr[|S - E S| > width], S the sum of flipped bits of which `ones` were 1, or of the worst number.
 
     extra: chances of one and of zero, the number and the exact mean of each of further bits that say nothing of the data.
@@ -203,7 +203,7 @@ def bits_exceeded(
     q = Fraction(flip)
     chances = np.array([1 - flip, flip, extra[0]]), np.array([flip, 1 - flip, extra[1]])
 
-    def known(held: int, others: int, reach: Fraction) -> Between:
+    def known(held: int, others: int, reach: Fraction) -> Interval:
         center = held * (1 - q) + others * q + extra[2] * extra[3]
         counts = np.array([held, others, extra[2]], dtype=np.float64)
         return log_exceeded(*chances, counts, center, reach, rounding=rounding)
@@ -212,7 +212,7 @@ def bits_exceeded(
         return known(ones, users - ones, width)
     # without further bits, exchanging 0 and 1 in the dataset mirrors the error
     lower, upper = largest_tail(users, known, flip * (1 - flip), width, users if extra[2] else users // 2)
-    return Between(lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15))))
+    return Interval(lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15))))
 
 
 def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._scipy import toeplitz
-from shufflebounds._types import ULP, Between, FloatArray
+from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._known_bits import bit_sides
 from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
@@ -26,7 +26,7 @@ MOST_CALLS = 2**15
 """Sums of one bin that are taken one by one, a kernel call each."""
 
 
-def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Between:
+def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
     """Return bounds of log H of two independent bins, each its target's 0 against 1 among (ones, zeros) other bits.
 
     H = sum over the first sum s of P(s) times H of the second at eps less the loss of s, which is one kernel call.
@@ -44,7 +44,7 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
         try:
             _, window, error = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=log_tail, most=MOST_CALLS)
         except WideWindowError:
-            return Between(lower, upper)
+            return Interval(lower, upper)
         stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
         log_p, log_q = np.logaddexp(log_keep + stay, log_flip + step), np.logaddexp(log_flip + stay, log_keep + step)
         slack = 2 * error + 4 * ULP * (np.abs(log_p) + np.abs(log_q) + eps + 4)
@@ -58,19 +58,19 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
         if outside < most - 34 or log_tail < -5e5:
             gone = outside + eps - least
             least = least + math.log1p(-math.exp(gone)) if gone < -0.1 else -math.inf
-            return Between(max(lower, least), min(upper, float(np.logaddexp(most, outside))))
+            return Interval(max(lower, least), min(upper, float(np.logaddexp(most, outside))))
         log_tail = min(2 * log_tail, most - 40 - eps) if most > -math.inf else 2 * log_tail
-    return Between(lower, upper)
+    return Interval(lower, upper)
 
 
-def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Between:
+def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
     """Return bounds of log_delta that need no law: either bin alone from below, both at eps/2 (their deltas add) from above."""
     lower, upper = -math.inf, -math.inf
     for ones, zeros in (first, second):
         alone, half = (bit_sides(float(ones), float(zeros), flip, np.array([at])) for at in (eps, eps / 2))
         lower = max(lower, float(alone[0][0]))
         upper = float(np.logaddexp(upper, half[1][0]))
-    return Between(lower, min(0.0, upper + 1e-13))
+    return Interval(lower, min(0.0, upper + 1e-13))
 
 
 class Bins:
@@ -95,7 +95,7 @@ class Bins:
             self.laws[ones, zeros] = known
         return known
 
-    def log_delta(self, first: tuple[int, int], second: tuple[int, int]) -> Between:
+    def log_delta(self, first: tuple[int, int], second: tuple[int, int]) -> Interval:
         """Return bounds of log H, as the function of this name."""
         p, q = self._law(*first)[:2]
         _, _, order, p_below, q_below = self._law(*second)
@@ -112,7 +112,7 @@ class Bins:
         high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
         outside = 8 * math.exp(self.log_tail)
         low -= outside * more
-        return Between(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + outside)))
+        return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + outside)))
 
 
 def _log_sum(logs: FloatArray) -> float:
@@ -150,7 +150,7 @@ class FakeTable:
 
     def log_delta(
         self, first: tuple[int, int], second: tuple[int, int], flip: float, eps: float, log_tail: float = -90.0
-    ) -> Between | None:
+    ) -> Interval | None:
         """Return bounds of log H of the target's move, the fakes among (ones, zeros) real bits in each bin, or None.
 
         P has the target's one in the first bin. None where the table would be too large.
@@ -170,7 +170,7 @@ class FakeTable:
         (zero, one), (zero_after, one_after) = sides
         if one.size * one_after.size > MOST_SHOWN:
             lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * one.size
-            return Between(self._tested((one, zero), (zero_after, one_after), eps, lost), 0.0)
+            return Interval(self._tested((one, zero), (zero_after, one_after), eps, lost), 0.0)
         here = self._spread(one) @ self.table @ self._spread(zero_after).T
         there = (self._spread(zero) @ self.table @ self._spread(one_after).T) * math.exp(eps)
         error = 2e-12
@@ -178,7 +178,7 @@ class FakeTable:
         high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
         lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * here.size
         low -= lost * math.exp(eps)
-        return Between(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
+        return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
 
     def _tested(self, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...], eps: float, lost: float) -> float:
         """Return a lower bound of log H from one test: for each first sum a threshold of the second. Laws under P, then under Q."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._core import _deployments
-from shufflebounds._types import FloatArray, Sides
+from shufflebounds._types import FloatArray, IntervalArray
 
 if TYPE_CHECKING:
     from shufflebounds.shuffle.laws import ExcessLaw
@@ -51,13 +51,13 @@ def largest_epsilon(
 
 def largest_log_delta(
     sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, eps: ArrayLike
-) -> Sides:
+) -> IntervalArray:
     """Return both sides of the largest log phi of a set of laws, for arrays of deployments."""
     return log_deltas(packed(sets), places, users, eps)
 
 
-def log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps: ArrayLike) -> Sides:
+def log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps: ArrayLike) -> IntervalArray:
     count, points = np.array([users, eps], dtype=np.float64)
     out = np.empty((2, count.size))
     laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out)
-    return Sides(out[0], out[1])
+    return IntervalArray(out[0], out[1])

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing.chords import connect
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing.interpolation import connect_the_dots
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle.bits import ShuffledBits
 
@@ -60,10 +60,10 @@ class ComposedColumns:
             self.values[loss] = self._upper(loss)
         return self.values[loss]
 
-    def _stick(self, eps: FloatArray) -> Sides:
+    def _hockey_stick(self, eps: FloatArray) -> IntervalArray:
         """Return an upper bound alone, on both sides."""
         high = np.array([self._value(float(loss)) for loss in eps])
-        return Sides(high, high)
+        return IntervalArray(high, high)
 
     def _reach(self, goal: float) -> int:
         """Return k for which a grid up to 0.8**k local is enough: losses beyond it have a mass below e^goal."""
@@ -80,7 +80,7 @@ class ComposedColumns:
             # the local budget halved so many times: grids of other reaches have losses in common
             step = self.local * 2.0 ** math.floor(math.log2(reach / (fewest * self.local)))
             half = math.ceil(reach / step)
-            atoms = connect(step * np.arange(-half, half + 1, dtype=np.float64), self._stick, self._stick)
+            atoms = connect_the_dots(step * np.arange(-half, half + 1, dtype=np.float64), self._hockey_stick, self._hockey_stick)
             mass = np.zeros(2 * half + 1)
             mass[half + np.rint(atoms.loss / step).astype(int)] = np.exp(atoms.log_p + atoms.slack) * (1 + 1e-12)
             law, first = _power(mass, -half, self.times)

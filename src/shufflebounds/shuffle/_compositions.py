@@ -188,7 +188,7 @@ class _Tilt:
     variance: FloatArray
     third: FloatArray
     log_gain: float
-    blur: float
+    loss_error: float
 
     def log_excess(self, low: Cell, high: Cell, users: int) -> float:
         """Return an upper bound of log E S_+ for all numbers in a cell."""
@@ -202,7 +202,7 @@ class _Tilt:
         if not variance > 0:
             return math.inf
         spread = 1 / (self.theta * math.sqrt(2 * math.pi * variance)) + _BERRY_ESSEEN * third / variance**1.5
-        value += math.log(spread / self.theta) + self.blur
+        value += math.log(spread / self.theta) + self.loss_error
         return float(np.logaddexp(value, self.log_gain)) if self.log_gain > -math.inf else value
 
 
@@ -227,9 +227,9 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
         variance[j], third[j], size[j] = weight @ centred**2, weight @ centred**3, weight @ np.abs(values)
     # values and masses are good to a few ulp; each cumulant is a sum of that many terms
     terms = max(values.size for values, _ in full)
-    blur = 1e-9 + ULP * users * (64 + 2 * terms) * (theta * float(size.max()) + float(np.abs(cumulant).max()))
+    loss_error = 1e-9 + ULP * users * (64 + 2 * terms) * (theta * float(size.max()) + float(np.abs(cumulant).max()))
     gain = max(log_gains)
-    return _Tilt(theta, cumulant, variance, third * (1 + 1e-9), gain + math.log(users) if gain > -math.inf else gain, blur)
+    return _Tilt(theta, cumulant, variance, third * (1 + 1e-9), gain + math.log(users) if gain > -math.inf else gain, loss_error)
 
 
 def _filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from shufflebounds._core import _binomial
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing import Atoms, Blocks
-from shufflebounds.shuffle._personal_sum import Groups, Law
+from shufflebounds.composing import Blocks, LossAtoms
+from shufflebounds.shuffle._personal_sum import BernoulliGroups, Groups
 from shufflebounds.tails._poisson_tables import bits_window
 
 __all__ = ["blocks_of_ones", "blocks_of_targets"]
@@ -40,7 +40,7 @@ def _upper(sums: FloatArray, target: FloatArray, log_lost: float, error: float, 
     """Return the upper log hockey stick of the others' sum and what the target adds, against the sum and that from behind."""
     with np.errstate(divide="ignore"):
         laws = [np.log(np.convolve(sums, added)) for added in (target, target[::-1])]
-    return Atoms.of(*laws, log_lost=log_lost, error=error + ULP * (8 + target.size)).log_delta(eps).upper
+    return LossAtoms.of(*laws, log_lost=log_lost, error=error + ULP * (8 + target.size)).log_delta(eps).upper
 
 
 def _flips(bits: int, flip: float) -> FloatArray:
@@ -125,7 +125,7 @@ def blocks_of_targets(users: Groups) -> Blocks | None:
     def rows(eps: FloatArray) -> FloatArray:
         out = np.full((2, eps.size), -np.inf)
         for budget, others in _targets(users):
-            one, zero, counts = Law.of(*others).arrays
+            one, zero, counts = BernoulliGroups.of(*others).arrays
             _, window, error = bits_window(one, zero, counts, log_tail=LOG_TAIL, most=2**24)
             log_lost = math.log(2) + LOG_TAIL + 4 * ULP
             error += ULP * (8 + float(np.abs(window).max()))

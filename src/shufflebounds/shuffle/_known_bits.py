@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from shufflebounds._core import _bits
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
@@ -23,19 +23,19 @@ from shufflebounds.tradeoff import Tradeoff
 
 def bit_sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
-) -> Sides:
+) -> IntervalArray:
     """Return both sides of log delta, the target at 0 against 1, where so many of the others hold 1 and 0."""
     # e^eps must stay a double; beyond, where flips hardly ever happen, delta is bounded by its value there
     budget, near = log_odds(flip), np.minimum(eps, MAX_LOCAL_EPS)
     lower, upper = near_budget(
         lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)
     )
-    return Sides(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
+    return IntervalArray(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
 
 
 def near_budget(
     kernel: Callable[[Any, Any], tuple[Any, Any]], eps: FloatArray | float, gap: FloatArray | float
-) -> Sides:
+) -> IntervalArray:
     """Return both sides of what the kernel answers (value, error) at eps, gap below the budget.
 
     Where the kernel gives no number, delta is at most its value at a slightly smaller eps, and at most 1 - e^-gap.
@@ -53,7 +53,7 @@ def near_budget(
             most = np.log(-np.expm1(-np.maximum(gap, 0.0))) * (1 - 4 * ULP) + 4 * ULP
         before = np.where(np.isfinite(value + error), value + error, 0.0)
         upper = np.where(lost, np.minimum(before, most), upper)
-    return Sides(lower, upper)
+    return IntervalArray(lower, upper)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class BitPair(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.ones, self.zeros, self.flip, not self.reversed)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         # exchanging the names 0 and 1 turns one direction into the other
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         return bit_sides(float(ones), float(zeros), self.flip, eps)
@@ -88,13 +88,13 @@ class BitPair(DominatingPair):
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).above
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         data = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         lattice = partial(middle_losses, *data, self.flip)
         listed = self._atoms if self.ones + self.zeros <= MOST_LISTED and 0 < self.flip < 0.5 else None
-        return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=self.flip == 0, listed=listed)
+        return replace(super()._pair_info(), spacing=0.005, lattice=lattice, unbounded_loss=self.flip == 0, listed=listed)
 
-    def _atoms(self, log_tail: float) -> Atoms | None:
+    def _atoms(self, log_tail: float) -> LossAtoms | None:
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         one, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
         held = counts > 0
@@ -103,9 +103,9 @@ class BitPair(DominatingPair):
         return atoms_of_sum(one[held], one[::-1][held], counts[held], bit, bit[::-1], -1e6)
 
 
-def repeated(pair: DominatingPair, times: int) -> tuple[Knowledge, ...]:
+def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]:
     """Return what is known of so many independent sums of one target, in either order."""
-    both = pair._knowledge(), pair.reverse()._knowledge()
+    both = pair._pair_info(), pair.reverse()._pair_info()
     return tuple(replace(one, parts=((one, times),)) for one in both)
 
 

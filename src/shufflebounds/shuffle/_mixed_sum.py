@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shufflebounds._core._special import log1mexp
-from shufflebounds._types import ULP, Between, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 
 MOST_TERMS = 2**16
 """Windows of more terms are summed by blocks, whose ends bound what lies between."""
@@ -18,7 +18,7 @@ DEPTH = 60.0
 
 GRID = 64
 
-Enclosing = Callable[[FloatArray], Sides]
+Enclosing = Callable[[FloatArray], IntervalArray]
 """A function whose values are known from both sides."""
 
 
@@ -28,7 +28,7 @@ def enclose_sum(
     first: float,
     last: float,
     value: Enclosing,
-) -> Between:
+) -> Interval:
     """Return bounds of log sum over i = first..last of pmf(i) g(i).
 
     The pmf is log-concave with its largest value at `mode`, its logarithm accurate to 1e-13 and a few ulp; ``value(i)``
@@ -42,7 +42,7 @@ def enclose_sum(
     peak = _argmax(upper_terms, first, last)
     top = float(upper_terms(np.array([peak]))[0])
     if top == -math.inf:
-        return Between(-math.inf, -math.inf)
+        return Interval(-math.inf, -math.inf)
     depth = DEPTH
     while True:
         low = _edge(upper_terms, peak, first, top - depth)
@@ -59,7 +59,7 @@ def enclose_sum(
                 rest = _blocks(log_pmf, mode, np.minimum(near, far), np.maximum(near, far), value)[1]
                 outside = float(np.logaddexp(outside, rest))
         if outside < upper - 34 or depth > 1e4:
-            return Between(lower, float(np.logaddexp(upper, outside)))
+            return Interval(lower, float(np.logaddexp(upper, outside)))
         depth *= 2
 
 
@@ -68,7 +68,7 @@ def at_any_eps(
     backward: Enclosing,
     eps: FloatArray,
     slack: FloatArray,
-) -> Sides:
+) -> IntervalArray:
     """Return bounds of log H_(e^eps)(P || Q) at eps of either sign and +-inf, known up to slack.
 
     From H(P || Q) at eps >= 0 (forward) and H(Q || P) (backward): H_(e^-t)(P || Q) = 1 - e^-t + e^-t H_(e^t)(Q || P).
@@ -84,7 +84,7 @@ def at_any_eps(
             t = -at[behind]
             out[behind] = np.logaddexp(log1mexp(-t), backward(t)[side] - t) + (2 * side - 1) * 4 * ULP
         sides.append(np.minimum(out, 0.0))
-    return Sides(*sides)
+    return IntervalArray(*sides)
 
 
 def _blocks(
@@ -93,7 +93,7 @@ def _blocks(
     starts: FloatArray,
     ends: FloatArray,
     value: Enclosing,
-) -> Between:
+) -> Interval:
     """Return bounds of the log of the sum over the blocks starts..ends."""
     mass, (low, high) = log_pmf(starts), value(starts)
     least = most = mass
@@ -112,7 +112,7 @@ def _blocks(
             return -math.inf
         return top + math.log(float(np.exp(logs - top).sum())) + outward * 1e-14
 
-    return Between(total(least + size + low, -1.0), total(most + size + high, 1.0))
+    return Interval(total(least + size + low, -1.0), total(most + size + high, 1.0))
 
 
 def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float) -> float:

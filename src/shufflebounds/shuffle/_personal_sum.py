@@ -11,20 +11,20 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _bits
-from shufflebounds._search import Interval, halves, maximum
-from shufflebounds._types import Between, FloatArray
+from shufflebounds._search import IntRange, halves, maximum
+from shufflebounds._types import FloatArray, Interval
 from shufflebounds.profile.roots import solve
 from shufflebounds.shuffle._known_bits import near_budget
 from shufflebounds.shuffle._worst_data import RTOL
 
-__all__ = ["Everyone", "Groups", "Law", "grouped"]
+__all__ = ["WorstTarget", "Groups", "BernoulliGroups", "grouped"]
 
 MOST_GROUPS = 2**14
 """Beyond so many distinct budgets the search over targets rounds the others' flips down to so many."""
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class BernoulliGroups:
     """Independent bits in groups: chance of a one, of a zero (each exact where it is the smaller), multiplicity."""
 
     one: FloatArray
@@ -37,9 +37,9 @@ class Law:
         flip, keep = np.exp(-budgets) / (1 + np.exp(-budgets)), 1 / (1 + np.exp(-budgets))
         return cls(np.where(bits == 1, keep, flip), np.where(bits == 1, flip, keep), counts)
 
-    def mirrored(self) -> Law:
+    def mirrored(self) -> BernoulliGroups:
         """Return the law with the names 0 and 1 exchanged."""
-        return Law(self.zero, self.one, self.counts)
+        return BernoulliGroups(self.zero, self.one, self.counts)
 
     @cached_property
     def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
@@ -48,13 +48,13 @@ class Law:
         one, zero, counts = (a if kept.all() else a[kept] for a in (self.one, self.zero, self.counts))
         return one, zero, None if (counts == 1).all() else counts
 
-    def sides(self, budget: float, eps: float) -> Between:
+    def sides(self, budget: float, eps: float) -> Interval:
         """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
         flip = math.exp(-budget) / (1 + math.exp(-budget))
         lower, upper = near_budget(
             lambda at, gap: _bits.bits_log_delta(*self.arrays, flip, float(at), float(gap)), eps, budget - eps
         )
-        return Between(float(lower), float(upper))
+        return Interval(float(lower), float(upper))
 
 
 class Groups(NamedTuple):
@@ -85,7 +85,7 @@ def _rounded(exact: Groups) -> Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Everyone:
+class WorstTarget:
     """The largest delta of all users of known data: exact groups, and coarser ones for the search over targets."""
 
     exact: Groups
@@ -103,19 +103,19 @@ class Everyone:
         return np.unique(self.coarse.budgets)
 
     @cached_property
-    def _laws(self) -> dict[bool, Law]:
-        return {rounded: Law.of(*groups) for rounded, groups in ((False, self.exact), (True, self.coarse))}
+    def _laws(self) -> dict[bool, BernoulliGroups]:
+        return {rounded: BernoulliGroups.of(*groups) for rounded, groups in ((False, self.exact), (True, self.coarse))}
 
-    def _one(self, rounded: bool, budget: float, eps: float) -> Between:
+    def _one(self, rounded: bool, budget: float, eps: float) -> Interval:
         """Return the larger sides, over bits and both directions, of targets of exactly this budget."""
         budgets = (self.coarse if rounded else self.exact).budgets
         law, sides = self._laws[rounded], []
         for place in np.flatnonzero(budgets == budget):
             counts = law.counts.copy()
             counts[place] -= 1
-            rest = Law(law.one, law.zero, counts)
+            rest = BernoulliGroups(law.one, law.zero, counts)
             sides += [rest.sides(budget, eps), rest.mirrored().sides(budget, eps)]
-        return Between(max(low for low, _ in sides), max(high for _, high in sides))
+        return Interval(max(low for low, _ in sides), max(high for _, high in sides))
 
     def _below(self, budget: float, eps: float) -> float:
         """Return the lower side of the exact target of largest budget up to this one."""
@@ -128,7 +128,7 @@ class Everyone:
             return self._one(True, float(self.targets[first]), eps)[1]
         budgets, law, largest = self.coarse.budgets, self._laws[True], float(self.targets[last])
         inside = (budgets >= self.targets[first]) & (budgets <= largest)
-        rest = Law(law.one, law.zero, np.where(inside, 0, law.counts))
+        rest = BernoulliGroups(law.one, law.zero, np.where(inside, 0, law.counts))
         return max(rest.sides(largest, eps).upper, rest.mirrored().sides(largest, eps).upper)
 
     def _search(self, eps: float, known: float, exact: bool) -> tuple[float, float, float]:
@@ -138,7 +138,7 @@ class Everyone:
         """
         worst = [known, float(self.targets[-1])]
 
-        def measure(intervals: Sequence[Interval], enough: float) -> list[tuple[float, float, float]]:
+        def measure(intervals: Sequence[IntRange], enough: float) -> list[tuple[float, float, float]]:
             out = []
             for first, last in intervals:
                 middle = (first + last) // 2
@@ -158,9 +158,9 @@ class Everyone:
         found = maximum([(0, self.targets.size - 1)], measure, halves, tolerance=lambda best: RTOL, known=known)
         return found.lower, found.upper, worst[1]
 
-    def sides(self, eps: float) -> Between:
+    def sides(self, eps: float) -> Interval:
         """Enclose log delta of the user with the largest."""
-        return Between(*self._search(eps, self._below(float(self.targets[-1]), eps), True)[:2])
+        return Interval(*self._search(eps, self._below(float(self.targets[-1]), eps), True)[:2])
 
     def epsilon(self, delta: float, upper: bool) -> float:
         """Return a side of epsilon. The rounded groups tell about where it is, the sides of all users exactly."""

@@ -7,12 +7,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._accuracy import ErrorLaw
 
 
-@said
+@with_passages
 class ShuffleProtocol(PrivacyProfile, ErrorLaw):
     """A protocol of many users, with an estimate and the law of its error."""
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import ULP, Between, FloatArray
-from shufflebounds.composing import Knowledge
+from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._accuracy import _tail
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
@@ -46,14 +46,14 @@ def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> fl
     return _one_count(np.array([q * q, shown]), np.array([others, fakes], dtype=np.float64), q * q, p * p, eps)
 
 
-def projected_pair(others: int, fakes: int, bins: int, flip: float) -> Knowledge | None:
+def projected_pair(others: int, fakes: int, bins: int, flip: float) -> DominatingPairInfo | None:
     """Return the pair of `projected`, which neighbours attain, by its outcomes; None where these are too many."""
     p, q = 1 - flip, flip
     bits = (math.log1p(-q * q), 2 * math.log(q)), (math.log(q) + math.log1p(p), 2 * math.log1p(-q))
     return _attained((q * q, (p * p + q * q) / bins + (1 - 2 / bins) * p * q), (others, fakes), bits)
 
 
-def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[Knowledge, ...]:
+def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[DominatingPairInfo, ...]:
     """Return the pair of :func:`one_bin` in both orders, which neighbours attain; none where its outcomes are too many."""
     bit = math.log1p(-flip), math.log(flip)
     probabilities = flip, (1 - flip) / bins + (1 - 1 / bins) * flip
@@ -61,14 +61,14 @@ def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[Know
     return tuple(pair for pair in both if pair)
 
 
-def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits: tuple[Bit, Bit]) -> Knowledge | None:
+def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits: tuple[Bit, Bit]) -> DominatingPairInfo | None:
     """Return the pair S + one bit, S + another bit for the sum S of `counts` bits; None if the list is too long."""
     one, many = np.array(probabilities), np.array(counts, dtype=np.float64)
     held = many > 0
     if not held.any() or not one[0] > 0:
         return None
     atoms = atoms_of_sum(one[held], 1 - one[held], many[held], *bits, LOG_TAIL)
-    return Knowledge(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
+    return DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
 
 
 def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
@@ -109,7 +109,7 @@ def _one_count(chances: FloatArray, counts: FloatArray, rare: float, common: flo
         low, high = int(grid[max(place - 1, 0)]), int(grid[min(place + 1, grid.size - 1)])
 
 
-def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> Between:
+def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> Interval:
     """Return bounds of log delta of records of two bins, listed for every data; `known` fakes count as other users.
 
     Only 10 and 01 tell anything, and their numbers are all there is to see.
@@ -137,7 +137,7 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> B
             more = math.exp(eps)
             low = max(low, float(np.maximum(first * (1 - error) - more * second * (1 + error), 0).sum()))
             high = max(high, float(np.maximum(first * (1 + error) - more * second * (1 - error), 0).sum()))
-    return Between(math.log(low) - 1e-14 if low > 0 else -math.inf, math.log(high) + 1e-14 if high > 0 else -math.inf)
+    return Interval(math.log(low) - 1e-14 if low > 0 else -math.inf, math.log(high) + 1e-14 if high > 0 else -math.inf)
 
 
 def _with(law: FloatArray, record: FloatArray) -> FloatArray:

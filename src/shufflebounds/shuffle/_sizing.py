@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from shufflebounds import _validate
-from shufflebounds._search import bracket, outward
+from shufflebounds._search import bracket, expand_bracket
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import least_count, meets
 
@@ -56,4 +56,4 @@ def _largest(build: Callable[[float], _Profile], eps: float, delta: float) -> _P
         high = 2 * low
     if low < high:
         low = bracket(lambda budget: not serves(budget), low, high, rtol=1e-9)[0]
-    return build(outward(low, lambda budget: meets(build(budget), eps, delta), -1e-12 * low, _BUDGETS[0]))
+    return build(expand_bracket(low, lambda budget: meets(build(budget), eps, delta), -1e-12 * low, _BUDGETS[0]))

@@ -9,7 +9,7 @@ import numpy as np
 from shufflebounds._core import _tradeoff
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._types import FloatArray
-from shufflebounds.composing import Atoms
+from shufflebounds.composing import LossAtoms
 from shufflebounds.profile.curves import rounded
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
@@ -28,7 +28,7 @@ _ROUNDING = 16 * np.finfo(float).eps
 
 def atoms_of_sum(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: Bit, second: Bit, log_tail: float
-) -> Atoms | None:
+) -> LossAtoms | None:
     """Return the outcomes of S + one bit against S + another, S the sum of the grouped bits; None if they are too many."""
     try:
         _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=MOST_LISTED)
@@ -39,7 +39,7 @@ def atoms_of_sum(
     size = float(np.abs(window).max())
     trials = one.size if counts is None else counts.sum()
     lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
-    return Atoms.of(laws[0], laws[1], log_lost=lost, error=error + _ROUNDING * (1 + size))
+    return LossAtoms.of(laws[0], laws[1], log_lost=lost, error=error + _ROUNDING * (1 + size))
 
 
 def curve_of_sum(

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._search import Interval, halves, maximum
-from shufflebounds._types import Between
+from shufflebounds._search import IntRange, halves, maximum
+from shufflebounds._types import Interval
 from shufflebounds.tails.closed import bernstein
 
 __all__ = ["CountTails", "largest_tail", "tails_over_counts"]
@@ -27,7 +27,7 @@ DEEPEST = 745.0
 """The same where the lower bound is 0: beyond the logarithm of the smallest positive double."""
 
 
-Known = Callable[[int, int, Fraction], Between]
+Known = Callable[[int, int, Fraction], Interval]
 """``known(holders, others, reach)`` bounds the log tail for `holders` users with the value and `others` users without it."""
 
 
@@ -81,7 +81,7 @@ def tails_over_counts(users: int, known: Known, variance: float, reach: Fraction
     return CountTails(blocks.lower, [(first, blocks.upper(first, min(first + width - 1, users))) for first in firsts])
 
 
-def largest_tail(users: int, known: Known, variance: float, reach: Fraction, last: int | None = None) -> Between:
+def largest_tail(users: int, known: Known, variance: float, reach: Fraction, last: int | None = None) -> Interval:
     """Return bounds of the largest log tail over every number of holders.
 
     Parameters
@@ -94,20 +94,20 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
     last = users if last is None else last
     if last < SCANNED:
         tails = [known(count, users - count, reach) for count in range(last + 1)]
-        return Between(max(low for low, _ in tails), max(high for _, high in tails))
+        return Interval(max(low for low, _ in tails), max(high for _, high in tails))
     blocks, width = _Blocks(users, known, variance, reach), _width(last)
 
-    def is_smallest(block: Interval) -> bool:
+    def is_smallest(block: IntRange) -> bool:
         return block[1] - block[0] < width
 
-    def measure(several: Sequence[Interval], enough: float) -> list[tuple[float, float, float]]:
+    def measure(several: Sequence[IntRange], enough: float) -> list[tuple[float, float, float]]:
         # the bound of a block that is not divided further stands for its value: other blocks need not be closer than that
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 
     found = maximum([(0, last)], measure, lambda block: [] if is_smallest(block) else halves(block),
                     tolerance=lambda best: 0.0, known=blocks.lower)
-    return Between(blocks.lower, found.upper)
+    return Interval(blocks.lower, found.upper)
 
 
 def _width(last: int) -> int:

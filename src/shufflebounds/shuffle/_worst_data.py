@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from shufflebounds._search import maximum
-from shufflebounds._types import Between
+from shufflebounds._types import Interval
 
-__all__ = ["RTOL", "of_two_counts"]
+__all__ = ["RTOL", "maximize_over_two_counts"]
 
 RTOL = 0.99e-3
 """How far apart the sides may stay, in log delta."""
@@ -19,9 +19,9 @@ SMALL_SQUARE, SMALL_RTOL, SQUARE_RTOL = 32, 1e-9, 1e-2
 Rectangle = tuple[int, int, int, int]
 
 
-def of_two_counts(
-    enclose: Callable[[int, int, int, int], Between], count: int, diagonal: bool, most: int
-) -> Between:
+def maximize_over_two_counts(
+    enclose: Callable[[int, int, int, int], Interval], count: int, diagonal: bool, most: int
+) -> Interval:
     """Return bounds of max of f(i, j) over 0 <= j <= i < count, or over i = j where diagonal is set (logarithms).
 
     ``enclose(i, j, b, c)`` bounds from both sides f at (i, j) with b and c users removed in the two bins, and
@@ -29,12 +29,12 @@ def of_two_counts(
     some `most` evaluations.
     """
     rtol = SQUARE_RTOL if count > SMALL_SQUARE else SMALL_RTOL
-    known: dict[tuple[int, int], Between] = {}
+    known: dict[tuple[int, int], Interval] = {}
 
     def measure(rectangles: Sequence[Rectangle], enough: float) -> list[tuple[float, float, float]]:
         out = []
         for first, last, low, high in rectangles:
-            sides = Between(-math.inf, -math.inf)
+            sides = Interval(-math.inf, -math.inf)
             single = first == last and low == high
             bound = math.inf if single else enclose(first, low, last - first, high - low).upper
             if not bound <= enough:
@@ -58,4 +58,4 @@ def of_two_counts(
 
     start = (0, count - 1, 0, count - 1)
     found = maximum([start], measure, split, tolerance=lambda best: rtol, most=most / 2)
-    return Between(found.lower, found.upper)
+    return Interval(found.lower, found.upper)

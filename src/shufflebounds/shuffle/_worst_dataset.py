@@ -32,7 +32,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compositions import Compositions, without_rare_gains
-from shufflebounds.shuffle._phi import excesses
+from shufflebounds.shuffle._excess import excesses
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw
 

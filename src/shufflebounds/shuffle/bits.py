@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _worst
-from shufflebounds._docs import said
-from shufflebounds._types import Between, FloatArray, Sides
-from shufflebounds.composing import Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import FloatArray, Interval, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
@@ -32,7 +32,7 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["ShuffledBits"]
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class ShuffledBits(ShuffleProtocol):
     r"""Every user flips their bit with probability q; the analyst sees the shuffled bits, that is their sum.
@@ -178,8 +178,8 @@ class ShuffledBits(ShuffleProtocol):
         pair = self.pair(self.ones)
         return pair, pair.reverse()
 
-    def _knowledge(self) -> Knowledge:
-        known = super()._knowledge()
+    def _pair_info(self) -> DominatingPairInfo:
+        known = super()._pair_info()
         if self.ones != "worst":
             lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
             return replace(known, single=2 * self.ones == self._bits - 1, spacing=0.12, lattice=lattice)
@@ -188,22 +188,22 @@ class ShuffledBits(ShuffleProtocol):
         # each search grows with the number of users, as measured over 1e3 to 1e7
         setup = 0.8 * max(0.0, math.log10(self._bits / 1e3)) if self._bits else 0.0
         return replace(
-            known, spacing=spacing, effort=effort, setup=setup, curve_stick=lambda eps: self._worst_sides(eps, self._loose),
+            known, spacing=spacing, effort=effort, setup=setup, curve_hockey_stick=lambda eps: self._worst_sides(eps, self._loose),
             blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
         )
 
-    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         if self.ones != "worst":
             return self.pairs()
         pair = self.pair(0)
         return pair, pair.reverse()
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.ones != "worst":
             # both directions in one call: the second is the first with 0 and 1 exchanged
             data = np.array([[self.ones], [self._bits - 1 - self.ones]], dtype=np.float64)
             lower, upper = bit_sides(data, data[::-1], self.flip, eps)
-            return Sides(lower.max(axis=0), upper.max(axis=0))
+            return IntervalArray(lower.max(axis=0), upper.max(axis=0))
         return self._worst_sides(eps, 0.0)
 
     def _near(self, log_delta: float) -> float | None:
@@ -217,7 +217,7 @@ class ShuffledBits(ShuffleProtocol):
 
         return solve(one_end, log_delta, self._pure_epsilon(), upper=True, rtol=NEAR_RTOL)
 
-    def _rough_sides(self, eps: FloatArray) -> Sides:
+    def _rough_sides(self, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta over all data, farther apart for many users and in some milliseconds an eps."""
         return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._loose)
 
@@ -226,7 +226,7 @@ class ShuffledBits(ShuffleProtocol):
         """How far apart the sides may stay where hundreds are asked for."""
         return 2e-4 if self._bits <= 10**7 else 2e-3
 
-    def _worst_sides(self, eps: FloatArray, loose: float) -> Sides:
+    def _worst_sides(self, eps: FloatArray, loose: float) -> IntervalArray:
         """Enclose the maximum over all data; without fakes the mirror direction of m is the first direction of n - 1 - m."""
         budget = log_odds(self.flip)
         if self.flip in (0, 0.5):
@@ -239,7 +239,7 @@ class ShuffledBits(ShuffleProtocol):
             self.users - 1, self.fakes, 1, self.flip, near[inside], np.asarray(budget.less(near[inside])), loose
         )
         lower[inside], upper[inside] = found
-        return Sides(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
+        return IntervalArray(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
 
     def _listed(self) -> bool:
         """Whether the laws of all data can be listed."""
@@ -360,7 +360,7 @@ class ShuffledBits(ShuffleProtocol):
     def _checked_truth(self, truth: Any) -> int | None:
         return None if truth is None else _validate.integer("truth", truth, 0, self.users)
 
-    def _error(self, a: Fraction, truth: int | None) -> Between:
+    def _error(self, a: Fraction, truth: int | None) -> Interval:
         self._informative()
         width = a * (1 - 2 * Fraction(self.flip))
         if not self.fakes:
@@ -368,7 +368,7 @@ class ShuffledBits(ShuffleProtocol):
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, truth, fakes)
         # another bound: with fakes taken for users the data include those whose fakes are 0, and that search is tighter
-        return Between(lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))
+        return Interval(lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _clones
-from shufflebounds._docs import said
-from shufflebounds._types import ULP, Between, FloatArray, Sides
-from shufflebounds.composing import Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import log_exceeded
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -23,7 +23,7 @@ from shufflebounds.shuffle.noise import BinomialNoise
 __all__ = ["ClearReports"]
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class ClearReports(ShuffleProtocol):
     r"""Every user reports a bin in the clear, among m fake reports whose bins are uniform; the analyst sees the shuffled reports.
@@ -83,20 +83,20 @@ class ClearReports(ShuffleProtocol):
         """
         return float(min(self.fakes + 1, _validate.MAX_COUNT)), 2 / self.bins
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         lower, upper = np.full(eps.shape, -math.inf), np.full(eps.shape, -math.inf)
         if self.bins > 1:
-            users, rate, endless = (np.full(eps.shape, x) for x in (*self._clones(), math.inf))
-            _clones.clones_log_delta(users, rate, endless, np.ascontiguousarray(eps), lower, upper)
-        return Sides(lower, upper)
+            users, rate, unbounded_loss = (np.full(eps.shape, x) for x in (*self._clones(), math.inf))
+            _clones.clones_log_delta(users, rate, unbounded_loss, np.ascontiguousarray(eps), lower, upper)
+        return IntervalArray(lower, upper)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bins == 1:
             return super()._epsilon(delta, upper)
         return _clones.clone_epsilon(*self._clones(), math.inf, delta, upper)
 
-    def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), single=True, effort=1e-5)
+    def _pair_info(self) -> DominatingPairInfo:
+        return replace(super()._pair_info(), single=True, effort=1e-5)
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf
@@ -203,7 +203,7 @@ class ClearReports(ShuffleProtocol):
     def _many(self) -> int:
         return self.bins
 
-    def _error(self, a: Fraction, truth: Any) -> Between:
+    def _error(self, a: Fraction, truth: Any) -> Interval:
         chance, counts = 1 / self.bins, np.array([float(self.fakes)])
         one, zero = np.array([chance]), np.array([1 - chance])
         return log_exceeded(one, zero, counts, Fraction(self.fakes / self.bins), a, rounding=ULP)

@@ -10,9 +10,9 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _clones, _tradeoff
-from shufflebounds._docs import said
-from shufflebounds._types import FloatArray, Sides
-from shufflebounds.composing import Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.curves import rounded
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
@@ -27,7 +27,7 @@ MOST_LISTED = 512
 """Up to so many users all outcomes of the clone pair are listed for a curve."""
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class _UniformClones(PrivacyProfile):
     """Every user runs the same eps0-LDP randomizer; the number of clones is Bin(users - 1, rate)."""
@@ -47,12 +47,12 @@ class _UniformClones(PrivacyProfile):
         """Return the chance that another user's message is a clone of the target's."""
         return _clones.clone_rate(self.local_eps, self._stronger)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         size = eps.shape
         lower, upper = np.empty(size), np.empty(size)
         _clones.clones_log_delta(np.full(size, float(self.users)), np.full(size, self._rate()), np.full(size, self.local_eps),
                                  np.ascontiguousarray(eps), lower, upper)
-        return Sides(lower, upper)
+        return IntervalArray(lower, upper)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         return _clones.clone_epsilon(self.users, self._rate(), self.local_eps, delta, upper)
@@ -126,11 +126,11 @@ class _UniformClones(PrivacyProfile):
         return np.array([log_count + np.logaddexp(zero + stay, one + step)
                          for zero, one in ((keep - self.local_eps, keep), (keep, keep - self.local_eps))])
 
-    def _knowledge(self) -> Knowledge:
-        return replace(super()._knowledge(), single=True, effort=1e-5)
+    def _pair_info(self) -> DominatingPairInfo:
+        return replace(super()._pair_info(), single=True, effort=1e-5)
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class Clones(_UniformClones):
     r"""Amplification by shuffling for every local randomizer (Feldman, McMillan and Talwar 2021): the weaker of two clone bounds.
@@ -144,7 +144,7 @@ class Clones(_UniformClones):
 
     Parameters
     ----------
-    {crowd}
+    {population}
 
     Notes
     -----
@@ -184,7 +184,7 @@ class Clones(_UniformClones):
     _stronger: ClassVar[bool] = False
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class StrongerClones(_UniformClones):
     r"""The stronger clone bound (Feldman, McMillan and Talwar 2023), proven for every pure local randomizer.
@@ -195,7 +195,7 @@ class StrongerClones(_UniformClones):
 
     Parameters
     ----------
-    {crowd}
+    {population}
 
     Notes
     -----

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _clones, _deployments
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import Bound, FloatArray, plain
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
@@ -44,7 +44,7 @@ def _clone_deployments(
     return shape, rows, rates
 
 
-@said
+@with_passages
 def clones_epsilon(
     users: ArrayLike, local_eps: ArrayLike, delta: ArrayLike, *, stronger: bool = True, bound: Bound = "upper"
 ) -> float | FloatArray:
@@ -148,7 +148,7 @@ def _of_noises(
     return plain(out.reshape(shape))
 
 
-@said
+@with_passages
 def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
     r"""The epsilon of binomial noise on a count, for arrays of mechanisms.
 
@@ -187,7 +187,7 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
     return _of_noises(_deployments.noise_epsilon, trials, prob, bound, delta=_validate.real_array("delta", delta, 0, 1))
 
 
-@said
+@with_passages
 def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
     r"""The logarithm of delta of binomial noise on a count, for arrays of mechanisms.
 

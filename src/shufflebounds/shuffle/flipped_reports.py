@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._docs import said
-from shufflebounds._types import ULP, Between, FloatArray, Sides, at_each
-from shufflebounds.composing import Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
@@ -31,7 +31,7 @@ SEARCHED = 128
 """Up to so many reports all data among uniform fakes is searched."""
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class FlippedReports(ShuffleProtocol):
     r"""Users and m fakes report one-hot vectors of d bits, every bit flipped with probability q.
@@ -134,30 +134,30 @@ class FlippedReports(ShuffleProtocol):
         """The protocol without flips, of which this is post-processing while the fakes are uniform."""
         return ClearReports(self.fakes, self.bins)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return at_each(self._enclosed, eps)
 
-    def _enclosed(self, eps: float) -> Between:
+    def _enclosed(self, eps: float) -> Interval:
         if eps >= self._pure_epsilon():
-            return Between(-math.inf, -math.inf)
+            return Interval(-math.inf, -math.inf)
         if self.flip == 0:
             if self.fake == "uniform":
                 return self.clear._log_delta(np.array([eps])).alone()
-            return Between(0.0, 0.0)
+            return Interval(0.0, 0.0)
         if eps > 700:
             # e^eps must stay a double
-            return Between(-math.inf, min(self._enclosed(700.0).upper, _record_pair.local(self.flip, eps)))
+            return Interval(-math.inf, min(self._enclosed(700.0).upper, _record_pair.local(self.flip, eps)))
         uniform = self.fake == "uniform" and self.fakes > 0
         low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform)
         high = min(high, _record_pair.local(self.flip, eps))
         if uniform:
             high = min(high, self.clear._log_side_at(eps, upper=True))
-        return Between(low, max(low, min(high, 0.0)))
+        return Interval(low, max(low, min(high, 0.0)))
 
-    def _records(self, eps: float, uniform: bool) -> Between:
+    def _records(self, eps: float, uniform: bool) -> Interval:
         if self.bins == 2 and self.users + self.fakes <= _record_pair.ENUMERATED:
             return _record_pair.enumerated(self.users, self.fakes if uniform else 0, 0 if uniform else self.fakes, self.flip, eps)
-        return Between(
+        return Interval(
             _record_pair.projected(*self._counted, self.flip, eps),
             _record_pair.blanket(*self._counted, self.flip, eps),
         )
@@ -169,18 +169,18 @@ class FlippedReports(ShuffleProtocol):
             return self.users - 1, self.fakes, self.bins
         return self.users - 1 + self.fakes, 0, 2
 
-    def _sums(self, eps: float, uniform: bool) -> Between:
+    def _sums(self, eps: float, uniform: bool) -> Interval:
         others = self.users - 1
         if not uniform:
             return self._known_sums(others + self.fakes, eps)
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
             low, high = self._searched_sums(self._fake_table, eps)
             if self.bins == 2:
-                return Between(low, high)
+                return Interval(low, high)
         else:
             low = self._uniform_at_worst(eps)
         # the sums of the other bins tell how many fakes missed these two, so that the two bins alone bound from below
-        return Between(low, self._known_sums(others + self.fakes, eps)[1])
+        return Interval(low, self._known_sums(others + self.fakes, eps)[1])
 
     @cached_property
     def _fake_table(self) -> _bin_pair.FakeTable:
@@ -192,7 +192,7 @@ class FlippedReports(ShuffleProtocol):
         sides = self._fake_table.log_delta((others, 0), (0, others), self.flip, eps)
         return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
 
-    def _known_sums(self, others: int, eps: float) -> Between:
+    def _known_sums(self, others: int, eps: float) -> Interval:
         """The sums among so many others, over all their bins: i zeros in the first bin and j ones in the second."""
         try:
             return self._known_sums_searched(others, eps)
@@ -200,9 +200,9 @@ class FlippedReports(ShuffleProtocol):
             # the law is too wide for a table: below, one bin alone; above, two bins at half of eps each
             one = ShuffledBits(others + 1, self.flip)
             low, high = one._log_delta(np.array([eps, eps / 2]))
-            return Between(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
+            return Interval(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
 
-    def _tables(self, others: int, eps: float) -> tuple[Between, _bin_pair.Bins | None]:
+    def _tables(self, others: int, eps: float) -> tuple[Interval, _bin_pair.Bins | None]:
         """Return bounds for everyone else in the target's bin, and tables for all data if delta and the width of the sums allow."""
         near = _bin_pair.log_delta((0, others), (0, others), self.flip, eps)
         if near[1] < -540 or others * self.flip > 1.01e8:
@@ -210,58 +210,58 @@ class FlippedReports(ShuffleProtocol):
         # the bounds may be coarse: delta then lies far below the upper one
         return near, _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
 
-    def _known_sums_searched(self, others: int, eps: float) -> Between:
+    def _known_sums_searched(self, others: int, eps: float) -> Interval:
         tables = self._tables(others, eps)[1]
         if tables is None:
             # without tables: the kernel, at the few data that a search would look at first
-            def deep(i: int, j: int, b: int, c: int) -> Between:
+            def deep(i: int, j: int, b: int, c: int) -> Interval:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
-            return _worst_data.of_two_counts(deep, others + 1, self.bins == 2, 24)
+            return _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 24)
 
-        def enclose(i: int, j: int, b: int, c: int) -> Between:
+        def enclose(i: int, j: int, b: int, c: int) -> Interval:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
-        return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, int(min(20_000, max(12, 5e6 / width))))
+        return _worst_data.maximize_over_two_counts(enclose, others + 1, self.bins == 2, int(min(20_000, max(12, 5e6 / width))))
 
-    def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> Between:
+    def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> Interval:
         """The sums among real others and uniform fakes, over all real data: i others not in the first bin, j in the second."""
         others = self.users - 1
 
-        def enclose(i: int, j: int, b: int, c: int) -> Between:
+        def enclose(i: int, j: int, b: int, c: int) -> Interval:
             sides = table.log_delta((others - b - i, i), (j, others - c - j), self.flip, eps)
             assert sides is not None
             return sides
 
-        return _worst_data.of_two_counts(enclose, others + 1, self.bins == 2, 20_000)
+        return _worst_data.maximize_over_two_counts(enclose, others + 1, self.bins == 2, 20_000)
 
-    def _one_case(self, eps: float) -> Between | None:
+    def _near_worst_data(self, eps: float) -> Interval | None:
         # the nearly worst data of many reports, the others' bins known: everyone else in the target's bin
         reports = self.users + self.fakes
         if self.view == "records" or reports <= SEARCHED or not 0 < self.flip < 0.5 or eps >= min(700.0, self._pure_epsilon()):
             return None
         near, tables = self._tables(reports - 1, eps)
         low, high = tables.log_delta((0, reports - 1), (0, reports - 1)) if tables else near
-        return Between(self._uniform_at_worst(eps) if self.fake == "uniform" and self.fakes else low, high)
+        return Interval(self._uniform_at_worst(eps) if self.fake == "uniform" and self.fakes else low, high)
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         if self.view == "records":
-            known = replace(super()._knowledge(), spacing=0.05, effort=2e-3, seconds=4e-3)
+            known = replace(super()._pair_info(), spacing=0.05, effort=2e-3, seconds=4e-3)
             pair = _record_pair.projected_pair(*self._counted, self.flip) if 0 < self.flip < 0.5 else None
-            return replace(known, realised=(pair,)) if pair else known
+            return replace(known, attained=(pair,)) if pair else known
         # sums search the data for every eps
-        known = replace(super()._knowledge(), spacing=0.6, effort=1.0)
+        known = replace(super()._pair_info(), spacing=0.6, effort=1.0)
         uniform = self.fake == "uniform" and self.fakes > 0
         if not 0 < self.flip < 0.5 or (uniform and self.clear.variance > self.users * self.flip):
             return known
         # both bins are sums of bits, the target's of all others': one at a time, each over all data, and both at their likely worst
         column = ShuffledBits(self.users + self.fakes, self.flip)
-        known = replace(known, parts=((column._knowledge(), 2),))
+        known = replace(known, parts=((column._pair_info(), 2),))
         if uniform:
             # the two columns bound from above only: they know the dummy reports, which the analyst does not
-            return replace(known, realised=_record_pair.one_bin_pairs(self.users - 1, self.fakes, self.bins, self.flip))
-        return replace(known, realised=repeated(column.pair(0), 2))
+            return replace(known, attained=_record_pair.one_bin_pairs(self.users - 1, self.fakes, self.bins, self.flip))
+        return replace(known, attained=repeated(column.pair(0), 2))
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).times(2).above
@@ -369,7 +369,7 @@ class FlippedReports(ShuffleProtocol):
     def _even(self) -> int:
         return -(-self.users // self.bins)
 
-    def _error(self, a: Fraction, truth: int | None) -> Between:
+    def _error(self, a: Fraction, truth: int | None) -> Interval:
         self._informative()
         q, share = Fraction(self.flip), Fraction(1, self.bins)
         exact = share * (1 - q) + (1 - share) * q

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
-from shufflebounds._docs import said
-from shufflebounds._types import ULP, Between, FloatArray, Sides, at_each
-from shufflebounds.composing import Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
@@ -24,7 +24,7 @@ from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma
 __all__ = ["ShuffledHistogram"]
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class ShuffledHistogram(ShuffleProtocol):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
@@ -89,20 +89,20 @@ class ShuffledHistogram(ShuffleProtocol):
         """The protocol of a single bin."""
         return ZeroSum(self.users, self.gamma)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.bins == 1:
             nothing = np.full(eps.shape, -math.inf)
-            return Sides(nothing, nothing.copy())
+            return IntervalArray(nothing, nothing.copy())
         return at_each(self._enclosed, eps)
 
-    def _enclosed(self, eps: float) -> Between:
+    def _enclosed(self, eps: float) -> Interval:
         n, gamma = float(self.users), self.gamma
 
-        def one_bin(reverse: float, at: FloatArray) -> Sides:
+        def one_bin(reverse: float, at: FloatArray) -> IntervalArray:
             value, error = shift_log_delta(n, gamma, at, reverse)
-            return Sides(value - error, value + error)
+            return IntervalArray(value - error, value + error)
 
-        def value(i: FloatArray) -> Sides:
+        def value(i: FloatArray) -> IntervalArray:
             with np.errstate(divide="ignore"):
                 loss = np.log((i + 1) / (n - i)) + math.log1p(-gamma) - math.log(gamma)
             slack = 4 * ULP * (np.abs(np.where(loss < np.inf, loss, 0)) + eps - math.log(gamma) + 1)
@@ -110,12 +110,12 @@ class ShuffledHistogram(ShuffleProtocol):
 
         return enclose_sum(lambda i: binom_logpmf(i, n, gamma), math.floor((n + 1) * gamma), 0.0, n, value)
 
-    def _knowledge(self) -> Knowledge:
-        known = replace(super()._knowledge(), single=True, effort=2e-3)
+    def _pair_info(self) -> DominatingPairInfo:
+        known = replace(super()._pair_info(), single=True, effort=2e-3)
         if self.bins == 1:
             return known
         # two independent counts, in opposite directions
-        parts = tuple((replace(pair._knowledge(), setup=0.4), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
+        parts = tuple((replace(pair._pair_info(), setup=0.4), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
         return replace(known, parts=parts)
 
     def _pure_epsilon(self) -> float:
@@ -198,10 +198,10 @@ class ShuffledHistogram(ShuffleProtocol):
             return _validate.integer("truth", truth, 0, self.users)
         counts = _validate.counts("truth", truth, self.users, self.bins)
         if counts.sum() != self.users:
-            raise ValueError(f"truth sums to {_validate.shown(float(counts.sum()))}: it must sum to users={self.users}")
+            raise ValueError(f"truth sums to {_validate.format_value(float(counts.sum()))}: it must sum to users={self.users}")
         return counts
 
-    def _error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> Between:
+    def _error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> Interval:
         if truth is None:
             totals = [min(math.floor(a) + 1, self.users), max(min(math.floor(a), self.users), 1)]
         elif isinstance(truth, int):
@@ -211,8 +211,8 @@ class ShuffledHistogram(ShuffleProtocol):
         sides = [log_missed(self.users, self.gamma, total, a) for total in totals if total]
         if not sides:
             # an empty bin is never wrong
-            return Between(-math.inf, -math.inf)
-        return Between(max(low for low, _ in sides) - 1e-13, min(0.0, max(high for _, high in sides) + 1e-13))
+            return Interval(-math.inf, -math.inf)
+        return Interval(max(low for low, _ in sides) - 1e-13, min(0.0, max(high for _, high in sides) + 1e-13))
 
     def _many(self) -> int:
         return self.bins
@@ -221,14 +221,14 @@ class ShuffledHistogram(ShuffleProtocol):
         each, more = divmod(self.users, self.bins)
         return np.where(np.arange(self.bins) < more, each + 1.0, float(each))
 
-    def _any_error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> Between:
+    def _any_error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> Interval:
         if isinstance(truth, int):
             raise ValueError(f"truth={truth} must be a histogram of shape ({self.bins},), or None, where of='any'")
         if truth is not None:
             totals, held = np.unique(truth[truth > 0], return_counts=True)
             sides = [log_missed(self.users, self.gamma, int(total), a) for total in totals]
             low, high = (_any_of([side[i] for side in sides], held) for i in (0, 1))
-            return Between(low - 1e-13, min(0.0, high + 1e-13))
+            return Interval(low - 1e-13, min(0.0, high + 1e-13))
         worst = min(math.floor(a) + 1, self.users)
         many = min(self.bins, self.users // worst)
         left = self.users - many * worst
@@ -241,7 +241,7 @@ class ShuffledHistogram(ShuffleProtocol):
         else:
             rest, alone = log_missed(self.users, self.gamma, left, a).lower, many
         lower = _any_of([at_worst[0], rest], np.array([alone, 1 if left else 0]))
-        return Between(lower - 1e-13, min(0.0, upper + 1e-13))
+        return Interval(lower - 1e-13, min(0.0, upper + 1e-13))
 
     def _scale(self) -> float:
         return self.users * self.gamma + 1

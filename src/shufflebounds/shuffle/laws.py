@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _deployments
-from shufflebounds._types import ULP, Between, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
-from shufflebounds.shuffle._phi import HEAVY, MANY, NORMAL, excesses, rounding, sums, without_negligible
+from shufflebounds.shuffle._excess import HEAVY, MANY, NORMAL, excesses, rounding, sums, without_negligible
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
 
@@ -258,7 +258,7 @@ class ExcessLaw:
         with np.errstate(over="ignore"):
             return float((np.exp(self.log_mass) * self.values(eps) ** 2).sum())
 
-    def log_phi(self, eps: ArrayLike, users: float) -> Sides:
+    def log_phi(self, eps: ArrayLike, users: float) -> IntervalArray:
         r"""Bounds of :math:`\log \Phi_n(X)` at each eps, the cut added.
 
         Parameters
@@ -275,9 +275,9 @@ class ExcessLaw:
             than a thousand atoms are gathered to at most 1024 values at each eps, which adds some 1e-4.
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
-        if self.dear:
+        if self.expensive:
             sides = [self._log_phi(e, users) for e in points.tolist()]
-            return Sides(np.array([low for low, _ in sides]), np.array([high for _, high in sides]))
+            return IntervalArray(np.array([low for low, _ in sides]), np.array([high for _, high in sides]))
         return log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
 
     def log_phi_side(self, eps: float, users: float, *, upper: bool) -> float:
@@ -295,11 +295,11 @@ class ExcessLaw:
         float
             What :meth:`log_phi` has on this side.
         """
-        if self.dear:
+        if self.expensive:
             return self._log_phi(eps, users, upper)[upper]
         return float(self.log_phi([eps], users)[upper][0])
 
-    def rough_log_phi(self, eps: float, users: float) -> Between:
+    def rough_log_phi(self, eps: float, users: float) -> Interval:
         """Return both bounds at one eps, farther apart and in less time, to choose among laws.
 
         Parameters
@@ -314,7 +314,7 @@ class ExcessLaw:
         """
         return self._log_phi(eps, users, rough=True)
 
-    def _log_phi(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Between:
+    def _log_phi(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Interval:
         """Return both bounds; where one is asked for, the other may be anything."""
         if self._heavy and not rough:
             # searches ask for the same eps again, for both sides
@@ -322,7 +322,7 @@ class ExcessLaw:
             return self._known.of((eps, users, side), lambda: self._formed(eps, users, side))
         return self._formed(eps, users, asked, rough=rough)
 
-    def _formed(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Between:
+    def _formed(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Interval:
         effort = (1e-5, 2e6) if rough else (2e-7, 6e7)
         log_mass, log_a, log_b = self._distinct
         lower = upper = -math.inf
@@ -343,10 +343,10 @@ class ExcessLaw:
                 lower, upper = (float(np.logaddexp(at, log_gain + way * 8 * ULP)) for at, way in ((lower, -1), (upper, 1)))
         size = max((abs(at) for at in (lower, upper) if at > -math.inf), default=0.0)
         slack = max(slack, 32 * ULP * size)
-        return Between(lower - slack, upper + slack)
+        return Interval(lower - slack, upper + slack)
 
     @cached_property
-    def dear(self) -> bool:
+    def expensive(self) -> bool:
         """Whether the kernel is not given the law as it is: very many atoms, masses that are no doubles, or very large values.
 
         Sides of large values may be far apart at some eps and close at others: no search may stride there.
@@ -358,7 +358,7 @@ class ExcessLaw:
         return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > _HEAVIEST)
 
     @cached_property
-    def _known(self) -> Kept[tuple[float, float, bool | None], Between]:
+    def _known(self) -> Kept[tuple[float, float, bool | None], Interval]:
         """What was formed of a heavy law."""
         return Kept(_KEPT)
 

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _deployments
-from shufflebounds._docs import said
-from shufflebounds._types import Between, FloatArray, Sides, largest, plain
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import FloatArray, Interval, IntervalArray, largest, plain
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import log_exceeded
@@ -47,19 +47,19 @@ class _ShiftedBinomial(DominatingPair):
         held = np.full(1 if self.trials else 0, float(self.trials))
         return held * 0 + one, held * 0 + zero, held
 
-    def _atoms(self, log_tail: float) -> Atoms | None:
+    def _atoms(self, log_tail: float) -> LossAtoms | None:
         # all outcomes are listed, so that nothing is missing at any depth
         return atoms_of_sum(*self._noise, (0.0, -math.inf), (-math.inf, 0.0), -1e6)
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         anchor, spacing = _middle_losses(self.trials, self.prob)
         lattice = ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
         listed = self._atoms if 0 < self.trials <= MOST_LISTED else None
-        return replace(super()._knowledge(), spacing=0.005, lattice=lattice, endless=True, listed=listed)
+        return replace(super()._pair_info(), spacing=0.005, lattice=lattice, unbounded_loss=True, listed=listed)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))
-        return Sides(value - error, value + error)
+        return IntervalArray(value - error, value + error)
 
 
 def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
@@ -70,7 +70,7 @@ def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
     return loss, math.log1p(1 / k) - math.log1p(-1 / (trials - k + 1)) if k < trials else math.log1p(1 / k)
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class BinomialNoise(ShuffleProtocol):
     r"""A count released with binomial noise, for data sets whose counts differ by one.
@@ -126,7 +126,7 @@ class BinomialNoise(ShuffleProtocol):
         pair = _ShiftedBinomial(self.trials, self.prob)
         return pair, pair.reverse()
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return largest(pair._log_delta(eps) for pair in self.pairs())
 
     def _epsilon(self, delta: float, upper: bool) -> float:
@@ -135,10 +135,10 @@ class BinomialNoise(ShuffleProtocol):
         _deployments.noise_epsilon(trials, prob, target, upper, out)
         return float(out[0])
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # fair bits are symmetric: one pair, the same in both orders
         lattice = _middle_losses(self.trials, self.prob) if self.trials else None
-        return replace(super()._knowledge(), single=self.prob == 0.5, lattice=lattice)
+        return replace(super()._pair_info(), single=self.prob == 0.5, lattice=lattice)
 
     @classmethod
     def calibrate(cls, *, eps: float, delta: float, prob: float = 0.5) -> Self:
@@ -191,7 +191,7 @@ class BinomialNoise(ShuffleProtocol):
         """Variance of :meth:`estimate`, trials * prob * (1 - prob), whatever the count."""
         return self.trials * self.prob * (1 - self.prob)
 
-    def _error(self, a: Fraction, truth: Any) -> Between:
+    def _error(self, a: Fraction, truth: Any) -> Interval:
         law = np.array([self.prob]), np.array([1 - self.prob]), np.array([float(self.trials)])
         return log_exceeded(*law, Fraction(self.trials * self.prob), a)
 

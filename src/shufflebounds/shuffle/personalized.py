@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
-from shufflebounds._types import FloatArray, Sides, at_each
-from shufflebounds.composing import Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import FloatArray, IntervalArray, at_each
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
-from shufflebounds.shuffle._clones.crowd import Crowd
 from shufflebounds.shuffle._clones.families import Family, Gaussian, Laplace, RandomizedResponse
 from shufflebounds.shuffle._clones.guarantees import OfEveryUser, OfOneUser
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
+from shufflebounds.shuffle._clones.population import Population
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["PersonalizedClones"]
@@ -26,7 +26,7 @@ __all__ = ["PersonalizedClones"]
 _TINY_WEIGHT = math.exp(-MAX_LOCAL_EPS)
 
 
-@said
+@with_passages
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonalizedClones(PrivacyProfile):
     r"""Clone bound of one target user among users who clone the target at their own rates.
@@ -116,16 +116,16 @@ class PersonalizedClones(PrivacyProfile):
     def _key(self) -> tuple[Any, ...]:
         return self.weight, self.scale, self.rates.tobytes(), self.counts.tobytes()
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         budget = log_odds(self.weight)
         lower, upper = at_each(lambda e: log_clone_delta(self._law, budget, e), eps)
         shift = math.log(self.scale)
         slack = np.where(upper > -np.inf, 4e-16 * (1 + np.abs(upper) + abs(shift)), 0.0)
-        return Sides(lower + shift - slack, upper + shift + slack)
+        return IntervalArray(lower + shift - slack, upper + shift + slack)
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # the pair of the formula, the same in both orders
-        return replace(super()._knowledge(), single=True, spacing=0.05, effort=1e-3, seconds=1.5e-4)
+        return replace(super()._pair_info(), single=True, spacing=0.05, effort=1e-3, seconds=1.5e-4)
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.weight).above
@@ -293,7 +293,7 @@ def _guarantee(
     index = None if target is None else _validate.integer("target", target, 0, max(array.size - 1, 0))
     budgets = array if name == "eps" else 1 / array
     distinct, held = _grouped(name, budgets, counts, 1)
-    crowd = Crowd(family, distinct, held)
+    population = Population(family, distinct, held)
     if index is None:
-        return OfEveryUser(crowd, description, parameters, None)
-    return OfOneUser(crowd, description, parameters, index, int(np.searchsorted(distinct, budgets[index])))
+        return OfEveryUser(population, description, parameters, None)
+    return OfOneUser(population, description, parameters, index, int(np.searchsorted(distinct, budgets[index])))

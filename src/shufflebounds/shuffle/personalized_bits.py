@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._docs import said
-from shufflebounds._types import FloatArray, Sides, at_each
-from shufflebounds.composing import Atoms, Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import FloatArray, IntervalArray, at_each
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.shuffle._data_blocks import blocks_of_targets
-from shufflebounds.shuffle._personal_sum import Everyone, Law, grouped
+from shufflebounds.shuffle._personal_sum import BernoulliGroups, WorstTarget, grouped
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
@@ -35,7 +35,7 @@ LEAST_BUDGET = 1e-290
 @dataclass(frozen=True, eq=False)
 class _PersonalPair(DominatingPair):
     budget: float
-    law: Law = field(repr=False)
+    law: BernoulliGroups = field(repr=False)
 
     @cached_property
     def _reversed(self) -> Self:
@@ -47,7 +47,7 @@ class _PersonalPair(DominatingPair):
         pair: Self = self._reversed
         return pair
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return at_each(partial(self.law.sides, self.budget), eps)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
@@ -59,19 +59,19 @@ class _PersonalPair(DominatingPair):
     def _pure_epsilon(self) -> float:
         return self.budget
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         one, _, counts = self.law.arrays
         few = (one.size if counts is None else counts.sum()) <= MOST_LISTED and one.size
-        return replace(super()._knowledge(), effort=1e-5, listed=self._atoms if few else None)
+        return replace(super()._pair_info(), effort=1e-5, listed=self._atoms if few else None)
 
-    def _atoms(self, log_tail: float) -> Atoms | None:
+    def _atoms(self, log_tail: float) -> LossAtoms | None:
         log_keep = -math.log1p(math.exp(-self.budget))
         # all of them: at any depth nothing is missing
         bit = log_keep, log_keep - self.budget
         return atoms_of_sum(*self.law.arrays, bit, bit[::-1], -1e6) if self.budget > 0 else None
 
 
-@said
+@with_passages
 @dataclass(frozen=True, eq=False)
 class PersonalizedBits(PrivacyProfile):
     r"""Each user i flips their bit with probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`; the analyst sees the shuffled bits.
@@ -178,7 +178,7 @@ class PersonalizedBits(PrivacyProfile):
             raise ValueError("target=None must be the index of a user")
         chosen = _validate.integer("target", chosen, 0, self.local_eps.size - 1)
         others = np.arange(self.local_eps.size) != chosen
-        return _PersonalPair(float(self.local_eps[chosen]), Law.of(*grouped(self.local_eps[others], self.bits[others])))
+        return _PersonalPair(float(self.local_eps[chosen]), BernoulliGroups.of(*grouped(self.local_eps[others], self.bits[others])))
 
     @cached_property
     def _pair(self) -> DominatingPair:
@@ -199,19 +199,19 @@ class PersonalizedBits(PrivacyProfile):
             return super().pairs()
         return self._pair, self._pair.reverse()
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.bits is None:
             below, above = self._enclosing
-            return Sides(below._log_side(eps, upper=False), above._log_side(eps, upper=True))
+            return IntervalArray(below._log_side(eps, upper=False), above._log_side(eps, upper=True))
         if self.target is not None:
             first, second = (pair._log_delta(eps) for pair in self.pairs())
-            return Sides(np.maximum(first[0], second[0]), np.maximum(first[1], second[1]))
+            return IntervalArray(np.maximum(first[0], second[0]), np.maximum(first[1], second[1]))
         return at_each(self._everyone.sides, eps)
 
     @cached_property
-    def _everyone(self) -> Everyone:
+    def _everyone(self) -> WorstTarget:
         assert self.bits is not None
-        return Everyone.of(self.local_eps, self.bits)
+        return WorstTarget.of(self.local_eps, self.bits)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bits is None and self.local_eps.size > MANY:
@@ -240,15 +240,15 @@ class PersonalizedBits(PrivacyProfile):
         # one user among known data is one pair, formed of all budgets
         return 5e-2 if self.bits is None or self.target is None else 1e-4 + 1e-7 * self.local_eps.size
 
-    def _knowledge(self) -> Knowledge:
-        known = replace(super()._knowledge(), spacing=0.3, effort=5e-2, seconds=2e-2)
+    def _pair_info(self) -> DominatingPairInfo:
+        known = replace(super()._pair_info(), spacing=0.3, effort=5e-2, seconds=2e-2)
         if self.bits is None:
             return known
         if self.target is not None:
             return replace(known, effort=1e-4, seconds=None, setup=min(2.0, 7e-4 * self.local_eps.size))
         return replace(known, blocks=blocks_of_targets(self._everyone.exact))
 
-    def _realised_pairs(self) -> tuple[DominatingPair, ...]:
+    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         # one user, and all others at 0 where nobody knows: the largest budget is not always the worst, but one that counts
         bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits
         target = int(np.argmax(self.local_eps)) if self.target is None else self.target

@@ -10,9 +10,9 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._search import least_int
-from shufflebounds._types import ULP, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.shuffle._mixed_sum import enclose_sum
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 
@@ -55,17 +55,17 @@ def _log_missed(users: int, gamma: float, support: int) -> float:
     """Return an upper bound of log Pr[X <= Y], X ~ Bin(users, 1/support) in a bin and Y ~ Bin(users, gamma) its zero noise bits."""
     share = 1 / support
 
-    def value(zeros: FloatArray) -> Sides:
+    def value(zeros: FloatArray) -> IntervalArray:
         log_below = binom_logcdf(zeros, float(users), share)
         # 1/support is rounded
         error = 1e-13 + 8 * ULP * np.abs(np.maximum(log_below, -1e300)) + 2 * ULP * users * share
-        return Sides(log_below - error, np.minimum(log_below + error, 0.0))
+        return IntervalArray(log_below - error, np.minimum(log_below + error, 0.0))
 
     top = float(users)
     return enclose_sum(lambda i: binom_logpmf(i, top, gamma), math.floor((users + 1) * gamma), 0.0, top, value)[1]
 
 
-@said
+@with_passages
 def support_identification(
     support: int, *, eps: float, delta: float, bins: int | None = None, failure: float = 0.01
 ) -> SampleSize:
@@ -142,7 +142,7 @@ def support_identification(
     return size
 
 
-@said
+@with_passages
 def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
     r"""Users that Claim 3.4 asks for, its constants made explicit.
 
@@ -187,7 +187,7 @@ def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
     return found
 
 
-@said
+@with_passages
 def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
     r"""Users who suffice for pointer chasing: each holds one of two permutations of `length` integers, with its label.
 
@@ -221,7 +221,7 @@ def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0
     return support_identification(2, eps=eps, delta=delta, bins=2 * math.factorial(length), failure=failure)
 
 
-@said
+@with_passages
 def pointer_jumping(branching: int, height: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
     r"""Users who suffice for multi-party pointer jumping: each holds the labels of one level of a complete tree.
 

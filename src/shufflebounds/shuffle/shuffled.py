@@ -12,9 +12,9 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._docs import said
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
 from shufflebounds.shuffle._mixed_data import MixedData
@@ -42,7 +42,7 @@ _MOST_PAIRS = 32
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 
 
-@said
+@with_passages
 @dataclass(frozen=True, repr=False)
 class Shuffled(PrivacyProfile):
     r"""The shuffled messages of users who each run the same local randomizer, bounded from above and below.
@@ -260,8 +260,8 @@ class Shuffled(PrivacyProfile):
         moved = local + math.log(self.participation)
         return np.where(moved > -np.inf, moved + 4 * ULP * (1 - moved), -np.inf)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
-        return Sides(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        return IntervalArray(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
         # shuffling the target's message with the others' is post-processing; without participation it sends the same for both
@@ -334,7 +334,7 @@ class Shuffled(PrivacyProfile):
             return None
         else:
             laws = [law for _, _, law in self._below]
-        return None if any(law.dear for law in laws) else laws
+        return None if any(law.expensive for law in laws) else laws
 
     def _beside(self, upper: bool) -> Callable[[float], float] | None:
         if not upper or all(bound is None for bound in self._over_datasets):
@@ -377,13 +377,13 @@ class Shuffled(PrivacyProfile):
         # its laws are formed first
         return 2e-3
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # a value takes milliseconds, and the sides do not meet
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
         # an output that only the target can send, and under one input only
-        endless = any(law.lost > 0 for _, _, law in self._below)
-        known = replace(super()._knowledge(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
-                        endless=endless)
+        unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
+        known = replace(super()._pair_info(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
+                        unbounded_loss=unbounded_loss)
         if any(bound is not None for bound in self._over_datasets):
             # a search over the numbers of users of each kind for each value, longer for a law of many values
             known = replace(known, effort=1e-2 if spacing < 0.5 else 5e-2, seconds=None)
@@ -395,7 +395,7 @@ class Shuffled(PrivacyProfile):
         plain = max(laws, key=lambda law: law.lost)
         used = [wide] if plain.lost == 0 or plain is wide else [wide, plain]
         orders = [one for law in used for one in ((law,) if _mirrored(law) else (law, _swapped(law)))]
-        return replace(known, realised=tuple(_OneData(law, self.users, spacing)._knowledge() for law in orders))
+        return replace(known, attained=tuple(_OneData(law, self.users, spacing)._pair_info() for law in orders))
 
     @classmethod
     def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], *, eps: float, delta: float,
@@ -459,15 +459,15 @@ class _OneData(PrivacyProfile):
     theorem: ClassVar[str] = "exact for the data named"
     neighbours: ClassVar[str] = Shuffled.neighbours
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         lower, upper = self.law.log_phi(eps, self.users)
-        return Sides(lower, np.minimum(upper, 0.0))
+        return IntervalArray(lower, np.minimum(upper, 0.0))
 
     def _pure_epsilon(self) -> float:
         return max(0.0, self.law.pure_epsilon)
 
-    def _knowledge(self) -> Knowledge:
-        known = replace(super()._knowledge(), single=True, spacing=self.step, effort=1e-3 if self.law.log_mass.size < 64 else 1e-2)
+    def _pair_info(self) -> DominatingPairInfo:
+        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=1e-3 if self.law.log_mass.size < 64 else 1e-2)
         if _mirrored(self.law):
             return known
         reverse = _OneData(_swapped(self.law), self.users, self.step)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import Bound, FloatArray, plain
 from shufflebounds.shuffle._compiled_laws import largest_epsilon, largest_log_delta
 from shufflebounds.shuffle._mixed_data import FEW
@@ -21,7 +21,7 @@ from shufflebounds.shuffle.shuffled import Shuffled
 __all__ = ["shuffled_epsilon", "shuffled_log_delta"]
 
 
-class _Crowd:
+class _DeploymentArray:
     """Deployments of shuffled randomizers: their shape, and of each deployment its randomizer, users and the third argument."""
 
     def __init__(self, randomizer: Any, users: ArrayLike, participation: float, **third: FloatArray) -> None:
@@ -93,7 +93,7 @@ def _distinct(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
     return kinds, places
 
 
-@said
+@with_passages
 def shuffled_epsilon(
     randomizer: Any, users: ArrayLike, delta: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper"
 ) -> float | FloatArray:
@@ -138,12 +138,12 @@ def shuffled_epsilon(
     True
     """
     upper = _validate.upper_side(bound)
-    crowd = _Crowd(randomizer, users, participation, delta=_validate.real_array("delta", delta, 0, 1))
-    out = crowd.answers(upper, partial(largest_epsilon, upper=upper), lambda one, delta: one.epsilon(delta, bound=bound))
-    return plain(out.reshape(crowd.shape))
+    population = _DeploymentArray(randomizer, users, participation, delta=_validate.real_array("delta", delta, 0, 1))
+    out = population.answers(upper, partial(largest_epsilon, upper=upper), lambda one, delta: one.epsilon(delta, bound=bound))
+    return plain(out.reshape(population.shape))
 
 
-@said
+@with_passages
 def shuffled_log_delta(
     randomizer: Any, users: ArrayLike, eps: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper"
 ) -> float | FloatArray:
@@ -173,9 +173,9 @@ def shuffled_log_delta(
     -14.48884
     """
     upper = _validate.upper_side(bound)
-    crowd = _Crowd(randomizer, users, participation, eps=_validate.real_array("eps", eps, 0))
-    out = crowd.answers(upper, lambda *law: largest_log_delta(*law)[upper], lambda one, eps: one.log_delta(eps, bound=bound))
+    population = _DeploymentArray(randomizer, users, participation, eps=_validate.real_array("eps", eps, 0))
+    out = population.answers(upper, lambda *law: largest_log_delta(*law)[upper], lambda one, eps: one.log_delta(eps, bound=bound))
     # from the pure budget on, delta is 0
-    pure = np.array([protocol._pure_epsilon() for protocol in crowd.protocols])[crowd.places]
-    out[crowd.third >= pure] = -np.inf
-    return plain(np.minimum(out, 0.0).reshape(crowd.shape))
+    pure = np.array([protocol._pure_epsilon() for protocol in population.protocols])[population.places]
+    out[population.third >= pure] = -np.inf
+    return plain(np.minimum(out, 0.0).reshape(population.shape))

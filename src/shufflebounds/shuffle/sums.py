@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _worst
-from shufflebounds._docs import said
-from shufflebounds._types import ULP, Between, FloatArray, Sides
-from shufflebounds.composing import Knowledge
+from shufflebounds._docs import with_passages
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle._accuracy import log_chernoff, log_exceeded
@@ -36,7 +36,7 @@ LARGE = 2**32
 """Among more bits than that the search for the worst data ends earlier."""
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class RealSum(ShuffleProtocol):
     r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
@@ -126,45 +126,45 @@ class RealSum(ShuffleProtocol):
         """The protocol of a single column."""
         return ShuffledBits(self.users, self.flip)
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.bits == 1:
             return self.column._log_delta(eps)
         low, high = self._total(eps)
         if self.view == "columns":
             # the lower side of the total bounds that of the columns; where rounding puts it above the upper side, both are raised
             high = np.array([self._columns(float(e), side) for e, side in zip(eps, high)])
-        return Sides(low, np.maximum(low, high))
+        return IntervalArray(low, np.maximum(low, high))
 
-    def _total(self, eps: FloatArray) -> Sides:
+    def _total(self, eps: FloatArray) -> IntervalArray:
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
         # among so many bits all data are nearly alike
         loose = 2e-4 if others > LARGE else 0.0
 
-        def sides(at: FloatArray) -> Sides:
-            return Sides(*_worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, loose))
+        def sides(at: FloatArray) -> IntervalArray:
+            return IntervalArray(*_worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, loose))
 
         low, high = self._within(eps, sides)
         far = self._far(eps)
         if far.any():
             low[far] = np.maximum(*(self._known_data(ones, eps[far]).lower for ones in (0, others)))
-        return Sides(low, np.maximum(low, high))
+        return IntervalArray(low, np.maximum(low, high))
 
-    def _one_case(self, eps: float) -> Between | None:
+    def _near_worst_data(self, eps: float) -> Interval | None:
         if self.bits == 1 or self.view == "columns" or self.flip == 0:
             return None
         return self._known_data(0, np.array([eps])).alone()
 
-    def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], Sides]) -> Sides:
+    def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
         """Return what the kernel says below the pure budget, where e^eps is a double."""
         pure = self._pure_epsilon()
         if self.flip == 0:
-            return Sides(np.zeros(eps.size), np.zeros(eps.size))
+            return IntervalArray(np.zeros(eps.size), np.zeros(eps.size))
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         inside = eps < pure
         near = np.minimum(eps[inside], MAX_LOCAL_EPS)
         low, high = kernel(near)
         lower[inside], upper[inside] = np.where(near == eps[inside], low, -np.inf), high
-        return Sides(lower, upper)
+        return IntervalArray(lower, upper)
 
     @cached_property
     def _composed(self) -> ComposedColumns:
@@ -178,40 +178,40 @@ class RealSum(ShuffleProtocol):
     def _seconds(self) -> float:
         return 2e-2
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # a search over the data for every eps, and a composed law where the columns are seen
         if self.bits == 1:
-            return self.column._knowledge()
+            return self.column._pair_info()
         spacing, effort = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
-        known = replace(super()._knowledge(), spacing=spacing, effort=effort)
+        known = replace(super()._pair_info(), spacing=spacing, effort=effort)
         pure = self._pure_epsilon()
         if not 0 < pure < math.inf:
             return known
         if self.view == "columns":
-            return replace(known, parts=((self.column._knowledge(), self.bits),), realised=repeated(self.column.pair(0), self.bits))
+            return replace(known, parts=((self.column._pair_info(), self.bits),), attained=repeated(self.column.pair(0), self.bits))
         # all others at 0, or all at 1: nearly the worst data
         others = (self.users - 1) * self.bits
-        sticks = partial(self._known_data, 0), partial(self._known_data, others)
-        pairs = [Knowledge(*both, pure, pure, effort=1e-3, single=True) for both in (sticks, sticks[::-1])]
-        return replace(known, realised=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
+        hockey_sticks = partial(self._known_data, 0), partial(self._known_data, others)
+        pairs = [DominatingPairInfo(*both, pure, pure, effort=1e-3, single=True) for both in (hockey_sticks, hockey_sticks[::-1])]
+        return replace(known, attained=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
 
     def _far(self, eps: FloatArray) -> NDArray[np.bool_]:
         """Whether eps lies beyond the range of the kernels, but delta is above 0."""
         return (eps > MAX_LOCAL_EPS) & (eps < self._pure_epsilon()) & (self.flip > 0)
 
-    def _known_data(self, ones: int, eps: FloatArray) -> Sides:
+    def _known_data(self, ones: int, eps: FloatArray) -> IntervalArray:
         """Return both sides where so many bits of the others are 1, the target's all 0 against all 1."""
         others = (self.users - 1) * self.bits
 
-        def sides(at: FloatArray) -> Sides:
-            return Sides(*_worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
+        def sides(at: FloatArray) -> IntervalArray:
+            return IntervalArray(*_worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
 
         low, high = self._within(eps, sides)
         far = self._far(eps)
         if far.any():
             # whatever the threshold, two tails bound delta from below, in logarithms throughout
             low[far] = np.minimum(sides(eps[far]).lower, high[far])
-        return Sides(low, high)
+        return IntervalArray(low, high)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return self.column._tradeoff(upper) if self.bits == 1 else super()._tradeoff(upper)
@@ -352,7 +352,7 @@ class RealSum(ShuffleProtocol):
     def _checked_truth(self, truth: Any) -> FloatArray | None:
         return None if truth is None else self._numbers("truth", truth)
 
-    def _error(self, a: Fraction, truth: FloatArray | None) -> Between:
+    def _error(self, a: Fraction, truth: FloatArray | None) -> Interval:
         self._informative()
         width = a * self.bits * (1 - 2 * Fraction(self.flip))
         if truth is not None:
@@ -362,9 +362,9 @@ class RealSum(ShuffleProtocol):
         lower = max(self._known(np.array([x]), everyone, width).lower for x in (0.0, 0.5 / self.bits))
         # an encoded bit is 1 with any chance between flip and 1 - flip
         fixed = self.users * (self.bits - 1)
-        return Between(lower, max(lower, log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))))
+        return Interval(lower, max(lower, log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))))
 
-    def _known(self, numbers: FloatArray, held: FloatArray, width: Fraction) -> Between:
+    def _known(self, numbers: FloatArray, held: FloatArray, width: Fraction) -> Interval:
         """Bound log Pr[|y - E y| > width] where so many users hold these numbers."""
         q = self.flip
         scaled = numbers * self.bits
@@ -380,11 +380,11 @@ class RealSum(ShuffleProtocol):
         center = self.users * self.bits * Fraction(q) + total * self.bits * (1 - 2 * Fraction(q))
         # the rounding of x r, and of a long sum of numbers
         rounding = 0.0 if np.isin(part, (0.0, 1.0)).all() else 4 * ULP * self.bits / max(q, ULP)
-        blur = Fraction(0) if exact is not None else Fraction(8 * ULP * float(center))
+        loss_error = Fraction(0) if exact is not None else Fraction(8 * ULP * float(center))
         law = one, zero, counts, center
-        low = log_exceeded(*law, width + blur, rounding=rounding).lower
-        high = log_exceeded(*law, width - blur, rounding=rounding).upper
-        return Between(low, high)
+        low = log_exceeded(*law, width + loss_error, rounding=rounding).lower
+        high = log_exceeded(*law, width - loss_error, rounding=rounding).upper
+        return Interval(low, high)
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)

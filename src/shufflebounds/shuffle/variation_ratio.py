@@ -10,8 +10,8 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._types import ULP, FloatArray, Sides
-from shufflebounds.composing import Knowledge
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
 from shufflebounds.shuffle.laws import ExcessLaw
@@ -121,18 +121,18 @@ class VariationRatio(PrivacyProfile):
         out[inside] = np.minimum(self._laws[upper].log_phi(eps[inside], self.users)[upper], 0.0)
         return out
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
-        return Sides(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        return IntervalArray(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         law = self._laws[upper]
-        if law.dear:
+        if law.expensive:
             return super()._epsilon(delta, upper)
         return min(float(largest_epsilon([[law]], [0], [self.users], [delta], upper)[0]), self._pure_epsilon())
 
     def _pure_epsilon(self) -> float:
         return math.log(self.p) * (1 + 2 * ULP)
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # the formula is that of a pair, the same in both orders; a value takes a millisecond
-        return replace(super()._knowledge(), single=True, spacing=0.2, effort=1e-3)
+        return replace(super()._pair_info(), single=True, spacing=0.2, effort=1e-3)

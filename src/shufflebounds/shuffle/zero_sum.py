@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
-from shufflebounds._docs import said
-from shufflebounds._types import ULP, Between, FloatArray, Sides
+from shufflebounds._docs import with_passages
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -24,7 +24,7 @@ from shufflebounds.shuffle.noise import BinomialNoise
 __all__ = ["ZeroSum"]
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class ZeroSum(ShuffleProtocol):
     r"""Every user sends their bit and a noise bit that is mostly one, as copies of one message; empty data gives exactly 0.
@@ -86,7 +86,7 @@ class ZeroSum(ShuffleProtocol):
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.noise.pairs()
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return self.noise._log_delta(eps)
 
     @classmethod
@@ -154,7 +154,7 @@ class ZeroSum(ShuffleProtocol):
     def _checked_truth(self, truth: Any) -> int | None:
         return None if truth is None else _validate.integer("truth", truth, 0, self.users)
 
-    def _error(self, a: Fraction, truth: int | None) -> Between:
+    def _error(self, a: Fraction, truth: int | None) -> Interval:
         worst = min(math.floor(a) + 1, self.users) if truth is None else truth
         return log_missed(self.users, self.gamma, worst, a)
 
@@ -162,7 +162,7 @@ class ZeroSum(ShuffleProtocol):
         return self.users * self.gamma + 1
 
 
-def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Between:
+def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
     """Return bounds of log Pr[|error| > a] for this sum S: Pr[Y < S, |Y - n gamma| > a] + [S > a] Pr[Y >= S]."""
     # what the estimate subtracts, as it is rounded there
     mean = Fraction(users * gamma)
@@ -170,13 +170,13 @@ def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Between:
     if total > a:
         above = min(math.floor(mean + a) + 1, total)
         if above <= below + 1:
-            return Between(0.0, 0.0)
+            return Interval(0.0, 0.0)
         value = float(np.logaddexp(binom_logcdf(below, users, gamma), binom_logsf(above - 1, users, gamma)))
     else:
         # Y > n gamma + a and Y < S <= a exclude each other
         value = float(binom_logcdf(min(below, total - 1), users, gamma))
     error = 2e-13 + 8 * ULP * abs(value) if value > -math.inf else 0.0
-    return Between(value - error, min(0.0, value + error))
+    return Interval(value - error, min(0.0, value + error))
 
 
 def smallest_gamma(

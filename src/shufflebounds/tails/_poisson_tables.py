@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._core._blocks import Lattice, convolve
+from shufflebounds._core._blocks import PoissonBinomialPMF, convolve
 from shufflebounds._core._special import log1mexp
 from shufflebounds._scipy import fft
 from shufflebounds._types import FloatArray
@@ -35,7 +35,7 @@ def window_of(law: tuple[FloatArray, FloatArray | None, int], log_tail: float) -
         table, first, error = _direct_tables(pmf)[PMF], 0, 4e-16 * pmf.size
         below = above = -math.inf
     else:
-        first, table, error, below, above = _blocks_from_mean(Lattice(inner, multiplicities), log_tail)
+        first, table, error, below, above = _blocks_from_mean(PoissonBinomialPMF(inner, multiplicities), log_tail)
     table, start = _trim(table, below, above, log_tail)
     return shift + first + start, table, error
 
@@ -92,7 +92,7 @@ def served(
         result[inside] = _direct_tables(pmf)[kind][index][back]
         error[inside] = 4e-16 * pmf.size
         return result, error
-    law = Lattice(p, counts)
+    law = PoissonBinomialPMF(p, counts)
     if series:
         _expand(law, wanted)
     if kind == PMF:
@@ -115,7 +115,7 @@ def served(
     return result, error
 
 
-def _expand(law: Lattice, k: FloatArray) -> None:
+def _expand(law: PoissonBinomialPMF, k: FloatArray) -> None:
     """Expand the power sums of a law of many groups as far as the points near its mean need."""
     sigma = math.sqrt(law.var)
     depth = min(float(np.abs(k - law.mean).max()) / sigma + 0.5, SERIES_DEPTH)
@@ -123,7 +123,7 @@ def _expand(law: Lattice, k: FloatArray) -> None:
         law.expand(depth)
 
 
-def _walk(law: Lattice, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArray]:
+def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArray]:
     """Return values of one kind at rising integers k in 0..n: runs of them by blocks, the others and the ends one by one."""
     values, errors = np.empty(k.size), np.empty(k.size)
     sigma = math.sqrt(law.var)
@@ -162,14 +162,14 @@ def _walk(law: Lattice, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArra
     return values, errors
 
 
-def _single(law: Lattice, k: float, kind: int) -> tuple[float, float]:
+def _single(law: PoissonBinomialPMF, k: float, kind: int) -> tuple[float, float]:
     if kind:
         return law.tail(k, kind == UPPER)
     _, value, error = law.point(k, k > law.mean)
     return value, error
 
 
-def _block(law: Lattice, center: float, kind: int) -> tuple[int, FloatArray, float, float]:
+def _block(law: PoissonBinomialPMF, center: float, kind: int) -> tuple[int, FloatArray, float, float]:
     """The values that one transform about center serves: (first, logs, relative error bound, tilted sigma)."""
     coefficients, period, reach, theta, exponent, sigma, error, exponent_error = law.block(center, kind)
     values = fft.irfft(coefficients, period, overwrite_x=True)
@@ -191,7 +191,7 @@ def _block(law: Lattice, center: float, kind: int) -> tuple[int, FloatArray, flo
     return int(center) + left - reach, logs, error / (SERVED * top) + exponent_error, sigma
 
 
-def _blocks_from_mean(law: Lattice, log_tail: float) -> tuple[int, FloatArray, float, float, float]:
+def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float) -> tuple[int, FloatArray, float, float, float]:
     """Consecutive log probabilities about the mean until both tails fall below log_tail.
 
     Returns (first, logs, relative error bound, log bound of the mass below, the same above).
@@ -237,7 +237,7 @@ def _beyond(run: FloatArray) -> float:
     return float(run[-1] + ratio - log1mexp(ratio))
 
 
-def _next(law: Lattice, edge: int, half: int, step: int) -> tuple[int, FloatArray, float]:
+def _next(law: PoissonBinomialPMF, edge: int, half: int, step: int) -> tuple[int, FloatArray, float]:
     """The run of values after edge (in the direction step) with its center and its error."""
     start = edge + step
     if not 0 < start < law.trials:
@@ -294,7 +294,7 @@ def bits_window(
             table, first, error = _direct_tables(pmf)[PMF], 0, 8e-16 * pmf.size
             below = above = -math.inf
         else:
-            law = Lattice(one, None if (counts == 1).all() else counts, zero)
+            law = PoissonBinomialPMF(one, None if (counts == 1).all() else counts, zero)
             first, table, error, below, above = _blocks_from_mean(law, log_tail)
         table, start = _trim(table, below, above, log_tail)
         first, width = shift + first + start, table.size

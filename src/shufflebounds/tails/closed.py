@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._special import deviance
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
 
 __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
@@ -19,7 +19,7 @@ __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
 _INWARD = 1 - 2.0**-48      # the exponents have a relative error below 2^-48; the factor rounds the bounds up
 
 
-@said
+@with_passages
 def chernoff_logsf(
     k: ArrayLike, n: ArrayLike, mean: ArrayLike, *, method: Literal["kl", "hoeffding", "multiplicative"] = "kl"
 ) -> float | FloatArray:
@@ -75,7 +75,8 @@ def chernoff_logsf(
     values = _validate.real_array("k", k)
     trials = _validate.real_array("n", n, 1, _validate.MAX_COUNT)
     if (trials % 1 != 0).any():
-        raise ValueError(f"n holds {_validate.shown(float(trials[trials % 1 != 0].flat[0]))}: every entry must be an integer")
+        first = _validate.format_value(float(trials[trials % 1 != 0].flat[0]))
+        raise ValueError(f"n holds {first}: every entry must be an integer")
     mu = _validate.real_array("mean", mean, 0, 1)
     try:
         values, trials, mu = np.broadcast_arrays(values, trials, mu)
@@ -109,7 +110,7 @@ def _deviance(x: FloatArray, m: FloatArray) -> FloatArray:
     return np.where(inside, deviance(x, np.where(inside, m, 1.0)), np.where(x > 0, np.inf, 0.0))
 
 
-@said
+@with_passages
 def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatArray:
     r"""Upper bound of :math:`\ln \Pr[f - \mathbb{E} f \ge t]` for a function of independent variables with bounded differences.
 

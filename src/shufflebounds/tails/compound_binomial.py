@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._core import _compound
 from shufflebounds._core._special import log1mexp
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
 
 __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_logsf"]
@@ -19,7 +19,7 @@ __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_log
 PMF, LOWER, UPPER = 0, 1, 2
 
 
-@said
+@with_passages
 def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
     r"""Logarithm of the compound binomial probability mass function.
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import FloatArray
 
@@ -27,7 +27,7 @@ MOST_VALUES = 10**7     # largest number of values that expect() sums over
 DEPTH = -80.0           # log of the largest mass that expect() truncates at either end
 
 
-@said
+@with_passages
 class FrozenLaw(ABC):
     r"""A distribution on consecutive integers; ``sf(k)`` is Pr[X > k], and k may be any real number.
 

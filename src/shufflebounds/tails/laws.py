@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.tails import _poisson_tables, compound_binomial, poisson_binomial
 from shufflebounds.tails.frozen import FrozenLaw
@@ -29,7 +29,7 @@ def _numbers(k: ArrayLike) -> FloatArray:
     return values
 
 
-@said
+@with_passages
 @dataclass(frozen=True)
 class binom(FrozenLaw):
     """The frozen binomial distribution Bin(n, p).
@@ -91,7 +91,7 @@ class binom(FrozenLaw):
         return rng.binomial(self.n, self.p, size)
 
 
-@said
+@with_passages
 @dataclass(frozen=True, eq=False, repr=False)
 class poisson_binom(FrozenLaw):
     """The frozen distribution of a sum of independent Bernoulli variables.
@@ -184,7 +184,7 @@ class poisson_binom(FrozenLaw):
         return drawn if shape else int(drawn)
 
 
-@said
+@with_passages
 @dataclass(frozen=True, eq=False, repr=False)
 class compound_binom(FrozenLaw):
     r"""The frozen distribution Bin(S, p) with random S: :math:`\Pr[S = \text{first} + i] = e^{\text{log\_weights}_i}`.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
 
 __all__ = ["clopper_pearson"]
@@ -23,7 +23,7 @@ _TAIL_ERROR = 1e-12
 """Covers the relative error of the tails, which is below 1e-13: the limits are moved outward by it."""
 
 
-@said
+@with_passages
 def clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, *, log_alpha: ArrayLike
 ) -> tuple[FloatArray | float, FloatArray | float]:

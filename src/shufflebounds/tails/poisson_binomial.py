@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.tails._poisson_tables import LOWER, PMF, UPPER, served, window_of
 
@@ -21,7 +21,7 @@ BINOMIAL = {PMF: binom_logpmf, UPPER: binom_logsf, LOWER: binom_logcdf}
 MAX_TRIALS = 2.0**53
 
 
-@said
+@with_passages
 def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
     r"""Logarithm of the Poisson-binomial probability mass function.
 
@@ -114,7 +114,7 @@ def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = N
     return _evaluate(k, p, counts, UPPER)
 
 
-@said
+@with_passages
 def poisson_binom_window(
     p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0
 ) -> tuple[int, FloatArray]:
@@ -225,7 +225,7 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
         raise ValueError(f"p has shape {array.shape}: it must be one-dimensional")
     if array.size and not (array.min() >= 0 and array.max() <= 1):
         bad = array[~((array >= 0) & (array <= 1))][0]
-        raise ValueError(f"p holds {_validate.shown(float(bad))}: every entry must be in [0, 1]")
+        raise ValueError(f"p holds {_validate.format_value(float(bad))}: every entry must be in [0, 1]")
     multiplicities = None
     if counts is not None:
         multiplicities = _validate.floats("counts", counts, "an integer in [0, 2**53]")
@@ -233,10 +233,10 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
             raise ValueError(f"counts has shape {multiplicities.shape}: it must be that of p, {array.shape}")
         bad = multiplicities[~((multiplicities >= 0) & (multiplicities <= MAX_TRIALS) & (multiplicities % 1 == 0))]
         if bad.size:
-            raise ValueError(f"counts holds {_validate.shown(float(bad[0]))}: every entry must be an integer in 0..2**53")
+            raise ValueError(f"counts holds {_validate.format_value(float(bad[0]))}: every entry must be an integer in 0..2**53")
         total = multiplicities.sum()
         if total >= MAX_TRIALS and sum(map(int, multiplicities)) > MAX_TRIALS:
-            raise ValueError(f"counts sum to {_validate.shown(float(total))}: they must not exceed 2**53")
+            raise ValueError(f"counts sum to {_validate.format_value(float(total))}: they must not exceed 2**53")
     return inner_law(array, multiplicities)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 from shufflebounds.tradeoff.closed import Gaussian, Laplace
 from shufflebounds.tradeoff.envelope import envelope
@@ -19,7 +19,7 @@ from shufflebounds.tradeoff.piecewise import Piecewise
 __all__ = ["Tradeoff"]
 
 
-@said
+@with_passages
 @dataclass(frozen=True, repr=False)
 class Tradeoff(Function):
     r"""The trade-off function of two laws: the least error of the second kind at a given one of the first.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._core import _tradeoff
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._scipy import logsumexp
 from shufflebounds._types import FloatArray, plain, typed_as
 from shufflebounds.tradeoff.piecewise import Piecewise, ordered
@@ -22,7 +22,7 @@ __all__ = ["hockey_stick", "log_hockey_stick", "max_divergence", "renyi_divergen
 def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: float) -> float: ...
 @overload
 def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray: ...
-@said
+@with_passages
 def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
     r"""Natural logarithm of the hockey-stick divergence, :math:`\log \sum_y \max(0, P(y) - e^\varepsilon Q(y))`.
 
@@ -94,7 +94,7 @@ def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | 
 def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: float = ...) -> float: ...
 @overload
 def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = ...) -> float | FloatArray: ...
-@said
+@with_passages
 def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -> float | FloatArray:
     r"""The delta-approximate max divergence, the least :math:`\varepsilon \ge 0` with a hockey stick of at most delta.
 
@@ -142,7 +142,7 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
 def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: float) -> float: ...
 @overload
 def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> float | FloatArray: ...
-@said
+@with_passages
 def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> float | FloatArray:
     r"""The Renyi divergence of two listed laws, of any order.
 
@@ -183,9 +183,9 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     """
     p, q = _validate.log_pmfs(log_p, log_q)
     given = np.asarray(order)
-    endless = given == np.inf if given.dtype.kind == "f" else np.zeros(given.shape, bool)
-    array = _validate.real_array("order", np.where(endless, 1.0, given) if endless.any() else order, 0, open_low=True)
-    flat = np.where(endless, np.inf, array).ravel()
+    unbounded_loss = given == np.inf if given.dtype.kind == "f" else np.zeros(given.shape, bool)
+    array = _validate.real_array("order", np.where(unbounded_loss, 1.0, given) if unbounded_loss.any() else order, 0, open_low=True)
+    flat = np.where(unbounded_loss, np.inf, array).ravel()
     shared = (p > -np.inf) & (q > -np.inf)
     # an outcome of one law alone counts however small it is
     sides = [float(max(np.exp(law[~shared]).sum(), 5e-324 * bool((law[~shared] > -np.inf).any()))) for law in (p, q)]

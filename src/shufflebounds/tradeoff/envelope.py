@@ -100,15 +100,15 @@ class _Lines:
         # e^x may be read from its complement, which is rounded on its own
         x = x - side * 2 * ULP * np.where(x > -1, 1.0, 0.0)
         fall = eps + x
-        blur = 4 * ULP * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
+        loss_error = 4 * ULP * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             # 1 - y as a sum
             rest = np.logaddexp(delta, fall)
-            out = _rounded(rest - side * (blur + 4 * ULP * np.abs(rest)), side)
+            out = _rounded(rest - side * (loss_error + 4 * ULP * np.abs(rest)), side)
             # y as a difference, for where delta is near 1
             left = log1mexp(delta)
             size = np.exp(fall - left)
-            y = left + np.log1p(-size * (1 - side * (blur + 8 * ULP * np.abs(left)))) + side * 8 * ULP * (1 + np.abs(left))
+            y = left + np.log1p(-size * (1 - side * (loss_error + 8 * ULP * np.abs(left)))) + side * 8 * ULP * (1 + np.abs(left))
         y = np.where(np.isnan(y), -np.inf, np.minimum(y, 0.0))
         out[0] = np.maximum(out[0], y) if side == DOWN else np.minimum(out[0], y)
         return out

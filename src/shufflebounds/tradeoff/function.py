@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain, typed_as
 from shufflebounds.tradeoff.product import product
 from shufflebounds.tradeoff.representation import Representation
@@ -24,7 +24,7 @@ def _shaped(question: Callable[[FloatArray], FloatArray], array: FloatArray) -> 
     return plain(value)
 
 
-@said
+@with_passages
 @dataclass(frozen=True, repr=False)
 class Function:
     """The questions to a trade-off function, checked and passed on to what it is given by."""

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
 
 __all__ = ["loss_tail", "privacy_losses"]
 
 
-@said
+@with_passages
 def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, FloatArray]:
     r"""Return the privacy losses of P against Q, and what mass P puts on each.
 
@@ -52,7 +52,7 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
     return losses, log_mass
 
 
-@said
+@with_passages
 def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
     r"""How often P's outcome has a privacy loss above eps, :math:`\Pr_{y \sim P}[\mathcal{L}(y) > \varepsilon]`.
 

@@ -166,8 +166,8 @@ class Piecewise(Representation):
         z = log_quantile(alpha[inside], alpha_rest[inside]), log_quantile(beta[inside], beta_rest[inside])
         mu = -(z[0] + z[1])
         best = int(np.argmax(mu))
-        blur = 4 * ULP * (2 + abs(z[0][best]) + abs(z[1][best]))
-        return max(0.0, float(mu[best] + blur))
+        loss_error = 4 * ULP * (2 + abs(z[0][best]) + abs(z[1][best]))
+        return max(0.0, float(mu[best] + loss_error))
 
     def inverse(self) -> Piecewise:
         points = self.points[[2, 3, 0, 1], ::-1].copy()

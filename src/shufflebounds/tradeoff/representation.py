@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from shufflebounds._scipy import erfcx, log_ndtr, ndtri_exp
-from shufflebounds._search import outward, root
+from shufflebounds._search import expand_bracket, root
 from shufflebounds._types import ULP, FloatArray
 
 __all__ = ["Representation", "log1mexp", "log_quantile", "upward"]
@@ -45,7 +45,7 @@ class Representation(ABC):
 
         if gap(0.0) >= 0:
             return 0.0
-        high = outward(1.0, lambda eps: gap(eps) >= 0, 1.0, math.inf)
+        high = expand_bracket(1.0, lambda eps: gap(eps) >= 0, 1.0, math.inf)
         return upward(self, root(gap, 0.0, high, gap(0.0), gap(high), rtol=4 * ULP), math.log(delta))
 
     def inverse(self) -> Representation:
@@ -67,7 +67,7 @@ class Representation(ABC):
 
 def upward(form: Representation, eps: float, log_delta: float) -> float:
     """Return eps, raised by growing steps until the evaluated log delta(eps) is at most log_delta."""
-    return outward(eps, lambda at: form.log_delta(np.array([at]))[0] <= log_delta, ULP * max(eps, 1e-290), math.inf)
+    return expand_bracket(eps, lambda at: form.log_delta(np.array([at]))[0] <= log_delta, ULP * max(eps, 1e-290), math.inf)
 
 
 def log1mexp(x: FloatArray) -> FloatArray:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._types import ULP, Between, FloatArray
+from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._clones.law import CloneLaw
 
 __all__ = ["BinnedLaw", "Bins"]
@@ -72,12 +72,12 @@ class BinnedLaw(CloneLaw):
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.log1p(-2 * self.largest[self.users > 0]) @ self.users[self.users > 0])
 
-    def log_sum(self, u: float, v: float) -> Between:
+    def log_sum(self, u: float, v: float) -> Interval:
         lower, upper = super().log_sum(u, v)
         cost = self._plain_cost
         if cost > NO_COST and lower > -math.inf:
             cost = min(cost, self._log_cost(*self._decay(u, v), lower))
-        return Between(lower - cost, upper + cost)
+        return Interval(lower - cost, upper + cost)
 
     def _log_cost(self, decay: float, beyond: float, log_sum: float) -> float:
         """Return the second bound of the cost: terms are at most e^(beyond - decay c)/(c + 1), the sum at least e^log_sum."""
@@ -107,7 +107,7 @@ class Bins:
     high: FloatArray
     counts: FloatArray
     part: FloatArray
-    blur: FloatArray
+    loss_error: FloatArray
 
     @classmethod
     def of(cls, budgets: FloatArray, counts: FloatArray, size: int, *, windowed: bool = False) -> Self:
@@ -150,7 +150,7 @@ class Bins:
 
     @property
     def _arrays(self) -> tuple[FloatArray, ...]:
-        return self.starts.astype(np.float64), self.low, self.high, self.counts, self.part, self.blur
+        return self.starts.astype(np.float64), self.low, self.high, self.counts, self.part, self.loss_error
 
     def place(self, i: int) -> int:
         """Return the bin of position i."""
@@ -169,7 +169,7 @@ class Bins:
         low, high = np.minimum(first, last), np.maximum(first, last)
         with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             logs, rise = np.log(first), np.log(last) - np.log(first)
-            chord = np.exp(logs + self.part * rise - np.abs(rise) * self.blur)
+            chord = np.exp(logs + self.part * rise - np.abs(rise) * self.loss_error)
         # next to a rate of 0 there is no chord
         high = np.where(low > 0, high, 0.0)
         mean = np.where(low > 0, np.clip(chord * (1 - 8 * ULP * (4 + np.abs(logs))), low, high), 0.0)
@@ -190,7 +190,7 @@ class Bins:
             rise = np.exp(left * (width / np.diff(self.low, prepend=np.nan)))
             fall = np.exp(-right * (width / np.diff(self.high, append=np.nan)))
             lines = [(first, first * self.high / self.low), (first, first * rise), (last * fall, last)]
-            means = np.stack([v + self.part * (w - v) + np.abs(w - v) * self.blur for v, w in lines])
+            means = np.stack([v + self.part * (w - v) + np.abs(w - v) * self.loss_error for v, w in lines])
         means = np.where(np.isfinite(means), means, np.inf) * (1 + 1e-14)
         best = np.argmin(means, axis=0)
         v, w = (np.choose(best, [line[end] for line in lines]) for end in (0, 1))

@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from shufflebounds._core import _excess
-from shufflebounds._types import Between, FloatArray
+from shufflebounds._types import FloatArray, Interval
 from shufflebounds.shuffle._clones.blanket_table import MAX_CELLS, SHALLOWEST, log_blanket_table, table_too_large
 
 __all__ = ["blanket_shares", "log_blanket_delta", "too_large"]
@@ -57,22 +57,22 @@ class _Integrand:
         self.starts = np.arange(shares.size + 2, dtype=np.intp) * values.size
         self.users = np.concatenate([[1.0], counts])
 
-    def __call__(self, u: float) -> Between:
+    def __call__(self, u: float) -> Interval:
         log_none = np.log1p(-self.shares * (1 - u))
         log_thinned = np.concatenate([[0.0], np.log(self.shares) + math.log(u) - log_none])
         mass = (log_thinned[:, None] + self.log_mass).ravel()
         lower, upper = _excess.log_excess(self.values, mass, self.starts, self.users, _RTOL)
         factor = float(self.counts @ log_none)
         slack = 1e-15 * (float(self.counts.sum()) ** 0.5 + abs(factor) + 8)
-        return Between(lower + factor - slack, upper + factor + slack)
+        return Interval(lower + factor - slack, upper + factor + slack)
 
 
 def log_blanket_delta(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float
-) -> Between | None:
+) -> Interval | None:
     """Return bounds of log delta, or None for many users of many budgets; log_scale: about the answer, from above."""
     if eps >= local_eps:
-        return Between(-math.inf, -math.inf)
+        return Interval(-math.inf, -math.inf)
     present = counts > 0
     number = counts[present]
     few = number.size <= MOST_GROUPS
@@ -103,7 +103,7 @@ def integrand_of(budgets: FloatArray, counts: FloatArray, categories: int, local
     return _Integrand(shares, counts, values, log_mass)
 
 
-def _integral(integrand: _Integrand) -> Between:
+def _integral(integrand: _Integrand) -> Interval:
     """Return both sides of the logarithm of the integral over [0, 1]."""
     clones = float(integrand.shares @ integrand.counts)
     first = integrand(1.0)
@@ -130,4 +130,4 @@ def _integral(integrand: _Integrand) -> Between:
     else:
         highs.append(integrand(end)[1] + math.log(end))
     # nodes and weights are good to 2e-14
-    return Between(float(np.logaddexp.reduce(lows)) - 1e-13, float(np.logaddexp.reduce(highs)) + 1e-13)
+    return Interval(float(np.logaddexp.reduce(lows)) - 1e-13, float(np.logaddexp.reduce(highs)) + 1e-13)

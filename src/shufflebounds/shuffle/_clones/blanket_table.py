@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
-from shufflebounds._types import ULP, Between, FloatArray
+from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.closed import binomial_range
 from shufflebounds.tails.poisson_binomial import inner_law
@@ -41,10 +41,10 @@ def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, mos
 
 def log_blanket_table(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float, most: int = MAX_CELLS
-) -> Between | None:
+) -> Interval | None:
     """Return bounds of log delta, or None where the table had more cells than that; log_scale: about the answer, from above."""
     if eps >= local_eps:
-        return Between(-math.inf, -math.inf)
+        return Interval(-math.inf, -math.inf)
     if local_eps < 1e-290:
         # weights would be subnormal
         return None
@@ -59,7 +59,7 @@ def log_blanket_table(
 
 def _summed(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_tail: float, most: int
-) -> Between | None:
+) -> Interval | None:
     """Return bounds of log delta from windows that leave e^log_tail outside."""
     k = float(categories)
     x = np.exp(-budgets)
@@ -96,7 +96,7 @@ def _summed(
     rest = math.log(3) + log_tail + factor + math.log(alpha)
     lower = factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
     upper = float(np.logaddexp(factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
-    return Between(lower, upper)
+    return Interval(lower, upper)
 
 
 def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> tuple[FloatArray, FloatArray]:
@@ -114,10 +114,10 @@ def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float
     reach = np.exp(np.where(possible, log_tail, -np.inf) - log_mass)
     plus, minus = 0.5 * full, full - 0.5 * slope * s
     value = plus + minus * reach
-    blur = np.abs(minus) * reach * (2e-13 + 8 * ULP * np.abs(log_mass)) + 8 * ULP * (
+    loss_error = np.abs(minus) * reach * (2e-13 + 8 * ULP * np.abs(log_mass)) + 8 * ULP * (
         alpha * s + np.abs(gamma) * (m - s) + slope * s * reach)
-    good = possible & (value + blur > 0)
-    safe = np.where(good, np.maximum(value, 0.5 * blur), 1.0)
+    good = possible & (value + loss_error > 0)
+    safe = np.where(good, np.maximum(value, 0.5 * loss_error), 1.0)
     with np.errstate(invalid="ignore"):
         log_inner = np.where(good, log_mass + np.log(safe), -np.inf)
-    return log_inner, np.where(good, blur / safe * 2 + 2e-13 + 8 * ULP * np.abs(np.where(good, log_mass, 0)), 0.0)
+    return log_inner, np.where(good, loss_error / safe * 2 + 2e-13 + 8 * ULP * np.abs(np.where(good, log_mass, 0)), 0.0)

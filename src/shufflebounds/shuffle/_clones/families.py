@@ -59,7 +59,10 @@ class Family(ABC):
     single_seconds: ClassVar[float] = 1e-3
     """Measured seconds of one log delta of one target user, for predictions."""
     effort: ClassVar[float] = 1.5e-3
-    """Relative cost of one log delta over all users, as in `Knowledge`: it decides how many values a composition evaluates."""
+    """Relative cost of one log delta over all users, as in `DominatingPairInfo`.
+
+    It decides how many values a composition evaluates.
+    """
     value_seconds: ClassVar[tuple[float, float]] = 1.5e-3, 0.5
     """Measured seconds of one log delta over 1e4 users among many values, and those that the first value takes in addition."""
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shufflebounds._types import FloatArray, Sides, at_each
-from shufflebounds.composing import Knowledge
+from shufflebounds._types import FloatArray, IntervalArray, at_each
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
-from shufflebounds.shuffle._clones.crowd import TOLERANCE, Crowd, Held
+from shufflebounds.shuffle._clones.population import TOLERANCE, Population, SearchBox
 
 __all__ = ["OfEveryUser", "OfOneUser"]
 
@@ -27,7 +27,7 @@ def _just_below(delta: float) -> float:
 class _Guarantee(PrivacyProfile):
     """What the two guarantees share: the parameters, equality and the repr."""
 
-    crowd: Crowd
+    population: Population
     description: str
     parameters: dict[str, Any]
     target: int | None
@@ -36,34 +36,35 @@ class _Guarantee(PrivacyProfile):
         "replace one user's input, every user keeping budget and randomizer; the analyst sees the shuffled messages"
     )
 
-    def _knowledge(self) -> Knowledge:
+    def _pair_info(self) -> DominatingPairInfo:
         # a minimum of convex bounds is not convex, nor is what windows of any width leave: between two values it is known to fall,
         # no more; what composes is the pair of its convex hull, the same in both orders
-        family = self.crowd.family
+        family = self.population.family
         return replace(
-            super()._knowledge(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, effort=5e-3,
+            super()._pair_info(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, effort=5e-3,
             seconds=family.single_seconds
         )
 
     @property
     def users(self) -> int:
         """Number of users, the target included."""
-        return int(self.crowd.counts.sum())
+        return int(self.population.counts.sum())
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, _Guarantee)
             and isinstance(other, type(self))
-            and (self.crowd.family, self.target) == (other.crowd.family, other.target)
-            and np.array_equal(self.crowd.budgets, other.crowd.budgets)
-            and np.array_equal(self.crowd.counts, other.crowd.counts)
+            and (self.population.family, self.target) == (other.population.family, other.target)
+            and np.array_equal(self.population.budgets, other.population.budgets)
+            and np.array_equal(self.population.counts, other.population.counts)
         )
 
     def __hash__(self) -> int:
-        return hash((type(self), self.crowd.family, self.target, self.crowd.budgets.tobytes(), self.crowd.counts.tobytes()))
+        budgets, counts = self.population.budgets.tobytes(), self.population.counts.tobytes()
+        return hash((type(self), self.population.family, self.target, budgets, counts))
 
     def __repr__(self) -> str:
-        budgets = self.crowd.budgets
+        budgets = self.population.budgets
         shown = [f"<{self.users} users, {budgets.size} distinct>"]
         shown += [f"{name}={value!r}" for name, value in self.parameters.items()]
         return f"PersonalizedClones.{self.description}({', '.join(shown)}, target={self.target})"
@@ -82,43 +83,43 @@ class OfOneUser(_Guarantee):
         "(after Balle, Bell, Gascon, Nissim 2019)"
     )
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
-        return at_each(lambda e: self.crowd.single(e, self.index), eps)
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        return at_each(lambda e: self.population.single(e, self.index), eps)
 
     def _pure_epsilon(self) -> float:
-        return self.crowd.family.pure_epsilon(float(self.crowd.budgets[self.index]))
+        return self.population.family.pure_epsilon(float(self.population.budgets[self.index]))
 
     def _grouped(self, target: float) -> float:
         """Return an eps at which the bound of the log delta with grouped budgets is about the target."""
-        crowd, i = self.crowd, self.index
+        population, i = self.population, self.index
 
         def log_delta(eps: float) -> float:
-            return min(crowd.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in crowd.candidates(eps, i))
+            return min(population.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in population.candidates(eps, i))
 
         return solve(log_delta, target, self._pure_epsilon(), upper=True, rtol=1e-4)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
-        crowd, i = self.crowd, self.index
-        if not crowd.exact or delta in (0, 1):
+        population, i = self.population, self.index
+        if not population.exact or delta in (0, 1):
             return super()._epsilon(delta, upper)
         # a solve with grouped budgets names the decomposition; its clones are then counted once for all eps
         target = _just_below(delta) if upper else float(np.nextafter(math.log(delta), np.inf))
         pure = self._pure_epsilon()
 
         def at(eps: float, level: int, one: tuple[str, float]) -> float:
-            return crowd.value(one[0], eps, level, i, i, one[1])[1 if level == 0 else upper]
+            return population.value(one[0], eps, level, i, i, one[1])[1 if level == 0 else upper]
 
         eps, chosen = self._grouped(target), None
         if eps >= pure:
             return super()._epsilon(delta, upper)
         for _ in range(3):
-            best = min(crowd.candidates(eps, i), key=partial(at, eps, 0))
+            best = min(population.candidates(eps, i), key=partial(at, eps, 0))
             if best == chosen:
                 break
             chosen = best
-            eps = solve(partial(at, level=crowd.exact, one=best), target, pure, upper=upper, near=eps)
+            eps = solve(partial(at, level=population.exact, one=best), target, pure, upper=upper, near=eps)
         step = 1e-13 * eps
-        while (crowd.single(eps, i)[1] > target) if upper else (eps > 0 and crowd.single(eps, i)[0] < target):
+        while (population.single(eps, i)[1] > target) if upper else (eps > 0 and population.single(eps, i)[0] < target):
             eps = eps + step if upper else max(0.0, eps - step)
             step *= 4
             if upper and eps >= pure:
@@ -136,46 +137,47 @@ class OfEveryUser(_Guarantee):
         "of the smallest of the clone decompositions S1, S2 and window and, for k-ary randomized response, the privacy blanket"
     )
 
-    def _knowledge(self) -> Knowledge:
-        family = self.crowd.family
+    def _pair_info(self) -> DominatingPairInfo:
+        family = self.population.family
         seconds, setup = family.value_seconds
         # few different budgets are searched anew at every eps
-        searches = 1 if self.crowd.exact else 4
+        searches = 1 if self.population.exact else 4
         # many values find the worst user among bins of budgets, too
-        return replace(super()._knowledge(), stick=partial(self._largest, coarse=True), spacing=0.3,
+        return replace(super()._pair_info(), hockey_stick=partial(self._largest, coarse=True), spacing=0.3,
                        effort=searches * family.effort, setup=setup, seconds=searches * seconds)
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         coarse, few = super()._effort(rtol, most)
         # where values are convex the sides meet soon, which is no reason to stop there
-        return (max(rtol, 2e-5), few) if self._knowledge().convex else (coarse, few)
+        return (max(rtol, 2e-5), few) if self._pair_info().convex else (coarse, few)
 
     def _pure_epsilon(self) -> float:
-        return self.crowd.family.pure_epsilon(float(self.crowd.budgets[-1]))
+        return self.population.family.pure_epsilon(float(self.population.budgets[-1]))
 
     def _guess(self) -> int:
         # always the same, so that an answer does not depend on what was asked before
-        return self.crowd.budgets.size - 1
+        return self.population.budgets.size - 1
 
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return self._largest(eps, coarse=False)
 
-    def _largest(self, eps: FloatArray, *, coarse: bool) -> Sides:
+    def _largest(self, eps: FloatArray, *, coarse: bool) -> IntervalArray:
         out, best = np.empty((2, eps.size)), self._guess()
-        frontier: list[Held] = []
+        frontier: list[SearchBox] = []
         # neighbours in eps have nearly the same frontier; few users are quickly searched anew, and the bounds come out tighter
         for i in np.argsort(eps):
-            held = frontier if self.crowd.exact else None
-            out[0, i], out[1, i], best = self.crowd.every(float(eps[i]), best, frontier=held, coarse=coarse and held is not None)
-        return Sides(out[0], out[1])
+            held = frontier if self.population.exact else None
+            rough = coarse and held is not None
+            out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=held, coarse=rough)
+        return IntervalArray(out[0], out[1])
 
     def worst_user(self, eps: float) -> float:
         """Return the budget of the user whose bound of delta at eps is the largest that the search met."""
-        *_, best = self.crowd.every(float(eps), self._guess())
-        return float(self.crowd.budgets[best])
+        *_, best = self.population.every(float(eps), self._guess())
+        return float(self.population.budgets[best])
 
     def _of(self, index: int) -> OfOneUser:
-        return OfOneUser(self.crowd, self.description, self.parameters, index, index)
+        return OfOneUser(self.population, self.description, self.parameters, index, index)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         """Return the largest eps(delta) of the worst users met, moved outward until the bound of all users is met."""
@@ -184,25 +186,25 @@ class OfEveryUser(_Guarantee):
         goal = _just_below(delta)
         best, tolerance = self._guess(), 50 * TOLERANCE
         eps, tried = -1.0, set()
-        frontier: list[Held] | None = [] if self.crowd.exact else None
+        frontier: list[SearchBox] | None = [] if self.population.exact else None
         # of many users, those who are not the worst after all are looked at with grouped budgets only
-        rough = self.crowd.exact > 0
+        rough = self.population.exact > 0
         while True:
-            endless = False
+            unbounded_loss = False
             if best not in tried:
                 tried.add(best)
                 one = self._of(best)
                 eps = max(eps, one._grouped(goal) if rough else one._epsilon(delta, upper))
-                endless = eps >= self._pure_epsilon()
-            if not endless:
-                _, above, best = self.crowd.every(eps, best, tolerance, frontier, goal=goal)
+                unbounded_loss = eps >= self._pure_epsilon()
+            if not unbounded_loss:
+                _, above, best = self.population.every(eps, best, tolerance, frontier, goal=goal)
                 if best not in tried:
                     continue
             if rough:
                 # the same again with the budgets as they are
                 eps, rough = -1.0, False
                 tried.clear()
-            elif endless:
+            elif unbounded_loss:
                 return eps
             elif tolerance > TOLERANCE:
                 tolerance = TOLERANCE
@@ -214,11 +216,11 @@ class OfEveryUser(_Guarantee):
         reach = 1e-4 * eps + 1e-12
         pure = self._pure_epsilon()
         while above > goal:
-            here, there = (self.crowd.single(e, best, math.inf)[1] for e in (eps, eps + reach))
+            here, there = (self.population.single(e, best, math.inf)[1] for e in (eps, eps + reach))
             slope = max((here - there) / reach, 1e-300)
             # where delta hardly falls any more its slope says little
             eps += min(max(1.02 * (above - goal) / slope, 1e-13 * eps), eps + 1)
             if eps >= min(pure, 1e12):
                 return pure
-            _, above, best = self.crowd.every(eps, best, frontier=frontier)
+            _, above, best = self.population.every(eps, best, frontier=frontier)
         return eps

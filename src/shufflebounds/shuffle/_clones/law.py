@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from shufflebounds._core import _compound
-from shufflebounds._types import ULP, Between, FloatArray
+from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import Budget
 from shufflebounds.tails._poisson_tables import window_of
@@ -81,10 +81,10 @@ class CloneLaw:
         error += 4 * ULP * (spread + abs(decay) * last + 4)
         return _Window(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
 
-    def log_sum(self, u: float, v: float) -> Between:
+    def log_sum(self, u: float, v: float) -> Interval:
         """Return bounds of log sum_c Pr[C = c] G_(c+1)/(c+1) for the threshold D > u m, v = 1 - u (see _core/_compound)."""
         if v <= 0:
-            return Between(-math.inf, -math.inf)
+            return Interval(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
         # the tilt is rounded to a grid, so that an answer does not depend on what was asked before
         middle, log_tail = self.stretch * round(decay / self.stretch), LOG_TAIL
@@ -95,7 +95,7 @@ class CloneLaw:
                 break
             log_tail *= 1.6
         upper = np.logaddexp(inside, outside) if outside > -math.inf else inside
-        return Between(inside - error, float(upper) + error)
+        return Interval(inside - error, float(upper) + error)
 
     def _decay(self, u: float, v: float) -> tuple[float, float]:
         """Return k and b with G_(c+1) <= e^(b - k c)."""
@@ -143,23 +143,23 @@ def _threshold(budget: Budget, eps: float) -> tuple[float, float, float]:
     return u, v, math.log(math.tanh(local_eps / 2)) + float(np.logaddexp(0, eps))
 
 
-def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Between:
+def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     r"""Return bounds of log delta_clone(eps) for the target weight 1/(e^budget + 1).
 
     .. math:: \delta = \tanh(\varepsilon_1/2)(1 + e^\varepsilon)\sum_c \Pr[C = c]\, G_{c+1}/(c+1)
     """
     if budget.less(eps) <= 0:
-        return Between(-math.inf, -math.inf)
+        return Interval(-math.inf, -math.inf)
     u, v, factor = _threshold(budget, eps)
     # at most what the target loses without clones, which is the term c = 0
     alone = math.log(-math.expm1(-budget.less(eps))) - math.log1p(math.exp(-budget.head))
-    blur = 4 * ULP * (2 - alone)
+    loss_error = 4 * ULP * (2 - alone)
     if v < LEAST_V:
-        return Between(alone + law.log_alone - blur + 16 * ULP * law.log_alone, alone + blur)
+        return Interval(alone + law.log_alone - loss_error + 16 * ULP * law.log_alone, alone + loss_error)
     lower, upper = law.log_sum(u, v)
     # the sum is at most as steep in log v as its own logarithm
     slack = 4 * ULP * abs(factor) + (abs(upper) + 4) * 16 * ULP
-    return Between(lower + factor - slack, min(alone + blur, upper + factor + slack))
+    return Interval(lower + factor - slack, min(alone + loss_error, upper + factor + slack))
 
 
 def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, local_eps: FloatArray, eps: float) -> FloatArray:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._search import Interval, halves, maximum
-from shufflebounds._types import Between, FloatArray
+from shufflebounds._search import IntRange, halves, maximum
+from shufflebounds._types import FloatArray, Interval
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import Budget
 from shufflebounds.shuffle._clones.bins import Bins
@@ -21,7 +21,7 @@ from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_de
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimates
 
-__all__ = ["TOLERANCE", "Crowd", "Held"]
+__all__ = ["TOLERANCE", "Population", "SearchBox"]
 
 TOLERANCE = 1e-3
 """How far apart the sides over all users may stay in log delta, down to 1e-20; below, a twentieth of it for a unit of log delta."""
@@ -59,14 +59,14 @@ NOBODY = 1e-6
 """Of so small a chance that anybody hides the target, next to nothing can be made."""
 
 
-class Held(NamedTuple):
+class SearchBox(NamedTuple):
     """What bounds all targets of a block: a decomposition on a level of grouping, or the smallest of all where none is named.
 
     `nearby` is the mass at which windows of the block's halves are looked for; `common` says that it is that of the worst target,
     and so another one at another eps.
     """
 
-    block: Interval
+    block: IntRange
     level: int
     kind: str
     log_mass: float
@@ -75,7 +75,7 @@ class Held(NamedTuple):
 
 
 @dataclass
-class Crowd:
+class Population:
     """All users: distinct budgets in increasing order, how many hold each, and the family they share."""
 
     family: Family
@@ -124,14 +124,14 @@ class Crowd:
 
     def value(
         self, kind: str, eps: float, level: int, i: int, j: int, log_mass: float = 0.0, *, both: bool = True
-    ) -> Between:
+    ) -> Interval:
         """Return bounds of one decomposition's log delta for every target in i..j; the lower one of several says nothing."""
         terms = self._terms(kind, eps, i, j, log_mass)
         budget = Budget(float(terms.local_eps))
         lower, upper = log_clone_delta(self._law(kind, terms, level, i, j, True), budget, eps)
         if level != self.exact:
             lower = log_clone_delta(self._law(kind, terms, level, i, j, False), budget, eps)[0] if both and i == j else -math.inf
-        return Between(_total(lower, terms), min(_total(upper, terms), 0.0))
+        return Interval(_total(lower, terms), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
         """Return about what `value` says: good for a choice among bounds, no bound itself."""
@@ -238,12 +238,12 @@ class Crowd:
         near = near + 0.02 * max(1.0, -near / 10) if near > -math.inf else near
         return [kind for kind, value in zip(kinds, values) if value <= near]
 
-    def single(self, eps: float, i: int, apart: float = 0.0) -> Between:
+    def single(self, eps: float, i: int, apart: float = 0.0) -> Interval:
         """Return bounds of the smallest proven log delta of target i, in bins where these leave the sides close enough."""
         if self._nobody_else(i):
             # no window hides anything: what the target leaks alone
             local = self.family.log_local(float(self.budgets[i]), eps)
-            return Between(local - 1e-12 * (1 - local), local)
+            return Interval(local - 1e-12 * (1 - local), local)
         candidates = self.candidates(eps, i)
         for level in range(0 if apart else self.exact, self.exact + 1):
             sides = [self.value(kind, eps, level, i, i, mass) for kind, mass in candidates]
@@ -252,14 +252,14 @@ class Crowd:
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
         sides += [blanket] if blanket else []
         local = self.family.log_local(float(self.budgets[i]), eps)
-        sides += [Between(local - 1e-12 * (1 - local), local)] if local < 0 else []
+        sides += [Interval(local - 1e-12 * (1 - local), local)] if local < 0 else []
         return min(sides, key=lambda pair: pair[1])
 
     def _nobody_else(self, i: int) -> bool:
         """Whether target i is the only user, of a family without a pure budget."""
         return float(self.counts.sum()) == 1 and self.family.pure_epsilon(float(self.budgets[i])) == math.inf
 
-    def _blanket(self, eps: float, i: int, j: int, best: float) -> Between | None:
+    def _blanket(self, eps: float, i: int, j: int, best: float) -> Interval | None:
         if not isinstance(self.family, RandomizedResponse) or self.family.categories == 2:
             return None
         shares, log_others = self._shares
@@ -267,7 +267,7 @@ class Crowd:
         if log_none > -NOBODY:
             # hardly anybody hides the target: above, nobody does; below, the cases in which nobody does
             local = self.family.log_local(float(self.budgets[j]), eps)
-            return Between(local + log_none - 1e-12 * (1 - local), local)
+            return Interval(local + log_none - 1e-12 * (1 - local), local)
         counts = self.counts.copy()
         counts[i] -= 1
         if eps < self.budgets[j] and too_large(shares, counts):
@@ -283,13 +283,13 @@ class Crowd:
 
     def _bound(
         self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float, hint: float = 0.0
-    ) -> tuple[float, Held]:
+    ) -> tuple[float, SearchBox]:
         """Return an upper bound of the smallest proven log delta of every target in i..j, and where it comes from.
 
         It stops improving once the bound is at most `enough`. The hint is the mass outside the window of the worst target.
         """
         if i == j and level == self.exact:
-            return self.single(eps, i)[1], Held((i, j), level, "", 0.0, log_mass)
+            return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         best, first, mass = (self.family.log_local(float(self.budgets[j]), eps), ("", 0.0)), True, log_mass
         if hint not in (0.0, log_mass) and log_mass < 0:
             # the mass of the worst target serves those like it; all of them are then compared at one
@@ -314,17 +314,17 @@ class Crowd:
             blanket = self._blanket(eps, i, j, best[0])
             best = min(best, (blanket[1], ("", 0.0))) if blanket else best
         chosen = best[1][1] if best[1][0] == "window" else mass
-        return best[0], Held((i, j), level, *best[1], chosen, chosen == hint)
+        return best[0], SearchBox((i, j), level, *best[1], chosen, chosen == hint)
 
-    def _again(self, eps: float, held: Held, enough: float, hint: float) -> float:
+    def _again(self, eps: float, held: SearchBox, enough: float, hint: float) -> float:
         """Return the bound of a block by what bounded it at another eps."""
         if held.kind:
             return self.value(held.kind, eps, held.level, *held.block, held.log_mass, both=False)[1]
         return self._bound(eps, held.level, *held.block, held.nearby, enough, hint)[0]
 
     def every(
-        self, eps: float, guess: int, tolerance: float = TOLERANCE, frontier: list[Held] | None = None, *, coarse: bool = False,
-        goal: float = math.inf,
+        self, eps: float, guess: int, tolerance: float = TOLERANCE, frontier: list[SearchBox] | None = None, *,
+        coarse: bool = False, goal: float = math.inf,
     ) -> tuple[float, float, int]:
         """Return bounds of the largest log delta over all targets, and a target that attains the lower one.
 
@@ -361,7 +361,7 @@ class Crowd:
         pruned, notes, blocks = self._start(eps, upper + tolerance / 2 * max(1.0, -lower / 20), frontier, hint)
         left, top = MAX_EVALUATIONS // 2, -math.inf
 
-        def split(block: Interval) -> list[Interval]:
+        def split(block: IntRange) -> list[IntRange]:
             # what a level's bins do not tell apart is left to the next one
             bins = self.bins[level] if level < self.exact else None
             pieces = halves(block) if bins is None or bins.place(block[0]) < bins.place(block[1]) else []
@@ -393,8 +393,8 @@ class Crowd:
         return lower, max(upper, pruned, top), best
 
     def _start(
-        self, eps: float, enough: float, frontier: list[Held], hint: float
-    ) -> tuple[float, dict[Interval, Held], list[Interval]]:
+        self, eps: float, enough: float, frontier: list[SearchBox], hint: float
+    ) -> tuple[float, dict[IntRange, SearchBox], list[IntRange]]:
         """Return the bound of the blocks that the frontier serves, all that it keeps, and the other blocks with a note of each."""
         if frontier:
             bounds = [self._again(eps, held, enough, hint) for held in frontier]
@@ -402,10 +402,10 @@ class Crowd:
             frontier[:] = [held for bound, held in zip(bounds, frontier) if bound <= enough]
             return max([bound for bound in bounds if bound <= enough], default=-math.inf), *_noted(failing)
         edges = np.unique(np.linspace(0, self.budgets.size, min(self.budgets.size, 8) + 1).astype(int))
-        return -math.inf, *_noted([Held((int(a), int(b) - 1), 0, "", hint, hint) for a, b in pairwise(edges)])
+        return -math.inf, *_noted([SearchBox((int(a), int(b) - 1), 0, "", hint, hint) for a, b in pairwise(edges)])
 
     def _measured(
-        self, eps: float, level: int, notes: dict[Interval, Held], likely: float, hint: float, blocks: Sequence[Interval],
+        self, eps: float, level: int, notes: dict[IntRange, SearchBox], likely: float, hint: float, blocks: Sequence[IntRange],
         enough: float,
     ) -> list[tuple[float, float, float]]:
         """Return for each block of targets, on a level of grouping, the bound of all and of one, twice.
@@ -431,7 +431,7 @@ def _size(law: CloneLaw) -> int:
     return law.rates.size + 1000
 
 
-def _noted(several: list[Held]) -> tuple[dict[Interval, Held], list[Interval]]:
+def _noted(several: list[SearchBox]) -> tuple[dict[IntRange, SearchBox], list[IntRange]]:
     """Return the blocks, each with its note."""
     return {held.block: held for held in several}, [held.block for held in several]
 

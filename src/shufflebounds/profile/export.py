@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._docs import said
+from shufflebounds._docs import with_passages
 from shufflebounds._late import late
-from shufflebounds.composing.chords import connect
+from shufflebounds.composing.interpolation import connect_the_dots
 from shufflebounds.profile import _saving
-from shufflebounds.profile.enclosed import Enclosed
+from shufflebounds.profile.bounded_profile import BoundedProfile
 
 if TYPE_CHECKING:
     from shufflebounds.profile.statement import Statement
 
-__all__ = ["Exported"]
+__all__ = ["ExportMixin"]
 
 MAX_POINTS = 2**20
 """Grid points a direction: dp-accounting keeps them in a dictionary, about 100 bytes each, before it makes an array."""
@@ -30,8 +30,8 @@ _OUTWARD = 1e-13
 """Covers the rounding of the masses (a few ulp) and that of the sums that dp-accounting forms of them."""
 
 
-@said
-class Exported(Enclosed):
+@with_passages
+class ExportMixin(BoundedProfile):
     """What other libraries and readers take of a profile: distributions, pictures, certified digits, a table for notebooks."""
 
     theorem: ClassVar[str]
@@ -41,7 +41,7 @@ class Exported(Enclosed):
     def _seconds(self) -> float:
         """Return about what one value of delta costs, with a share of the preparations. This answer itself takes no time."""
 
-    def _opposite(self) -> Exported:
+    def _opposite(self) -> ExportMixin:
         """Return the guarantee with the two data sets exchanged: the same one, where neighbours are symmetric."""
         return self
 
@@ -273,7 +273,7 @@ class Exported(Enclosed):
 
 
 @_validate.quiet()
-def _top(profile: Enclosed, interval: float, log_tail: float) -> int:
+def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
     """Return the grid point beyond which delta is 0, below the tail, or nearly constant."""
     cap = MAX_POINTS * interval
     tail = max(math.exp(log_tail), 5e-324)
@@ -291,7 +291,7 @@ def _top(profile: Enclosed, interval: float, log_tail: float) -> int:
     return max(1, math.ceil(float(eps) / interval))
 
 
-def _privacy_loss_distribution(profile: Enclosed, opposite: Enclosed, interval: float, log_tail: float) -> Any:
+def _privacy_loss_distribution(profile: BoundedProfile, opposite: BoundedProfile, interval: float, log_tail: float) -> Any:
     """Return the pessimistic distribution whose delta meets the profile's upper bound at the multiples of interval."""
     interval = _validate.real("interval", interval, 0, 10, open_low=True)
     log_tail = _validate.real("log_tail", log_tail, -700, -1)
@@ -304,7 +304,7 @@ def _privacy_loss_distribution(profile: Enclosed, opposite: Enclosed, interval: 
     laws, rests = [], []
     for i, side in enumerate(sides):
         index = np.arange(-tops[-1 - i], tops[i] + 1, dtype=np.float64)
-        atoms = connect(interval * index, side._log_delta, sides[-1 - i]._log_delta)
+        atoms = connect_the_dots(interval * index, side._log_delta, sides[-1 - i]._log_delta)
         masses = np.minimum(np.exp(atoms.log_p + atoms.slack) * (1 + _OUTWARD), 1.0)
         laws.append(dict(zip(np.rint(atoms.loss / interval).astype(int).tolist(), masses.tolist())))
         rests.append(min(1.0, math.exp(atoms.log_rest + atoms.slack) * (1 + _OUTWARD)))
@@ -315,7 +315,7 @@ def _privacy_loss_distribution(profile: Enclosed, opposite: Enclosed, interval: 
     )
 
 
-def _opendp_profile(profile: Enclosed) -> Any:
+def _opendp_profile(profile: BoundedProfile) -> Any:
     """Return the upper bound of delta as a privacy profile of OpenDP."""
     try:
         from opendp.measures import new_privacy_profile

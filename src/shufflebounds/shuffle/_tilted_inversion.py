@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _smoothed
-from shufflebounds._types import ULP, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, IntervalArray
 
 __all__ = ["LEFT", "WIDE", "Gains", "Light"]
 
@@ -146,20 +146,22 @@ class _Contour:
         step, tau = 2 * math.pi / period, _SMOOTH * light.deviation
         least = float(self.counts.min())
         most = int(min(max(4e6 / light.x.size, 2048), 4e3))
-        nodes, end, value, blur = _smoothed.tilted_nodes(np.ascontiguousarray(self.sign * light.x), light.log_w, least, self.theta,
-                                                       step, _REACH / tau, most)
+        losses = np.ascontiguousarray(self.sign * light.x)
+        nodes, end, value, value_error = _smoothed.tilted_nodes(
+            losses, light.log_w, least, self.theta, step, _REACH / tau, most
+        )
         # over e^(K + theta y) at the far end, and nearer to it elsewhere
         alias = math.exp(alias - level) / self.theta
-        return nodes, end, value / least, blur / least, step, alias
+        return nodes, end, value / least, value_error / least, step, alias
 
     @property
     def coarse(self) -> bool:
         """Whether so many nodes are needed that the smoothing is as wide as the bulk, or the tilt leaves next to nothing."""
         return _REACH / self.nodes[1] * self.theta > 1 or self.nodes[2] < -5
 
-    def at(self, y: FloatArray, column: NDArray[np.intp] | slice, scale: float) -> Sides:
+    def at(self, y: FloatArray, column: NDArray[np.intp] | slice, scale: float) -> IntervalArray:
         """Bounds over e^scale, an y each row, a count each column."""
-        nodes, end, value, blur, step, alias = self.nodes
+        nodes, end, value, value_error, step, alias = self.nodes
         counts, theta, tau = self.counts[column], self.theta, _REACH / end
         t, log_abs, phase, error = nodes.T
         part = counts / self.counts.min()
@@ -184,10 +186,10 @@ class _Contour:
         slack += float((dropped / (theta**2 + nodes[~kept, 0] ** 2)).sum())
         slack_density = (size * error).sum(axis=0) + left * end * (_BAND + beyond) / 3 + float(dropped.sum())
         exponent = value * counts + theta * self.sign * y[:, None] - scale
-        blurred = theta * blur * counts + 8 * ULP * (2 + np.abs(exponent) + abs(scale) + np.abs(value * counts))
+        blurred = theta * value_error * counts + 8 * ULP * (2 + np.abs(exponent) + abs(scale) + np.abs(value * counts))
         upper = np.exp(exponent + blurred) * (total + slack)
         lower = np.exp(exponent - blurred) * (total - slack - tau**2 * (density + slack_density) - alias)
-        return Sides(np.maximum(lower, 0.0), np.maximum(upper, 0.0))
+        return IntervalArray(np.maximum(lower, 0.0), np.maximum(upper, 0.0))
 
 
 class Gains:
@@ -224,16 +226,16 @@ class Gains:
         beyond = width * np.expm1(self.fine * np.arange(1, steps + 1)) / self.fine
         return np.concatenate([self.low - beyond[::-1], bulk, self.high + beyond])
 
-    def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> Sides:
+    def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> IntervalArray:
         counts = self.counts[column]
         light, size = self.light, math.exp(-self.scale)
         mean = y[:, None] + light.mean * counts
-        blur = 8 * ULP * (light.size + np.abs(y)[:, None])
+        value_error = 8 * ULP * (light.size + np.abs(y)[:, None])
         # from below by the mean alone, from above by mean and variance (Scarf), or by an exponential
-        lower = np.maximum(mean - blur, 0.0) * size
+        lower = np.maximum(mean - value_error, 0.0) * size
         root = np.hypot(mean, light.deviation)
         scarf = 0.5 * np.where(mean > 0, mean + root, light.deviation**2 / (root - np.minimum(mean, 0.0)))
-        upper = (scarf * (1 + 8 * ULP) + blur) * size
+        upper = (scarf * (1 + 8 * ULP) + value_error) * size
         for way, outside in enumerate((y <= self.low, y > self.high)):
             if outside.any():
                 # fewer users lose less
@@ -241,7 +243,7 @@ class Gains:
                 lines = most - np.log(light.tilts) - 1 + y[outside][:, None] * light.tilts * (1 - 2 * way)
                 tail = np.exp(lines.min(axis=1) - self.scale + 1e-9)[:, None]
                 if way:
-                    tail = tail + np.maximum(mean[outside] + blur[outside], 0.0) * size
+                    tail = tail + np.maximum(mean[outside] + value_error[outside], 0.0) * size
                 upper[outside] = np.minimum(upper[outside], tail)
         if not self.crude:
             cell = np.where((y > self.low) & (y <= self.high), np.searchsorted(self.ends, y) - 1, -1)
@@ -250,7 +252,7 @@ class Gains:
                 if inside.any():
                     low, high = contour.at(y[inside], column, self.scale)
                     if contour.way:
-                        low += (mean[inside] - blur[inside]) * size
-                        high += (mean[inside] + blur[inside]) * size
+                        low += (mean[inside] - value_error[inside]) * size
+                        high += (mean[inside] + value_error[inside]) * size
                     lower[inside], upper[inside] = np.maximum(lower[inside], low), np.minimum(upper[inside], high)
-        return Sides(lower, upper)
+        return IntervalArray(lower, upper)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core import _excess
-from shufflebounds._types import ULP, Between, FloatArray
+from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._convex_order import gathered
-from shufflebounds.shuffle._jumps import sum_with_jumps
+from shufflebounds.shuffle._heavy_tails import sum_with_jumps
 
 __all__ = ["HEAVY", "MANY", "NORMAL", "excesses", "rounding", "sums", "without_negligible"]
 
@@ -52,7 +52,7 @@ def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> floa
 
 
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,
-         effort: tuple[float, float]) -> Between:
+         effort: tuple[float, float]) -> Interval:
     """Return bounds of log E S_+ for so many users; only one of them where one is asked for and that is less work."""
     count = np.array([float(users)])
     heavy = float(np.abs(values).max()) > HEAVY
@@ -63,14 +63,14 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
                 return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
             return _gathered_excess(values, log_mass, count, side, effort)
 
-        return Between(-math.inf if upper else one(False), math.inf if upper is False else one(True))
-    found = Between(-math.inf, math.inf)
+        return Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
+    found = Interval(-math.inf, math.inf)
     if heavy and users > _FEW and effort[1] > _ROUGH:
         found = sum_with_jumps(values, log_mass, users)
     if found.upper - found.lower < _CLOSE:
         return found
     lower, high = _excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort)
-    return Between(max(lower, found.lower), min(high, found.upper))
+    return Interval(max(lower, found.lower), min(high, found.upper))
 
 
 def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, asked: bool | None,
@@ -121,15 +121,15 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     ends = x[index]
     size = np.maximum(np.abs(ends[:-1]), np.abs(ends[1:]))
     # sums of so many terms
-    blur = ULP * (64 + float(np.diff(index).max()))
+    loss_error = ULP * (64 + float(np.diff(index).max()))
     if upper:
         part = np.clip((x - ends[cell]) / np.maximum(ends[cell + 1] - ends[cell], 1e-300), 0.0, 1.0)
         total = np.bincount(cell, mass * (1 - part), index.size) + np.bincount(cell + 1, mass * part, index.size)
         size = np.maximum(np.append(size, 0.0), np.append(0.0, size))
-        at = ends + blur * size
+        at = ends + loss_error * size
     else:
         total = np.bincount(cell, mass, index.size - 1)
-        at = np.bincount(cell, mass * x, index.size - 1) / np.maximum(total, 1e-300) - blur * size
+        at = np.bincount(cell, mass * x, index.size - 1) / np.maximum(total, 1e-300) - loss_error * size
     kept = total > 0
     at, log_total = np.concatenate([at[kept], values[light]]), np.concatenate([np.log(total[kept]), log_mass[light]])
     return float(_excess.log_excess(at, log_total, np.array([0, at.size], dtype=np.intp), count, *effort)[upper])

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core import _losses, _tradeoff
-from shufflebounds._types import ULP, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.tradeoff.divergences import renyi_of_losses
 from shufflebounds.tradeoff.representation import log1mexp
 
-__all__ = ["Atoms", "Law", "TooLongError", "any_of", "grid"]
+__all__ = ["LossAtoms", "GridPLD", "TooLongError", "union_probability", "grid"]
 
 MERGED = 64 * ULP
 """Error of a merged loss: the rounding of the balance at its grid point."""
@@ -36,11 +36,11 @@ def grid(anchor: float, step: float, index: NDArray[np.int64]) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class GridPLD:
     """Masses under P of the losses anchor + step (first + i); under Q they are e^-loss of that.
 
-    Upwards, a release is dominated by the law with every mass times e^slack and every loss plus blur; downwards it
-    dominates the law with every mass times e^-slack and every loss minus blur. log_rest is the mass of infinite loss.
+    Upwards, a release is dominated by the law with every mass times e^slack and every loss plus loss_error; downwards it
+    dominates the law with every mass times e^-slack and every loss minus loss_error. log_rest is the mass of infinite loss.
     """
 
     anchor: float
@@ -49,7 +49,7 @@ class Law:
     log_p: FloatArray
     log_rest: float
     slack: float
-    blur: float
+    loss_error: float
 
     @property
     def losses(self) -> FloatArray:
@@ -58,7 +58,7 @@ class Law:
 
 
 @dataclass(frozen=True, eq=False)
-class Atoms:
+class LossAtoms:
     """The listed outcomes of a pair of laws (P, Q).
 
     Neither infinite-loss mass has a default: a pair that left one out would lose it from every curve and divergence.
@@ -77,7 +77,7 @@ class Atoms:
         Bound of the log mass, under either law, of the outcomes that are not listed.
     slack : float
         Bound of the relative error of the masses under P.
-    blur : float or ndarray
+    loss_error : float or ndarray
         Bound of the error of the losses: of all of them, or of each, so that small losses keep their digits beside large ones.
     """
 
@@ -87,16 +87,16 @@ class Atoms:
     log_other: float
     log_lost: float
     slack: float
-    blur: float | FloatArray
+    loss_error: float | FloatArray
 
     @classmethod
-    def of(cls, log_p: FloatArray, log_q: FloatArray, *, log_lost: float = -math.inf, error: float = 0.0) -> Atoms:
+    def of(cls, log_p: FloatArray, log_q: FloatArray, *, log_lost: float = -math.inf, error: float = 0.0) -> LossAtoms:
         """Return the outcomes of two listed distributions, whose logarithms have an error of at most `error` each."""
         with np.errstate(invalid="ignore"):
             return cls._of(log_p, log_q, log_p - log_q, lambda loss: 2 * error + ULP * np.abs(loss), log_lost, error)
 
     @classmethod
-    def of_masses(cls, p: FloatArray, q: FloatArray) -> Atoms:
+    def of_masses(cls, p: FloatArray, q: FloatArray) -> LossAtoms:
         """Return the outcomes of two lists of probabilities.
 
         The relative error of each loss is below 4 ulp. A difference of two rounded logarithms has an absolute error of an ulp of
@@ -111,21 +111,21 @@ class Atoms:
         return cls._of(log_p, log_q, loss, lambda loss: 4 * ULP * np.abs(loss), -math.inf, 0.0)
 
     @classmethod
-    def _of(cls, log_p: FloatArray, log_q: FloatArray, loss: FloatArray, blur: Callable[[FloatArray], FloatArray], log_lost: float,
-            error: float) -> Atoms:
+    def _of(cls, log_p: FloatArray, log_q: FloatArray, loss: FloatArray,
+            loss_error: Callable[[FloatArray], FloatArray], log_lost: float, error: float) -> LossAtoms:
         """Return the outcomes, sorted by their losses, whose errors are given as a function of them."""
         seen = log_p > -np.inf
         log_other = float(np.logaddexp.reduce(log_q[~seen], initial=-np.inf))
         log_p, log_q, loss = log_p[seen], log_q[seen], loss[seen]
-        endless = log_q == -np.inf
-        log_rest = float(np.logaddexp.reduce(log_p[endless], initial=-np.inf))
-        log_p, loss = log_p[~endless], loss[~endless]
+        unbounded_loss = log_q == -np.inf
+        log_rest = float(np.logaddexp.reduce(log_p[unbounded_loss], initial=-np.inf))
+        log_p, loss = log_p[~unbounded_loss], loss[~unbounded_loss]
         order = np.argsort(loss, kind="stable")
         size = float(np.abs(log_p).max(initial=0.0))
-        return cls(log_p[order], loss[order], log_rest, log_other, log_lost, error + ULP * (8 + size), blur(loss[order]))
+        return cls(log_p[order], loss[order], log_rest, log_other, log_lost, error + ULP * (8 + size), loss_error(loss[order]))
 
     @classmethod
-    def product(cls, parts: Sequence[tuple[Atoms, int]]) -> Atoms | None:
+    def product(cls, parts: Sequence[tuple[LossAtoms, int]]) -> LossAtoms | None:
         """Return the outcomes of independent releases of these distributions; None where there are more than MOST_ENUMERATED.
 
         Releases of one distribution are counted by how often each of its outcomes occurs, with the multinomial coefficient.
@@ -133,38 +133,39 @@ class Atoms:
         size = math.prod(_multisets(atoms.loss.size, times) for atoms, times in parts)
         if size > MOST_ENUMERATED:
             return None
-        log_p, loss, blur, slack = np.zeros(1), np.zeros(1), np.zeros(1), 0.0
+        log_p, loss, loss_error, slack = np.zeros(1), np.zeros(1), np.zeros(1), 0.0
         for atoms, times in parts:
             more, error = atoms._repeated(times)
             log_p, loss = np.add.outer(log_p, more.log_p).ravel(), np.add.outer(loss, more.loss).ravel()
             # the sum is rounded too, relative to losses that may cancel
-            blur = np.add.outer(blur, more.blur).ravel() + ULP * np.abs(loss)
+            loss_error = np.add.outer(loss_error, more.loss_error).ravel() + ULP * np.abs(loss)
             slack += times * atoms.slack + error
         count = sum(times for _, times in parts)
         slack += count * ULP * float(np.abs(log_p).max(initial=0.0))
-        rest, other = (any_of([(getattr(atoms, name), times) for atoms, times in parts]) for name in ("log_rest", "log_other"))
+        names = ("log_rest", "log_other")
+        rest, other = (union_probability([(getattr(atoms, name), times) for atoms, times in parts]) for name in names)
         lost = float(np.logaddexp.reduce([atoms.log_lost + math.log(times) for atoms, times in parts]))
         order = np.argsort(loss, kind="stable")
-        return cls(log_p[order], loss[order], rest, other, lost, slack + 8 * ULP * count, blur[order])
+        return cls(log_p[order], loss[order], rest, other, lost, slack + 8 * ULP * count, loss_error[order])
 
-    def _repeated(self, times: int) -> tuple[Atoms, float]:
+    def _repeated(self, times: int) -> tuple[LossAtoms, float]:
         """Return the finite losses of `times` releases, and the error of their log masses that is due to the coefficients."""
         if times == 1 or not self.loss.size:
-            return replace(self, blur=self.blur + ULP * np.abs(self.loss)), 0.0
+            return replace(self, loss_error=self.loss_error + ULP * np.abs(self.loss)), 0.0
         counts = _counts(self.loss.size, times)
         factorials = np.array([math.lgamma(count + 1.0) for count in range(times + 1)])
         log_p = factorials[times] - factorials[counts].sum(axis=1) + counts @ self.log_p
         # every sum is rounded, relative to the terms that may cancel
-        blur = counts @ (self.blur + (1 + times) * ULP * np.abs(self.loss))
+        loss_error = counts @ (self.loss_error + (1 + times) * ULP * np.abs(self.loss))
         # the factorials, at most 16 ulp each, and sums of terms that add up to no more than the largest of them
-        return replace(self, log_p=log_p, loss=counts @ self.loss, blur=blur), 48 * ULP * float(factorials[times])
+        return replace(self, log_p=log_p, loss=counts @ self.loss, loss_error=loss_error), 48 * ULP * float(factorials[times])
 
     @property
     def most_blur(self) -> float:
         """Bound of the error of every loss."""
-        return float(np.max(self.blur, initial=0.0))
+        return float(np.max(self.loss_error, initial=0.0))
 
-    def log_lost_other(self, reverse: Atoms, *, symmetric: bool) -> float | None:
+    def log_lost_other(self, reverse: LossAtoms, *, symmetric: bool) -> float | None:
         """Return a bound of the log mass under Q of the outcomes that are not listed here; None where none is known.
 
         Parameters
@@ -184,7 +185,7 @@ class Atoms:
         hidden = self.log_p[(self.loss > -self.loss[0]) | (self.loss < -self.loss[-1])]
         return float(np.logaddexp.reduce(np.append(hidden, self.log_lost)))
 
-    def log_delta(self, eps: FloatArray) -> Sides:
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
         r"""Return both sides of the log hockey stick :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))` at each eps."""
         size = max(float(np.abs(law).max(initial=0.0)) for law in (self.log_p, self.log_p - self.loss))
         slack = self.slack + ULP * (16 + 2 * size + self.loss.size)
@@ -195,12 +196,12 @@ class Atoms:
             out[order] = _tradeoff.log_hockey_stick_of_losses(*self._falling(way), eps[order])
             value = np.logaddexp(out, rest)
             sides.append(value + way * np.where(value > -np.inf, slack + ULP * (8 + np.abs(value)), 0.0))
-        return Sides(sides[0], np.where(np.isneginf(sides[1]), -np.inf, np.minimum(sides[1], 0.0)))
+        return IntervalArray(sides[0], np.where(np.isneginf(sides[1]), -np.inf, np.minimum(sides[1], 0.0)))
 
     def moved(self, way: int | FloatArray) -> FloatArray:
         """Return the losses moved by their errors, up where `way` is 1 and down where it is -1."""
         # one ulp more than the error makes up for the rounding of the sum
-        return np.asarray(self.loss + way * (self.blur + ULP * np.abs(self.loss)))
+        return np.asarray(self.loss + way * (self.loss_error + ULP * np.abs(self.loss)))
 
     def _falling(self, way: int) -> tuple[FloatArray, FloatArray]:
         """Return log masses and losses moved that way, in the order of falling losses."""
@@ -252,7 +253,7 @@ class Atoms:
             out[row], out[row + 1] = np.where(by_level, moved, other), np.where(by_level, other, moved)
         return out
 
-    def law(self, anchor: float, step: float, *, upper: bool) -> Law:
+    def law(self, anchor: float, step: float, *, upper: bool) -> GridPLD:
         """Return the law on the grid that dominates the outcomes, or one that they dominate."""
         snap = 64 * ULP * max(float(np.abs(self.loss).max(initial=0.0)), abs(anchor))
         nearest = anchor + step * np.round((self.loss - anchor) / step)
@@ -266,10 +267,10 @@ class Atoms:
         shape = _losses.split if upper else _losses.merge
         log_p = shape(self.log_p, loss, anchor, step, first, size)
         rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest
-        return Law(anchor, step, first, log_p, rest, self.slack, self.most_blur + 1.25 * snap + MERGED)
+        return GridPLD(anchor, step, first, log_p, rest, self.slack, self.most_blur + 1.25 * snap + MERGED)
 
 
-def any_of(chances: list[tuple[float, int]]) -> float:
+def union_probability(chances: list[tuple[float, int]]) -> float:
     """Log of the chance that something happens at least once, from the logs of the chances of each and how often."""
     if max(log for log, _ in chances) < -600:
         return float(np.logaddexp.reduce([log + math.log(times) for log, times in chances]))

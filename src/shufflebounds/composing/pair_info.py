@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._types import FloatArray, Sides
-from shufflebounds.composing.atoms import Atoms, Law, grid
+from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.composing.blocks import Blocks
-from shufflebounds.composing.chords import connect, dominated, dominating, envelope, reach
+from shufflebounds.composing.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
+from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, grid
 from shufflebounds.composing.progress import tick
-from shufflebounds.composing.samples import Samples, Stick
+from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
 from shufflebounds.tradeoff.convex import distinct
 
-__all__ = ["FIRST_TAIL", "FRUGAL", "Knowledge", "Scale"]
+__all__ = ["FIRST_TAIL", "GRID_VALUE_SECONDS", "DominatingPairInfo", "Scale"]
 
 FIRST_TAIL = -60.0
 """Logarithm of the mass above the losses that are looked at first."""
@@ -29,16 +29,16 @@ MOST_KNOTS = 2**18
 DENSE, LEAST_DENSE = 12.0, 1000.0
 """Within so many standard deviations of the mean, and so many points, there is a knot at every grid point."""
 
-PATIENCE = 0.5
+GRID_BUDGET_SECONDS = 0.5
 """Effort of a whole grid above which values are placed one by one: a larger one takes longer, a smaller one widens the gap."""
 
-FRUGAL = 1e-4
+GRID_VALUE_SECONDS = 1e-4
 """Effort of one value above which it is never evaluated at every grid point, however few there are."""
 
 MOST_VALUES = 2**12
 """Values placed one by one, at most."""
 
-CHEAP = 0.02
+BASE_SECONDS = 0.02
 """Measured seconds for all values of a release whose values are cheap; it enters predictions only."""
 
 ENOUGH_VALUES = 400
@@ -68,9 +68,9 @@ HEAVY, HEAVY_STEPS = 0.9, 4.0
 steps grids move that resolve the distribution anyway; with fewer, the mean misses what merging moves to the grid point."""
 
 Hint = tuple[float, float] | None
-_Table = tuple[FloatArray, Sides]
+_Table = tuple[FloatArray, IntervalArray]
 
-_NOTHING: _Table = (np.array([np.inf]), Sides(np.array([-np.inf]), np.array([-np.inf])))
+_NOTHING: _Table = (np.array([np.inf]), IntervalArray(np.array([-np.inf]), np.array([-np.inf])))
 """No answer yet; the end makes every search find a place."""
 
 
@@ -87,7 +87,7 @@ class Scale:
     losses: FloatArray = field(default_factory=lambda: np.empty(0), compare=False)
 
     @classmethod
-    def of(cls, atoms: Atoms, low: float, high: float, apart: float = 0.0) -> Scale:
+    def of(cls, atoms: LossAtoms, low: float, high: float, apart: float = 0.0) -> Scale:
         """Return the moments of the outcomes between; what stands far beyond is an infinite loss."""
         inside = (atoms.loss >= low - 0.01 * abs(low)) & (atoms.loss <= high + 0.01 * abs(high))
         p, x = np.exp(atoms.log_p[inside]), atoms.loss[inside]
@@ -108,11 +108,11 @@ class Scale:
 class _Remembered:
     """A stick that keeps its answers: a law is asked for from both sides, and for several depths, on one grid."""
 
-    def __init__(self, stick: Stick, effort: float) -> None:
-        self._stick, self._piece = stick, max(LEAST_PIECE, int(PIECE / effort))
+    def __init__(self, hockey_stick: HockeyStickBounds, effort: float) -> None:
+        self._hockey_stick, self._piece = hockey_stick, max(LEAST_PIECE, int(PIECE / effort))
         self._table = _NOTHING
 
-    def __call__(self, eps: FloatArray) -> Sides:
+    def __call__(self, eps: FloatArray) -> IntervalArray:
         # another thread may ask at once: the table is replaced as a whole
         known, sides = self._table if self._table[0].size < MOST_REMEMBERED else _NOTHING
         place = np.searchsorted(known, eps)
@@ -123,16 +123,17 @@ class _Remembered:
                 known, sides = self._table = self._grown(known, sides, fresh[i : i + self._piece])
                 tick()
             place = np.searchsorted(known, eps)
-        return Sides(sides.lower[place], sides.upper[place])
+        return IntervalArray(sides.lower[place], sides.upper[place])
 
-    def _grown(self, known: FloatArray, sides: Sides, fresh: FloatArray) -> _Table:
+    def _grown(self, known: FloatArray, sides: IntervalArray, fresh: FloatArray) -> _Table:
         place = np.searchsorted(known, fresh)
-        lower, upper = self._stick(fresh)
-        return np.insert(known, place, fresh), Sides(np.insert(sides.lower, place, lower), np.insert(sides.upper, place, upper))
+        lower, upper = self._hockey_stick(fresh)
+        merged = IntervalArray(np.insert(sides.lower, place, lower), np.insert(sides.upper, place, upper))
+        return np.insert(known, place, fresh), merged
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
+class DominatingPairInfo:
     """What is known of an ordered pair (P, Q), or of the larger of both orders of all pairs of neighbours.
 
     Parameters
@@ -154,9 +155,9 @@ class Knowledge:
         How far apart delta is sampled for a curve, in normal quantiles: further where a value costs more.
     single : bool
         Whether neighbours realise this very pair: then it composes from below as well.
-    realised : tuple of Knowledge
+    attained : tuple of DominatingPairInfo
         Single pairs that neighbours realise, where this is none.
-    covered : bool
+    all_attained : bool
         Whether every pair of neighbours is dominated by one of the realised pairs.
     blocks : Blocks, optional
         Blocks of all neighbours, where these are too many to be listed and their worst depends on eps; the stick is then that of
@@ -165,7 +166,7 @@ class Knowledge:
         Whether the hockey stick is convex, rather than a minimum of several bounds.
     curve_stick : callable, optional
         A cheaper enclosure of the hockey stick, close enough for curves.
-    endless : bool
+    unbounded_loss : bool
         Whether some outcome is known to be possible under one law only.
     listed : callable, optional
         Given the logarithm of the mass that may be left out on a side, the outcomes themselves.
@@ -178,13 +179,13 @@ class Knowledge:
         bounds from below where atoms stand beside a density, and delta cannot tell them apart.
     power : callable, optional
         Given a number of releases, what is known of their product.
-    parts : tuple of (Knowledge, int)
+    parts : tuple of (DominatingPairInfo, int)
         Where the pair is a product of independent pairs, or is dominated by one: these, and how often each. What is composed is
         composed of them.
     """
 
-    stick: Stick
-    reverse: Stick | None = None
+    hockey_stick: HockeyStickBounds
+    reverse: HockeyStickBounds | None = None
     pure: float = math.inf
     reverse_pure: float = math.inf
     effort: float = 1e-6
@@ -192,45 +193,45 @@ class Knowledge:
     seconds: float | None = None
     spacing: float = 0.01
     single: bool = False
-    realised: tuple[Knowledge, ...] = ()
-    covered: bool = False
+    attained: tuple[DominatingPairInfo, ...] = ()
+    all_attained: bool = False
     blocks: Blocks | None = None
     convex: bool = True
-    curve_stick: Stick | None = None
-    endless: bool = False
-    listed: Callable[[float], Atoms | None] | None = None
+    curve_hockey_stick: HockeyStickBounds | None = None
+    unbounded_loss: bool = False
+    listed: Callable[[float], LossAtoms | None] | None = None
     lattice: Hint | Callable[[], Hint] = None
     on_lattice: bool = False
-    density: Callable[[float, float], Atoms] | None = None
-    power: Callable[[int], Knowledge] | None = None
-    parts: tuple[tuple[Knowledge, int], ...] = ()
+    density: Callable[[float, float], LossAtoms] | None = None
+    power: Callable[[int], DominatingPairInfo] | None = None
+    parts: tuple[tuple[DominatingPairInfo, int], ...] = ()
 
     @property
-    def back(self) -> Stick:
+    def back(self) -> HockeyStickBounds:
         """The hockey stick of the other order."""
-        return self.reverse or self.stick
+        return self.reverse or self.hockey_stick
 
     @property
-    def below(self) -> tuple[Knowledge, ...]:
+    def below(self) -> tuple[DominatingPairInfo, ...]:
         """Single pairs that neighbours realise."""
-        return (self,) if self.single else self.realised
+        return (self,) if self.single else self.attained
 
     @property
     def choices(self) -> int:
         """How many pairs there are of which one, chosen anew for every release, is at least as bad as any neighbours; 0 if one."""
         if self.single or self.parts:
             return 0
-        several = len(self.realised) if self.covered and 1 < len(self.realised) <= MOST_CHOICES else 0
+        several = len(self.attained) if self.all_attained and 1 < len(self.attained) <= MOST_CHOICES else 0
         return self.blocks.count if self.blocks else several
 
-    def times(self, number: int) -> tuple[tuple[Knowledge, int], ...]:
+    def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:
         """Return what composes like that many releases: fewer where their product is known, the parts of each where it has any."""
         if self.parts:
             return tuple(pair for part, count in self.parts for pair in part.times(count * number))
         return ((self.power(number), 1) if self.power and number > 1 else (self, number),)
 
     @cached_property
-    def atoms(self) -> Atoms | None:
+    def atoms(self) -> LossAtoms | None:
         """The outcomes down to a mass that no composition at an ordinary delta can see."""
         return self.listed(2 * FIRST_TAIL) if self.listed else None
 
@@ -245,13 +246,13 @@ class Knowledge:
         return self.density is not None or (self.atoms is not None and (self.on_lattice or self.atoms.loss.size <= 2))
 
     @cached_property
-    def _sticks(self) -> tuple[Stick, Stick]:
-        first = _Remembered(self.stick, self.effort)
+    def _hockey_sticks(self) -> tuple[HockeyStickBounds, HockeyStickBounds]:
+        first = _Remembered(self.hockey_stick, self.effort)
         return first, first if self.reverse is None else _Remembered(self.reverse, self.effort)
 
     @property
     def _dear(self) -> bool:
-        return self.effort > FRUGAL
+        return self.effort > GRID_VALUE_SECONDS
 
     @property
     def _beside(self) -> float:
@@ -259,7 +260,7 @@ class Knowledge:
 
     @property
     def _most_values(self) -> int:
-        return int(min(MOST_VALUES, max(FEWEST_VALUES, 2 * PATIENCE / self.effort)))
+        return int(min(MOST_VALUES, max(FEWEST_VALUES, 2 * GRID_BUDGET_SECONDS / self.effort)))
 
     @property
     def predicted(self) -> float:
@@ -270,7 +271,7 @@ class Knowledge:
     def expected(self) -> float:
         """About how many seconds a composition spends on values of this."""
         if self.atoms is not None or not self._dear:
-            return CHEAP + self.setup
+            return BASE_SECONDS + self.setup
         values = FIRST_VALUES + (min(self._most_values, ENOUGH_VALUES) if self.convex else self._most_values)
         return self.setup + values * self.predicted * (1 if self.reverse is None else 2)
 
@@ -279,7 +280,7 @@ class Knowledge:
         return {}
 
     @cached_property
-    def _started(self) -> dict[float, tuple[Samples, Samples]]:
+    def _started(self) -> dict[float, tuple[SampledProfile, SampledProfile]]:
         return {}
 
     def scale(self, log_tail: float) -> Scale:
@@ -300,27 +301,27 @@ class Knowledge:
             held = [side.eps[side.high > -np.inf] for side in (own, reverse)]
             low, high = (float(eps[-1]) if eps.size else 0.0 for eps in held[::-1])
             return Scale.of(_enclosed(own, reverse, upper=True), -low, high)
-        high = reach(self.stick, log_tail, min(self.pure, 1e5))
+        high = reach(self.hockey_stick, log_tail, min(self.pure, 1e5))
         low = high if self.reverse is None else reach(self.back, FIRST_TAIL, 1e5)
         near = np.geomspace(1e-6, 1, 120)
         index = np.concatenate([-low * near[::-1], [0.0], high * near])
-        right, left = self.stick(high * near), self.back(low * near)
+        right, left = self.hockey_stick(high * near), self.back(low * near)
         lower, upper = np.concatenate([right[0], left[0]]), np.concatenate([right[1], left[1]])
         apart = upper[lower > -np.inf] - lower[lower > -np.inf]
-        rough = envelope(index, self.stick, self.back)
+        rough = supporting_lines(index, self.hockey_stick, self.back)
         return Scale.of(rough, -low, high, float(np.median(apart)) if apart.size else 0.0)
 
-    def samples(self, log_tail: float) -> tuple[Samples, Samples]:
+    def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
         """Return few values of both orders, down to that mass."""
         if log_tail not in self._started:
-            own, back = self._sticks
+            own, back = self._hockey_sticks
             depth = math.sqrt(-2 * log_tail)
-            first = Samples(own, self.pure, 0.6, depth=depth)
-            second = first if self.reverse is None else Samples(back, self.reverse_pure, 0.6, depth=depth)
+            first = SampledProfile(own, self.pure, 0.6, depth=depth)
+            second = first if self.reverse is None else SampledProfile(back, self.reverse_pure, 0.6, depth=depth)
             self._started[log_tail] = first, second
         return self._started[log_tail]
 
-    def refined(self, log_tail: float, theta: float, goal: float) -> tuple[Samples, Samples]:
+    def refined(self, log_tail: float, theta: float, goal: float) -> tuple[SampledProfile, SampledProfile]:
         r"""Return values so close that the two sides of :math:`K(\theta)`, the log moments of the loss, are near each other.
 
         A composition moves by about :math:`\Delta K/\theta` in eps, its laws tilted by theta. The values are halved where their
@@ -369,7 +370,7 @@ class Knowledge:
         scale = self.scale(log_tail)
         # on a wider grid the knots lie further apart, so their number is limited
         values = min((scale.high - scale.low) / step, MOST_KNOTS)
-        return self._dear or values * self.effort > PATIENCE
+        return self._dear or values * self.effort > GRID_BUDGET_SECONDS
 
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Grid points at which the hockey stick is asked for."""
@@ -394,7 +395,9 @@ class Knowledge:
             index = np.union1d(index, join + np.arange(-2, 3))
         return index
 
-    def law(self, anchor: float, step: float, log_tail: float, placed: tuple[Samples, Samples] | None, *, upper: bool) -> Law:
+    def law(
+        self, anchor: float, step: float, log_tail: float, placed: tuple[SampledProfile, SampledProfile] | None, *, upper: bool
+    ) -> GridPLD:
         """Return the law on the grid, from above or from below; of the values placed one by one, where there are such."""
         if self.atoms is not None:
             atoms = self.atoms
@@ -404,7 +407,7 @@ class Knowledge:
             atoms = _enclosed(*placed, upper=upper)
         else:
             knots = grid(anchor, step, self._index(anchor, step, log_tail))
-            atoms = (connect if upper else envelope)(knots, *self._sticks)
+            atoms = (connect_the_dots if upper else supporting_lines)(knots, *self._hockey_sticks)
         return atoms.law(anchor, step, upper=upper)
 
 
@@ -413,7 +416,7 @@ def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(rising[np.append(True, np.diff(rising) > 0)])
 
 
-def _enclosed(own: Samples, back: Samples, *, upper: bool) -> Atoms:
+def _enclosed(own: SampledProfile, back: SampledProfile, *, upper: bool) -> LossAtoms:
     """Return outcomes whose hockey stick connects the upper values of both orders, or the hull of what lies below them."""
     chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
     (x, y), (u, v) = (distinct(*chain) for chain in chains)
@@ -422,4 +425,4 @@ def _enclosed(own: Samples, back: Samples, *, upper: bool) -> Atoms:
         x[-1], u[-1] = min(x[-1], x[-2] + 10.0) if x.size > 1 else x[-1], min(u[-1], u[-2] + 10.0) if u.size > 1 else u[-1]
     # at E = 1 both orders have one value
     y[0] = v[0] = (min if upper else max)(y[0], v[0])
-    return (dominating if upper else dominated)((x, y), (u, v))
+    return (pessimistic_pld if upper else optimistic_pld)((x, y), (u, v))

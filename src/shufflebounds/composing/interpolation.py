@@ -8,18 +8,18 @@ import numpy as np
 
 from shufflebounds._core import _losses
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.atoms import Atoms
-from shufflebounds.composing.samples import Stick
+from shufflebounds.composing.loss_atoms import LossAtoms
+from shufflebounds.composing.sampled_profile import HockeyStickBounds
 from shufflebounds.tradeoff.convex import Chain, across, below, distinct, joined, masses
 
-__all__ = ["connect", "dominated", "dominating", "envelope", "reach"]
+__all__ = ["connect_the_dots", "optimistic_pld", "pessimistic_pld", "supporting_lines", "reach"]
 
 
-def reach(stick: Stick, log_tail: float, most: float) -> float:
+def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> float:
     """Return an eps, at most `most`, where the upper hockey stick is down to log_tail or, if it never is, no longer falls."""
     eps = np.minimum(np.ldexp(1.0, np.arange(-30, 15)), most)
     for _ in range(2):
-        upper = stick(eps)[1]
+        upper = hockey_stick(eps)[1]
         enough = upper <= max(log_tail, upper[-1] + 1e-9)
         place = int(np.argmax(enough))
         left = float(eps[place - 1]) if place else 0.0
@@ -28,7 +28,7 @@ def reach(stick: Stick, log_tail: float, most: float) -> float:
 
 
 def _both_ways(
-    eps: FloatArray, stick: Stick, reverse: Stick
+    eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]:
     """Bounds of the hockey stick at rising eps of either sign, on a right and a left side that join at the first eps >= 0.
 
@@ -37,13 +37,13 @@ def _both_ways(
     """
     join = int(np.searchsorted(eps, 0.0))
     right, left = eps[join:], -eps[:join][::-1]
-    if stick is reverse:
+    if hockey_stick is reverse:
         # a symmetric grid asks for every value twice
         distinct, place = np.unique(np.concatenate([right, left]), return_inverse=True)
-        low, high = stick(distinct)
+        low, high = hockey_stick(distinct)
         sides = [(low[i], high[i]) for i in (place[: right.size], place[right.size :])]
     else:
-        sides = [stick(right), reverse(left)]
+        sides = [hockey_stick(right), reverse(left)]
     (right_low, right_high), (left_low, left_high) = sides
 
     x_right = np.concatenate([[-left[0]], right])
@@ -55,7 +55,7 @@ def _both_ways(
     return (x_right, lower_right, upper_right), (x_left, lower_left, upper_left)
 
 
-def dominating(right: Chain, left: Chain) -> Atoms:
+def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
     """Return the outcomes whose hockey stick connects the upper values of both sides, each from the join on.
 
     Where the values bend the wrong way, by their own errors, the lower convex hull is taken: the exact hockey stick is
@@ -71,41 +71,41 @@ def dominating(right: Chain, left: Chain) -> Atoms:
     joint = joined(*chains)
     rest = float(joint[0][1][-1])
     loss, log_p, wanted = masses(*joint)
-    got = _losses.law_stick(loss, log_p, rest)
+    got = _losses.law_hockey_stick(loss, log_p, rest)
     total = float(np.logaddexp.reduce(np.append(log_p, rest)))
     with np.errstate(invalid="ignore"):
         short = np.where(wanted > -np.inf, wanted - got, 0.0)
     slack = max(float(short.max()), -total, 0.0) + ULP * (32 + float(np.abs(wanted[wanted > -np.inf]).max(initial=0)))
     held = log_p > -np.inf
     # the last value of either side is what only one of the laws can produce
-    return Atoms(log_p[held], loss[held], rest, float(joint[1][1][-1]), -math.inf, slack, 4 * ULP * float(np.abs(loss).max()))
+    return LossAtoms(log_p[held], loss[held], rest, float(joint[1][1][-1]), -math.inf, slack, 4 * ULP * float(np.abs(loss).max()))
 
 
-def dominated(right: Chain, left: Chain) -> Atoms:
+def optimistic_pld(right: Chain, left: Chain) -> LossAtoms:
     """Return the outcomes whose hockey stick is the hull of the lower values of both sides, each from the join on."""
     loss, log_p, wanted = masses(*joined(right, left, lower=True))
-    got = _losses.law_stick(loss, log_p, -math.inf)
+    got = _losses.law_hockey_stick(loss, log_p, -math.inf)
     total = float(np.logaddexp.reduce(log_p))
     real = wanted > -np.inf
     slack = max(float((got[real] - wanted[real]).max(initial=0.0)), total, 0.0)
     slack += ULP * (32 + float(np.abs(wanted[real]).max(initial=0)))
     held = log_p > -np.inf
     # at the last points of both sides the lines end; no value was asked for there
-    blur = 4 * ULP * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
-    return Atoms(log_p[held], loss[held], -math.inf, -math.inf, -math.inf, slack, blur)
+    loss_error = 4 * ULP * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
+    return LossAtoms(log_p[held], loss[held], -math.inf, -math.inf, -math.inf, slack, loss_error)
 
 
-def connect(eps: FloatArray, stick: Stick, reverse: Stick) -> Atoms:
+def connect_the_dots(eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds) -> LossAtoms:
     """Return outcomes whose hockey stick lies nowhere below the one that is known at the rising eps, of either sign."""
-    (x, _, y), (u, _, v) = _both_ways(eps, stick, reverse)
-    return dominating((x[1:], y[1:]), (u[1:], v[1:]))
+    (x, _, y), (u, _, v) = _both_ways(eps, hockey_stick, reverse)
+    return pessimistic_pld((x[1:], y[1:]), (u[1:], v[1:]))
 
 
-def envelope(eps: FloatArray, stick: Stick, reverse: Stick) -> Atoms:
+def supporting_lines(eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds) -> LossAtoms:
     """Return outcomes whose hockey stick lies nowhere above the one that is known at the rising eps, of either sign."""
     chains = []
-    for x, low, high in _both_ways(eps, stick, reverse):
+    for x, low, high in _both_ways(eps, hockey_stick, reverse):
         low = np.minimum(np.maximum.accumulate(low[::-1])[::-1], 0.0)
         high = np.minimum(np.minimum.accumulate(high), 0.0)
         chains.append(distinct(*below(x, low, high)))
-    return dominated(*chains)
+    return optimistic_pld(*chains)

@@ -9,12 +9,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._types import ULP, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below
 
-__all__ = ["STEEP", "Samples", "Stick"]
+__all__ = ["STEEP", "SampledProfile", "HockeyStickBounds"]
 
-Stick = Callable[[FloatArray], Sides]
+HockeyStickBounds = Callable[[FloatArray], IntervalArray]
 """A lower and an upper bound of the log hockey stick at each eps >= 0."""
 
 DEPTH = 45.0
@@ -31,14 +31,16 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS
 
 
-class Samples:
+class SampledProfile:
     r"""Bounds of log delta of one direction at increasing eps, the first 0, the last the pure budget where there is one.
 
     With E = e^eps, delta is convex and non-increasing in E: `high` joined by straight lines lies above it, and the lines through
     the neighbours of an interval lie below it inside (:meth:`below`).
     """
 
-    def __init__(self, sides: Stick, pure: float, step: float, *, convex: bool = True, depth: float | None = None) -> None:
+    def __init__(
+        self, sides: HockeyStickBounds, pure: float, step: float, *, convex: bool = True, depth: float | None = None
+    ) -> None:
         self.sides, self.pure, self.convex, self.depth = sides, pure, convex, depth
         self.eps, self.low, self.high = np.empty(0), np.empty(0), np.empty(0)
         self.evaluations = 0
@@ -119,11 +121,11 @@ class Samples:
         deepest = -math.inf if self.depth is None else -0.5 * self.depth**2
         return np.asarray(self.high[np.searchsorted(self.eps, eps)] <= deepest)
 
-    def copy(self) -> Samples:
+    def copy(self) -> SampledProfile:
         """Return samples with the same values, which grow on their own."""
         return copy.copy(self)
 
-    def below(self, other: Samples) -> Chain:
+    def below(self, other: SampledProfile) -> Chain:
         """Return a chain from 0 on that lies nowhere above delta and ends with delta = 0; `other` samples the other direction."""
         count = int((self.low > -np.inf).sum())
         if count == 0:
@@ -136,7 +138,7 @@ class Samples:
         value += 4 * ULP * (2 + abs(value))
         return below(np.append(before, self.eps), np.append(-np.inf, self.low), np.append(value, self.high))
 
-    def integrals(self, other: Samples, power: float) -> tuple[float, float, FloatArray, FloatArray]:
+    def integrals(self, other: SampledProfile, power: float) -> tuple[float, float, FloatArray, FloatArray]:
         """Return logs of both sides of the integral of e^(power t) delta(t), and of the gap that each interval leaves.
 
         The last are logs of the gap that the values themselves leave: more of them would not close it.

@@ -18,9 +18,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._types import ULP, Between, FloatArray, Sides
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.shuffle._convex_order import RAREST, merged_sum, rising, spread_sum
-from shufflebounds.shuffle._light_values import LEFT, WIDE, Gains, Light
+from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 
 __all__ = ["sum_with_jumps"]
 
@@ -42,7 +42,7 @@ _ALL = 16.0
 _STEP = 0.05
 """Distance of neighbouring places of sums, as logarithms, where every value is a heavy one."""
 
-_NOTHING = Between(-math.inf, math.inf)
+_NOTHING = Interval(-math.inf, math.inf)
 
 _Heavy = tuple[FloatArray, FloatArray, float]
 """Rising values, their law, and the chance of all of them."""
@@ -60,11 +60,11 @@ class _NoLight:
         """Where sums are kept, 0 among them."""
         return rising(self.unit, farthest, _STEP)
 
-    def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> Sides:
+    def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> IntervalArray:
         """Both bounds, which are the value."""
         width = len(range(*column.indices(_MOST + 1))) if isinstance(column, slice) else column.size
         value = np.repeat(np.maximum(y, 0.0)[:, None], width, axis=1)
-        return Sides(value, value)
+        return IntervalArray(value, value)
 
 
 def _guess(light: Light, place: FloatArray, log_chance: FloatArray) -> float:
@@ -74,7 +74,7 @@ def _guess(light: Light, place: FloatArray, log_chance: FloatArray) -> float:
     return float((log_chance + np.where(above > 0, np.log(np.where(above > 0, above, 1.0)), lines)).max())
 
 
-def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Between:
+def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Interval:
     """Return bounds of log E S_+ of so many users with the same law.
 
     Parameters
@@ -123,7 +123,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Be
     return _summed(gains, users, jumps, most, np.logaddexp(moved, log_left) - scale, moved - scale)
 
 
-def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Between:
+def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
     """Return bounds of log E S_+ where few users have a value other than 0."""
     total = math.fsum(np.exp(log_w))
     # one gains, and nobody else has a value
@@ -181,7 +181,7 @@ def _enough(x: FloatArray, log_w: FloatArray, users: float, chance: float, log_l
     return k, log_left
 
 
-def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log_more: float, log_less: float) -> Between:
+def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log_more: float, log_less: float) -> Interval:
     """Return bounds from up to `most` heavy values; what the rest adds and takes away at most is known by its logarithm."""
     jump, part, chance = jumps
     log_none = math.log1p(-chance)
@@ -210,4 +210,4 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
     slack = 1e-11 + ULP * (8 * users * abs(log_none) + 4 * nodes.size)
     upper = upper * (1 + slack) + math.exp(log_more) + 1e-280
     lower = lower * (1 - slack) - math.exp(log_less)
-    return Between(math.log(lower) + gains.scale if lower > 0 else -math.inf, math.log(upper) + gains.scale)
+    return Interval(math.log(lower) + gains.scale if lower > 0 else -math.inf, math.log(upper) + gains.scale)

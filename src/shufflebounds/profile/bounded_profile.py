@@ -12,20 +12,20 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _search, _validate
 from shufflebounds._calls import explained
-from shufflebounds._docs import said
-from shufflebounds._types import EXP_SLACK, ULP, Between, Bound, FloatArray, Sides, plain, probability, typed_as
-from shufflebounds.profile.roots import beside, solve
+from shufflebounds._docs import with_passages
+from shufflebounds._types import EXP_SLACK, ULP, Bound, FloatArray, Interval, IntervalArray, plain, probability, typed_as
+from shufflebounds.profile.roots import bracket_near, solve
 
-__all__ = ["Enclosed"]
+__all__ = ["BoundedProfile"]
 
 TINY_EPS = 1e-4
 """A single positive eps up to this value draws a warning where delta exceeds it: such numbers are usually meant as a delta. A
 higher threshold would warn of guarantees that amplification by many users reaches."""
 
 
-@said
+@with_passages
 @explained
-class Enclosed(ABC):
+class BoundedProfile(ABC):
     """A function delta(eps) known by bounds of its logarithm: delta, eps(delta) and the tail of the loss, each on a named side."""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -33,7 +33,7 @@ class Enclosed(ABC):
         explained(cls)
 
     @abstractmethod
-    def _log_delta(self, eps: FloatArray) -> Sides:
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
@@ -61,7 +61,7 @@ class Enclosed(ABC):
         """Return an eps near which log delta may have that value, if there is a guess."""
         return None
 
-    def _one_case(self, eps: float) -> Between | None:
+    def _near_worst_data(self, eps: float) -> Interval | None:
         """Return bounds of log delta for data that are nearly the worst, where all data take far longer; None elsewhere.
 
         Its lower side bounds log delta; its upper side need not.
@@ -71,11 +71,11 @@ class Enclosed(ABC):
     def _beside(self, upper: bool) -> Callable[[float], float] | None:
         """Return a cheap function of eps that is at most the bound of log delta and mostly equal to it, if there is one."""
         pure = self._pure_epsilon()
-        if self._one_case(min(1.0, pure / 2)) is None:
+        if self._near_worst_data(min(1.0, pure / 2)) is None:
             return None
 
         def one(eps: float) -> float:
-            sides = self._one_case(eps)
+            sides = self._near_worst_data(eps)
             return -math.inf if sides is None or eps >= pure else min(0.0, sides[upper])
 
         return one
@@ -226,7 +226,7 @@ class Enclosed(ABC):
         return plain(out)
 
     @abstractmethod
-    def _loss_tail(self, eps: FloatArray) -> Sides:
+    def _loss_tail(self, eps: FloatArray) -> IntervalArray:
         """Return bounds of the chance of a loss above each eps > 0."""
 
     def _epsilon(self, delta: float, upper: bool) -> float:
@@ -248,7 +248,7 @@ class Enclosed(ABC):
         cap = 1e6 * self._eps_scale()
         one = self._beside(upper) if delta < 1 else None
         if one is not None:
-            return beside(one, log_delta, target, pure, upper=upper, cap=cap, near=self._near(target))
+            return bracket_near(one, log_delta, target, pure, upper=upper, cap=cap, near=self._near(target))
         return solve(log_delta, target, pure, upper=upper, cap=cap, near=self._near(target))
 
     def _last_positive(self, pure: float) -> float:
@@ -258,7 +258,7 @@ class Enclosed(ABC):
             return self._log_side_at(eps, upper=False) > -math.inf
 
         if math.isfinite(pure):
-            return _search.outward(pure, positive, -pure * ULP, 0.0)
+            return _search.expand_bracket(pure, positive, -pure * ULP, 0.0)
         far = 1e6 * self._eps_scale()
         if positive(far):
             return pure
