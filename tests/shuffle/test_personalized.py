@@ -15,6 +15,7 @@ from shufflebounds import shuffle
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
 from shufflebounds.shuffle._clones import families
+from shufflebounds.shuffle._clones import population as population_module
 from shufflebounds.shuffle._clones.bins import BinnedLaw, Bins
 from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
 from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
