@@ -8,6 +8,7 @@ import pytest
 
 from shufflebounds import shuffle
 from shufflebounds.cli.command import main
+from shufflebounds.comparison import _Target
 from shufflebounds.mechanisms import KaryResponse, LocalHashing
 from shufflebounds.shuffle import Shuffled
 
@@ -32,9 +33,21 @@ def test_rows_meet_the_target_and_are_sorted(table):
         assert row.bits >= 2 - 1e-9
         assert str(table).count(row.name) == 1
         if isinstance(row.profile, Shuffled):
-            # a local budget a little larger no longer meets it
-            assert row.profile.delta(1.0) > 1e-4 * (1 - 1e-5)
+            # a slightly larger local budget does not meet the target; the search over datasets moves delta by up to 0.3 %
+            assert row.profile.delta(1.0) > 1e-4 * (1 - 4e-3)
     assert table.records()[0]["name"] == table.rows[0].name
+
+
+@pytest.mark.parametrize(("build", "users", "eps"), [
+    (lambda e: KaryResponse(2, e), 400, 0.5), (lambda e: LocalHashing(50, e, 4), 10**4, 0.05),
+], ids=["binary response", "local hashing"])
+def test_oracles_run_at_the_budget_of_the_bound_over_all_datasets(build, users, eps):
+    target = _Target(eps, 1e-6, users)
+    protocol = target.largest(build)
+    assert 0.99 * 1e-6 < protocol.delta(eps) <= 1e-6 * (1 + 1e-9)
+    assert protocol.argument(eps) != "privacy blanket"
+    # the privacy blanket alone would not allow this budget
+    assert target._blanket_excess(protocol.randomizer) > 0.05
 
 
 @pytest.mark.slow
