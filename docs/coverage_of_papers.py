@@ -186,7 +186,7 @@ def checked(name: str) -> str:
     if kind == "figure":
         if not (ROOT / "docs" / "_static" / "figures" / f"{figure}.svg").exists():
             raise LookupError(f"no figure {figure}")
-        return f"[figure `{figure}`](figures.md)"
+        return f"[figure `{figure}`](published.md)"
     found, *rest = (importlib.import_module("shufflebounds"), *name.split("."))
     path = "shufflebounds"
     for part in rest:

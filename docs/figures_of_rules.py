@@ -1,4 +1,4 @@
-"""The figures of docs/rules.md and docs/mechanisms.md; make_figures.py draws them."""
+"""The figures of docs/rules.md and docs/randomizers.md; make_figures.py draws them."""
 
 import math
 

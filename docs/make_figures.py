@@ -1,4 +1,4 @@
-"""Draw the figures of docs/figures.md, the papers' own plots with the exact curves in them, and those of other pages.
+"""Draw the figures of docs/published.md, the papers' own plots with the exact curves in them, and those of other pages.
 
     python docs/make_figures.py            all figures, about two minutes
     python docs/make_figures.py bits noise     some of them
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import figures_of_costs
+import figures_of_ideas
 import figures_of_randomizers
 import figures_of_rates
 import figures_of_rules
@@ -447,6 +448,7 @@ FIGURES: dict[str, Callable[[], plt.Figure]] = {
     "randomizers": figures_of_randomizers.randomizers, "worst_dataset": figures_of_randomizers.worst_dataset,
     "growth": figures_of_costs.growth,
     "training": figures_of_training.training, "neighbours": figures_of_training.neighbours,
+    **figures_of_ideas.IDEAS,
 }
 
 

@@ -42,8 +42,8 @@ def test_what_does_not_exist_is_refused(coverage, name):
 def test_the_number_of_printed_bounds_that_the_first_pages_tell():
     words = {60: "sixty", 70: "seventy", 80: "eighty"}
     told = words[len(published.bounds()) // 10 * 10]
-    assert f"{told} printed bounds" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    assert f"{told.capitalize()} printed bounds" in (DOCS / "index.md").read_text(encoding="utf-8")
+    assert f"{told} published bounds" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert f"{told.capitalize()} published bounds" in (DOCS / "index.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(not (DOCS.parent / "src/_core").is_dir(), reason="needs the source tree")

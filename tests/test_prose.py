@@ -25,7 +25,7 @@ def told(page, pattern):
 
 @pytest.mark.slow
 def test_standard_error_of_printed_flips():
-    low, high = told("figures.md", r"standard error of the estimate grows with \$\\sqrt\{q\}\$: ([\d.]+) to ([\d.]+) times")
+    low, high = told("published.md", r"grows with \$\\sqrt\{q\}\$: it is ([\d.]+) to ([\d.]+) times what it need be")
     ratios = []
     for users, eps in ((10**4, 0.1), (10**6, 0.1), (10**6, 0.5), (10**6, 1.0), (10**6, 2.0)):
         for delta in (1e-6, 1e-9):
@@ -38,7 +38,7 @@ def test_standard_error_of_printed_flips():
 
 @pytest.mark.slow
 def test_the_printed_histogram_against_the_calibrated_one():
-    low, high = told("figures.md", r"the same protocol is (\d+) to (\d+) times more accurate")
+    low, high = told("published.md", r"the same protocol is (\d+) to (\d+) times more accurate")
     printed = 10**5 * published.balcer_cheu_histogram_error(10**5, 0.5, 5e-7, 0.05)
     bins = (2, 10**5)
     exact = [shuffle.ShuffledHistogram.calibrate(10**5, d, eps=1.0, delta=1e-6).error_quantile(0.05, of="any") for d in bins]
@@ -47,7 +47,7 @@ def test_the_printed_histogram_against_the_calibrated_one():
 
 
 def test_the_printed_noise_of_zsum():
-    low, high = told("protocols/histogram.md", r"a noise some (\d+) to (\d+) times too large")
+    low, high = told("published.md", r"is (\d+) to (\d+) times too large\.")
     ratios = [
         published.balcer_cheu_gamma(users, eps, delta) / shuffle.ZeroSum.calibrate(users, eps=eps, delta=delta).gamma
         for users, eps, delta in ((10**4, 1.0, 1e-9), (10**6, 0.5, 1e-6), (10**8, 0.1, 1e-6))
@@ -58,7 +58,7 @@ def test_the_printed_noise_of_zsum():
 
 def test_the_classical_gaussian_noise():
     ratio, end = told(
-        "mechanisms.md",
+        "randomizers.md",
         r"asks for ([\d.]+) times the noise at \$\(1, 10\^\{-5\}\)\$, and is false above \$\\varepsilon = ([\d.]+)\$",
     )
     sigma = mechanisms.GaussianMechanism.from_dp(eps=1.0, delta=1e-5).sigma
@@ -135,7 +135,7 @@ def test_fake_zeros_do_not_help():
 
 
 def test_the_ternary_response_that_refutes_the_variation_ratio():
-    over, under, printed, again = told("errata.md", r"true (\d+)/(\d+), printed (\d+)/(\d+)")
+    over, under, printed, again = told("errata.md", r"exact (\d+)/(\d+), published (\d+)/(\d+)")
     eps = math.log(1.3)
     # one other user, at the second value: a histogram of two messages, enumerated
     p, q = (3 / 7, 2 / 7, 2 / 7), (2 / 7, 3 / 7, 2 / 7)
@@ -153,7 +153,7 @@ def test_the_ternary_response_that_refutes_the_variation_ratio():
 
 
 def test_where_the_printed_claim_speaks():
-    low, last = told("figures.md", r"Claim C\.1 speaks of \$([\d.]+) \\le \\varepsilon < \\ln (\d)\$")
+    low, last = told("published.md", r"Claim C\.1 speaks of \$([\d.]+) \\le \\varepsilon < \\ln (\d)\$")
     assert round(published.cheu2019_fixed_set(50, 1 - 1e-12), 3) == low
     # 50 > 8 ln(4/delta) is where it ends
     assert 1 + math.sqrt(32 / 8) == last
@@ -164,8 +164,8 @@ def test_the_closed_form_on_the_index_and_the_number_of_bounds():
     assert round(published.stronger_clones_closed_form(10**6, 4.0, 1e-8), 4) == closed
     bounds = [name for name in published.__all__ if hasattr(getattr(published, name), "verdict")]
     assert len(bounds) >= 60
-    for page in ("docs/index.md", "README.md"):
-        assert "ixty printed bounds" in (ROOT / page).read_text(encoding="utf-8")
+    for page in ("docs/index.md", "README.md", "docs/published.md"):
+        assert "ixty published bounds" in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_disjoint_outputs_are_not_hidden():
@@ -199,7 +199,7 @@ def test_the_title_of_the_printed_flips():
 
 
 def test_what_no_shuffler_costs_a_count():
-    for number, users in zip(told("comparison.md", r"from (\d+) to (\d+) users in a count"), (10**4, 10**8)):
+    for number, users in zip(told("protocols/index.md", r"from (\d+) to (\d+) users in a count"), (10**4, 10**8)):
         local = shuffle.ShuffledBits(users, 1 / (math.e + 1))
         assert round(local.error_quantile(0.05, users // 10)) == number
 
