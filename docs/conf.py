@@ -13,6 +13,7 @@ from sphinx import addnodes
 from shufflebounds.cli.published import rows
 
 sys.path.insert(0, str(Path(__file__).parent))
+import c_signatures
 import coverage_of_papers
 import measured_costs
 import measured_errors
@@ -173,6 +174,7 @@ def generated_blocks(app):
     measured_errors.write(folder)
     measured_costs.write(folder)
     tables_of_the_command.write(folder)
+    c_signatures.write(folder)
 
 
 def lists_of_the_reference(app):

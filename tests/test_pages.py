@@ -141,6 +141,16 @@ def test_private_modules_have_names_of_their_own():
     assert [name for name in names if names.count(name) > 1] == []
 
 
+def test_the_page_of_c_signatures_has_every_function(monkeypatch):
+    if not (ROOT / "src" / "shufflebounds").is_dir():
+        pytest.skip("the sources are not here")
+    monkeypatch.syspath_prepend(str(DOCS))
+    page = importlib.import_module("c_signatures").page()
+    from shufflebounds import cython_tails
+
+    assert [name for name in cython_tails.__pyx_capi__ if f" {name}(" not in page] == []
+
+
 def test_the_page_of_the_command_names_every_command():
     text = (DOCS / "cli.md").read_text(encoding="utf-8")
     assert [name for name in COMMANDS if f"`shufflebounds {name} " not in text] == []
