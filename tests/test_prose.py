@@ -211,10 +211,10 @@ def test_the_table_of_the_paper_beside_sound_bounds():
     clones = shuffle.PersonalizedClones
     rows = {
         r"stronger clones at eps = 2 \(reproduces it; no bound here\)": shuffle.StrongerClones(10**4, 2.0),
-        r"\*\*sound:\*\* Gaussian, sigma = 6\.82/eps": clones.gaussian(6.82 / eps, target=9999),
-        r"\*\*sound:\*\* Gaussian, sigma = 2/eps": clones.gaussian(2.0 / eps, target=9999),
-        r"\*\*sound:\*\* Laplace": clones.laplace(eps, target=9999),
-        r"\*\*sound:\*\* bits": clones.randomized_response(eps, 2, target=9999),
+        r"\*\*valid:\*\* Gaussian, sigma = 6\.82/eps": clones.gaussian(6.82 / eps, target=9999),
+        r"\*\*valid:\*\* Gaussian, sigma = 2/eps": clones.gaussian(2.0 / eps, target=9999),
+        r"\*\*valid:\*\* Laplace": clones.laplace(eps, target=9999),
+        r"\*\*valid:\*\* bits": clones.randomized_response(eps, 2, target=9999),
     }
     for name, profile in rows.items():
         printed = told("personalized.md", rf"\| {name}" + r" \| ([\d.e-]+)" * 5 + r" \|")
