@@ -378,8 +378,8 @@ def test_the_cost_of_a_common_rate_is_bounded(users, width):
             (low, high), (lower, upper) = exact.log_sum(u, 1 - u), law.log_sum(u, 1 - u)
             assert lower <= low
             assert high <= upper
-            plain, middle = law._plain_cost, CloneLaw(law.rates, law.counts).log_sum(u, 1 - u)
-            costs = [plain, law._log_cost(*law._decay(u, 1 - u), middle[0])]
+            plain, middle = law._simple_error, CloneLaw(law.rates, law.counts).log_sum(u, 1 - u)
+            costs = [plain, law._tilted_error(*law._decay(u, 1 - u), middle[0])]
             assert max(abs(middle[0] - high), abs(middle[1] - low)) <= min(costs) + 1e-11
             assert upper - lower <= 2 * plain + 1e-9
         assert law.log_alone <= exact.log_alone
@@ -392,7 +392,7 @@ def test_many_users_make_a_common_rate_cheap():
     law = BinnedLaw.of(least + 0.005, least, least + 0.01, held)
     u = math.tanh(0.05 / 2) / math.tanh(1.0)
     (lower, upper), (low, high) = law.log_sum(u, 1 - u), CloneLaw(law.rates, law.counts).log_sum(u, 1 - u)
-    assert law._plain_cost > 2
+    assert law._simple_error > 2
     assert 0 < max(low - lower, upper - high) < 0.01
 
 

@@ -1,4 +1,8 @@
-"""Blocks of neighbours of flipped bits, each below one curve: what an adversary chooses from who takes other data every time."""
+"""Blocks of datasets of randomized bits, each with one upper curve of delta: for compositions with adaptively chosen datasets.
+
+An adversary who chooses another dataset in every round chooses one of the blocks (`Blocks` in shufflebounds.composing). The rows of
+a block's curve are upper bounds for all datasets in it.
+"""
 
 from __future__ import annotations
 
@@ -17,47 +21,56 @@ from shufflebounds.tails._poisson_tables import bits_window
 __all__ = ["blocks_of_ones", "blocks_of_targets"]
 
 CUTS = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3])
-"""Where blocks begin, as shares of the others' bits; the same from behind, as the reverse of m ones among N bits is N - m."""
+"""Edges of the blocks, as fractions of the number of the other users' bits, for the number of ones below half of them.
+
+The reversed pair of m ones among N bits is that of N - m ones, so the upper half has the mirrored edges. More blocks are tighter
+and take longer.
+"""
 
 FINE, SKEWED = (5e-5, 1e-4, 2e-4, 4e-4, 8e-4), 0.1
-"""How long a run is: as a share of all bits, the least that takes no longer than allowed; of its distance from the end times the
-skewness of the sum."""
+"""Length of a run, the larger of two: a fraction FINE of all bits, and SKEWED * (distance from the end) * (skewness of the sum).
+
+The smallest value of FINE is taken that respects MOST_POINTS. Longer runs are less tight and take less time.
+"""
 
 LOG_TAIL, DEVIATIONS = -120.0, 31.0
-"""What the listed sums leave out on a side, and about how many deviations they span then."""
+"""Log of the truncated mass on each side of an enumerated sum, and the width in standard deviations that this truncation leaves."""
 
 MOST_POINTS, POINT = 2.2e6, 9e-7
-"""How many sums the pairs of all runs may list, and the seconds of one."""
+"""Resource limit: largest number of enumerated sums for the pairs of all runs; and the run time of one sum in seconds."""
 
 ERROR = 1e-13
-"""Of the logarithm of a binomial mass, and of those of a sum of two."""
+"""Bound of the error of the logarithm of a binomial mass, and of a convolution of two."""
 
 MOST_BUDGETS, TARGETS = 2**17, 0.6
-"""Beyond so many different budgets targets are not told apart, and the seconds that some thirty runs of them take."""
+"""Largest number of distinct budgets for `blocks_of_targets`, and the run time in seconds of about thirty runs of targets."""
 
 
 def _upper(sums: FloatArray, target: FloatArray, log_lost: float, error: float, eps: FloatArray) -> FloatArray:
-    """Return the upper log hockey stick of the others' sum and what the target adds, against the sum and that from behind."""
+    """Return an upper bound of log H_(e^eps)(P || Q): P is the sum of the others plus `target`, Q that plus `target` reversed."""
     with np.errstate(divide="ignore"):
         laws = [np.log(np.convolve(sums, added)) for added in (target, target[::-1])]
     return LossAtoms.of(*laws, log_lost=log_lost, error=error + ULP * (8 + target.size)).log_delta(eps).upper
 
 
 def _flips(bits: int, flip: float) -> FloatArray:
-    """Return the masses of the number of flips of so many bits; what is left out on a side is bounded by Bernstein's inequality."""
+    """Return the masses of Bin(bits, flip), the number of flipped bits, on a range.
+
+    The mass truncated on each side is at most e^LOG_TAIL by Bernstein's inequality.
+    """
     mean, reach = bits * flip, -LOG_TAIL / 3 + math.sqrt(LOG_TAIL**2 / 9 - 2 * LOG_TAIL * bits * flip * (1 - flip))
     counts = np.arange(max(0, math.floor(mean - reach)), min(bits, math.ceil(mean + reach)) + 1.0)
     return np.asarray(np.exp(_binomial.binom_logpmf(counts, float(bits), flip)))
 
 
 def _of_ones(ones: int, zeros: int, flip: float, target: FloatArray, eps: FloatArray) -> FloatArray:
-    """Return the upper log hockey stick where so many of the others' bits are 1 and 0."""
+    """Return an upper bound of log delta at each eps if `ones` of the other users' bits are 1 and `zeros` are 0."""
     sums = np.convolve(_flips(ones, flip)[::-1], _flips(zeros, flip))
     return _upper(sums, target, math.log(4) + LOG_TAIL + 4 * ULP, ERROR + 2 * ULP * sums.size, eps)
 
 
 def _runs(bits: int, skew: float, fine: float) -> Iterator[list[tuple[int, int]]]:
-    """Yield the blocks of 0..(bits - 1)//2, each a list of runs, first and last, in which all data are nearly alike."""
+    """Yield the blocks of 0..(bits - 1)//2 ones, each as a list of runs (first, last) in which delta changes little."""
     half, start = (bits + 1) // 2, 0
     cuts = np.maximum(np.floor(CUTS * bits), np.arange(CUTS.size)).astype(int).tolist()
     for end in [*(cut for cut in cuts if 0 < cut < half), half]:
@@ -70,9 +83,10 @@ def _runs(bits: int, skew: float, fine: float) -> Iterator[list[tuple[int, int]]
 
 @lru_cache(maxsize=64)
 def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
-    """Return blocks of numbers of ones among the others' bits, the target's bits all 0 or all 1; None where they take long.
+    """Return blocks of datasets by the number of ones among the others' bits; the target's `width` bits change from 0 to 1.
 
-    The data of a run lie below the pair of its first number of ones and its last number of zeros: more bits are post-processing.
+    None is returned if the enumeration would exceed MOST_POINTS. For a run first..last of numbers of ones, an upper bound for all
+    of them is the pair with only `first` ones and bits - last zeros: adding further bits is post-processing.
     """
     deviation = math.sqrt(bits * flip * (1 - flip))
     if not deviation > 0 or flip == 0.5:
@@ -96,10 +110,11 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
 
 
 def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
-    """Yield budgets of targets, falling, and who hides them, such that every target lies below one of these.
+    """Yield (budget, other users) of targets in decreasing order of budgets; each target is bounded above by one of these.
 
-    Several targets lie below the largest budget among them, hidden by the users beside them: both are post-processing. So much
-    smaller as their budgets are than the largest, so many users may be left out.
+    A run of several targets is replaced by its largest budget, with only the users outside of the run as others. The messages
+    for each of its targets are a post-processing of these, so delta can only increase. A run may leave out more users if its
+    budgets are smaller than the largest budget of all, because its delta is smaller then.
     """
     budgets, place = np.unique(users.budgets, return_inverse=True)
     beyond = np.cumsum(np.bincount(place, weights=users.counts)[::-1])[::-1]
@@ -118,7 +133,10 @@ def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
 
 
 def blocks_of_targets(users: Groups) -> Blocks | None:
-    """Return two blocks of targets among users of known bits, at 0 against 1 and at 1 against 0; None where they take long."""
+    """Return two blocks of targets, whose bit changes from 0 to 1 or from 1 to 0, for given bits of the others.
+
+    None is returned for more than MOST_BUDGETS distinct budgets.
+    """
     if users.budgets.size > MOST_BUDGETS:
         return None
 

@@ -1,14 +1,17 @@
-r"""E(X_1 + ... + X_n)_+ of laws with heavy tails on both sides, where sums of a few large values decide.
+r"""Expected positive part E(X_1 + ... + X_n)_+ of distributions with heavy tails on both sides, where a few large values dominate.
 
-With K users above a threshold in size, K binomial, S is a sum of n - K light values and of K heavy ones:
+Values above a threshold in absolute value are called heavy, the others light. Let K be the number of users with a heavy value; K is
+binomial with parameters n and p. The sum S has n - K light and K heavy values:
 
     E S_+ = sum_k Pr[K = k] E g_k(Y_k),    g_k(y) = E(y + light values of n - k users)_+,    Y_k a sum of k heavy values.
 
-g_k by the contour of the kernel ``_smoothed``, shifted to every y at once; Y_1 as it is, Y_2 and so on spread to points or merged
-between them, which is larger or smaller in the convex order: g_k is convex. More than k heavy values add at most
-n E X_+ Pr[Bin(n - 1, p) >= k], which is made next to nothing.
+The functions g_k are Fourier integrals along a tilted contour (kernel ``_smoothed``), evaluated at many y at once. They are convex.
+The distribution of Y_1 is exact. Those of Y_2, Y_3, ... are replaced by distributions on grid points that are larger in the convex
+order (masses spread to the two neighbours) for the upper bound, or smaller (masses merged between neighbours) for the lower bound.
+More than k heavy values add at most n E X_+ Pr[Bin(n - 1, p) >= k]; k is chosen such that this is at most e^-20 of the answer.
 
-The sides are some 1e-6 apart for Gaussian noise of sigma = 3/10 and 1/2 at n = 1e3 .. 1e6, 1e-4 at n = 100, in 0.05 to 0.3 s.
+The gap in log E S_+ is about 1e-6 for Gaussian noise of sigma = 3/10 and 1/2 at n = 1e3 .. 1e6, and 1e-4 at n = 100. The run time
+is 0.05 to 0.3 s.
 """
 
 from __future__ import annotations
@@ -25,31 +28,37 @@ from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 __all__ = ["sum_with_jumps"]
 
 _MOST = 60
-"""No more heavy values than that."""
+"""Largest number of heavy values in a sum. Raised: longer run time for distributions whose tails need more."""
 
 _WIDEST = 1e150
-"""The square of the largest value is a double."""
+"""Largest absolute value that is accepted, so that its square does not overflow."""
 
 _TINY = float(np.finfo(float).tiny)
-"""The least full double."""
+"""The smallest normal double."""
 
 _MOST_HEAVY = 0.9
-"""Of all users, so many may have a value where each value is a heavy one."""
+"""If all values count as heavy: the largest expected share of users with a value other than 0 that is accepted.
+
+For a larger share, rounding dominates the probability that all users have the value 0.
+"""
 
 _ALL = 16.0
-"""Where fewer users on average have a value other than 0, all values are heavy ones."""
+"""If the expected number of users with a value other than 0 is below this, all values count as heavy."""
 
 _STEP = 0.05
-"""Distance of neighbouring places of sums, as logarithms, where every value is a heavy one."""
+"""Distance of neighbouring grid points of sums, in asinh of the value, if all values count as heavy.
+
+Raised: the gap is larger. Lowered: the run time is longer.
+"""
 
 _NOTHING = Interval(-math.inf, math.inf)
 
 _Heavy = tuple[FloatArray, FloatArray, float]
-"""Rising values, their law, and the chance of all of them."""
+"""The heavy values in increasing order, their probabilities given that a value is heavy, and the probability of a heavy value."""
 
 
 class _NoLight:
-    """The positive part of y alone: every value is a heavy one."""
+    """The function g_k(y) = y_+ if there are no light values; it has the interface of `Gains`."""
 
     scale = 0.0
 
@@ -57,37 +66,37 @@ class _NoLight:
         self.unit = unit
 
     def points(self, farthest: float) -> FloatArray:
-        """Where sums are kept, 0 among them."""
+        """Return the grid points of sums; 0 is one of them."""
         return rising(self.unit, farthest, _STEP)
 
     def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> IntervalArray:
-        """Both bounds, which are the value."""
+        """Return y_+ as both bounds, a row for each y and a column for each number k."""
         width = len(range(*column.indices(_MOST + 1))) if isinstance(column, slice) else column.size
         value = np.repeat(np.maximum(y, 0.0)[:, None], width, axis=1)
         return IntervalArray(value, value)
 
 
-def _guess(light: Light, place: FloatArray, log_chance: FloatArray) -> float:
-    """Return roughly the log of the answer: the largest term of none or one heavy value."""
+def _guess(light: Light, place: FloatArray, log_prob: FloatArray) -> float:
+    """Return an approximation of log E S_+: the largest term with no or one heavy value, `place`, of log probability `log_prob`."""
     lines = (light.lines(0)[:, None] + light.tilts[:, None] * place).min(axis=0) - 2
     above = place + light.mean * light.users
-    return float((log_chance + np.where(above > 0, np.log(np.where(above > 0, above, 1.0)), lines)).max())
+    return float((log_prob + np.where(above > 0, np.log(np.where(above > 0, above, 1.0)), lines)).max())
 
 
 def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Interval:
-    """Return bounds of log E S_+ of so many users with the same law.
+    """Return bounds of log E S_+, where S is the sum of the independent values of `users` users with the same distribution.
 
     Parameters
     ----------
     values, log_mass : ndarray
-        The atoms; the rest of the mass sits at 0.
+        The atoms and their log masses; the rest of the mass is at 0.
     users : float
         A whole number, at least 2.
 
     Returns
     -------
-    Between
-        (-inf, inf) where the law is not of this kind.
+    Interval
+        (-inf, inf) if the distribution has no such heavy tails, or is outside the range of this method.
     """
     order = np.argsort(-np.abs(values), kind="stable")
     x, log_w = values[order], log_mass[order]
@@ -95,17 +104,17 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
         return _NOTHING
     count = np.cumsum(np.exp(log_w)) * users
     if 1e-3 < count[-1] < _ALL:
-        # where nearly everybody has a value, the chance that nobody has one is a rounding
+        # if nearly every user has a value other than 0, the probability that no user has one is below its rounding error
         return _all_heavy(x, log_w, users) if count[-1] < _MOST_HEAVY * users else _NOTHING
-    # fewer leave less to the points, more leave a narrower law to the contour
+    # Expected number of heavy values: fewer means less enumeration, more means a narrower integrand for the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     heavy = int(np.searchsorted(count, few))
     if heavy in (0, x.size) or not np.abs(x[heavy:]).max() > 0:
         return _NOTHING
     light, jumps = _parted(x, log_w, heavy, users)
-    jump, part, chance = jumps
-    log_none = math.log1p(-chance)
-    log_jump = np.log(part) + math.log(chance * users) + (users - 1) * log_none
+    jump, part, prob = jumps
+    log_none = math.log1p(-prob)
+    log_jump = np.log(part) + math.log(prob * users) + (users - 1) * log_none
     scale = _guess(light, np.append(jump, 0.0), np.append(log_jump, users * log_none))
     if not -600 < scale < 600:
         return _NOTHING
@@ -124,9 +133,9 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
 
 
 def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
-    """Return bounds of log E S_+ where few users have a value other than 0."""
+    """Return bounds of log E S_+ if few users have a value other than 0: all values count as heavy."""
     total = math.fsum(np.exp(log_w))
-    # one gains, and nobody else has a value
+    # a lower bound: one user has a positive value, and the others have 0
     least = _log_gain(x, log_w, users) + (users - 1) * math.log1p(-total)
     if not -600 < least < 600:
         return _NOTHING
@@ -134,7 +143,7 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
     x, log_w = x[kept], log_w[kept]
     if log_w.min() < RAREST:
         return _NOTHING
-    # the median size
+    # the median of |X|, given that it is not 0
     unit = float(np.abs(x[np.searchsorted(np.cumsum(np.exp(log_w)), total / 2).clip(0, x.size - 1)]))
     if not _MOST * float(np.abs(x).max()) / unit < math.inf:
         return _NOTHING
@@ -144,21 +153,24 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
 
 
 def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple[Light, _Heavy]:
-    """Return the law given that a value is light, and the heavy values, the first ones, with their law and their chance."""
-    chance = math.fsum(np.exp(log_w[:heavy]))
+    """Return the distribution of light values, and that of the heavy values, which are the first `heavy` ones."""
+    prob = math.fsum(np.exp(log_w[:heavy]))
     rise = np.argsort(x[heavy:])
-    light = Light(x[heavy:][rise], log_w[heavy:][rise] - math.log1p(-chance), users)
+    light = Light(x[heavy:][rise], log_w[heavy:][rise] - math.log1p(-prob), users)
     rise = np.argsort(x[:heavy])
-    return light, (x[:heavy][rise], np.exp(log_w[:heavy][rise]) / chance, chance)
+    return light, (x[:heavy][rise], np.exp(log_w[:heavy][rise]) / prob, prob)
 
 
 def _log_gain(x: FloatArray, log_w: FloatArray, users: float) -> float:
-    """Return log n E X_+."""
+    """Return log(n E X_+)."""
     return math.log(users) + float(np.logaddexp.reduce(log_w[x > 0] + np.log(x[x > 0])))
 
 
 def _large(x: FloatArray, log_w: FloatArray, users: float, log_moved: float) -> tuple[NDArray[np.bool_], float]:
-    """Return which values are kept if the others move E S_+ by less than that, and the log of what they move it by at most."""
+    """Return a mask of the values to keep, and the log of the largest change of E S_+ if all others become 0.
+
+    The change is below e^log_moved.
+    """
     with np.errstate(divide="ignore"):
         size = log_w + np.log(np.abs(x)) + math.log(users)
     order = np.argsort(size)
@@ -169,40 +181,44 @@ def _large(x: FloatArray, log_w: FloatArray, users: float, log_moved: float) -> 
     return kept, float(total[place - 1]) + 1e-9 if place else -math.inf
 
 
-def _enough(x: FloatArray, log_w: FloatArray, users: float, chance: float, log_least: float) -> tuple[int, float]:
-    """Return how many heavy values are looked at, and the log of what more of them add at most.
+def _enough(x: FloatArray, log_w: FloatArray, users: float, prob: float, log_least: float) -> tuple[int, float]:
+    """Return the largest number k of heavy values to enumerate, and the log of an upper bound of what more than k add to E S_+.
 
-    That is n E X_+ Pr[Bin(n - 1, p) >= k] <= n E X_+ C(n - 1, k) p^k.
+    The bound is n E X_+ Pr[Bin(n - 1, p) >= k] <= n E X_+ C(n - 1, k) p^k.
     """
     k, log_left = 0, _log_gain(x, log_w, users)
     while (log_left > log_least or k < 3) and k < min(_MOST, users - 1):
         k += 1
-        log_left += math.log((users - k) / k) + math.log(chance) if k < users else -math.inf
+        log_left += math.log((users - k) / k) + math.log(prob) if k < users else -math.inf
     return k, log_left
 
 
 def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log_more: float, log_less: float) -> Interval:
-    """Return bounds from up to `most` heavy values; what the rest adds and takes away at most is known by its logarithm."""
-    jump, part, chance = jumps
-    log_none = math.log1p(-chance)
+    """Return bounds of log E S_+ from the terms with up to `most` heavy values.
+
+    The other terms, relative to e^gains.scale, add at most e^log_more to the upper bound; at most e^log_less is subtracted from the
+    lower bound.
+    """
+    jump, part, prob = jumps
+    log_none = math.log1p(-prob)
     nodes = gains.points((most + 1) * float(np.abs(jump).max()))
     lower, upper = (float(side[0, 0]) * math.exp(users * log_none) for side in gains.at(np.zeros(1), slice(0, 1)))
     above = gains.at(nodes, slice(min(2, most), None)).upper
     if not max(log_more, float(np.log(above.max(initial=1.0)))) < 600:
         return _NOTHING
-    # what the masses of sums lose, or are moved within their cell, where they are no full doubles
+    # bound of the mass that sums lose by underflow, or that moves within a cell, where masses are subnormal
     lost = _TINY * jump.size * nodes.size
-    spread, merged, log_chance = part, part, users * log_none
+    spread, merged, log_prob = part, part, users * log_none
     place, where = jump, jump
     for k in range(1, most + 1):
-        log_chance += math.log((users - k + 1) / k) + math.log(chance) - log_none
-        weight = math.exp(log_chance)
+        log_prob += math.log((users - k + 1) / k) + math.log(prob) - log_none
+        weight = math.exp(log_prob)
         if k > 1:
             spread, place = spread_sum(place, spread, jump, part, nodes), nodes
             where, merged = merged_sum(where, merged, jump, part, nodes)
             column = above[:, k - min(2, most)]
-            # the weight may be no double where the sum is large
-            upper += math.exp(min(log_chance + math.log(float(spread @ column) + k * lost * float(column.max()) + _TINY), 700.0))
+            # in logarithms, because the weight alone may underflow
+            upper += math.exp(min(log_prob + math.log(float(spread @ column) + k * lost * float(column.max()) + _TINY), 700.0))
         low, high = gains.at(where, slice(k, k + 1))
         lower += weight * (float(merged @ low[:, 0]) - (k - 1) * lost * float(low.max()))
         if k == 1:

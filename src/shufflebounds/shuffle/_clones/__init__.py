@@ -1,1 +1,1 @@
-"""What the clone bounds share: the law of the number of clones, the families of randomizers, the search over users."""
+"""Shared parts of the clone bounds: number of clones, families of randomizers, search over target users."""

@@ -1,20 +1,23 @@
-r"""Users in bins of like budgets: a clone sum over some thousand groups instead of millions, with a bound of what that costs.
+r"""Bins of similar budgets: the clone sum over a few thousand bins instead of millions of users, with a bound of the error.
 
-Of each family the logarithm of the rate is concave in the user's own budget, and the rate over the budget falls. So within a bin
-the rates lie above the exponential of the chord of their logarithms, and below that of the neighbouring chords, prolonged, or of
-the line through 0 and the lower end. The clone sum falls in every rate: putting the rates on such a curve rounds it up, or down.
+Write r(b) for the rate of a user with budget b. In every family log r is concave and r(b)/b does not increase. So within a bin r is
+at least the exponential of the linear interpolation of log r between the ends of the bin. It is at most the exponential of the
+linear extrapolation of log r from the neighbouring bins, and at most the line through the origin and the lower end of the bin. The
+clone sum does not increase in any rate: replacing rates by such a lower curve gives an upper bound of the sum, and conversely.
 
-Then all rates of a bin are replaced by their mean. The sum is affine in each chance and symmetric: replacing two chances p, q by
-others of the same sum that are closer adds :math:`d\,\mathbb{E}\,\Delta^2 h(C')`, d the increase of pq, h(c) the summand, C' the
-clones without the two users. Such steps make all equal, and their d sum up to S/2, S the squared distances of the chances from
-their mean. Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|`:
+Then all rates of a bin are replaced by their mean. The sum is a symmetric function of the users' probabilities to be a clone, and
+affine in each. Replacing two probabilities p, q by two that are closer to each other and have the same sum adds
+:math:`d\,\mathbb{E}\,\Delta^2 h(C')`, where d is the increase of pq, h(c) the summand, and C' the number of clones among the other
+users. A sequence of such steps makes all probabilities of a bin equal; the total of d is S/2, where S is the sum of squared
+distances of the probabilities from their mean. Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 
-* h falls and h(c + 1) >= h(c)/4: it is at most :math:`\mathbb{E}\,h(C') \le (1 - \tfrac34 p)^{-2}` times the sum itself;
-* :math:`h(c) \le e^{b - kc}/(c+1)`. Tilted by :math:`e^{-kc}`, the law of C' is Poisson-binomial, of some variance V, so that
-  :math:`|\varphi(t)| \le e^{-2V \sin^2(t/2)}`, its pmf w has :math:`\max w \le 0.63/\sqrt V`, :math:`\max|\Delta w| \le \pi/(4V)`,
-  and its second differences change sign twice (it is a Polya frequency sequence). With T the shift and :math:`a = 1 - e^{-k}`,
-  :math:`\|(1 - e^{-k} T)^2 w\|_1 \le a^2 + 4a \max w + \pi/V`. Below half the mean, where 1/(c+1) is larger, there is a part
-  :math:`e^{-0.153\,\mathbb{E} C'}` (Chernoff).
+* h decreases and h(c + 1) >= h(c)/4: it is at most :math:`\mathbb{E}\,h(C') \le (1 - \tfrac34 p)^{-2}` times the sum itself;
+* :math:`h(c) \le e^{b - kc}/(c+1)`. The distribution of C' tilted by :math:`e^{-kc}` is Poisson-binomial. Let V be its variance;
+  then its characteristic function has :math:`|\varphi(t)| \le e^{-2V \sin^2(t/2)}`, its pmf w has
+  :math:`\max w \le 0.63/\sqrt V` and :math:`\max|\Delta w| \le \pi/(4V)`, and the second differences of w change sign twice (w is a
+  Polya frequency sequence). With the shift T and :math:`a = 1 - e^{-k}`,
+  :math:`\|(1 - e^{-k} T)^2 w\|_1 \le a^2 + 4a \max w + \pi/V`. The event that C' is below half its mean, where 1/(c+1) is larger,
+  adds at most a term with the factor :math:`e^{-0.153\,\mathbb{E} C'}` (Chernoff).
 """
 
 from __future__ import annotations
@@ -33,20 +36,21 @@ from shufflebounds.shuffle._clones.law import CloneLaw
 
 __all__ = ["BinnedLaw", "Bins"]
 
-NO_COST = 1e-9
-"""A smaller bound of the cost need not be bettered."""
+NEGLIGIBLE_ERROR = 1e-9
+"""If the first error bound (of the log of the sum) is at most this, the second one, which takes longer, is not evaluated."""
 
 FEW = 32
-"""Fewer bins are too coarse for the rates in a window."""
+"""From this number of bins on, their widths are chosen for windows; with fewer bins, by budget / (1 + budget)."""
 
 Rates = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(kw_only=True)
 class BinnedLaw(CloneLaw):
-    """The clones of users in bins at their mean rates; `log_sum` and `log_alone` hold for any rates in the bins of that mean.
+    """Distribution of the number of clones, where all users of a bin have the bin's mean rate.
 
-    `least` and `largest` are the ends of each bin's rates, `users` how many it holds.
+    The bounds of `log_sum` and `log_alone` hold for all rates that lie in [least, largest] of their bin and have this mean.
+    `users` is the number of users in each bin.
     """
 
     least: FloatArray
@@ -55,16 +59,18 @@ class BinnedLaw(CloneLaw):
 
     @classmethod
     def of(cls, mean: FloatArray, least: FloatArray, largest: FloatArray, users: FloatArray) -> Self:
-        """Return the law of these mean rates."""
+        """Return the distribution for these mean rates, and these smallest and largest rates, of each bin."""
         return cls(mean, users, least=np.minimum(least, 0.5), largest=np.minimum(largest, 0.5), users=users)
 
     @cached_property
     def _half_spread(self) -> float:
-        # a variance is at most a quarter of the square of the width, and a chance twice a rate
+        """An upper bound of S/2 in the module's docstring."""
+        # a variance is at most width^2 / 4, and the probability of a clone is twice the rate: S <= users * (2 width)^2 / 4
         return 0.5 * float(self.users @ (self.largest - self.least) ** 2) * (1 + 1e-9)
 
     @cached_property
-    def _plain_cost(self) -> float:
+    def _simple_error(self) -> float:
+        """The first error bound of the module's docstring, for the log of the sum."""
         return self._half_spread / (1 - 1.5 * float(self.largest.max(initial=0.0))) ** 2
 
     @property
@@ -74,33 +80,41 @@ class BinnedLaw(CloneLaw):
 
     def log_sum(self, u: float, v: float) -> Interval:
         lower, upper = super().log_sum(u, v)
-        cost = self._plain_cost
-        if cost > NO_COST and lower > -math.inf:
-            cost = min(cost, self._log_cost(*self._decay(u, v), lower))
-        return Interval(lower - cost, upper + cost)
+        error = self._simple_error
+        if error > NEGLIGIBLE_ERROR and lower > -math.inf:
+            error = min(error, self._tilted_error(*self._decay(u, v), lower))
+        return Interval(lower - error, upper + error)
 
-    def _log_cost(self, decay: float, beyond: float, log_sum: float) -> float:
-        """Return the second bound of the cost: terms are at most e^(beyond - decay c)/(c + 1), the sum at least e^log_sum."""
+    def _tilted_error(self, decay: float, beyond: float, log_sum: float) -> float:
+        """Return the second error bound of the module's docstring, for the log of the sum.
+
+        The summand is at most e^(beyond - decay c)/(c + 1), and the sum is at least e^log_sum.
+        """
         if not decay >= 0:
             return math.inf
-        a, falls = -math.expm1(-decay), math.exp(-decay)
-        chance = np.stack([2 * self.least, 2 * self.largest])
-        scale = 1 - a * chance
-        var = float(self.users @ (falls * chance * (1 - chance) / scale**2).min(axis=0)) - 0.5
-        mean = float(self.users @ (falls * chance[0] / scale[0])) - 2
+        a, shrink = -math.expm1(-decay), math.exp(-decay)
+        prob = np.stack([2 * self.least, 2 * self.largest])
+        scale = 1 - a * prob
+        # subtracted: what the two users that C' leaves out contribute at most to the variance (1/4 each) and the mean (1 each)
+        var = float(self.users @ (shrink * prob * (1 - prob) / scale**2).min(axis=0)) - 0.5
+        mean = float(self.users @ (shrink * prob[0] / scale[0])) - 2
         if not (var > 1 and mean > 1):
             return math.inf
         norm = a * a + 2.52 * a / math.sqrt(var) + math.pi / var
         norm = norm / (mean / 2 + 1) + 4 * math.exp(-0.153 * mean)
-        log_mass = float(np.log1p(-a * self.chances) @ self.counts) - 2 * math.log(float(scale.min()))
+        log_mass = float(np.log1p(-a * self.probs) @ self.counts) - 2 * math.log(float(scale.min()))
         rest = self._half_spread * norm * math.exp(min(beyond + log_mass - log_sum, 700.0)) * (1 + 1e-9)
-        # log(1 - rest) moves further than log(1 + rest): it serves both sides
+        # |log(1 - rest)| > log(1 + rest), so this error is valid for both bounds
         return -math.log1p(-rest) if rest < 1 else math.inf
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Neighbouring budgets together: where each bin starts, its ends, how many users, where between the ends their mean lies."""
+    """Bins of neighbouring budgets.
+
+    Each bin has the position `starts` of its first budget, the smallest budget `low` and the largest `high`, the number `counts` of
+    users, and the mean budget low + part * (high - low), where the rounding error of `part` is at most `loss_error`.
+    """
 
     starts: NDArray[np.intp]
     low: FloatArray
@@ -111,10 +125,12 @@ class Bins:
 
     @classmethod
     def of(cls, budgets: FloatArray, counts: FloatArray, size: int, *, windowed: bool = False) -> Self:
-        """Return about `size` bins of increasing budgets, alike in their numbers of budgets and none wide.
+        """Return about `size` bins of the increasing budgets.
 
-        Windowed: widths count relative to the budget, and to its distance from the smallest. In a window that serves a user, the
-        rates of those of larger budgets fall off with their ratio to hers, and who has the smallest hides among few.
+        The edges balance the number of distinct budgets in a bin and its width on one or two scales. For a family with windows
+        these are log budget and log(1 + 1000 (budget/smallest - 1)): in the window of a target user, the rates of users with larger
+        budgets decrease with the ratio of their budgets, and the users with the smallest budgets have few clones, so bins near the
+        smallest budget are narrow.
         """
         with np.errstate(over="ignore"):
             ratio = np.minimum(budgets / budgets[0], 1e300)
@@ -127,6 +143,7 @@ class Bins:
 
     @classmethod
     def _from(cls, starts: NDArray[np.intp], budgets: FloatArray, counts: FloatArray) -> Self:
+        """Return the bins that start at these positions of the budgets."""
         sizes = np.diff(starts, append=budgets.size)
         low, high = budgets[starts], budgets[starts + sizes - 1]
         users = np.add.reduceat(counts, starts)
@@ -136,7 +153,7 @@ class Bins:
         return cls(starts, low, high, users, part, np.minimum(4 * ULP * (sizes + 8.0), 1.0))
 
     def upto(self, i: int, budgets: FloatArray, counts: FloatArray) -> Self:
-        """Return the bins of the users up to position i."""
+        """Return the bins of the users at positions 0..i, the last bin being cut after i."""
         k = self.place(i)
         start = int(self.starts[k])
         last = self._from(np.zeros(1, dtype=np.intp), budgets[start : i + 1], counts[start : i + 1])
@@ -145,32 +162,34 @@ class Bins:
 
     @property
     def middle(self) -> FloatArray:
-        """The mean budget of each bin, about."""
+        """The mean budget of each bin, up to rounding."""
         return self.low + self.part * (self.high - self.low)
 
     @property
     def _arrays(self) -> tuple[FloatArray, ...]:
+        """All fields, in the order of the constructor."""
         return self.starts.astype(np.float64), self.low, self.high, self.counts, self.part, self.loss_error
 
     def place(self, i: int) -> int:
-        """Return the bin of position i."""
+        """Return the index of the bin that contains the budget at position i."""
         return int(np.searchsorted(self.starts, i, side="right")) - 1
 
     def _ends(self, rates: Rates) -> tuple[FloatArray, FloatArray]:
+        """Return the rates at the smallest and at the largest budget of each bin."""
         values = rates(np.concatenate([self.low, self.high]))
         return values[: self.low.size], values[self.low.size :]
 
     def rounded_down(self, rates: Rates, i: int, j: int, own: float | None = None) -> BinnedLaw:
-        """Return the clones at rates that are at most the users' own, without the user of largest rate in positions i..j.
+        """Return the distribution of clones at rates that are at most the users' own, for an upper bound of delta.
 
-        Of a single position `own` is the budget.
+        One user at a position in i..j, the target, is left out: the one with the largest rate, or the one with budget `own`.
         """
         first, last = self._ends(rates)
         low, high = np.minimum(first, last), np.maximum(first, last)
         with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             logs, rise = np.log(first), np.log(last) - np.log(first)
             chord = np.exp(logs + self.part * rise - np.abs(rise) * self.loss_error)
-        # next to a rate of 0 there is no chord
+        # where the rate at one end is 0, the interpolation of the logarithms is undefined: all rates of the bin are rounded to 0
         high = np.where(low > 0, high, 0.0)
         mean = np.where(low > 0, np.clip(chord * (1 - 8 * ULP * (4 + np.abs(logs))), low, high), 0.0)
         begin, end = self.place(i), self.place(j)
@@ -179,12 +198,15 @@ class Bins:
         return self._without(taken, rate, mean, low, high)
 
     def rounded_up(self, rates: Rates, i: int, own: float) -> BinnedLaw:
-        """Return the clones at rates that are at least the users' own, without the user at position i, whose budget is `own`."""
+        """Return the distribution of clones at rates that are at least the users' own, for a lower bound of delta.
+
+        The target user at position i, whose budget is `own`, is left out.
+        """
         first, last = self._ends(rates)
         width = self.high - self.low
         with np.errstate(divide="ignore", invalid="ignore", under="ignore", over="ignore"):
             logs, ends = np.log(first), np.log(last)
-            # a slope is as wrong as the logarithms are, over the distance
+            # the differences of the logs from those of the bins to the left and right, with their rounding errors added to them
             left = np.diff(logs, prepend=np.nan) + 1e-13 * (1 + np.abs(logs))
             right = np.diff(ends, append=np.nan) - 1e-13 * (1 + np.abs(ends))
             rise = np.exp(left * (width / np.diff(self.low, prepend=np.nan)))
@@ -199,9 +221,9 @@ class Bins:
         return self._without(self.place(i), rate, mean, np.minimum(v, w), np.maximum(v, w) * (1 + 1e-14) + 1e-300)
 
     def _without(self, taken: int, rate: float, mean: FloatArray, low: FloatArray, high: FloatArray) -> BinnedLaw:
-        """Return what is left when one user of at least, or at most, this rate goes."""
-        counts, many = self.counts.copy(), float(self.counts[taken])
+        """Return the distribution without one user of the bin `taken`, whose rate is `rate`; the mean rate of the bin changes."""
+        counts, users = self.counts.copy(), float(self.counts[taken])
         counts[taken] -= 1
-        if many > 1:
-            mean[taken] = min(max(mean[taken] - (rate - mean[taken]) / (many - 1), low[taken]), high[taken], 0.5)
+        if users > 1:
+            mean[taken] = min(max(mean[taken] - (rate - mean[taken]) / (users - 1), low[taken]), high[taken], 0.5)
         return BinnedLaw.of(mean, low, high, counts)

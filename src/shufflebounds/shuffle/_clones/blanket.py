@@ -1,14 +1,16 @@
-r"""The privacy blanket of k-ary randomized response among users with budgets of their own.
+r"""The privacy blanket of k-ary randomized response with personalized budgets, by quadrature.
 
-Every other user's law is :math:`R_i(x) \ge g_i W`, W uniform on k categories, :math:`g_i = k/(e^{\varepsilon_i}+k-1)`;
-revealing who drew from W leaves :math:`M \sim \mathrm{PB}(g_i)` uniform messages around the target's, and
+The output distribution of every other user is :math:`R_i(x) \ge g_i W`, W uniform on k categories,
+:math:`g_i = k/(e^{\varepsilon_i}+k-1)`: user i draws the message from W with probability :math:`g_i`. If it is revealed which users
+do, the target's message hides among :math:`M \sim \mathrm{PB}(g_i)` uniform messages (PB: Poisson-binomial), and
 
 .. math:: \delta(\varepsilon) \le \mathbb{E}\, \frac{(X_1 + \cdots + X_{M+1})_+}{M+1}
     = \int_0^1 \mathbb{E}\bigl[ u^M (X_1 + \cdots + X_{M+1})_+ \bigr]\, du,
 
-X the excess :math:`(R_0 - e^\varepsilon R_1)/W` under W: in the integrand user i contributes an X with chance
-:math:`g_i u/(1 - g_i + g_i u)`, times :math:`\prod_i (1 - g_i + g_i u)`, and the kernel of the excess knows such sums. All
-derivatives in u are non-negative, so that Gauss's rule is below the integral and Radau's, with the right end as a node, above it.
+where X is the privacy-amplification random variable :math:`(R_0 - e^\varepsilon R_1)/W` under W. The integrand is
+:math:`\prod_i (1 - g_i + g_i u)` times the expected positive part of a sum in which user i contributes an X with probability
+:math:`g_i u/(1 - g_i + g_i u)`; the kernel `_core/_excess` evaluates such sums. All derivatives of the integrand in u are
+non-negative, so Gauss's rule gives a lower bound of the integral, and Radau's rule with a node at the right end an upper bound.
 """
 
 from __future__ import annotations
@@ -24,15 +26,18 @@ from shufflebounds.shuffle._clones.blanket_table import MAX_CELLS, SHALLOWEST, l
 __all__ = ["blanket_shares", "log_blanket_delta", "too_large"]
 
 MOST_GROUPS = 8
-"""Up to so many distinct budgets: a node takes as long as it has groups."""
+"""Largest number of distinct budgets for the quadrature. Its run time per node is proportional to their number."""
 
 FASTER_CELLS = 2**17
-"""Up to so many cells, some two thousand users of budget 1, the table is the faster and the tighter one."""
+"""Largest number of cells, about two thousand users of budget 1, for which the table is used instead of the quadrature.
+
+Up to this size the table is faster and its bounds are tighter.
+"""
 
 _ORDER = 6
 _RTOL = 2e-6
 _FAR = 30.0
-"""The integrand falls by about e^-30 before the rest is bounded by its value."""
+"""The quadrature stops where the integrand is below e^-30 of its maximum; the rest is bounded by its value there."""
 
 
 def _radau(order: int) -> tuple[FloatArray, FloatArray]:
@@ -40,7 +45,7 @@ def _radau(order: int) -> tuple[FloatArray, FloatArray]:
     legendre = np.polynomial.legendre.Legendre
     inner = ((legendre.basis(order - 1) + legendre.basis(order)) // legendre((1, 1))).roots().real
     weights = (1 - inner) / (order * legendre.basis(order - 1)(inner)) ** 2
-    # of the node at -1, mirrored
+    # the rule with a node at -1, mirrored
     return np.append(0.5 - 0.5 * inner, 1.0), np.append(weights / 2, 1 / order**2)
 
 
@@ -49,7 +54,7 @@ _RADAU = _radau(_ORDER)
 
 
 class _Integrand:
-    """log E[u^M (X_1 + ... + X_(M+1))_+], both sides."""
+    """Lower and upper bounds of log E[u^M (X_1 + ... + X_(M+1))_+] as a function of u."""
 
     def __init__(self, shares: FloatArray, counts: FloatArray, values: FloatArray, log_mass: FloatArray) -> None:
         self.shares, self.counts, self.log_mass = shares, counts, log_mass
@@ -70,7 +75,11 @@ class _Integrand:
 def log_blanket_delta(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float
 ) -> Interval | None:
-    """Return bounds of log delta, or None for many users of many budgets; log_scale: about the answer, from above."""
+    """Return bounds of log delta of the blanket, or None if neither the table nor the quadrature is feasible.
+
+    This is so for many users of more than MOST_GROUPS distinct budgets. `log_scale` is a rough upper bound of the answer; it sets
+    the truncated mass.
+    """
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)
     present = counts > 0
@@ -83,18 +92,18 @@ def log_blanket_delta(
 
 
 def too_large(shares: FloatArray, counts: FloatArray) -> bool:
-    """Tell whether the users are so many, and so different, that `log_blanket_delta` says nothing: sooner than it does."""
+    """Return True only if `log_blanket_delta` would return None for these users; this test takes less time."""
     return int(np.count_nonzero(counts)) > MOST_GROUPS and table_too_large(shares, counts, SHALLOWEST)
 
 
 def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:
-    """Return the chance of each user to send a message that does not depend on what they hold."""
+    """Return the probability g_i of each user to send a message that does not depend on the user's value."""
     k, x = float(categories), np.exp(-budgets)
     return np.minimum(k * x / (1 + (k - 1) * x), 1.0)
 
 
 def integrand_of(budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float) -> _Integrand:
-    """Return the integrand for users of these budgets."""
+    """Return the integrand for other users with these budgets and a target with local budget `local_eps`."""
     k, y = float(categories), math.exp(-local_eps)
     shares = blanket_shares(budgets, categories)
     top = k / (1 + (k - 1) * y)
@@ -104,12 +113,12 @@ def integrand_of(budgets: FloatArray, counts: FloatArray, categories: int, local
 
 
 def _integral(integrand: _Integrand) -> Interval:
-    """Return both sides of the logarithm of the integral over [0, 1]."""
+    """Return bounds of the logarithm of the integral over [0, 1]."""
     clones = float(integrand.shares @ integrand.counts)
     first = integrand(1.0)
     if clones == 0:
         return first
-    # how fast it falls: fewer messages count in deep tails, and at most all
+    # the slope of the log of the integrand at u = 1 sets the width of the first panel; it is between 0 and the largest number M
     slope = max(0.0, first[1] - integrand(1 - 0.5 / (1 + clones))[1]) * 2 * (1 + clones)
     lows: list[float] = []
     highs: list[float] = []
@@ -124,10 +133,10 @@ def _integral(integrand: _Integrand) -> Interval:
             break
         rest = integrand(end)[1]
         if rest < first[0] - _FAR:
-            # the integrand rises, so that the rest is at most its value at the end
+            # the integrand increases with u, so on the rest of the interval it is at most its value at `end`
             highs.append(rest + math.log(end))
             break
     else:
         highs.append(integrand(end)[1] + math.log(end))
-    # nodes and weights are good to 2e-14
+    # the relative error of nodes and weights is at most 2e-14
     return Interval(float(np.logaddexp.reduce(lows)) - 1e-13, float(np.logaddexp.reduce(highs)) + 1e-13)

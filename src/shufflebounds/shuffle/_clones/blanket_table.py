@@ -1,14 +1,17 @@
-r"""The privacy blanket of k-ary randomized response among few users with budgets of their own, by exact summation.
+r"""The privacy blanket of k-ary randomized response with personalized budgets, by summation over a table; for few users.
 
-Every other user's law is :math:`R_i(x) \ge g_i W`, W uniform on k categories, :math:`g_i = k/(e^{\varepsilon_i}+k-1)`;
-revealing who drew from W leaves :math:`M \sim \mathrm{PB}(g_i)` uniform messages around the target's. With :math:`m = M+1`,
+The output distribution of every other user is :math:`R_i(x) \ge g_i W`, W uniform on k categories,
+:math:`g_i = k/(e^{\varepsilon_i}+k-1)`: user i draws the message from W with probability :math:`g_i`. If it is revealed which users
+do, the target's message hides among :math:`M \sim \mathrm{PB}(g_i)` uniform messages (PB: Poisson-binomial). With :math:`m = M+1`,
 
 .. math:: \delta(\varepsilon) \le \sum_m \Pr[M = m-1]\, \frac{k a}{m}\,
     \mathbb{E}\bigl(\alpha N_0 + \beta N_1 + \gamma (m-N_0-N_1)\bigr)_+, \qquad
     (N_0, N_1, \cdot) \sim \mathrm{Mult}(m; \tfrac1k, \tfrac1k, 1-\tfrac2k),
 
-:math:`a = 1/(E_1+k-1)`, :math:`\alpha = E_1-E`, :math:`\beta = 1-E E_1`, :math:`\gamma = 1-E`. The other direction exchanges N_0
-and N_1, so both are equal. Given s = N_0 + N_1, N_0 is Bin(s, 1/2), and the expectation is one tail and one mass of Bin(s-1, 1/2).
+where :math:`E = e^\varepsilon`, :math:`E_1 = e^{\varepsilon_1}` for the target's budget :math:`\varepsilon_1`,
+:math:`a = 1/(E_1+k-1)`, :math:`\alpha = E_1-E`, :math:`\beta = 1-E E_1`, :math:`\gamma = 1-E`. For (Q, P) instead of (P, Q), N_0
+and N_1 change places, so both hockey-stick divergences are equal. Given s = N_0 + N_1, N_0 is Bin(s, 1/2), and the expectation is
+a combination of one tail and one mass of Bin(s-1, 1/2).
 """
 
 from __future__ import annotations
@@ -26,15 +29,15 @@ from shufflebounds.tails.poisson_binomial import inner_law
 __all__ = ["SHALLOWEST", "log_blanket_table", "table_too_large"]
 
 MAX_CELLS = 2**19
-"""Largest table of (m, s) that is summed: about ten thousand users of budget 1, 0.1 s."""
+"""Resource limit: largest number of cells (m, s) of a table, reached at about ten thousand users of budget 1 (0.1 s)."""
 
 
 SHALLOWEST = -40.0
-"""Log of the mass that may stay outside, at most."""
+"""Largest log of the truncated mass. Lowered: larger tables and a smaller gap."""
 
 
 def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = MAX_CELLS) -> bool:
-    """Tell whether the windows that leave e^log_tail outside span too many cells."""
+    """Return whether the table with truncated mass e^log_tail has more than `most` cells, by an estimate of its size."""
     mean = float(shares @ counts)
     return math.sqrt(max(0.0, mean - float((shares * shares) @ counts)) * mean) * -log_tail > most
 
@@ -42,16 +45,19 @@ def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, mos
 def log_blanket_table(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float, most: int = MAX_CELLS
 ) -> Interval | None:
-    """Return bounds of log delta, or None where the table had more cells than that; log_scale: about the answer, from above."""
+    """Return bounds of log delta of the blanket, or None if the table would have more than `most` cells.
+
+    `log_scale` is a rough upper bound of the answer; it sets the truncated mass.
+    """
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)
     if local_eps < 1e-290:
-        # weights would be subnormal
+        # the weights of the table would be subnormal numbers
         return None
     log_tail = min(SHALLOWEST, max(log_scale, -1e5) - 35.0)
     while True:
         sides = _summed(budgets, counts, categories, local_eps, eps, log_tail, most)
-        # a sum far below log_scale needs wider windows than were taken
+        # if delta is much smaller than e^log_scale, the truncated mass has to be smaller
         if sides is None or sides[1] - sides[0] < 1e-6 or log_tail < -1e4:
             return sides
         log_tail = min(2 * log_tail, sides[0] - 35.0) if sides[0] > -math.inf else 2 * log_tail
@@ -60,7 +66,7 @@ def log_blanket_table(
 def _summed(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_tail: float, most: int
 ) -> Interval | None:
-    """Return bounds of log delta from windows that leave e^log_tail outside."""
+    """Return bounds of log delta by a table that truncates tails of mass e^log_tail, or None if it has more than `most` cells."""
     k = float(categories)
     x = np.exp(-budgets)
     present = counts > 0
@@ -78,9 +84,9 @@ def _summed(
         return None
     y = math.exp(-local_eps)
     share = k / (1 + (k - 1) * y)       # k a E_1
-    # alpha, beta, gamma over E_1
+    # alpha, beta and gamma, divided by E_1
     alpha = -math.expm1(eps - local_eps)
-    # where e^eps and e^-local_eps agree to some digits their difference is formed as one
+    # beta = e^-local_eps - e^eps; expm1 avoids the cancellation where the two are close
     beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
     gamma = -math.expm1(eps) * y
     log_inner, relative = _inner(m[:, None], s[None, :], alpha, beta, gamma)
@@ -92,7 +98,7 @@ def _summed(
     factor = math.log(share)
     low = float((mass * np.maximum(0, 1 - relative)).sum())
     high = float((mass * (1 + relative)).sum())
-    # outside the two windows the whole expression is at most k a alpha
+    # the truncated terms: each expectation over m is at most alpha, and three tails of mass e^log_tail are truncated
     rest = math.log(3) + log_tail + factor + math.log(alpha)
     lower = factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
     upper = float(np.logaddexp(factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
@@ -100,10 +106,11 @@ def _summed(
 
 
 def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> tuple[FloatArray, FloatArray]:
-    """Return log E[(alpha N + beta (s-N) + gamma (m-s))_+], N ~ Bin(s, 1/2), and its relative error."""
+    """Return log E[(alpha N + beta (s-N) + gamma (m-s))_+] for N ~ Bin(s, 1/2), and a bound of its relative error."""
     slope = alpha - beta
-    # what is gained with N = s, and the J = s - N that use it up: from the other end, base = beta s + gamma (m - s), alpha is lost
-    # in the rounding of beta where budgets are large, and with it the only term
+    # The argument of the positive part is full - slope J with J = s - N, positive for J < tau. It is not written as
+    # base + slope N with base = beta s + gamma (m - s): for large budgets the rounding of beta would absorb alpha, the only
+    # positive term.
     full = alpha * s + gamma * (m - s)
     tau = s + 1 - np.ceil(full / slope)
     possible = (s >= 1) & (s <= m) & (full > 0)

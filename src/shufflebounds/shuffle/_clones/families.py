@@ -1,20 +1,23 @@
-r"""How one user's message splits into clones of the target's two laws: the rates r_i of the families that share a randomizer.
+r"""Clone decompositions of three families of randomizers with personalized budgets: the rate r_i of every other user.
 
-For a target with output laws :math:`R_0, R_1` (likelihood ratio at most :math:`e^{\varepsilon_1}`) and others with laws
-:math:`R_i(x)`, every valid split bounds delta(eps) by scale * delta_clone(eps; rates) + tail. Three are used:
+The target's message has distribution :math:`R_0` or :math:`R_1` (likelihood ratio at most :math:`e^{\varepsilon_1}`); that of user
+i has distribution :math:`R_i(x)` for input x. User i sends a clone, a message from :math:`R_0` or from :math:`R_1`, with
+probability :math:`r_i` each. Every valid decomposition bounds delta(eps) by scale * delta_clone(eps; rates) + tail. Three are used:
 
 S1      :math:`r_i = \inf_{x,z} R_i/(R_0+R_1)`, scale 1.
-S2      the part where :math:`R_0 = R_1` is revealed: :math:`r_i = T \inf R_i/|R_0-R_1|`, scale
-        :math:`\lambda = T (e^{\varepsilon_1}+1)/(e^{\varepsilon_1}-1)`, T the total variation of the target's pair.
-window  both laws restricted to a set G of mass kappa: :math:`r_i = \kappa \inf_G R_i/(R_0+R_1)`, scale kappa, and what the pair
-        leaks outside G as the tail; or, never smaller, :math:`\kappa\,\frac{p}{p+1} \inf_G R_i/\max(R_0,R_1)`, p the largest ratio
-        of R_0 and R_1 in G.
+S2      the common part of :math:`R_0` and :math:`R_1` is revealed: :math:`r_i = T \inf R_i/|R_0-R_1|`, scale
+        :math:`\lambda = T (e^{\varepsilon_1}+1)/(e^{\varepsilon_1}-1)`, where T is the total variation distance of R_0 and R_1.
+window  R_0 and R_1 are restricted to a set G of mass kappa: :math:`r_i = \kappa \inf_G R_i/(R_0+R_1)`, scale kappa, and the
+        hockey-stick divergence outside G is the tail. Or, with rates that are never smaller,
+        :math:`r_i = \kappa\,\frac{p}{p+1} \inf_G R_i/\max(R_0,R_1)`, where p is the largest ratio of R_0 and R_1 in G.
 
-Every method takes an interval [low, high] of target budgets and answers for all targets in it at once: largest weight, scale and
-tail, smallest rates (delta is non-increasing in each rate and non-decreasing in the target's local budget, by post-processing).
-With low = high it is the bound of one target. As a function of the other user's own budget b every rate is a minimum of functions
-whose logarithms are concave (b e^(-b), b e^(-b^2 t), 1/(e^b + k - 1), a constant, nothing beyond the target's budget), and b times
-a falling function: so is the whole, and over a range of budgets it is smallest at one of the ends.
+Every method takes an interval [low, high] of target budgets and returns what is valid for all targets in it: the largest local
+eps, scale and tail, the smallest rates. This gives an upper bound, because delta does not increase in any rate and does not
+decrease in the target's local budget, by post-processing. With low = high it is the bound for one target.
+
+As a function of the other user's own budget b, every rate is a minimum of log-concave functions (b e^(-b), b e^(-b^2 t),
+1/(e^b + k - 1), a constant, or 0 beyond the target's budget), each of which is b times a decreasing function. So the rate has these
+two properties, too, and over a range of budgets it is smallest at one of the ends.
 """
 
 from __future__ import annotations
@@ -32,17 +35,20 @@ from shufflebounds._types import FloatArray
 __all__ = ["Family", "Gaussian", "Laplace", "RandomizedResponse", "Terms"]
 
 ROUNDING = 1e-13
-"""Relative rounding of a rate that takes many operations; taken off, so that the rate stays valid."""
+"""Bound of the relative rounding error of a rate that takes many operations. It is subtracted, so that the rate stays valid."""
 
 
 MOST_OUTSIDE = -1.25
-"""No window leaves more outside, as a logarithm."""
+"""Largest log mass outside a window in the search for the best window. Raised: more trial values, which are rarely the best."""
 
 Real = float | FloatArray
 
 
 class Terms(NamedTuple):
-    """What a decomposition says of the target: delta <= e^log_scale delta_clone + e^log_tail. Of several windows, arrays."""
+    """The target's terms in the bound delta <= e^log_scale delta_clone + e^log_tail, with local budget `local_eps` in delta_clone.
+
+    `reach` is the half-width T of a window. For several windows the fields are arrays.
+    """
 
     local_eps: Real
     log_scale: Real = 0.0
@@ -51,48 +57,48 @@ class Terms(NamedTuple):
 
 
 class Family(ABC):
-    """One randomizer with a budget for every user; a larger budget is less private."""
+    """A family of local randomizers, one for each budget. A larger budget is less private."""
 
     windowed: ClassVar[bool] = False
     ends: ClassVar[bool] = False
-    """Whether the rates of `kinds` are 0 beyond the target's budget."""
+    """Whether the rates of the decompositions `kinds` are 0 for users with a larger budget than the target."""
     single_seconds: ClassVar[float] = 1e-3
-    """Measured seconds of one log delta of one target user, for predictions."""
+    """Measured run time in seconds of one log delta of one target user, for predictions."""
     effort: ClassVar[float] = 1.5e-3
-    """Relative cost of one log delta over all users, as in `DominatingPairInfo`.
+    """Relative run time of one log delta over all users, as in `DominatingPairInfo`.
 
     It decides how many values a composition evaluates.
     """
     value_seconds: ClassVar[tuple[float, float]] = 1.5e-3, 0.5
-    """Measured seconds of one log delta over 1e4 users among many values, and those that the first value takes in addition."""
+    """Measured run time in seconds of the worst case over 1e4 users: per value of eps, and in addition for the first value."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The decompositions without a window."""
+        """Names of the decompositions without a window."""
         return ()
 
     def terms(self, kind: str, low: float, high: float) -> Terms:
-        """Return what a decomposition without a window says of targets in [low, high]."""
+        """Return the terms of the decomposition `kind`, without a window, valid for all targets with budgets in [low, high]."""
         raise self._lacks(f"decomposition {kind}")
 
     def rates(self, kind: str, low: float, high: float, budgets: FloatArray) -> FloatArray:
-        """Return its rates for users of these budgets."""
+        """Return the rates of the decomposition `kind` for other users with these budgets."""
         raise self._lacks(f"decomposition {kind}")
 
     def most_outside(self, low: float, eps: float) -> float:
-        """Return the largest log_mass that any window can leave outside, in a search for the best."""
+        """Return the largest log mass outside a window that the search for the best window tries, for eps and budgets >= low."""
         return MOST_OUTSIDE
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
-        """Return the terms of the window that leaves about e^log_mass of the target's law outside, on one side."""
+        """Return the terms of the window for which one tail of the target's distribution has a mass of about e^log_mass outside."""
         raise self._lacks("window")
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
-        """Return the rates of the window of that reach; of several windows, a column of reaches, in a row each."""
+        """Return the rates in the window of half-width `reach`; for a column of reaches, one row of rates each."""
         raise self._lacks("window")
 
     def _lacks(self, what: str) -> TypeError:
-        """Return the error of asking for what `kinds` and `windowed` do not list."""
+        """Return the error for a decomposition that `kinds` and `windowed` do not list."""
         return TypeError(f"{type(self).__name__} has no {what}")
 
     @abstractmethod
@@ -100,19 +106,19 @@ class Family(ABC):
         """Return the local pure epsilon of a budget, or inf."""
 
     def log_local(self, budget: float, eps: float) -> float:
-        """Return an upper bound of the target's log delta without shuffling, where no decomposition is below it anyway."""
+        """Return an upper bound of the target's log delta without shuffling; 0 in families where the decompositions imply it."""
         return 0.0
 
 
 @dataclass(frozen=True)
 class RandomizedResponse(Family):
-    """K-ary randomized response: the true category with chance e^eps/(e^eps + k - 1), any other with 1/(e^eps + k - 1)."""
+    """K-ary randomized response: the true category with probability e^eps/(e^eps + k - 1), each other with 1/(e^eps + k - 1)."""
 
     categories: int
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        # of a bit both are the same
+        # for k = 2 both decompositions are the same
         return ("S1", "S2") if self.categories > 2 else ("S1",)
 
     def pure_epsilon(self, budget: float) -> float:
@@ -135,9 +141,9 @@ class RandomizedResponse(Family):
 class Laplace(Family):
     """Laplace noise of scale 1/eps on a value in [0, 1], not clipped afterwards.
 
-    On z <= 0 and z >= 1 the log ratio R_i/(R_0+R_1) moves at the rate eps_i - eps_1, on [0, 1] it is concave: for
-    eps_i <= eps_1 it is smallest at z = 0, x_i = 1; for eps_i > eps_1 it tends to 0 in the tails, so S1 and S2 give rate 0 and
-    only a window [-T, 1+T] counts such users, with the ratio at z = -T, x_i = 1.
+    The logarithm of R_i/(R_0+R_1) has slope +-(eps_i - eps_1) at outputs z <= 0 and z >= 1, and is concave on [0, 1]. For
+    eps_i <= eps_1 the ratio is smallest at z = 0, x_i = 1. For eps_i > eps_1 it tends to 0 in the tails, so S1 and S2 have rate 0;
+    only a window [-T, 1+T] has a positive rate for such users, the ratio at z = -T, x_i = 1.
     """
 
     windowed: ClassVar[bool] = True
@@ -179,7 +185,7 @@ class Laplace(Family):
 
 
 def _revealed(budget: float) -> float:
-    """Return the scale of S2 for Laplace noise."""
+    """Return the scale lambda of the decomposition S2 for Laplace noise."""
     return (1 + math.exp(-budget)) / (1 + math.exp(-budget / 2))
 
 
@@ -187,8 +193,8 @@ def _revealed(budget: float) -> float:
 class Gaussian(Family):
     r"""Gaussian noise on a value in [0, 1]; the budget is 1/sigma.
 
-    The window is G = [1/2-T, 1/2+T], where the target's laws have the ratio :math:`p = e^{T a^2}` at most. With b = 1/sigma_i,
-    a = 1/sigma_1, z = 1/2 - t and x_i = 1 (the worst value, and by symmetry t >= 0 the worst side),
+    The window is G = [1/2-T, 1/2+T], where the ratio of R_0 and R_1 is at most :math:`p = e^{T a^2}`. With b = 1/sigma_i,
+    a = 1/sigma_1, z = 1/2 - t and the worst input x_i = 1, for which t >= 0 contains the minimum,
 
     .. math:: \log c_i = \min_{0 \le t \le T} \log\frac{R_i}{\max(R_0, R_1)}
         = \log\frac{b}{a} + \min_{0 \le t \le T} \left(-\tfrac12 b^2 (t+\tfrac12)^2 + \tfrac12 a^2 (t-\tfrac12)^2\right),
@@ -216,7 +222,8 @@ class Gaussian(Family):
         return min(MOST_OUTSIDE, float(log_ndtr(low / 2 - eps / low)))
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
-        # beyond reach = eps sigma^2 alone the tail bound holds: inside, the ratio must be able to exceed e^eps
+        # the formula of the tail is valid only where the ratio of R_0 and R_1 exceeds e^eps at all outputs outside one end of the
+        # window, that is for reach >= eps sigma^2
         reach = np.maximum(0.5 - ndtri_exp(log_mass) / low, eps / low**2 * (1 + 1e-15))
         near, far = (reach - 0.5), (reach + 0.5)
         first, kept, left = log_ndtr(-np.stack([near * low, near * high, far * high]))
@@ -228,19 +235,20 @@ class Gaussian(Family):
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
         kappa = np.log1p(-np.exp(log_ndtr(-(reach - 0.5) * low)) - np.exp(log_ndtr(-(reach + 0.5) * low)))
-        # max(R_0, R_1) at a target in [low, high] is at most high/low times its value at low
-        depth = least_log_ratio(low, budgets, reach)
-        # p/(p + 1) with the largest ratio p of the target's laws inside
+        # max(R_0, R_1) of a target with a budget in [low, high] is at most high/low times that of a target with budget low
+        least = least_log_ratio(low, budgets, reach)
+        # log of p/(p + 1), where p is the largest ratio of R_0 and R_1 in the window
         most = -np.log1p(np.exp(-reach * high * high))
         with np.errstate(under="ignore"):
-            rates: FloatArray = np.exp(depth + (kappa + most + math.log(1 / high))) * budgets
+            rates: FloatArray = np.exp(least + (kappa + most + math.log(1 / high))) * budgets
         return np.minimum(rates * (1 - ROUNDING * (1 + reach * reach * low * low)), 0.5)
 
 
 def least_log_ratio(a: float, b: FloatArray, reach: Real) -> FloatArray:
-    """Return the minimum over 0 <= t <= reach of the logarithm of the ratio of two densities without their factors a and b.
+    """Return the minimum over 0 <= t <= reach of -b^2 (t + 1/2)^2/2 + a^2 (t - 1/2)^2/2.
 
-    It is -b^2 (t + 1/2)^2/2 + a^2 (t - 1/2)^2/2: the input of the other user farthest from the output, and the target's nearest.
+    This is the logarithm of R_i/max(R_0, R_1) without the factor b/a, at the output 1/2 - t. The other user's input 1 is the
+    farthest from this output, and the target's input 0 is the nearest.
     """
     def ratio(t: Real) -> FloatArray:
         return np.asarray(0.5 * (a * (t - 0.5)) ** 2 - 0.5 * (b * (t + 0.5)) ** 2)

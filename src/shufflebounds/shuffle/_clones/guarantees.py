@@ -1,4 +1,4 @@
-"""Guarantees of one user, or of every user, among users whose budgets differ: the smallest of the proven bounds."""
+"""Privacy profiles for personalized budgets, of one target user or of all users: the smallest of the proven clone bounds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["OfEveryUser", "OfOneUser"]
 
 
 def _just_below(delta: float) -> float:
-    """Return log delta, less what the rounding of the exponential may add."""
+    """Return log(delta) minus the rounding error of an exponential, so that its exponential is at most delta."""
     return math.log(delta) * (1 + 4e-16) - 4e-15
 
 
 @dataclass(frozen=True, eq=False)
 class _Guarantee(PrivacyProfile):
-    """What the two guarantees share: the parameters, equality and the repr."""
+    """Base class of the two guarantees: fields, equality and the repr."""
 
     population: Population
     description: str
@@ -37,8 +37,9 @@ class _Guarantee(PrivacyProfile):
     )
 
     def _pair_info(self) -> DominatingPairInfo:
-        # a minimum of convex bounds is not convex, nor is what windows of any width leave: between two values it is known to fall,
-        # no more; what composes is the pair of its convex hull, the same in both orders
+        # The minimum of several bounds that are convex in e^eps, or of windows of different widths, need not be convex: between two
+        # values of eps the bound is only known to decrease. Compositions use the dominating pair of its convex hull. This pair is
+        # symmetric, so one of (P, Q) and (Q, P) suffices.
         family = self.population.family
         return replace(
             super()._pair_info(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, effort=5e-3,
@@ -90,7 +91,7 @@ class OfOneUser(_Guarantee):
         return self.population.family.pure_epsilon(float(self.population.budgets[self.index]))
 
     def _grouped(self, target: float) -> float:
-        """Return an eps at which the bound of the log delta with grouped budgets is about the target."""
+        """Return an eps at which the upper bound of log delta, with budgets in bins, is `target` to a relative 1e-4."""
         population, i = self.population, self.index
 
         def log_delta(eps: float) -> float:
@@ -102,7 +103,7 @@ class OfOneUser(_Guarantee):
         population, i = self.population, self.index
         if not population.exact or delta in (0, 1):
             return super()._epsilon(delta, upper)
-        # a solve with grouped budgets names the decomposition; its clones are then counted once for all eps
+        # a root search with bins selects the decomposition; the distribution of its clones is then computed once for all eps
         target = _just_below(delta) if upper else float(np.nextafter(math.log(delta), np.inf))
         pure = self._pure_epsilon()
 
@@ -140,54 +141,63 @@ class OfEveryUser(_Guarantee):
     def _pair_info(self) -> DominatingPairInfo:
         family = self.population.family
         seconds, setup = family.value_seconds
-        # few different budgets are searched anew at every eps
+        # without levels of bins, the search over targets starts anew at every eps
         searches = 1 if self.population.exact else 4
-        # many values find the worst user among bins of budgets, too
+        # curves and compositions need many values: then single targets are evaluated with bins of budgets, too
         return replace(super()._pair_info(), hockey_stick=partial(self._largest, coarse=True), spacing=0.3,
                        effort=searches * family.effort, setup=setup, seconds=searches * seconds)
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         coarse, few = super()._effort(rtol, most)
-        # where values are convex the sides meet soon, which is no reason to stop there
+        # with convex interpolation the gap falls below the default tolerance after few values; a smaller one is then affordable
         return (max(rtol, 2e-5), few) if self._pair_info().convex else (coarse, few)
 
     def _pure_epsilon(self) -> float:
         return self.population.family.pure_epsilon(float(self.population.budgets[-1]))
 
     def _guess(self) -> int:
-        # always the same, so that an answer does not depend on what was asked before
+        """Return the target at which every search starts: the largest budget.
+
+        The start does not depend on earlier calls, so that answers do not, either.
+        """
         return self.population.budgets.size - 1
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return self._largest(eps, coarse=False)
 
     def _largest(self, eps: FloatArray, *, coarse: bool) -> IntervalArray:
+        """Return bounds of the largest log delta over all users; with `coarse`, single targets are evaluated with bins, too."""
         out, best = np.empty((2, eps.size)), self._guess()
-        frontier: list[SearchBox] = []
-        # neighbours in eps have nearly the same frontier; few users are quickly searched anew, and the bounds come out tighter
+        # The next larger eps starts from the decompositions that bounded all targets at the last one. Without levels of bins the
+        # search starts anew: it is fast, and its bounds are tighter.
+        frontier: list[SearchBox] | None = [] if self.population.exact else None
+        rough = coarse and frontier is not None
         for i in np.argsort(eps):
-            held = frontier if self.population.exact else None
-            rough = coarse and held is not None
-            out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=held, coarse=rough)
+            out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
         return IntervalArray(out[0], out[1])
 
     def worst_user(self, eps: float) -> float:
-        """Return the budget of the user whose bound of delta at eps is the largest that the search met."""
+        """Return the budget of the user with the largest lower bound of delta at eps among the users that the search evaluated."""
         *_, best = self.population.every(float(eps), self._guess())
         return float(self.population.budgets[best])
 
     def _of(self, index: int) -> OfOneUser:
+        """Return the guarantee of the user at this position of the distinct budgets."""
         return OfOneUser(self.population, self.description, self.parameters, index, index)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
-        """Return the largest eps(delta) of the worst users met, moved outward until the bound of all users is met."""
+        """Return an upper or a lower bound of the eps at which log delta of the worst user is log `delta`.
+
+        The search alternates between the worst target at the current eps and the eps of this target, until no new target is found.
+        An upper bound is then raised until the upper bound over all users is at most `delta`.
+        """
         if delta in (0, 1):
             return super()._epsilon(delta, upper)
         goal = _just_below(delta)
         best, tolerance = self._guess(), 50 * TOLERANCE
         eps, tried = -1.0, set()
         frontier: list[SearchBox] | None = [] if self.population.exact else None
-        # of many users, those who are not the worst after all are looked at with grouped budgets only
+        # the first pass evaluates targets with budgets in bins, so that only the last few targets are evaluated exactly
         rough = self.population.exact > 0
         while True:
             unbounded_loss = False
@@ -201,7 +211,7 @@ class OfEveryUser(_Guarantee):
                 if best not in tried:
                     continue
             if rough:
-                # the same again with the budgets as they are
+                # second pass, with the exact budgets
                 eps, rough = -1.0, False
                 tried.clear()
             elif unbounded_loss:
@@ -212,13 +222,14 @@ class OfEveryUser(_Guarantee):
                 break
         if not upper:
             return eps
-        # the search over users is tight to its tolerance only: the slope is that of the worst user
+        # The gap of the search over users can be as large as TOLERANCE, so eps is raised by steps until the upper bound meets the
+        # goal. Newton's method with the slope of the worst user's bound sets the steps.
         reach = 1e-4 * eps + 1e-12
         pure = self._pure_epsilon()
         while above > goal:
             here, there = (self.population.single(e, best, math.inf)[1] for e in (eps, eps + reach))
             slope = max((here - there) / reach, 1e-300)
-            # where delta hardly falls any more its slope says little
+            # a step is at most eps + 1: where delta is nearly constant, its numerical slope is unreliable
             eps += min(max(1.02 * (above - goal) / slope, 1e-13 * eps), eps + 1)
             if eps >= min(pure, 1e12):
                 return pure

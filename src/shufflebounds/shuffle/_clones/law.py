@@ -1,4 +1,4 @@
-"""The clone sum over a Poisson-binomial number of clones: every personalised clone bound is one or two of these."""
+"""The clone sum over a Poisson-binomial number of clones; each clone bound for personalized budgets evaluates it once or twice."""
 
 from __future__ import annotations
 
@@ -17,16 +17,31 @@ from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 
-LEAST_V = 1e-290        # a smaller v = 1 - u has lost its digits
-NEGLIGIBLE = -30.0      # log of the part of the sum that may stay outside the window
+LEAST_V = 1e-290
+"""Smallest v = 1 - u with full relative accuracy: below it the local loss bounds delta. It is close to the subnormal numbers."""
+
+NEGLIGIBLE = -30.0
+"""The truncation range is widened until the log of the truncated part is at most the log of the rest plus this value."""
+
 LOG_TAIL = -50.0
-STRETCH = 3.0           # a window serves tilts so many standard deviations apart
+"""Log of the tail mass that the first truncation range of the tilted distribution may omit. Lowered: longer tables."""
+
+STRETCH = 3.0
+"""Step of the grid of exponential tilts, in units of 1/(1 + standard deviation of the number of clones).
+
+Raised: a table serves more values of eps, but its tilt fits them less well and it has to be wider.
+"""
+
 KEPT = 3
+"""Number of tables cached for each distribution."""
 
 
 @dataclass
 class _Window:
-    """log Pr[C = first + i], relatively accurate about the peak of the law tilted by e^(-decay c)."""
+    """A table of log Pr[C = first + i] that covers the peak of the distribution tilted by e^(-decay c).
+
+    `error` bounds the error of each entry. `complete_below` and `complete_above` state that no mass is truncated there.
+    """
 
     decay: float
     first: int
@@ -38,11 +53,12 @@ class _Window:
 
 @dataclass
 class CloneLaw:
-    r"""The number of clones :math:`C = \sum_j \mathrm{Bin}(g_j, 2 r_j)` among the other users.
+    r"""Distribution of the number of clones :math:`C = \sum_j \mathrm{Bin}(g_j, 2 r_j)` among the other users.
 
-    The terms of the clone sum decay like e^(-decay c), so they peak where the law tilted by that factor does. A window of the
-    tilted law is kept and serves every eps whose terms it holds: what lies outside is bounded by a geometric series, since the
-    tilted probabilities are log-concave, and is added to the upper bound only.
+    There are g_j = `counts` users of rate r_j = `rates`. The factor G_(c+1)/(c+1) of the clone sum decays like e^(-decay c), so the
+    terms of the sum peak where the distribution tilted by that factor does. A table of the tilted distribution is cached and
+    serves every eps whose peak it covers. The tilted probabilities are log-concave: the truncated terms are bounded by a
+    geometric series, which is added to the upper bound only.
     """
 
     rates: FloatArray
@@ -50,28 +66,29 @@ class CloneLaw:
     windows: Kept[tuple[float, float], _Window] = field(default_factory=lambda: Kept(KEPT))
 
     def __post_init__(self) -> None:
-        seen = (self.rates > 0) & (self.counts > 0)
-        if not seen.all():
-            self.rates, self.counts = self.rates[seen], self.counts[seen]
-        self.chances = np.minimum(2 * self.rates, 1.0)
+        positive = (self.rates > 0) & (self.counts > 0)
+        if not positive.all():
+            self.rates, self.counts = self.rates[positive], self.counts[positive]
+        self.probs = np.minimum(2 * self.rates, 1.0)
         self.counted = self.counts if (self.counts != 1).any() else None
         self.trials = float(self.counts.sum())
-        self.mean = float(self.chances @ self.counts)
-        self.sure = int(self.counts[self.chances == 1].sum())
-        spread = math.sqrt(float((self.chances * (1 - self.chances)) @ self.counts))
+        self.mean = float(self.probs @ self.counts)
+        self.sure = int(self.counts[self.probs == 1].sum())
+        spread = math.sqrt(float((self.probs * (1 - self.probs)) @ self.counts))
         self.stretch = STRETCH / (1 + spread)
 
     @property
     def log_alone(self) -> float:
-        """Log of the chance of no clone."""
-        return float(np.log1p(-self.chances) @ self.counts) if not self.sure else -math.inf
+        """Log of the probability that there is no clone."""
+        return float(np.log1p(-self.probs) @ self.counts) if not self.sure else -math.inf
 
     def _window(self, decay: float, log_tail: float) -> _Window:
+        """Return the table around the peak of the distribution tilted by e^(-decay c), with tail mass at most e^log_tail."""
         if self.rates.size == 0:
             return _Window(decay, 0, np.zeros(1), 0.0, True, True)
         shrink = math.exp(-decay)
-        scale = self.chances * math.expm1(-decay)
-        tilted = np.minimum(self.chances * shrink / (1 + scale), 1.0)
+        scale = self.probs * math.expm1(-decay)
+        tilted = np.minimum(self.probs * shrink / (1 + scale), 1.0)
         first, log_weights, error = window_of(inner_law(tilted, self.counted), log_tail)
         level = np.log1p(scale)
         total = float(level @ self.counts)
@@ -82,11 +99,14 @@ class CloneLaw:
         return _Window(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
 
     def log_sum(self, u: float, v: float) -> Interval:
-        """Return bounds of log sum_c Pr[C = c] G_(c+1)/(c+1) for the threshold D > u m, v = 1 - u (see _core/_compound)."""
+        """Return bounds of log sum_c Pr[C = c] G_(c+1)/(c+1), where v = 1 - u and G_m = E(D - u m)_+, D a sum of m signs +-1.
+
+        See _core/_compound.pyx for the summand.
+        """
         if v <= 0:
             return Interval(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
-        # the tilt is rounded to a grid, so that an answer does not depend on what was asked before
+        # the tilt is rounded to a grid: the answer then depends on u and v only, not on tables cached by earlier calls
         middle, log_tail = self.stretch * round(decay / self.stretch), LOG_TAIL
         while True:
             window = self.windows.of((middle, log_tail), partial(self._window, middle, log_tail))
@@ -98,15 +118,15 @@ class CloneLaw:
         return Interval(inside - error, float(upper) + error)
 
     def _decay(self, u: float, v: float) -> tuple[float, float]:
-        """Return k and b with G_(c+1) <= e^(b - k c)."""
+        """Return k and b with G_(c+1) <= e^(b - k c) for all c."""
         tilt = math.atanh(u) if u <= 0.5 else 0.5 * math.log((1 + u) / v)
-        # any tilt gives a bound of the terms; the second stands in where u vanishes
+        # any tilt > 0 gives a valid bound of the terms; the second value is used for u near 0, where the first one vanishes
         tilt = max(tilt, 1 / math.sqrt(self.mean + 1))
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9
 
     def _sum(self, window: _Window, u: float, v: float, decay: float, beyond: float) -> tuple[float, float, float]:
-        """Return log of the sum over the window, its error, and a bound of the log of the rest."""
+        """Return the log of the sum over the table, its error, and an upper bound of the log of the truncated terms."""
         weights = window.log_weights
         inside, error = _compound.log_weighted_excess(float(window.first), weights, u, v)
         last = window.first + weights.size - 1
@@ -121,7 +141,7 @@ class CloneLaw:
                 continue
             if edge.size < 2:
                 return inside, error, math.inf
-            # tilted, the weights fall by at least this ratio at every step outward
+            # by log-concavity, each step away from the table multiplies the tilted weights by at most e^ratio
             ratio = float(edge[0] - edge[1] + step) + 2 * window.error
             if ratio >= 0:
                 return inside, error, math.inf
@@ -135,7 +155,7 @@ def _log_cosh(x: float) -> float:
 
 
 def _threshold(budget: Budget, eps: float) -> tuple[float, float, float]:
-    """Return u, v = 1 - u and the log of the factor before the sum."""
+    """Return the threshold u = tanh(eps/2)/tanh(eps1/2), v = 1 - u, and the log of the factor tanh(eps1/2)(1 + e^eps)."""
     local_eps = budget.head
     u = min(1.0, math.tanh(eps / 2) / math.tanh(local_eps / 2))
     # 1 - u in a form that does not cancel as eps -> local_eps
@@ -144,28 +164,29 @@ def _threshold(budget: Budget, eps: float) -> tuple[float, float, float]:
 
 
 def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
-    r"""Return bounds of log delta_clone(eps) for the target weight 1/(e^budget + 1).
+    r"""Return bounds of log delta_clone(eps) for a target user of local budget eps1 = `budget`.
 
     .. math:: \delta = \tanh(\varepsilon_1/2)(1 + e^\varepsilon)\sum_c \Pr[C = c]\, G_{c+1}/(c+1)
     """
     if budget.less(eps) <= 0:
         return Interval(-math.inf, -math.inf)
     u, v, factor = _threshold(budget, eps)
-    # at most what the target loses without clones, which is the term c = 0
+    # upper bound: the delta of the target without clones, log (1 - e^(eps - eps1))/(1 + e^-eps1)
     alone = math.log(-math.expm1(-budget.less(eps))) - math.log1p(math.exp(-budget.head))
     loss_error = 4 * ULP * (2 - alone)
     if v < LEAST_V:
         return Interval(alone + law.log_alone - loss_error + 16 * ULP * law.log_alone, alone + loss_error)
     lower, upper = law.log_sum(u, v)
-    # the sum is at most as steep in log v as its own logarithm
+    # rounding errors of u and v change the log of the sum by at most the relative error times its size
     slack = 4 * ULP * abs(factor) + (abs(upper) + 4) * 16 * ULP
     return Interval(lower + factor - slack, min(alone + loss_error, upper + factor + slack))
 
 
 def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, local_eps: FloatArray, eps: float) -> FloatArray:
-    """Return log delta_clone(eps) of several laws, a row of rates each, roughly: to choose among bounds, never as one.
+    """Return approximations of log delta_clone(eps), one for each row of rates; they serve to choose among bounds.
 
-    One user of rate `taken` is left out of each row. In one pass: Gaussian about the tilted mean of the number of clones.
+    One user of rate `taken` is left out of each row. The sum is approximated by one evaluation at the mean of the tilted number of
+    clones, with a Gaussian approximation of G.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.minimum(math.tanh(eps / 2) / np.tanh(local_eps / 2), 1.0)
@@ -174,10 +195,10 @@ def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, loca
         factor = np.log(np.tanh(local_eps / 2)) + np.logaddexp(0, eps)
         decay = 0.5 * ((1 + u) * np.log1p(u) + v * np.log(v))
         shrink = np.expm1(-decay)
-        chances, one = np.minimum(2 * rates, 1.0), np.minimum(2 * taken, 1.0)
-        scale, alone = np.maximum(1 + chances * shrink[:, None], 1e-300), np.maximum(1 + one * shrink, 1e-300)
+        probs, one = np.minimum(2 * rates, 1.0), np.minimum(2 * taken, 1.0)
+        scale, alone = np.maximum(1 + probs * shrink[:, None], 1e-300), np.maximum(1 + one * shrink, 1e-300)
         total = np.log(scale) @ counts - np.log(alone)
-        mean = 1 + np.exp(-decay) * np.maximum((chances / scale) @ counts - one / alone, 0.0)
+        mean = 1 + np.exp(-decay) * np.maximum((probs / scale) @ counts - one / alone, 0.0)
         x = u * np.sqrt(mean)
         value = total - decay - 0.5 * np.log(mean) - 0.92 - np.log1p(1.25 * x + x * x) + factor
     return np.where((local_eps > eps) & (v > 0), value, -math.inf)

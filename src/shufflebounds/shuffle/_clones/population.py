@@ -1,4 +1,9 @@
-"""All users with their budgets: bounds of one target's loss, or of every target's in a range, and the search for the worst."""
+"""Users with personalized budgets: clone bounds of log delta for one target user, and the search for the worst target user.
+
+The search is a branch and bound over blocks of targets: ranges i..j of positions among the sorted distinct budgets. One bound of
+log delta holds for all targets of a block. For many users the budgets of the other users are grouped into bins, on levels from
+coarse to exact.
+"""
 
 from __future__ import annotations
 
@@ -24,46 +29,64 @@ from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_est
 __all__ = ["TOLERANCE", "Population", "SearchBox"]
 
 TOLERANCE = 1e-3
-"""How far apart the sides over all users may stay in log delta, down to 1e-20; below, a twentieth of it for a unit of log delta."""
+"""Largest gap in log delta between the bounds of the maximum over all users: TOLERANCE * max(1, -log delta / 20).
+
+Raised: the bounds for all users are less tight. Lowered: the branch and bound evaluates more blocks.
+"""
 
 SKETCH = 2**6
-"""Groups in an estimate."""
+"""Number of bins of budgets in an estimate. More bins make estimates better and slower; estimates are never returned as bounds."""
 
 BINS = (2**9, 2**11, 2**13)
-"""Bins of budgets on the levels of the search over targets; the last level has one for each distinct budget."""
+"""Numbers of bins of budgets on the levels of the search over targets; one more level, the last, has each distinct budget.
+
+Fewer bins make a level faster and its bounds less tight.
+"""
 
 FEW = 8
-"""So few targets are all looked at."""
+"""Up to this number of distinct budgets the bounds of every target are evaluated, without a search."""
 
 GROWTH = 1.6
 INNER: FloatArray = np.array([k / 7 for k in range(1, 7)])
 FAR: FloatArray = np.array([0.125 * GROWTH**k for k in range(10)])
 NEARBY = np.array([1.8, 1.3, 1.0, 0.8, 0.6])
-"""Masses outside a window that are tried at a time, as logarithms: so far below the most, or in units of a good one nearby."""
+"""Trial values of the log mass outside a window: FAR is subtracted from the largest log mass, NEARBY multiplies a known good one.
+
+INNER are fractions of an interval of log masses that is refined, GROWTH is the ratio of successive distances in FAR. More values
+cost run time; fewer may miss the best window and make the bound less tight. It stays valid for any mass.
+"""
 
 CLOSE, ALIKE = 0.125, 1e-3
-"""The mass outside a window is sought to so much of its logarithm, or until nothing beside it is worse by so much in log delta."""
+"""Tolerances of the search for the mass outside a window: CLOSE in the log mass, ALIKE in log delta; either ends the search.
+
+Raised: windows are worse, so bounds are less tight. Lowered: more estimates are evaluated.
+"""
 
 BESIDE = 0.375
-"""How far beside it a mass that estimates chose is compared."""
+"""Distance in log mass of the two neighbours with which a mass outside the window is compared by bounds, after the estimates."""
 
 LIKELY = 0.1
-"""Estimates are compared to so much."""
+"""Assumed error of an estimate, in log delta. Raised: more targets are evaluated in full; lowered: the worst may be found later."""
 
 MAX_EVALUATIONS = 20000
+"""Resource limit: the search measures at most half this number of blocks. Lowered: the upper bound may stay less tight."""
 
 MEMORY = 2**23
-"""Rates kept for another eps."""
+"""Total number of rates (8 bytes each) in the distributions of clones that are cached for other values of eps."""
 
-NOBODY = 1e-6
-"""Of so small a chance that anybody hides the target, next to nothing can be made."""
+NEGLIGIBLE_BLANKET = 1e-6
+"""The blanket is not summed if the probability that some other user sends a data-independent message is below this value.
+
+Then the local delta, and the local delta times the probability that there is no such user, are the bounds: their gap in log
+delta is at most this value.
+"""
 
 
 class SearchBox(NamedTuple):
-    """What bounds all targets of a block: a decomposition on a level of grouping, or the smallest of all where none is named.
+    """How all targets of a block are bounded: by the decomposition `kind` at a level of bins, or by the smallest if `kind` is "".
 
-    `nearby` is the mass at which windows of the block's halves are looked for; `common` says that it is that of the worst target,
-    and so another one at another eps.
+    `log_mass` is the log mass outside the window of that decomposition. The search for windows of the block's halves starts from
+    `nearby`. If `common` is true, `nearby` is the log mass for the worst target, which is chosen anew for each eps.
     """
 
     block: IntRange
@@ -76,7 +99,7 @@ class SearchBox(NamedTuple):
 
 @dataclass
 class Population:
-    """All users: distinct budgets in increasing order, how many hold each, and the family they share."""
+    """All users: the distinct budgets in increasing order, the number of users of each budget, and the family of randomizers."""
 
     family: Family
     budgets: FloatArray
@@ -86,12 +109,15 @@ class Population:
     def __post_init__(self) -> None:
         size = self.budgets.size
         windowed = self.family.windowed
-        self.bins = [Bins.of(self.budgets, self.counts, many, windowed=windowed) for many in BINS if size > 2 * many]
+        self.bins = [Bins.of(self.budgets, self.counts, number, windowed=windowed) for number in BINS if size > 2 * number]
         self.exact = len(self.bins)
         self.sketch = Bins.of(self.budgets, self.counts, min(SKETCH, size), windowed=windowed)
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
-        """Return the clones among the users other than a target in i..j, in bins from one side where the level is not exact."""
+        """Return the distribution of the clones among the users other than a target in i..j.
+
+        On a level with bins the rates are rounded down for an upper bound of delta, and up for a lower bound.
+        """
         low, high = float(self.budgets[i]), float(self.budgets[j])
 
         def rates(budgets: FloatArray) -> FloatArray:
@@ -102,7 +128,7 @@ class Population:
         if level == self.exact:
             own = rates(self.budgets)
             counts = self.counts.copy()
-            # taking out the best of them is the worst case
+            # worst case over the targets: the one with the largest rate is not among the others
             counts[i + int(np.argmax(own[i : j + 1]))] -= 1
             return CloneLaw(own, counts)
         bins = self.bins[level]
@@ -113,11 +139,12 @@ class Population:
         return bins.rounded_down(rates, i, j, low if i == j else None)
 
     def _law(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
-        """Return `_clones`, kept for another eps."""
+        """Return the result of `_clones`, from the cache if it was made before, at any eps."""
         key = (kind, terms.reach, level, i, j, upper or level == self.exact)
         return self.laws.of(key, lambda: self._clones(kind, terms, level, i, j, upper))
 
     def _terms(self, kind: str, eps: float, i: int, j: int, log_mass: float) -> Terms:
+        """Return local eps, scale and tail of a decomposition for the targets i..j; `log_mass` is used by windows only."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
         terms = self.family.window(log_mass, low, high, eps) if kind == "window" else self.family.terms(kind, low, high)
         return Terms(*map(float, terms))
@@ -125,7 +152,10 @@ class Population:
     def value(
         self, kind: str, eps: float, level: int, i: int, j: int, log_mass: float = 0.0, *, both: bool = True
     ) -> Interval:
-        """Return bounds of one decomposition's log delta for every target in i..j; the lower one of several says nothing."""
+        """Return bounds of the log delta of one decomposition, valid for every target in i..j.
+
+        The lower bound is meaningful only for i = j. On a level with bins it is -inf unless `both`.
+        """
         terms = self._terms(kind, eps, i, j, log_mass)
         budget = Budget(float(terms.local_eps))
         lower, upper = log_clone_delta(self._law(kind, terms, level, i, j, True), budget, eps)
@@ -134,7 +164,7 @@ class Population:
         return Interval(_total(lower, terms), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
-        """Return about what `value` says: good for a choice among bounds, no bound itself."""
+        """Return an approximation of `value`, which is no bound: it serves to choose among bounds."""
         if kind == "window":
             return float(self._of_windows(eps, i, j, np.array([log_mass]))[0])
         low, high = float(self.budgets[i]), float(self.budgets[j])
@@ -142,39 +172,40 @@ class Population:
         return float(self._estimates(self.family.rates(kind, low, high, self.sketch.middle)[None], terms, eps, i, j)[0])
 
     def _of_windows(self, eps: float, i: int, j: int, masses: FloatArray) -> FloatArray:
-        """Return `estimate` for windows that leave these masses outside, all in one pass."""
+        """Return `estimate` for the windows that leave these log masses outside, as an array."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
         terms = self.family.window(masses, low, high, eps)
         rates = self.family.window_rates(np.reshape(terms.reach, (-1, 1)), low, high, self.sketch.middle)
         return self._estimates(rates, terms, eps, i, j)
 
     def _estimates(self, rates: FloatArray, terms: Terms, eps: float, i: int, j: int) -> FloatArray:
+        """Return estimates of log delta of the targets i..j, one for each row of rates (a column per bin of the sketch)."""
         taken = rates[:, self.sketch.place(i) : self.sketch.place(j) + 1].max(axis=1)
         local = np.broadcast_to(terms.local_eps, taken.shape)
         return np.logaddexp(log_estimates(rates, self.sketch.counts, taken, local, eps) + terms.log_scale, terms.log_tail)
 
     def _about(self, eps: float, i: int, nearby: float | None) -> float:
-        """Return the least estimate of target i."""
+        """Return the smallest estimate of log delta of target i over the decompositions."""
         guesses = [self.estimate(kind, eps, i, i) for kind in self.family.kinds]
         if self.family.windowed:
             guesses.append(self.estimate("window", eps, i, i, self._log_mass(eps, i, i, nearby, rough=True)))
         return min(guesses)
 
     def _useful_window(self, i: int) -> bool:
-        # a pure family needs the window only for users of larger budget
+        # in a family of pure budgets, windows help only if other users have larger budgets than the target
         pure = self.family.pure_epsilon(float(self.budgets[i])) < math.inf
         return self.family.windowed and not (pure and i == self.budgets.size - 1)
 
     def _log_mass(self, eps: float, i: int, j: int, start: float | None = None, *, rough: bool = False) -> float:
-        """Return the mass to leave outside the window of targets i..j: any gives a bound, this one nearly the smallest.
+        """Return the log mass outside the window for which the estimate for targets i..j is about the smallest.
 
-        Rough: one of those that are tried first.
+        Every mass gives a valid bound. If `rough`, the best of the first trial values is returned without refinement.
         """
         low, masses, values = float(self.budgets[i]), np.empty(0), np.empty(0)
-        # few budgets are quick to search closely
+        # without levels of bins an evaluation is fast, so the search is finer
         alike = ALIKE if self.exact else ALIKE / 1000
 
-        def look(more: FloatArray) -> None:
+        def evaluate(more: FloatArray) -> None:
             nonlocal masses, values
             more = more[more < -0.7]
             masses, values = np.append(masses, more), np.append(values, self._of_windows(eps, i, j, more))
@@ -182,34 +213,40 @@ class Population:
             masses, values = masses[order], values[order]
 
         if start is not None:
-            look(start * NEARBY)
-        # a mass that was good nearby is taken where those on both sides of it are worse
+            evaluate(start * NEARBY)
+        # if the best trial value lies inside the range of trial values, the minimum is bracketed
         most, further = self.family.most_outside(low, eps), FAR
         found = masses.size > 2 and 0 < int(np.argmin(values)) < masses.size - 1
         while not found:
-            look(most - further)
+            evaluate(most - further)
             further = further * (FAR[-1] / FAR[0] * GROWTH)
             least = float(values.min())
             # a smaller mass outside no longer changes the sum
             found = values[0] > least + 1e-9 or masses[0] < max(2 * least - 20, -1e6)
         while True:
-            # among equally good masses the largest: blocks with users of larger budgets start from it
+            # the largest among equally good masses: blocks of targets with larger budgets start from it
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
             left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
             beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
             if rough or right - left < CLOSE or beside <= values[best] + alike:
-                # few different ones, so that laws serve again at another eps
+                # on a grid of step CLOSE, so that cached distributions of clones serve at other values of eps, too
                 return min(round(float(masses[best]) / CLOSE) * CLOSE, -0.7)
             inner = float(left) + float(right - left) * INNER
-            look(inner[~np.isin(inner, masses)])
+            evaluate(inner[~np.isin(inner, masses)])
 
     def _polished(self, eps: float, i: int, log_mass: float) -> float:
-        """Return the best mass beside the one of estimates for target i, by bounds; closely for few budgets, which are quick."""
+        """Return the best log mass near `log_mass` for target i, compared by upper bounds instead of estimates.
+
+        Without levels of bins, where evaluations are fast, a second finer step follows.
+        """
         log_mass = self._least_beside(eps, i, log_mass, BESIDE, CLOSE)
         return log_mass if self.exact else self._least_beside(eps, i, log_mass, BESIDE / 4, CLOSE / 32)
 
     def _least_beside(self, eps: float, i: int, log_mass: float, far: float, unit: float) -> float:
-        """Return the least of the parabola through the bounds of three masses so far apart, in such units."""
+        """Return the vertex of the parabola through the bounds at log_mass - far, log_mass and log_mass + far, on a grid of `unit`.
+
+        The best of the three is returned if the parabola has no minimum, or if not all three bounds are finite.
+        """
         masses = log_mass + far * np.array([-1.0, 0.0, 1.0])
         values = [self.value("window", eps, 0, i, i, mass, both=False)[1] for mass in masses.tolist() if mass < -0.7]
         if len(values) == 3 and min(values) > -math.inf:
@@ -221,13 +258,13 @@ class Population:
         return float(masses[int(np.argmin(values))]) if values else log_mass
 
     def candidates(self, eps: float, i: int) -> list[tuple[str, float]]:
-        """Return the decompositions of target i that may be the smallest, with the windows' masses."""
+        """Return the decompositions that may give the smallest bound for target i, as (kind, log mass outside the window)."""
         kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
         if self._useful_window(i):
             kinds.append(("window", self._polished(eps, i, self._log_mass(eps, i, i))))
         if not self.exact or len(kinds) == 1:
             return kinds
-        # only what may be the smallest is evaluated in full
+        # decompositions whose estimate is larger by more than 1 are not evaluated
         guesses = [self.estimate(kind, eps, i, i, mass) for kind, mass in kinds]
         near = min(guesses) + 1.0
         kinds = [kind for kind, guess in zip(kinds, guesses) if guess <= near]
@@ -239,9 +276,12 @@ class Population:
         return [kind for kind, value in zip(kinds, values) if value <= near]
 
     def single(self, eps: float, i: int, apart: float = 0.0) -> Interval:
-        """Return bounds of the smallest proven log delta of target i, in bins where these leave the sides close enough."""
-        if self._nobody_else(i):
-            # no window hides anything: what the target leaks alone
+        """Return bounds of the smallest proven bound of log delta of target i.
+
+        With `apart` > 0 the coarsest level of bins is used whose bounds have a gap of at most `apart`.
+        """
+        if self._alone(i):
+            # without other users there are no clones: the bound is the local delta
             local = self.family.log_local(float(self.budgets[i]), eps)
             return Interval(local - 1e-12 * (1 - local), local)
         candidates = self.candidates(eps, i)
@@ -255,17 +295,22 @@ class Population:
         sides += [Interval(local - 1e-12 * (1 - local), local)] if local < 0 else []
         return min(sides, key=lambda pair: pair[1])
 
-    def _nobody_else(self, i: int) -> bool:
-        """Whether target i is the only user, of a family without a pure budget."""
+    def _alone(self, i: int) -> bool:
+        """Return whether target i is the only user, in a family without pure budgets."""
         return float(self.counts.sum()) == 1 and self.family.pure_epsilon(float(self.budgets[i])) == math.inf
 
     def _blanket(self, eps: float, i: int, j: int, best: float) -> Interval | None:
+        """Return bounds of log delta of the privacy blanket for the targets i..j, or None if it is not defined or too expensive.
+
+        `best` is an upper bound of log delta known before; it sets the truncated mass.
+        """
         if not isinstance(self.family, RandomizedResponse) or self.family.categories == 2:
             return None
         shares, log_others = self._shares
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
-        if log_none > -NOBODY:
-            # hardly anybody hides the target: above, nobody does; below, the cases in which nobody does
+        if log_none > -NEGLIGIBLE_BLANKET:
+            # Almost no user sends a data-independent message. Upper bound: the local delta. Lower bound: the local delta times
+            # the probability that no user does.
             local = self.family.log_local(float(self.budgets[j]), eps)
             return Interval(local + log_none - 1e-12 * (1 - local), local)
         counts = self.counts.copy()
@@ -276,7 +321,7 @@ class Population:
 
     @cached_property
     def _shares(self) -> tuple[FloatArray, FloatArray]:
-        """The chance of every group's users to send a message whatever they hold, and the log of that of none in the group."""
+        """For each budget: the probability that a user sends a data-independent message, and log Pr[no user with it does]."""
         assert isinstance(self.family, RandomizedResponse)
         shares = blanket_shares(self.budgets, self.family.categories)
         return shares, self.counts * np.log1p(-np.minimum(shares, 1 - 1e-16))
@@ -284,18 +329,19 @@ class Population:
     def _bound(
         self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float, hint: float = 0.0
     ) -> tuple[float, SearchBox]:
-        """Return an upper bound of the smallest proven log delta of every target in i..j, and where it comes from.
+        """Return an upper bound of log delta that holds for every target in i..j, and the decomposition that it is from.
 
-        It stops improving once the bound is at most `enough`. The hint is the mass outside the window of the worst target.
+        Decompositions are tried until the bound is at most `enough`. `hint` is the log mass outside the window of the worst
+        target, or 0.
         """
         if i == j and level == self.exact:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         best, first, mass = (self.family.log_local(float(self.budgets[j]), eps), ("", 0.0)), True, log_mass
         if hint not in (0.0, log_mass) and log_mass < 0:
-            # the mass of the worst target serves those like it; all of them are then compared at one
+            # where the worst target's window is about as good, use it: targets are then compared at the same window
             own, other = self._of_windows(eps, i, j, np.array([log_mass, hint]))
             mass = hint if other <= own + 0.5 * LIKELY else log_mass
-        # what served targets nearby is often enough
+        # a window that was good for targets nearby is tried first; only if it does not suffice, the best one is searched for
         while best[0] > enough:
             kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds if first]
             if self.family.windowed and mass < 0:
@@ -316,22 +362,29 @@ class Population:
         chosen = best[1][1] if best[1][0] == "window" else mass
         return best[0], SearchBox((i, j), level, *best[1], chosen, chosen == hint)
 
-    def _again(self, eps: float, held: SearchBox, enough: float, hint: float) -> float:
-        """Return the bound of a block by what bounded it at another eps."""
-        if held.kind:
-            return self.value(held.kind, eps, held.level, *held.block, held.log_mass, both=False)[1]
-        return self._bound(eps, held.level, *held.block, held.nearby, enough, hint)[0]
+    def _bound_again(self, eps: float, box: SearchBox, enough: float, hint: float) -> float:
+        """Return the upper bound of a block at this eps, by the decomposition that bounded it at another eps."""
+        if box.kind:
+            return self.value(box.kind, eps, box.level, *box.block, box.log_mass, both=False)[1]
+        return self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0]
 
     def every(
         self, eps: float, guess: int, tolerance: float = TOLERANCE, frontier: list[SearchBox] | None = None, *,
         coarse: bool = False, goal: float = math.inf,
     ) -> tuple[float, float, int]:
-        """Return bounds of the largest log delta over all targets, and a target that attains the lower one.
+        """Return bounds of the largest log delta over all targets, and the position of a target that attains the lower bound.
 
-        One search on each level of bins: what a coarser one leaves above the bound of the worst target is searched on the next.
-        The frontier is what bounded all targets at an eps nearby, or empty, and becomes what does at this one. Coarse: the targets'
-        own sides, too, are no closer than the tolerance asks. Where an end of the range is worse than the guess and beyond the
-        goal, nothing else is looked at: the upper bound is that of any law.
+        Blocks that a coarse level of bins leaves above the bound of the worst target are searched on the next level.
+
+        Parameters
+        ----------
+        guess : position of the target that is evaluated first.
+        tolerance : gap of the bounds, as in TOLERANCE.
+        frontier : blocks that together cover all targets, with the decompositions that bounded them at another eps; or an empty
+            list. It is replaced in place by the blocks and decompositions of this eps.
+        coarse : evaluate single targets with bins, too, as far as the tolerance permits.
+        goal : log delta that a caller wants to meet. If the first or the last target exceeds both it and the guessed target, the
+            search ends at once with the trivial upper bound log delta <= 0.
         """
         if self.budgets.size <= FEW:
             sides = [self.single(eps, i) for i in range(self.budgets.size)]
@@ -339,10 +392,11 @@ class Population:
             return sides[best].lower, max(upper for _, upper in sides), best
         own = tolerance / 4 if coarse else 0.0
         best, (lower, upper) = guess, self.single(eps, guess, own)
-        if self._nobody_else(guess):
+        if self._alone(guess):
             return lower, upper, guess
 
-        def meet(target: int) -> None:
+        def compare(target: int) -> None:
+            """Make the target the best one if its lower bound is larger."""
             nonlocal best, lower, upper
             if self._about(eps, target, None) < lower - 10 * LIKELY:
                 return
@@ -352,95 +406,100 @@ class Population:
                     best, (lower, upper) = target, sides
 
         for end in {0, self.budgets.size - 1} - {guess}:
-            meet(end)
+            compare(end)
         if best != guess and lower > goal:
             return lower, 0.0, best
         frontier = [] if frontier is None else frontier
         hint = dict(self.candidates(eps, best)).get("window", 0.0)
-        frontier[:] = [held._replace(log_mass=hint, nearby=hint) if held.common else held for held in frontier]
-        pruned, notes, blocks = self._start(eps, upper + tolerance / 2 * max(1.0, -lower / 20), frontier, hint)
+        frontier[:] = [box._replace(log_mass=hint, nearby=hint) if box.common else box for box in frontier]
+        pruned, boxes, blocks = self._start(eps, upper + tolerance / 2 * max(1.0, -lower / 20), frontier, hint)
         left, top = MAX_EVALUATIONS // 2, -math.inf
 
         def split(block: IntRange) -> list[IntRange]:
-            # what a level's bins do not tell apart is left to the next one
+            # a block within one bin is not split further on this level
             bins = self.bins[level] if level < self.exact else None
             pieces = halves(block) if bins is None or bins.place(block[0]) < bins.place(block[1]) else []
-            notes.update((piece, notes[block]._replace(block=piece)) for piece in pieces)
+            boxes.update((piece, boxes[block]._replace(block=piece)) for piece in pieces)
             return pieces
 
         for level in range(self.exact + 1 if blocks else 0):
             slack = tolerance * max(1.0, -lower / 20) if lower > -math.inf else 0.0
             margin = slack if level == self.exact else slack / 2
-            known = self._bound(eps, level, best, best, notes[blocks[0]].nearby, -math.inf, hint)[0]
-            likely = self._about(eps, best, notes[blocks[0]].nearby) - LIKELY
-            measure = partial(self._measured, eps, level, notes, likely, hint)
-            # no closer than the bins can tell
+            known = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
+            likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
+            measure = partial(self._measured, eps, level, boxes, likely, hint)
+            # the bound of the worst target itself with bins exceeds its exact one by known - upper: no block can be closer
             near = margin if level == self.exact else max(margin, known - upper)
             found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
             left -= found.measured
             if found.best is not None:
-                meet(sum(found.best) // 2)
+                compare(sum(found.best) // 2)
             top = max([bound for bound, _ in found.left])
             if top <= upper + slack or left <= 0:
-                frontier += [notes[block] for _, block in found.left]
+                frontier += [boxes[block] for _, block in found.left]
                 break
             low = [(bound, block) for bound, block in found.left if bound <= upper + margin]
-            frontier += [notes[block] for _, block in low]
+            frontier += [boxes[block] for _, block in low]
             pruned = max([pruned, *(bound for bound, _ in low)])
             blocks = [block for bound, block in found.left if bound > upper + margin]
         else:
-            frontier += [notes[block] for block in blocks]
+            frontier += [boxes[block] for block in blocks]
         return lower, max(upper, pruned, top), best
 
     def _start(
         self, eps: float, enough: float, frontier: list[SearchBox], hint: float
     ) -> tuple[float, dict[IntRange, SearchBox], list[IntRange]]:
-        """Return the bound of the blocks that the frontier serves, all that it keeps, and the other blocks with a note of each."""
+        """Return the blocks to search first, their boxes, and the largest bound of the blocks that need no search.
+
+        The latter are the boxes of the frontier whose bound at this eps is at most `enough`; only they stay in the frontier.
+        Without a frontier the search starts from up to eight blocks of all targets.
+        """
         if frontier:
-            bounds = [self._again(eps, held, enough, hint) for held in frontier]
-            failing = [held for bound, held in zip(bounds, frontier) if bound > enough]
-            frontier[:] = [held for bound, held in zip(bounds, frontier) if bound <= enough]
-            return max([bound for bound in bounds if bound <= enough], default=-math.inf), *_noted(failing)
+            bounds = [self._bound_again(eps, box, enough, hint) for box in frontier]
+            failing = [box for bound, box in zip(bounds, frontier) if bound > enough]
+            frontier[:] = [box for bound, box in zip(bounds, frontier) if bound <= enough]
+            return max([bound for bound in bounds if bound <= enough], default=-math.inf), *_by_block(failing)
         edges = np.unique(np.linspace(0, self.budgets.size, min(self.budgets.size, 8) + 1).astype(int))
-        return -math.inf, *_noted([SearchBox((int(a), int(b) - 1), 0, "", hint, hint) for a, b in pairwise(edges)])
+        return -math.inf, *_by_block([SearchBox((int(a), int(b) - 1), 0, "", hint, hint) for a, b in pairwise(edges)])
 
     def _measured(
-        self, eps: float, level: int, notes: dict[IntRange, SearchBox], likely: float, hint: float, blocks: Sequence[IntRange],
+        self, eps: float, level: int, boxes: dict[IntRange, SearchBox], likely: float, hint: float, blocks: Sequence[IntRange],
         enough: float,
     ) -> list[tuple[float, float, float]]:
-        """Return for each block of targets, on a level of grouping, the bound of all and of one, twice.
+        """Return for each block (value, value, bound), as `maximum` expects: the bound of one target, and that of all targets.
 
-        That one is the target itself where there is no other, or the one in the middle of the block of largest bound, if its
-        estimate is at least the likely one.
+        The value is -inf, not evaluated, except for blocks of a single target, and for the block with the largest bound if the
+        estimate for its middle target is at least `likely`; there it is the bound of the middle target.
         """
         bounds = []
         for block in blocks:
-            bound, notes[block] = self._bound(eps, level, *block, notes[block].nearby, enough, hint)
+            bound, boxes[block] = self._bound(eps, level, *block, boxes[block].nearby, enough, hint)
             bounds.append(bound)
         values = [bound if i == j else -math.inf for bound, (i, j) in zip(bounds, blocks)]
         place = int(np.argmax(bounds))
         i, j = blocks[place]
         if i < j and bounds[place] > enough:
             middle = (i + j) // 2
-            if self._about(eps, middle, notes[i, j].nearby) >= likely:
-                values[place] = self._bound(eps, level, middle, middle, notes[i, j].nearby, enough, hint)[0]
+            if self._about(eps, middle, boxes[i, j].nearby) >= likely:
+                values[place] = self._bound(eps, level, middle, middle, boxes[i, j].nearby, enough, hint)[0]
         return list(zip(values, values, bounds))
 
 
 def _size(law: CloneLaw) -> int:
+    """Return the number of floats that a cached distribution counts for: its rates, and about 1000 for its other fields."""
     return law.rates.size + 1000
 
 
-def _noted(several: list[SearchBox]) -> tuple[dict[IntRange, SearchBox], list[IntRange]]:
-    """Return the blocks, each with its note."""
-    return {held.block: held for held in several}, [held.block for held in several]
+def _by_block(boxes: list[SearchBox]) -> tuple[dict[IntRange, SearchBox], list[IntRange]]:
+    """Return the boxes by block, and the list of blocks."""
+    return {box.block: box for box in boxes}, [box.block for box in boxes]
 
 
 def _same(margin: float, best: float) -> float:
-    """Return the margin, whatever the best value."""
+    """Return the margin: an absolute tolerance for `maximum`, which does not depend on the best value."""
     return margin
 
 
 def _total(log_delta: float, terms: Terms) -> float:
-    """Return log(scale delta + tail)."""
+    """Return log(scale * delta + tail)."""
     return float(np.logaddexp(log_delta + terms.log_scale, terms.log_tail))
