@@ -1,4 +1,4 @@
-"""The command ``shufflebounds``: eps, delta and calibration of shuffled protocols, with both sides of every number."""
+"""The command ``shufflebounds``: eps, delta and calibration, with both bounds of every number."""
 
 from shufflebounds.cli.command import main
 

@@ -1,4 +1,4 @@
-"""The commands ``epsilon``, ``delta`` and ``calibrate``: one mechanism, one question, both sides."""
+"""The commands ``epsilon``, ``delta`` and ``calibrate``: both bounds of one number for one mechanism."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["Calibrate", "Delta", "Epsilon", "add_questions", "add_releases", "asked_of"]
 
-SHUFFLED = "shuffle the messages of so many users (without it: what one user's message alone says)"
+SHUFFLED = "number of users whose messages are shuffled; without it, the guarantee of one user's message alone"
 COMPOSE = "a table or JSON of further releases on the same data; - reads standard input"
-TIMES = "so many releases, each with fresh randomness (default 1)"
+TIMES = "number of releases, each with fresh randomness (default 1)"
 
 
 def add_releases(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
-    """Give the parser what is done with the mechanism: shuffled among users, released several times."""
+    """Add the options that shuffle the mechanism among users and that compose several releases."""
     if mechanism.shuffles:
         parser.add_argument("--users", type=partial(number, ()), help=SHUFFLED)
     parser.add_argument("--times", type=partial(number, ()), help=TIMES)
@@ -33,8 +33,12 @@ def add_releases(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
 
 def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict[str, str],
                   more: Callable[[argparse.ArgumentParser, Mechanism], None] = add_releases) -> bool:
-    """Give the parser a mechanism's options and the extra numbers; or, where the words begin with --compose, the file's alone."""
-    parser.epilog = "In place of a mechanism: --compose FILE, the releases of a file together."
+    """Add a mechanism's options and the extra numbers to the parser.
+
+    If the words begin with --compose there is no mechanism, and the releases of the file are the only ones. Returns whether this
+    is so.
+    """
+    parser.epilog = "Without a mechanism: --compose FILE composes the releases of a file."
     if not words or words[0].partition("=")[0] != "--compose":
         add_mechanisms(parser, words, extra, more=more)
         return False
@@ -47,7 +51,7 @@ def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict
 
 
 def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, Any]]:
-    """Return the profile that the arguments describe, and its parameters as they are told."""
+    """Return the profile that the arguments describe, and its parameters as they are printed."""
     file = arguments.compose
     others: list[tuple[PrivacyProfile, int]] = []
     if file is not None:
@@ -66,19 +70,19 @@ def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, A
 
 
 class _Question:
-    """One number asked about a mechanism, and the methods of its profile that answer."""
+    """A command with one numeric argument; `answers` are the methods of the profile that compute the result."""
 
     asked: ClassVar[tuple[str, str]]
     answers: ClassVar[tuple[str, ...]]
 
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser, words: list[str]) -> None:
-        """Give the sub-command its arguments."""
+        """Add the arguments of the sub-command to its parser."""
         add_questions(parser, words, dict([cls.asked]))
 
     @classmethod
     def run(cls, arguments: argparse.Namespace) -> None:
-        """Answer."""
+        """Compute and print the result."""
         name, _ = cls.asked
         value = getattr(arguments, name)
         profile, told = asked_of(arguments)
@@ -91,29 +95,29 @@ def _side(method: Callable[..., float], value: float, bound: Bound) -> float:
 
 
 class Epsilon(_Question):
-    """The least eps at a given delta."""
+    """The smallest eps at a given delta."""
 
     asked = "delta", "failure probability"
     answers = ("epsilon",)
 
 
 class Delta(_Question):
-    """The least delta at a given eps."""
+    """The smallest delta at a given eps."""
 
     asked = "eps", "privacy loss, in nats"
     answers = "delta", "log_delta"
 
 
 class Calibrate:
-    """The cheapest parameters that meet a target."""
+    """The parameters with the smallest error that meet a target."""
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
-        """Give the sub-command its arguments."""
+        """Add the arguments of the sub-command to its parser."""
         chosen = words[0] if words and words[0] in MECHANISMS else None
         names = [name for name in ([chosen] if chosen else MECHANISMS) if MECHANISMS[name].calibrate is not None]
         if chosen and not names:
-            advice = (f"'shufflebounds users {chosen}' finds the fewest users, Shuffled.calibrate in Python the largest budget"
+            advice = (f"'shufflebounds users {chosen}' finds the number of users, Shuffled.calibrate in Python the local budget"
                       if MECHANISMS[chosen].shuffles else
                       f"choose one of {', '.join(name for name in MECHANISMS if MECHANISMS[name].calibrate is not None)}")
             parser.error(f"argument MECHANISM: {chosen!r} cannot be calibrated: {advice}")
@@ -123,7 +127,7 @@ class Calibrate:
 
     @staticmethod
     def run(arguments: argparse.Namespace) -> None:
-        """Answer."""
+        """Compute and print the result."""
         mechanism = MECHANISMS[arguments.mechanism]
         assert mechanism.calibrate is not None
         given = {name: getattr(arguments, name) for name in mechanism.calibration_options()}
@@ -139,18 +143,18 @@ class Calibrate:
 
 def _add_users(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
     if _needs_users(mechanism.build):
-        text = "number of users, to tell the messages per user (the privacy does not depend on it)"
+        text = "number of users, to print the messages per user (the guarantee does not depend on it)"
         parser.add_argument("--users", type=partial(number, ()), help=text)
 
 
 def _needs_users(protocol: Any) -> bool:
-    """Return whether the protocol's cost depends on a number of users that is no parameter of its own."""
+    """Return whether the messages per user depend on the number of users and the protocol has no such parameter."""
     cost = getattr(protocol, "messages_per_user", None)
     return cost is not None and "users" in inspect.signature(cost).parameters
 
 
 def _accuracy(profile: Any, users: Any = None) -> dict[str, dict[str, float]]:
-    """Return the error that follows from the parameters of a protocol or a noise, and what it costs."""
+    """Return the errors of a protocol or of additive noise, and the messages per user."""
     noise = isinstance(profile, late("AdditiveNoise"))
     if not noise and not isinstance(profile, late("ErrorLaw")):
         return {}

@@ -1,4 +1,4 @@
-"""The command: which sub-command is asked for, and how a run of it ends."""
+"""The command line: chooses the sub-command, runs it, and turns exceptions into exit codes."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from shufflebounds.cli.progress import watched
 __all__ = ["COMMANDS", "main", "parser_for"]
 
 COMMANDS = {
-    "epsilon": ("answers:Epsilon", "the least eps at a given delta"),
-    "delta": ("answers:Delta", "the least delta at a given eps"),
-    "calibrate": ("answers:Calibrate", "the cheapest parameters that meet a target"),
-    "compare": ("compare", "histograms at equal central privacy: errors, messages and bits, the most accurate first"),
+    "epsilon": ("answers:Epsilon", "the smallest eps at a given delta"),
+    "delta": ("answers:Delta", "the smallest delta at a given eps"),
+    "calibrate": ("answers:Calibrate", "the parameters with the smallest error that meet a target"),
+    "compare": ("compare", "histogram protocols at equal central privacy: errors, messages and bits"),
     "curve": ("curve", "the trade-off function or delta(eps), as a picture or a table"),
     "statement": ("statement", "the guarantee in plain sentences, as text, Markdown or a web page"),
-    "personalized": ("personalized", "eps of users who each have a local budget of their own"),
-    "users": ("users", "the fewest users who hide each other well enough"),
-    "sgd": ("training:Sgd", "eps of DP-SGD with Poisson batches, or the least noise for a target"),
-    "allocate": ("training:Allocate", "eps of DP-SGD where each record enters one batch of an epoch, drawn for itself"),
-    "published": ("published", "what the papers print beside the exact number, with a verdict on each"),
+    "personalized": ("personalized", "eps of users with different local budgets"),
+    "users": ("users", "the least number of users that meets a target"),
+    "sgd": ("training:Sgd", "eps of DP-SGD with Poisson subsampling, or the least noise for a target"),
+    "allocate": ("training:Allocate", "eps of DP-SGD with random allocation: each record in one random batch of an epoch"),
+    "published": ("published", "published bounds beside the exact number, with their status"),
     "deployments": ("deployments", "eps of every deployment in a CSV file"),
     "completion": ("completion", "a script that makes bash or zsh complete commands, mechanisms and options"),
 }
-"""Where each sub-command lives, with ``add_arguments(parser, words)`` and ``run(arguments)``, and what it is for."""
+"""For each sub-command: the module or class with ``add_arguments(parser, words)`` and ``run(arguments)``, and its help text."""
 
 INTERRUPTED = 130
 
@@ -47,7 +47,7 @@ def _place(name: str) -> Any:
 
 
 def parser_for(words: list[str]) -> Parser:
-    """Return the parser of the sub-command that the words begin with; of all of them, without arguments, where they do not."""
+    """Return the parser. If the words begin with a sub-command, only that one has its arguments added."""
     parser = Parser(prog="shufflebounds", description="Exact privacy accounting for the shuffle model; natural logs.")
     parser.add_argument("--version", action="version", version=f"shufflebounds {__version__}")
     built = add_choices(parser, "COMMAND", COMMANDS, lambda name: COMMANDS[name][1], words)
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0; 1 where a target cannot be met or the output cannot be written; 130 after Ctrl-C. Bad input ends the process
+        Exit code: 0; 1 if a target cannot be met or the output cannot be written; 130 after Ctrl-C. Bad input ends the process
         with code 2 and one line on stderr.
     """
     words = list(sys.argv[1:] if argv is None else argv)
@@ -79,12 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         watched(lambda: _run(arguments))
     except BrokenPipeError:
-        # the reader has seen enough; what is buffered must not be flushed into the closed pipe at exit
+        # The reader closed the pipe, for example `head`. Buffered output must not be flushed into it at exit.
         _drop_output()
     except KeyboardInterrupt:
         sys.stderr.write("shufflebounds: interrupted\n")
         if argv is None:
-            # a kernel may still run: nothing is waited for
+            # A kernel may still run in a thread: exit without waiting for it.
             sys.stderr.flush()
             os._exit(INTERRUPTED)
         return INTERRUPTED
@@ -113,6 +113,6 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _drop_output() -> None:
-    """Send what is still buffered nowhere."""
+    """Redirect standard output to the null device, so that buffered output cannot raise at exit."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -21,11 +21,11 @@ users: those who take part. Fewer users weaken the guarantee, except that of cle
 
 
 def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
-    """Give the sub-command its arguments."""
+    """Add the arguments of the sub-command to its parser."""
     for name, text in {"users": "number of users", "bins": "number of bins", "eps": "central privacy loss, in nats",
                        "delta": "failure probability"}.items():
         command.add_argument(f"--{name}", type=lambda word: number((), word), required=True, help=text)
-    add_forms(command, "print what the errors assume of the data, and what could not meet the target")
+    add_forms(command, "print what the errors assume about the dataset, and which protocols could not meet the target")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The command ``shufflebounds completion``: what a shell needs to finish words, and the words themselves."""
+"""The command ``shufflebounds completion``: a completion script for bash or zsh, and the candidate words that it asks for."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ ZSH = """autoload -Uz bashcompinit && bashcompinit
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
-    """Give the sub-command its arguments."""
-    parser.add_argument("shell", choices=("bash", "zsh", "words"), help="bash, zsh; words prints what may follow the given words")
+    """Add the arguments of the sub-command to its parser."""
+    text = "bash or zsh: print the script; words: print the next candidates"
+    parser.add_argument("shell", choices=("bash", "zsh", "words"), help=text)
     parser.add_argument("given", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the script, or the words."""
+    """Print the script, or the candidate words."""
     if arguments.shell == "words":
         print("\n".join(_following(arguments.given)))
     else:
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _following(given: list[str]) -> list[str]:
-    """Return what may stand after the given words."""
+    """Return the candidates for the word after the given ones."""
     if not given:
         return list(COMMANDS)
     if given[0] not in COMMANDS:

@@ -1,4 +1,4 @@
-"""The command ``shufflebounds curve``: a trade-off function or delta(eps), as a picture or as numbers, in a file."""
+"""The command ``shufflebounds curve``: a trade-off function or delta(eps), written to a file as a picture or as numbers."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ KINDS = ("tradeoff", "profile")
 SUFFIXES = (".png", ".csv", ".json")
 MAX_POINTS = 100_000
 NEAR = 0.05
-"""Advantage below which a curve cannot be told from the diagonal."""
+"""Advantage below which the picture shows 1 - alpha - beta, because the curve is too close to the diagonal to be seen."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
-    """Give the sub-command its arguments."""
+    """Add the arguments of the sub-command to its parser."""
     if add_questions(parser, words, {}, _add_curve):
         _add_file(parser)
 
 
 def _add_curve(command: argparse.ArgumentParser, mechanism: Mechanism) -> None:
-    """Give a mechanism's sub-command its releases and the arguments of the curve."""
+    """Add the options for several releases and for the curve."""
     add_releases(command, mechanism)
     _add_file(command)
 
@@ -49,7 +49,7 @@ def _add_file(command: argparse.ArgumentParser) -> None:
 
 
 def check_out(out: str, points: Any) -> None:
-    """Raise ValueError where the file's name or the number of rows will not do: before any work."""
+    """Raise ValueError if the ending of the file or the number of rows is invalid. Called before anything is computed."""
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"out={out!r} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
@@ -58,9 +58,9 @@ def check_out(out: str, points: Any) -> None:
 
 
 def _columns(profile: PrivacyProfile, kind: str, points: int) -> dict[str, FloatArray]:
-    """Return the named columns of the curve, both sides of every number."""
+    """Return the columns of the curve by name, with both bounds of every number."""
     if kind == "tradeoff":
-        # as many small levels as even ones: a tester's alpha is seldom near 1
+        # Half of the values of alpha are below 0.1, on a logarithmic grid, because tests with a small alpha matter most.
         small = np.geomspace(1e-6, 0.1, points // 2)
         alpha = np.unique(np.concatenate([[0.0], small, np.linspace(0.1, 1, points - points // 2)[1:]]))
         lower, upper = (np.asarray(profile.tradeoff(bound=side).beta(alpha)) for side in ("lower", "upper"))
@@ -83,7 +83,7 @@ def _csv(table: dict[str, FloatArray]) -> str:
 
 
 def _tradeoff(profile: PrivacyProfile, ax: Any) -> None:
-    """Draw the trade-off function, or what it gains over guessing where it would hug the diagonal."""
+    """Draw the trade-off function, or 1 - alpha - beta if the curve is too close to the diagonal."""
     curve = profile.tradeoff()
     if curve.advantage() >= NEAR:
         curve.plot(ax)
@@ -103,7 +103,7 @@ def _picture(profile: PrivacyProfile, kind: str, out: str) -> None:
     except ImportError:
         raise ValueError(f"out={out!r} needs matplotlib: pip install 'shufflebounds[plot]'") from None
     with matplotlib.rc_context({"savefig.dpi": 150}):
-        # a figure of its own, without pyplot: a command has no display
+        # A Figure without pyplot needs no display.
         figure = Figure(figsize=(6.0, 4.5), layout="constrained")
         ax = figure.add_subplot()
         if kind == "tradeoff":
@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _write(profile: PrivacyProfile, arguments: argparse.Namespace, told: dict[str, Any]) -> None:
-    """Write the curve of the profile, in the form that the file's name asks for."""
+    """Write the curve of the profile in the format that the ending of the file names."""
     suffix = Path(arguments.out).suffix.lower()
     if suffix == ".png":
         _picture(profile, arguments.kind, arguments.out)

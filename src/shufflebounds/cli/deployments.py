@@ -1,4 +1,4 @@
-"""The command ``shufflebounds deployments``: eps of every line of a table."""
+"""The command ``shufflebounds deployments``: eps of every row of a table."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HELP = "eps of every deployment in a CSV file"
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
-    """Give the sub-command its arguments."""
+    """Add the arguments of the sub-command to its parser."""
     text = "columns: name, mechanism, its parameters, times, delta; - reads standard input"
     parser.add_argument("file", metavar="FILE.csv", help=text)
     add_forms(parser, "print the theorem of each mechanism in use")
 
 
 def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
-    """Answer one line of the file."""
+    """Return the report of one row."""
     name, profile, told = of_row(row, place, ("delta",))
     try:
         answers = {"epsilon": both(lambda side: profile.epsilon(told["delta"], bound=side))}
@@ -33,7 +33,7 @@ def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Answer every line of the file in one table."""
+    """Print a table with eps of every row of the file."""
     text = text_of("FILE.csv", arguments.file)
     reports = [_deployment(row, place) for row, place in rows_of("FILE.csv", arguments.file, text, {"name", "mechanism", "delta"})]
     if not reports:

@@ -1,4 +1,7 @@
-"""Words into arguments: numbers, a mechanism's options, and what somebody may have meant. Only what was chosen is built."""
+"""Argument parsing: numbers, the options of a mechanism, and suggestions for misspelt words.
+
+Only the sub-command and the mechanism that were chosen are built, which keeps the start of the command fast.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ __all__ = ["Parser", "add_choices", "add_forms", "add_mechanisms", "number"]
 
 
 def _near(word: str, known: Collection[str], count: int, cutoff: float = 0.6) -> list[str]:
-    """Return the known words nearest to one that was misspelt."""
+    """Return the known words that are most similar to a misspelt one."""
     import difflib
 
     return difflib.get_close_matches(word, known, count, cutoff)
@@ -24,19 +27,19 @@ OTHER_NAMES = {
     "--eps0": "--local-eps", "--epsilon0": "--local-eps", "--budget": "--local-eps", "--epsilon": "--eps", "--n": "--users",
     "--d": "--bins", "--k": "--bins", "--dummies": "--fakes", "--noise": "--sigma",
 }
-"""What papers and other programs call an option, and its name here."""
+"""Names of options in papers and other programs, with the names here. They are suggested, not accepted."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line on stderr, with exit code 2."""
+    """A parser that reports an error as one line on stderr and ends with exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the complaint and end the process."""
+        """Print the message and end the process."""
         sys.stderr.write(f"{self.prog}: error: {message}\n")
         raise SystemExit(2)
 
     def _known(self) -> set[str]:
-        """Return the options of this parser and of those below it that are built."""
+        """Return the options of this parser and of its sub-parsers that are built."""
         known = {option for option in self._option_string_actions if option.startswith("--")}
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
@@ -45,11 +48,11 @@ class Parser(argparse.ArgumentParser):
         return known
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Return the arguments; an option that no parser knows is named with those that look like it."""
+        """Return the arguments. An unknown option ends the process with a suggestion."""
         options = sorted(self._known())
         for word in sys.argv[1:] if args is None else args:
             option = word.partition("=")[0]
-            # argparse itself accepts the beginning of an option
+            # argparse accepts an abbreviation of an option.
             if not option.startswith("--") or option == "--" or any(one.startswith(option) for one in options):
                 continue
             meant = OTHER_NAMES.get(option, option.replace("_", "-"))
@@ -65,7 +68,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def number(words: tuple[str, ...], text: str) -> int | float | str:
-    """Return the number that text spells, or one of the words. Whole numbers such as 3000000, 3_000_000 and 3e6 become an int."""
+    """Return the number in text, or text itself if it is one of the words.
+
+    Integers such as 3000000, 3_000_000 and 3e6 become an int.
+    """
     if text in words:
         return text
     for kind in (int, float):
@@ -80,27 +86,27 @@ def number(words: tuple[str, ...], text: str) -> int | float | str:
 def add_choices(
     parser: argparse.ArgumentParser, what: str, names: Collection[str], helps: Callable[[str], str], words: list[str]
 ) -> dict[str, argparse.ArgumentParser]:
-    """Give the parser sub-commands: the one that the first word names, or all of them where it names none."""
+    """Add sub-commands: only the one that the first word names, or all of them if it names none."""
     first = words[0] if words else ""
-    # a mapping that imports what it is asked for is not asked for all
+    # Listing all names of the mapping would import all mechanisms.
     every = [first] if first in names else list(names)
     if first and not first.startswith("-") and first not in every:
         near = _near(first, every, 3, 0.5)
         near = ["--help"] if first == "help" else near
         hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(every)}"
         parser.error(f"argument {what}: invalid choice: {first!r}: {hint}")
-    # with its name given, argparse need not format one, which imports much
+    # Without `prog`, argparse would format a usage message, which imports more modules.
     subs = parser.add_subparsers(dest=what.lower(), required=True, metavar=what, parser_class=Parser, prog=parser.prog)
     built: dict[str, argparse.ArgumentParser] = {}
     for name in every:
-        # % is argparse's own
+        # argparse interprets % in help texts.
         text = helps(name).replace("%", "%%")
         built[name] = subs.add_parser(name, help=text, description=text)
     return built
 
 
 def add_forms(parser: argparse.ArgumentParser, explained: str = "print the theorem and the neighbour relation") -> None:
-    """Give the parser the two flags that say how an answer is shown."""
+    """Add the flags --json and --explain."""
     parser.add_argument("--json", action="store_true", help="print JSON for tools")
     parser.add_argument("--explain", action="store_true", help=explained)
 
@@ -115,7 +121,10 @@ def add_mechanisms(
     more: Callable[[argparse.ArgumentParser, Mechanism], None] | None = None,
     required: Callable[[Mechanism, str], bool] = Mechanism.required,
 ) -> None:
-    """Give the parser one sub-command a mechanism, with the mechanism's options and the extra ones, all numbers or words."""
+    """Add one sub-command per mechanism, with the mechanism's options and the extra ones.
+
+    `wanted` selects the options, `required` says which of them have no default, and `more` adds further arguments.
+    """
     chosen = add_choices(parser, "MECHANISM", MECHANISMS if names is None else names, _summary, words)
     if len(chosen) > 1:
         return

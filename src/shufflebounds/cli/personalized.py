@@ -1,4 +1,4 @@
-"""The command ``shufflebounds personalized``: one user a line, each with a budget of their own."""
+"""The command ``shufflebounds personalized``: eps of users with different budgets, read from a file with one user per row."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ RANDOMIZERS = ("bits", "laplace", "rr")
 
 
 def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
-    """Give the sub-command its arguments."""
-    text = "a line a user: column eps, optionally count (- reads standard input); or an .npy array of eps"
+    """Add the arguments of the sub-command to its parser."""
+    text = "one user per row: column eps, optionally count (- reads standard input); or an .npy array of eps"
     command.add_argument("file", metavar="BUDGETS.csv", help=text)
     command.add_argument("--delta", type=partial(number, ()), required=True, help="failure probability")
     command.add_argument("--randomizer", choices=RANDOMIZERS, default="bits",
@@ -35,11 +35,11 @@ def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
 
 
 def _read(file: str) -> tuple[FloatArray, FloatArray | None]:
-    """Return the budgets in a file, and how many users have each where it says so."""
+    """Return the budgets in a file, and the numbers of users that have them, or None if the file has no such column."""
     path = Path(file)
     try:
         if path.suffix == ".npy":
-            # mapped: a header that lies about the size of the file takes no memory
+            # The file is memory-mapped, so that a wrong size in its header does not allocate memory.
             array = np.load(path, mmap_mode="r", allow_pickle=False)
             if array.ndim != 1 or array.dtype.kind not in "iuf":
                 raise ValueError(f"BUDGETS.csv: {file!r} must hold a 1-D array of numbers, got {array.dtype}, shape {array.shape}")
@@ -66,7 +66,7 @@ def _read(file: str) -> tuple[FloatArray, FloatArray | None]:
 
 
 def _bad_line(body: str, columns: list[int]) -> str:
-    """Return the place and the text of the first line that holds no numbers."""
+    """Return the line number and the text of the first line that has no number in a column."""
     for place, line in enumerate(body.splitlines(), 2):
         text = line.partition("#")[0]
         if not text.strip():
@@ -95,7 +95,7 @@ def _profile(arguments: argparse.Namespace, eps: FloatArray, counts: FloatArray 
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Answer: the guarantee, what was asked, and eps from both sides."""
+    """Print both bounds of eps."""
     if arguments.categories is not None and arguments.randomizer != "rr":
         raise ValueError(f"categories={arguments.categories!r} goes with --randomizer rr only")
     eps, counts = _read(arguments.file)

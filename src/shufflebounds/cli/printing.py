@@ -1,4 +1,4 @@
-"""How answers are shown: aligned tables, JSON without infinities, twelve digits rounded to their own side."""
+"""Output of the command: aligned tables, JSON without infinities, numbers with twelve digits rounded conservatively."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHORT = {"epsilon": "eps", "delta": "delta", "log_delta": "log delta"}
 
 
 def both(answer: Callable[[Bound], float]) -> dict[str, float]:
-    """Return both sides of an answer."""
+    """Return the upper and the lower bound of a number."""
     return {side: answer(side) for side in SIDES}
 
 
@@ -39,7 +39,7 @@ def parameters_of(profile: PrivacyProfile, mechanism: Mechanism) -> dict[str, An
 def report(
     name: str, profile: PrivacyProfile, parameters: dict[str, Any], answers: dict[str, dict[str, float]]
 ) -> dict[str, Any]:
-    """Return everything that is known of one answer, in the order in which it is printed."""
+    """Return the result with its mechanism, parameters, theorem and version, in the order in which they are printed."""
     return {
         "mechanism": name,
         "parameters": parameters,
@@ -51,7 +51,7 @@ def report(
 
 
 def as_json(value: Any) -> str:
-    """Return JSON with infinities as strings, which JSON cannot spell otherwise."""
+    """Return JSON. Infinities become strings, because JSON has no number for them."""
 
     def plain(item: Any) -> Any:
         if isinstance(item, dict):
@@ -72,7 +72,7 @@ def as_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def round_outward(value: float, side: Bound) -> str:
-    """Return twelve digits of value, rounded to its own side of the truth."""
+    """Return twelve digits of a bound: an upper bound rounded up, a lower bound rounded down."""
     if not math.isfinite(value):
         return str(value)
     import decimal
@@ -82,12 +82,12 @@ def round_outward(value: float, side: Bound) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Return a parameter as a table shows it, thousands of a count apart."""
+    """Return a parameter as text; an integer gets an underscore between groups of three digits."""
     return f"{value:,}".replace(",", "_") if isinstance(value, int) else str(value)
 
 
 def print_report(told: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Print one answer, as JSON where that is asked for."""
+    """Print one result as a table, or as JSON with --json."""
     if arguments.json:
         print(as_json(told))
         return
@@ -103,6 +103,6 @@ def print_report(told: dict[str, Any], arguments: argparse.Namespace) -> None:
 
 
 def explain(told: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Print what is proven and between which inputs, where that is asked for."""
+    """Print the theorem and the neighbouring relation with --explain."""
     if arguments.explain:
         print(as_table([("theorem", told["theorem"]), ("neighbours", told["neighbours"])]))

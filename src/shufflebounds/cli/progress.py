@@ -1,4 +1,4 @@
-"""Work that can be watched and stopped: a clock on the terminal from two seconds on, one line and code 130 after Ctrl-C."""
+"""Run the work of the command so that Ctrl-C stops it, with a clock on the terminal after two seconds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from shufflebounds.composing.progress import elsewhere
 
 __all__ = ["watched"]
 
-GRID_BUDGET_SECONDS, TICK = 2.0, 0.2
-"""Seconds before the clock is shown, and between two looks at it."""
+CLOCK_AFTER, TICK = 2.0, 0.2
+"""Seconds before the clock is shown, and between two updates of it."""
 
 
 def _clock() -> Any:
-    """Return a clock on the terminal, where there is one and tqdm is installed."""
+    """Return a clock on the terminal, or None if stderr is not a terminal or tqdm is not installed."""
     if not sys.stderr or not sys.stderr.isatty():
         return None
     try:
@@ -27,7 +27,10 @@ def _clock() -> Any:
 
 
 def watched(work: Callable[[], None]) -> None:
-    """Do the work in a thread of its own, so that this one hears Ctrl-C even while a kernel runs; what it raises is raised here."""
+    """Run the work in another thread and wait for it.
+
+    The main thread can then react to Ctrl-C while a kernel runs. An exception of the work is raised here.
+    """
     raised: list[BaseException] = []
 
     def call() -> None:
@@ -39,7 +42,7 @@ def watched(work: Callable[[], None]) -> None:
 
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
-    thread.join(GRID_BUDGET_SECONDS)
+    thread.join(CLOCK_AFTER)
     clock = _clock() if thread.is_alive() else None
     try:
         while thread.is_alive():

@@ -1,4 +1,4 @@
-"""The command ``shufflebounds published``: what the papers print, beside the truth."""
+"""The command ``shufflebounds published``: published bounds beside the exact numbers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ HEADER = ("bound", "verdict", "printed", "exact", "ratio", "setting", "reference
 
 
 def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
-    """Give the sub-command its arguments."""
+    """Add the arguments of the sub-command to its parser."""
     command.add_argument("bound", nargs="*", metavar="BOUND", help="names, or beginnings of names; every bound by default")
     add_forms(command, "print the reasons, and the cases that refute false bounds")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the table of printed bounds."""
+    """Print the table of published bounds."""
     found = rows(arguments.bound)
     if arguments.json:
         print(as_json(found))
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def rows(beginnings: list[str]) -> list[dict[str, Any]]:
-    """Return everything that is known of the bounds whose names begin so, of all of them where none is named."""
+    """Return one dictionary for each bound whose name begins with one of the words, or for every bound if there are no words."""
     for word in beginnings:
         if not any(bound.__name__.startswith(word) for bound in published.bounds()):
             raise ValueError(f"BOUND={word!r} must begin one of {', '.join(bound.__name__ for bound in published.bounds())}")
@@ -60,7 +60,7 @@ def _row(bound: published.PrintedBound[Any]) -> dict[str, Any]:
 
 
 def explanation(row: dict[str, Any]) -> str:
-    """Return why the verdict is what it is, with the counterexample where there is one."""
+    """Return the reason of the verdict, and the counterexample if there is one."""
     case = row.get("counterexample")
     against = f"; {case['case']}: printed {case['printed']:.6g}, exact {case['truth']:.6g}" if case else ""
     return f"{row['reason']}{against}"

@@ -1,7 +1,8 @@
-"""What the command knows of every mechanism, read off its class: constructor, options, words, defaults, calibration.
+"""The mechanisms of the command with their options, defaults and calibration, all read from the classes.
 
-A public dataclass of ``shuffle`` or ``mechanisms`` whose parameters are numbers or words is a mechanism of the command, by its name
-in small letters; nothing is listed here but what the class itself cannot say.
+Every public dataclass of ``shuffle`` or ``mechanisms`` whose parameters are numbers or words is a mechanism. Its name is that
+of the
+class in lower case. The constants below list the few exceptions.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from shufflebounds.profile import PrivacyProfile
 __all__ = ["MECHANISMS", "Mechanism", "plain", "released", "summary"]
 
 SHORT = {"ShuffledHistogram": "histogram"}
-"""Names that are not the class's own."""
+"""Classes whose name in the command is not the class name in lower case."""
 
 ASKED = {"eps": "budget", "delta": "delta_of_mechanism"}
-"""Parameters whose names are questions of the command, and what the options are called."""
+"""Parameters whose names are arguments of the command itself, and the names of their options."""
 
 USUAL: Mapping[str, Mapping[str, Any]] = {"binomial-noise": {"prob": 0.5}, "flipped-reports": {"fakes": 0}}
-"""Defaults that the class leaves open."""
+"""Defaults of the command for parameters without a default in the class."""
 
 CALIBRATES = ("calibrate", "from_dp", "from_eps")
-"""Class methods that find the cheapest parameters for eps and delta."""
+"""Class methods that find parameters for a target, in order of preference."""
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """How the command builds one mechanism: its constructor and what each of its options means."""
+    """One mechanism of the command: its class, and the help text, default and allowed words of each option."""
 
     build: type[PrivacyProfile]
     options: dict[str, str]
@@ -42,7 +43,7 @@ class Mechanism:
     words: dict[str, tuple[str, ...]]
     calibrate: Callable[..., PrivacyProfile] | None = None
     renamed: dict[str, str] = field(default_factory=dict)
-    """From option to the constructor's parameter, where the two differ."""
+    """Maps an option to the constructor's parameter, for the options with another name."""
 
     def make(self, given: dict[str, Any]) -> PrivacyProfile:
         """Return the profile with the given options."""
@@ -60,17 +61,17 @@ class Mechanism:
 
     @property
     def shuffles(self) -> bool:
-        """Whether this is what one user runs, so that many users' messages may be shuffled."""
+        """Whether the mechanism is a local randomizer, whose messages may be shuffled (option --users)."""
         return hasattr(self.build, "shuffled") and "users" not in self.options
 
     def calibration_options(self) -> dict[str, str]:
-        """Return the mechanism's own options that its calibration takes as given."""
+        """Return the options that the calibration takes as arguments."""
         assert self.calibrate is not None
         taken = inspect.signature(self.calibrate).parameters
         return {name: text for name, text in self.options.items() if name in taken}
 
     def calibration_needs(self, name: str) -> bool:
-        """Return whether the calibration must be told the option: not where it finds it itself."""
+        """Return whether the calibration needs the option: it has no default and is not found by the calibration."""
         assert self.calibrate is not None
         taken = inspect.signature(self.calibrate).parameters.get(name)
         return self.required(name) and (taken is None or taken.default is inspect.Parameter.empty)
@@ -89,7 +90,7 @@ _MARKUP = (
 
 
 def plain(line: str) -> str:
-    """Return a line of a docstring without its markup."""
+    """Return a line of a docstring without markup."""
     math = re.compile(r":math:`([^`]*)`")
     line = math.sub(r"\1", line)
     for pattern, text in _MARKUP:
@@ -98,12 +99,12 @@ def plain(line: str) -> str:
 
 
 def summary(documented: Any) -> str:
-    """Return the first line of a docstring, in plain words."""
+    """Return the first line of a docstring without markup."""
     return plain((inspect.getdoc(documented) or "").partition("\n")[0])
 
 
 def _described(build: type) -> dict[str, str]:
-    """Return the first sentence of every parameter in the class's docstring."""
+    """Return the first sentence about each parameter in the docstring of the class."""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", inspect.getdoc(build) or "", re.S | re.M)
     out: dict[str, str] = {}
     for names, text in re.findall(r"^([\w, ]+) : [^\n]*\n((?:    [^\n]*\n?|\n)*)", section[1] if section else "", re.M):
@@ -125,7 +126,7 @@ def _is_scalar(hint: Any) -> bool:
 
 
 def _read(name: str, build: Any) -> Mechanism | None:
-    """Return the mechanism that a class describes, or None where it is not one that a few words can name."""
+    """Return the mechanism that a class describes, or None if its parameters are not all numbers or words."""
     if not (isinstance(build, type) and is_dataclass(build) and issubclass(build, PrivacyProfile)) or inspect.isabstract(build):
         return None
     hints, told = typing.get_type_hints(build), _described(build)
@@ -148,7 +149,7 @@ def _read(name: str, build: Any) -> Mechanism | None:
 
 
 class _Registry(Mapping[str, Mechanism]):
-    """Mechanisms by name; a class is looked at when it is asked for."""
+    """Mapping from names to mechanisms. A class is inspected when its name is first used."""
 
     def __init__(self) -> None:
         self._places = {
@@ -182,7 +183,7 @@ MECHANISMS = _Registry()
 
 
 def released(mechanism: Mechanism, given: dict[str, Any], users: Any = None, times: Any = None) -> PrivacyProfile:
-    """Return the mechanism with the given options, shuffled and composed as asked."""
+    """Return the mechanism with the given options, shuffled among `users` and composed `times` times if these are given."""
     profile = mechanism.make(given)
     if users is not None:
         profile = profile.shuffled(users)  # type: ignore[attr-defined]

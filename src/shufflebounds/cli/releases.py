@@ -1,4 +1,4 @@
-"""Releases as the command reads them: a mechanism with its options, a line of a table, a file of many."""
+"""Read releases from a row of a table, or from a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["of_row", "releases_in", "rows_of"]
 
 
 def rows_of(argument: str, file: str, text: str, needed: set[str]) -> list[tuple[dict[str, str], str]]:
-    """Return every row of a table with its place in the file."""
+    """Return every row of a CSV table with its file and line, such as ``file.csv:3``."""
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")]
     reader = csv.DictReader((line for _, line in lines), skipinitialspace=True)
     names = list(reader.fieldnames or ())
@@ -41,7 +41,7 @@ def rows_of(argument: str, file: str, text: str, needed: set[str]) -> list[tuple
 
 
 def number_in(row: dict[str, str], option: str, words: tuple[str, ...], place: str) -> Any:
-    """Return what one cell says, None where it is empty."""
+    """Return the number or word in one cell, or None if the cell is empty."""
     text = (row.get(option) or "").strip()
     if not text:
         return None
@@ -52,7 +52,10 @@ def number_in(row: dict[str, str], option: str, words: tuple[str, ...], place: s
 
 
 def of_row(row: dict[str, str], place: str, more: tuple[str, ...] = ()) -> tuple[str, PrivacyProfile, dict[str, Any]]:
-    """Return mechanism, profile and parameters of one line, and the numbers of the columns named besides."""
+    """Return the mechanism's name, the profile and the parameters of one row;
+
+    `more` names further columns that must hold a number.
+    """
     name = (row.get("mechanism") or "").strip()
     if name not in MECHANISMS:
         raise ValueError(f"{place}: mechanism={name!r} must be one of {', '.join(MECHANISMS)}")

@@ -17,20 +17,21 @@ FORMS = {".txt": "text", ".md": "markdown", ".html": "html"}
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
-    """Give the sub-command its arguments."""
+    """Add the arguments of the sub-command to its parser."""
     if add_questions(parser, words, {"delta": "failure probability"}, _add_statement):
         _add_form(parser)
 
 
 def _add_statement(command: argparse.ArgumentParser, mechanism: Mechanism) -> None:
-    """Give a mechanism's sub-command its releases and the form of the statement."""
+    """Add the options for several releases and for the form of the statement."""
     add_releases(command, mechanism)
     _add_form(command)
 
 
 def _add_form(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--form", choices=tuple(FORMS.values()), help="what is printed (default text, or that of the file's name)")
-    command.add_argument("--out", metavar="FILE", help="file to write in place of printing: .txt, .md or .html")
+    text = "form of the statement (default: text, or by the ending of the file)"
+    command.add_argument("--form", choices=tuple(FORMS.values()), help=text)
+    command.add_argument("--out", metavar="FILE", help="write a file instead of printing: .txt, .md or .html")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The commands ``shufflebounds sgd`` and ``shufflebounds allocate``: eps of a training run, or its noise."""
+"""The commands ``shufflebounds sgd`` and ``shufflebounds allocate``: eps of a training run, or the noise for a target."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SIGMA = "standard deviation of the noise over the clipping norm"
 
 
 class _Run(ABC):
-    """A training run with Gaussian noise, asked for eps."""
+    """A command that prints eps of a training run with Gaussian noise."""
 
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser, words: list[str]) -> None:
-        """Give the sub-command its arguments."""
+        """Add the arguments of the sub-command to its parser."""
         cls.add_noise(parser)
         cls.add_own(parser)
         parser.add_argument("--delta", type=float, required=True, help="failure probability")
@@ -31,22 +31,22 @@ class _Run(ABC):
 
     @classmethod
     def add_noise(cls, parser: argparse.ArgumentParser) -> None:
-        """Give the sub-command its noise."""
+        """Add the option for the noise."""
         parser.add_argument("--sigma", type=float, required=True, help=_SIGMA)
 
     @classmethod
     @abstractmethod
     def add_own(cls, parser: argparse.ArgumentParser) -> None:
-        """Give the sub-command what says how batches are drawn."""
+        """Add the options that say how batches are drawn."""
 
     @classmethod
     @abstractmethod
     def profile(cls, arguments: argparse.Namespace) -> PrivacyProfile:
-        """Return the whole run."""
+        """Return the profile of the whole run."""
 
     @classmethod
     def run(cls, arguments: argparse.Namespace) -> None:
-        """Print both sides of eps."""
+        """Print both bounds of eps."""
         whole = cls.profile(arguments)
         sides = both(lambda bound: whole.epsilon(arguments.delta, bound=bound))
         found = {} if getattr(arguments, "eps", None) is None else {"sigma": arguments.sigma}
@@ -60,24 +60,24 @@ class _Run(ABC):
 
 
 class Sgd(_Run):
-    """Poisson batches."""
+    """Batches by Poisson subsampling."""
 
     @classmethod
     def add_noise(cls, parser: argparse.ArgumentParser) -> None:
-        """Add sigma, or the eps for which the least sigma is found."""
+        """Add sigma, or the target eps for which the smallest sigma is found."""
         given = parser.add_mutually_exclusive_group(required=True)
         given.add_argument("--sigma", type=float, help=_SIGMA)
-        given.add_argument("--eps", type=float, help="target privacy loss in nats: finds the least sigma that meets it")
+        given.add_argument("--eps", type=float, help="target privacy loss in nats; finds the smallest sigma that meets it")
 
     @classmethod
     def add_own(cls, parser: argparse.ArgumentParser) -> None:
         """Add rate and steps."""
-        parser.add_argument("--rate", type=float, required=True, help="chance of a record to be in a batch")
+        parser.add_argument("--rate", type=float, required=True, help="probability that a record is in a batch")
         parser.add_argument("--steps", type=partial(number, ()), required=True, help="number of batches, over all epochs")
 
     @classmethod
     def profile(cls, arguments: argparse.Namespace) -> PrivacyProfile:
-        """Return the composition of all steps, with the least noise where a target is given in its place."""
+        """Return the composition of all steps. If a target eps is given, sigma is the smallest that meets it."""
         if arguments.sigma is None:
             noise = GaussianMechanism.from_training(
                 rate=arguments.rate, steps=arguments.steps, eps=arguments.eps, delta=arguments.delta)
@@ -86,17 +86,18 @@ class Sgd(_Run):
 
 
 class Allocate(_Run):
-    """Random allocation."""
+    """Batches by random allocation: each record enters a fixed number of random batches of an epoch."""
 
     @classmethod
     def add_own(cls, parser: argparse.ArgumentParser) -> None:
         """Add steps, chosen and epochs."""
         parser.add_argument("--steps", type=partial(number, ()), required=True, help="number of batches of an epoch")
-        parser.add_argument("--chosen", type=partial(number, ()), default=1, help="how many of them a record enters; 1 by default")
+        text = "number of batches of an epoch that a record enters; 1 by default"
+        parser.add_argument("--chosen", type=partial(number, ()), default=1, help=text)
         parser.add_argument("--epochs", type=partial(number, ()), default=1, help="number of epochs; 1 by default")
 
     @classmethod
     def profile(cls, arguments: argparse.Namespace) -> PrivacyProfile:
-        """Return the composition of all epochs, or the one there is."""
+        """Return the profile of all epochs."""
         epoch = RandomAllocation(GaussianMechanism(arguments.sigma), arguments.steps, chosen=arguments.chosen)
         return epoch if arguments.epochs == 1 else epoch.self_compose(arguments.epochs)

@@ -1,4 +1,4 @@
-"""The command ``shufflebounds users``: the fewest users who hide each other well enough, each running one mechanism."""
+"""The command ``shufflebounds users``: the least number of users for which a shuffled mechanism meets a target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shufflebounds.shuffle import Shuffled
 __all__ = ["add_arguments", "run"]
 
 CLONES = ("stronger-clones", "clones")
-"""Bounds that are asked for by a local budget."""
+"""The mechanisms whose parameter is a local budget instead of a randomizer."""
 
 
 def _own(mechanism: Mechanism) -> dict[str, str]:
@@ -20,17 +20,17 @@ def _own(mechanism: Mechanism) -> dict[str, str]:
 
 
 def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
-    """Give the sub-command its arguments."""
+    """Add the arguments of the sub-command to its parser."""
     chosen = words[0] if words and words[0] in MECHANISMS else None
     names = [name for name in ([chosen] if chosen else MECHANISMS) if name in CLONES or MECHANISMS[name].shuffles]
     if chosen and not names:
-        command.error(f"argument MECHANISM: {chosen!r} is not what one user runs")
+        command.error(f"argument MECHANISM: {chosen!r} is not a local randomizer")
     extra = {"eps": "privacy loss after the shuffle, in nats", "delta": "failure probability"}
     add_mechanisms(command, words, extra, names=names, wanted=_own)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Answer."""
+    """Compute and print the result."""
     mechanism = MECHANISMS[arguments.mechanism]
     given = {name: getattr(arguments, name) for name in _own(mechanism)}
     if arguments.mechanism in CLONES:
