@@ -1,41 +1,42 @@
-"""Logarithms of binomial probabilities and tails, relatively accurate everywhere, n to 2**53, p any double in [0, 1].
+"""Logarithms of binomial probabilities and tails, relatively accurate for every n up to 2**53 and every double p in [0, 1].
 
-Layer: scalar kernels ``cdef double c_...(...) noexcept nogil`` (declared in _binomial.pxd; they check nothing beyond
-what is said there), then one ufunc each, which answers NaN outside the domain.
+Layer: scalar kernels ``cdef double c_...(...) noexcept nogil``, declared in _binomial.pxd. They check only what their declaration
+states. The ufuncs evaluate blocks of elements by the same formulas in vector code (tails.h), and return NaN outside the domain.
 
-Definitions, with q = 1 - p carried as a double-double and n p formed in double-double, so that k - n p is exact:
-    pmf     -dev(k, n p) - dev(n - k, n q) + log(n/(2 pi k (n-k)))/2 + s(n) - s(k) - s(n-k)
-            (Loader 2000: dev(x, m) = x log(x/m) - x + m >= 0, s the Stirling error); no term cancels another.
-    tails   only the smaller one is computed, the other is log(1 - e^small). With N = n + 1, j = k + 1, b = N - j
+Definitions. q = 1 - p is a double-double and n p is formed in double-double, so that k - n p is exact to double-double.
+    pmf     -dev(k, n p) - dev(n - k, n q) + log(n/(2 pi k (n-k)))/2 + s(n) - s(k) - s(n-k), with the deviance
+            dev(x, m) = x log(x/m) - x + m >= 0 and Stirling's error s (Loader 2000). No term cancels another.
+    tails   Only the smaller tail is computed; the other is log(1 - e^small). With N = n + 1, j = k + 1, b = N - j
             and D = dev(j, N p) + dev(b, N q), the upper tail Pr[X >= j] is, for j >= N p:
-      near the mode   e^-D/sqrt(2 pi) [M(s) + B(s)], s = sqrt(2 D), M Mills' ratio: integrate
+      near the mode   e^-D/sqrt(2 pi) [M(s) + B(s)], s = sqrt(2 D), M Mills' ratio. This is the integral of
                       u^j (1-u)^b du/(u(1-u)) in the logit y of u, where the exponent is N K(y) with K the cumulant
                       function of a Bernoulli(j/N) variable; dy/ds is a power series in s/sigma, sigma^2 = j b/N, whose
                       coefficients are polynomials in 2j/N - 1 (tables.h), integrated term by term. The Beta function
-                      itself is the same series over the whole line, so Stirling errors cancel exactly.
+                      itself is the same series over the whole line, so Stirling's errors cancel exactly.
                       Used where max(s, 2.5) < 0.27 sigma: the dropped terms are then below 2e-17.
-      elsewhere       pmf times the even part of Gauss's continued fraction for the incomplete beta integral
+      elsewhere       The pmf times the even part of Gauss's continued fraction for the incomplete beta integral
                       (DLMF 8.17.22), all of whose terms are positive.
-    D <= 32 is formed in plain double; beyond, an ulp of D counts, and it is formed in double-double.
-    p < 2**-830: by p = 2**-830, since then log Pr[X = k], k >= 1, is linear in log p to 1e-200.
+    D <= 32 is formed in plain double. Beyond, an ulp of D exceeds the other errors, and D is formed in double-double.
+    For p < 2**-830 the kernels use p = 2**-830, because log Pr[X = k], k >= 1, is then linear in log p to 1e-200.
 
 Measured error of log p in units of max(ulp(log p), 2**-53), the second being the roundoff of p itself
-(tests/reference/measure_errors.py, Gauss quadrature in python-flint at 400 bits; tests/core/ holds 3e-14 + 4 ulp):
+(tests/reference/measure_errors.py, Gauss quadrature in python-flint at 400 bits; tests/core/ allows 3e-14 + 4 ulp):
 
     function   domain                                        trials   peak      rms
-    logpmf     n 1..2**53, p any double, k anywhere           2.0e4    3.4       0.40
+    logpmf     n 1..2**53, p any double, k anywhere           2.0e4    2.8       0.36
     smaller    the same                                       1.8e4    5.2       0.65
     larger     log p > -0.69, of log p, in the smaller's unit 1.5e4    6.8       0.80
     blocks     n to 1e7, within 6.5 sigma: smaller            6.0e3    5.2       0.81
                larger                                         6.0e3    7.3       0.92
 
-The ufuncs of the tails run over blocks (tails.h), and these are their errors: the same formulas, vectorised, but for the fraction,
-whose convergents are summed there. The kernels for one element have peaks of 7.6 and 11, rms 0.79 and 1.0.
+These are the errors of the ufuncs. The scalar kernels have the peaks 3.4, 7.6 and 11 (rms 0.40, 0.79 and 1.0).
 
-Cost      see docs/numerics: about 0.1 us an element, no corner above 0.5 us; in blocks a third of that near the mode at n = 1e6,
-          60 to 80 ns for n between 10 and 1e6 (slowest below 1e3, where the fraction takes up to 37 steps).
+Cost      see docs/numerics and tails.h: in arrays 9 to 26 ns a probability and 17 to 55 ns a tail with AVX-512; scalar
+          kernels 35 to 330 ns.
 Source    Loader 2000; Temme 1979/1982 for the idea of the uniform expansion; DLMF 8.17.
 """
+
+import numpy as np
 
 from libc.math cimport INFINITY, M_PI, NAN, ceil, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sqrt
 
@@ -43,7 +44,7 @@ from shufflebounds._core._constants cimport (
     INV_SQRT_2PI, LOG_SQRT_2PI, LOW_ORDER_SLOPE, NEAR_SLOPE, SERIES_VARIANCE, TINY_P, TWO_53, UNIT)
 from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_neg, dd_prod, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp, c_mills_ratio, c_stirling_error
-from shufflebounds._core._ufunc cimport document, ufunc, ufunc_of_blocks, ufunc_of_pairs
+from shufflebounds._core._ufunc cimport document, ufunc_of_blocks, ufunc_of_pairs
 
 cdef extern from "tables.h" nogil:
     void uniform_5(double gamma, double *f)
@@ -53,7 +54,9 @@ cdef extern from "tables.h" nogil:
 ctypedef double (*scalar)(double, double, double) noexcept nogil
 
 cdef extern from "tails.h" nogil:
-    void tails_block(const double *const *x, double *value, Py_ssize_t count, double upper, scalar one)
+    int vectors_level()
+    void pmf_block(int level, const double *const *x, double *value, Py_ssize_t count, scalar one)
+    void tails_block(int level, const double *const *x, double *value, Py_ssize_t count, double upper, scalar one)
 
 
 cdef inline dd complement(double p) noexcept nogil:
@@ -70,7 +73,10 @@ cdef inline dd times(double n, double extra, double p, double p_lo) noexcept nog
 
 cdef inline dd distance_dd(double a, double b, double n, double extra,
                            double p, double p_lo, double q, double q_lo) noexcept nogil:
-    """a - N p = N q - b, from the smaller of p and q; N = n + extra = a + b. By look-up: a branch would be a coin toss."""
+    """a - N p = N q - b, formed from the smaller of p and q; N = n + extra = a + b.
+
+    The smaller one is found by an index, because the processor could not predict a branch.
+    """
     cdef double high[2]
     cdef double low[2]
     cdef double count[2]
@@ -243,7 +249,7 @@ cdef inline double tail(double j, double n, double p, bint upper) noexcept nogil
         small = upper_tail(j, n, TINY_P, 0, 1, -TINY_P, d, False) + j * log(p / TINY_P)
         return small if upper else c_log1mexp(small)
     d = distance_dd(j, b, n, 1, p, 0, q.hi, q.lo)
-    # the smaller tail, by look-up again
+    # the smaller tail, found by an index for the same reason as in distance_dd
     cdef int i = d.hi < 0
     cdef double high[2]
     cdef double low[2]
@@ -325,7 +331,7 @@ cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, doub
     value = c_binom_logpmf(n - k, n, p) if reverse else c_binom_logpmf(k, n, p)
     error[0] = 3e-14 + 8 * UNIT * fabs(value)
     if y >= 1 - 1e-12:
-        # nothing is left of the difference: the sum of its positive terms
+        # 1 - y has lost all its digits: sum the positive terms instead
         return value + log_shift_series(k, n, swap.hi, q.hi, eps, error)
     error[0] += (100 + eps) * UNIT / (1 - y)
     return value + log1p(-y)
@@ -351,21 +357,25 @@ cdef double checked_binom_logsf(double k, double n, double p) noexcept nogil:
 
 cdef dict BINOM_ARGUMENTS = {
     "n": "Number of trials, an integer in 0..2**53.",
-    "p": "Chance of success of each trial, in [0, 1].",
+    "p": "Probability of success of each trial, in [0, 1].",
 }
 
-binom_logpmf = ufunc(<void *> checked_binom_logpmf, document(
+cdef void block_logpmf(const double *const *x, double *const *value, Py_ssize_t count) noexcept nogil:
+    pmf_block(vectors_level(), x, value[0], count, checked_binom_logpmf)
+
+
+binom_logpmf = ufunc_of_blocks(<void *> block_logpmf, document(
     "binom_logpmf(k, n, p)", "Log of the probability of exactly k successes, X ~ Bin(n, p).",
     {"k": "Number of successes; -inf where it is not an integer in 0..n.", **BINOM_ARGUMENTS},
     "binom_logcdf, binom_logsf", "binom_logpmf(1, 10**15, 1e-12):.8f", "-993.09224472",
     "Loader's deviances, in double-double where they are large: no term cancels another, at any n and p."))
 
 cdef void block_logcdf(const double *const *x, double *const *value, Py_ssize_t count) noexcept nogil:
-    tails_block(x, value[0], count, 0, checked_binom_logcdf)
+    tails_block(vectors_level(), x, value[0], count, 0, checked_binom_logcdf)
 
 
 cdef void block_logsf(const double *const *x, double *const *value, Py_ssize_t count) noexcept nogil:
-    tails_block(x, value[0], count, 1, checked_binom_logsf)
+    tails_block(vectors_level(), x, value[0], count, 1, checked_binom_logsf)
 
 
 binom_logcdf = ufunc_of_blocks(<void *> block_logcdf, document(
@@ -380,6 +390,29 @@ binom_logsf = ufunc_of_blocks(<void *> block_logsf, document(
     {"k": "Number of successes, any real number; its floor counts.", **BINOM_ARGUMENTS},
     "binom_logpmf, binom_logcdf", "binom_logsf(9000, 10**4, 0.5):.8f", "-3687.04201456",
     "As :func:`binom_logcdf`; the survival function is Pr[X > k], not Pr[X >= k]."))
+
+
+def on_level(int level, str name, *arguments):
+    """Values of the ufunc of that name, from the block code compiled for one instruction set (vectors.h); for tests.
+
+    Levels above the processor's own are replaced by its own. The arguments are at most 256 values each.
+    """
+    k, n, p = (np.ascontiguousarray(x, np.float64) for x in arguments)
+    out = np.empty_like(k)
+    cdef const double[::1] first = k, second = n, third = p
+    cdef double[::1] result = out
+    cdef const double *pointers[3]
+    pointers[0], pointers[1], pointers[2] = &first[0], &second[0], &third[0]
+    if not k.size == n.size == p.size <= 256:
+        raise ValueError(f"on_level takes three arrays of one length, at most 256, not of lengths {k.size}, {n.size}, {p.size}")
+    level = min(level, vectors_level())
+    if name == "binom_logpmf":
+        pmf_block(level, pointers, &result[0], k.size, checked_binom_logpmf)
+    elif name == "binom_logcdf":
+        tails_block(level, pointers, &result[0], k.size, 0, checked_binom_logcdf)
+    else:
+        tails_block(level, pointers, &result[0], k.size, 1, checked_binom_logsf)
+    return out
 
 
 cdef void each_shift(const double *x, double *out) noexcept nogil:

@@ -1,8 +1,12 @@
 /* Double-double arithmetic: an unevaluated sum hi + lo with |lo| <= ulp(hi)/2, about 106 bits.
  *
- * Error-free transforms of Dekker (1971) and Knuth. The caller keeps magnitudes between 2^-900 and 2^900, so that
- * neither the splitting nor the low parts leave the range. Needs IEEE arithmetic without contraction or reassociation
- * (built with -ffp-contract=off, never -ffast-math).
+ * The functions use the error-free transforms of Dekker (1971) and Knuth. The caller keeps magnitudes between 2^-900 and
+ * 2^900, so that neither the splitting nor the low parts leave the range of a double. The transforms need IEEE arithmetic
+ * without contraction or reassociation (-ffp-contract=off, never -ffast-math).
+ *
+ * A product is formed by Dekker's splitting or by one fused multiply-add. Both are exact, so both give the same bits. The
+ * functions whose name ends in _by take the choice as an argument: vector code passes 1 where it is compiled for processors
+ * with that instruction (vectors.h). The others use what the compiler may assume of every processor.
  */
 #ifndef SHUFFLEBOUNDS_DD_H
 #define SHUFFLEBOUNDS_DD_H
@@ -10,18 +14,25 @@
 #include <math.h>
 #include "arithmetic.h"
 
+/* Inlined at every level of optimisation, so that each function takes the instruction set of its caller. */
+#ifdef __GNUC__
+#define DD_INLINE static inline __attribute__((always_inline))
+#else
+#define DD_INLINE static inline
+#endif
+
 typedef struct { double hi, lo; } dd;
 
-static inline dd dd_make(double hi, double lo) { dd r = {hi, lo}; return r; }
+DD_INLINE dd dd_make(double hi, double lo) { dd r = {hi, lo}; return r; }
 
-static inline dd dd_fast_sum(double a, double b) {          /* |a| >= |b| */
+DD_INLINE dd dd_fast_sum(double a, double b) {          /* |a| >= |b| */
     dd r;
     r.hi = a + b;
     r.lo = b - (r.hi - a);
     return r;
 }
 
-static inline dd dd_sum(double a, double b) {
+DD_INLINE dd dd_sum(double a, double b) {
     dd r;
     double t;
     r.hi = a + b;
@@ -30,40 +41,52 @@ static inline dd dd_sum(double a, double b) {
     return r;
 }
 
-static inline dd dd_prod(double a, double b) {
+#if defined(__FMA__) || defined(__aarch64__)
+#define DD_FUSED 1
+#else
+#define DD_FUSED 0              /* fma() would be a call of the C library, slower than the splitting */
+#endif
+
+DD_INLINE dd dd_prod_by(double a, double b, int fused) {
     dd r;
     r.hi = a * b;
-#if defined(__FMA__) || defined(__aarch64__)
-    r.lo = __builtin_fma(a, b, -r.hi);                      /* one instruction; a library call would cost more than this: */
-#else
-    double t = 134217729.0 * a, ah = t - (t - a), al = a - ah;
-    double u = 134217729.0 * b, bh = u - (u - b), bl = b - bh;
-    r.lo = ((ah * bh - r.hi) + ah * bl + al * bh) + al * bl;
-#endif
+    if (fused) {
+        r.lo = fma(a, b, -r.hi);
+    } else {
+        double t = 134217729.0 * a, ah = t - (t - a), al = a - ah;
+        double u = 134217729.0 * b, bh = u - (u - b), bl = b - bh;
+        r.lo = ((ah * bh - r.hi) + ah * bl + al * bh) + al * bl;
+    }
     return r;
 }
 
-static inline dd dd_add(dd a, dd b) {
+DD_INLINE dd dd_prod(double a, double b) { return dd_prod_by(a, b, DD_FUSED); }
+
+DD_INLINE dd dd_add(dd a, dd b) {
     dd s = dd_sum(a.hi, b.hi);
     return dd_fast_sum(s.hi, s.lo + (a.lo + b.lo));
 }
 
-static inline dd dd_neg(dd a) { return dd_make(-a.hi, -a.lo); }
+DD_INLINE dd dd_neg(dd a) { return dd_make(-a.hi, -a.lo); }
 
-static inline dd dd_mul_d(dd a, double b) {
-    dd p = dd_prod(a.hi, b);
+DD_INLINE dd dd_mul_d_by(dd a, double b, int fused) {
+    dd p = dd_prod_by(a.hi, b, fused);
     return dd_fast_sum(p.hi, p.lo + a.lo * b);
 }
 
-static inline dd dd_mul(dd a, dd b) {
-    dd p = dd_prod(a.hi, b.hi);
+DD_INLINE dd dd_mul_by(dd a, dd b, int fused) {
+    dd p = dd_prod_by(a.hi, b.hi, fused);
     return dd_fast_sum(p.hi, p.lo + (a.hi * b.lo + a.lo * b.hi));
 }
 
-static inline dd dd_div(dd a, dd b) {
+DD_INLINE dd dd_div_by(dd a, dd b, int fused) {
     double q = a.hi / b.hi;
-    dd p = dd_prod(q, b.hi);
+    dd p = dd_prod_by(q, b.hi, fused);
     return dd_fast_sum(q, ((a.hi - p.hi) - p.lo + a.lo - q * b.lo) / b.hi);
 }
+
+DD_INLINE dd dd_mul_d(dd a, double b) { return dd_mul_d_by(a, b, DD_FUSED); }
+DD_INLINE dd dd_mul(dd a, dd b) { return dd_mul_by(a, b, DD_FUSED); }
+DD_INLINE dd dd_div(dd a, dd b) { return dd_div_by(a, b, DD_FUSED); }
 
 #endif

@@ -1,215 +1,237 @@
-/* Binomial tails of a block of elements, in passes that a compiler can vectorise: what _binomial.pyx says of one, for many.
+/* Binomial log probabilities and log tails of a block of elements, in passes that a compiler can vectorise (vectors.h). The
+ * formulas are those of _binomial.pyx.
  *
- * The elements are sorted by the way they are computed, each way is a pass, and what none serves is left to the scalar kernel.
- * So an element's bits depend on nothing but itself, on every instruction set.
- *   all      deviance of the smaller tail, its distance from the mode in double-double
+ * Probabilities. One pass computes every element with deviances in plain double. The elements whose deviance exceeds 32, or where
+ * k or n - k is more than twice or less than half of its mean, are gathered and computed again with deviances in double-double.
+ *
+ * Tails. The elements are sorted by method, and each method is a pass:
  *   near     the uniform expansion, of order 9 or 15
- *   far      the continued fraction, in six lists by the number of steps, 5 to 37 over the whole domain
- *   scalar   deviances above 32 (8 standard deviations), p below 2**-830, arguments outside the domain or the support
- * The logarithm is 2 atanh(f/(2 + f)), the exponential Taylor's polynomial of degree 13; Mills' ratio a polynomial and Stirling's
- * error a quotient (tables.h), so that no pass looks anything up.
+ *   far      the continued fraction, in six lists by the expected number of steps, 5 to 37 over the whole domain. The deviance is
+ *            in plain double up to 32 and in double-double beyond.
+ * The scalar kernel computes what is left: p below 2**-830, and arguments outside the domain or the support.
  *
- * Error    in _binomial.pyx; gcc, clang, -O0, AVX2 and AVX-512 give the same bits, alone or in a block.
- * Cost     AVX2, an element: 8 ns deviances, 8 (order 9) or 11 (order 15) the expansion, 9 the logarithms, 2 to sort, 6 to gather
- *          where a block has several ways; far ones 1.5 a step and 15 the logarithms, 8 more where a part is steep
+ * The method of an element depends on its own arguments only. Therefore an element has the same bits alone, in any block, and on
+ * every instruction set.
+ *
+ * Error    in _binomial.pyx
+ * Cost     in ns an element with AVX-512: probabilities 9, and 26 in double-double; tails 17 near the mode at n = 1e6, 33 within 6
+ *          standard deviations for n from 10 to 1e6, 55 for any k. AVX2 with FMA takes 1.3 to 2 times as long, the baseline 4 times.
  */
 #ifndef SHUFFLEBOUNDS_TAILS_H
 #define SHUFFLEBOUNDS_TAILS_H
 
 #include <math.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include "constants.h"
-#include "dd.h"
-#include "tables.h"
+#include "vectors.h"
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
-#define TAILS_CLONES __attribute__((target_clones("avx2","default")))
-#define TAILS_INLINE static inline __attribute__((always_inline))
-#else
-#define TAILS_CLONES
-#define TAILS_INLINE static inline
-#endif
-
-enum { TAILS_BLOCK = 256, TAILS_ABREAST = 4, TAILS_STEPS = 4, TAILS_MOST_STEPS = 100, TAILS_LENGTH = 24 };
-/* The ways to compute an element: the expansion of order 9, that of order 15, the fraction by how many steps it takes, the scalar
- * kernel. Each begins at a multiple of TAILS_ABREAST among the sorted. */
+enum { TAILS_BLOCK = 256, TAILS_ABREAST = 8, TAILS_STEPS = 4, TAILS_MOST_STEPS = 100, TAILS_LENGTH = 24 };
+/* The methods of a tail: the expansion of order 9, that of order 15, the fraction in six lists, the scalar kernel. Among the sorted
+ * elements each list begins at a multiple of TAILS_ABREAST, so that a group of TAILS_ABREAST elements has one method. */
 enum { TAILS_LOW, TAILS_HIGH, TAILS_FAR, TAILS_LONE = TAILS_FAR + 6, TAILS_WAYS,
        TAILS_ROOM = TAILS_BLOCK + TAILS_ABREAST * TAILS_WAYS };
+/* Above this deviance, an ulp of it is more than the other errors, and it is formed in double-double. */
+#define TAILS_PLAIN 32.0
 
 typedef double (*tails_scalar)(double k, double n, double p);
 
-TAILS_INLINE uint64_t tails_bits(double x) { uint64_t u; memcpy(&u, &x, sizeof u); return u; }
-TAILS_INLINE double tails_double(uint64_t u) { double x; memcpy(&x, &u, sizeof x); return x; }
+/* The means of a binomial variable, N p and N (1 - p), and the distance d = x - N p, in double-double. All of them are formed from
+ * the smaller of p and 1 - p, N = n + extra; x and y are the two counts, x + y = N. */
+typedef struct { dd mean, other, d; } Means;
 
-/* One over the power of two at or below x, 2^-1022 <= x < 2^1022. */
-TAILS_INLINE double tails_inverse(double x) { return tails_double(0x7fe0000000000000u - (tails_bits(x) & 0x7ff0000000000000u)); }
-
-/* (atanh(v)/v - 1)/v^2 at w = v^2 <= 1/9. */
-TAILS_INLINE double tails_atanh(double w)
+VECTORS_INLINE Means tails_means(double x, double y, double n, int extra, double p, int fused)
 {
-    double w2 = w * w, w4 = w2 * w2;
-    return ((ATANH[0] + w * ATANH[1]) + w2 * (ATANH[2] + w * ATANH[3])
-            + w4 * (((ATANH[4] + w * ATANH[5]) + w2 * (ATANH[6] + w * ATANH[7]))
-                    + w4 * ((ATANH[8] + w * ATANH[9]) + w2 * (ATANH[10] + w * ATANH[11]))));
+    dd q = dd_sum(1, -p), m, d, l;
+    int swap = p > q.hi;
+    double least = swap ? q.hi : p, rest = swap ? q.lo : 0, taken = swap ? y : x, left = swap ? x : y;
+    Means r;
+    m = dd_prod_by(n, least, fused);
+    m.lo += n * rest;
+    m = extra ? dd_add(m, dd_make(least, rest)) : dd_fast_sum(m.hi, m.lo);
+    d = dd_add(dd_make(taken, 0), dd_neg(m));
+    l = dd_add(dd_make(left, 0), d);
+    r.mean.hi = swap ? l.hi : m.hi;
+    r.mean.lo = swap ? l.lo : m.lo;
+    r.other.hi = swap ? m.hi : l.hi;
+    r.other.lo = swap ? m.lo : l.lo;
+    r.d.hi = swap ? -d.hi : d.hi;
+    r.d.lo = swap ? -d.lo : d.lo;
+    return r;
 }
 
-/* log x of a normal x > 0: x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)). */
-TAILS_INLINE double tails_log(double x)
+/* The sum of the two deviances in double-double. */
+VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
 {
-    const uint64_t root = 0x3fe6a09e00000000u;
-    uint64_t u = tails_bits(x) + (0x3ff0000000000000u - root);
-    double e = tails_double((u >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023);
-    double f = tails_double((u & 0x000fffffffffffffu) + root) - 1, s = f / (2 + f), z = s * s, half = 0.5 * f * f;
-    return e * 0.693147180558298714458942413330078125
-        + (f - (half - (s * (half + 2 * z * tails_atanh(z)) + e * 1.6465949582897081279e-12)));
+    return dd_add(vector_deviance_dd(x, m.mean, m.d, fused), vector_deviance_dd(y, m.other, dd_neg(m.d), fused));
 }
 
-/* e^x, -700 <= x <= 700. */
-TAILS_INLINE double tails_exp(double x)
+/* log Pr[X = x] but for the deviances: log(n/(2 pi x y))/2 and Stirling's errors. */
+VECTORS_INLINE double tails_rest(double x, double y, double n)
 {
-    const double shift = 6755399441055744.0;
-    double t = x * 1.4426950408889634 + shift, k = t - shift;
-    double r = (x - k * 0.693147180558298714458942413330078125) - k * 1.6465949582897081279e-12, r2 = r * r, r4 = r2 * r2;
-    double low = (1 / 2.0 + r * (1 / 6.0)) + r2 * (1 / 24.0 + r * (1 / 120.0));
-    double high = (1 / 720.0 + r * (1 / 5040.0)) + r2 * (1 / 40320.0 + r * (1 / 362880.0))
-        + r4 * ((1 / 3628800.0 + r * (1 / 39916800.0)) + r2 * (1 / 479001600.0 + r * (1 / 6227020800.0)));
-    return tails_double(tails_bits(1 + (r + r2 * (low + r4 * high))) + (tails_bits(t) << 52));
+    return 0.5 * vector_log(n / (y * 6.283185307179586477 * x)) + (vector_stirling(n) - vector_stirling(x) - vector_stirling(y));
 }
 
-/* log(1 - t), 0 < t < 1; what 1 - t loses is below 2^-54, and nothing for t > 1/2. */
-TAILS_INLINE double tails_log1m(double t)
+/* deep[i] = 0 where out[i] is log Pr[X = k], 1 where the deviances must be formed in double-double, 2 where the scalar kernel is
+ * needed. */
+VECTORS_INLINE void pmf_all(const double *k, const double *n, const double *p, double *out, double *deep, ptrdiff_t count, int fused)
 {
-    double rest = 1 - t;
-    return tails_log(rest) + ((1 - rest) - t) * (1 + t);
+    ptrdiff_t i;
+    VECTORS_LOOP
+    for (i = 0; i < count; i++) {
+        double x = k[i], y = n[i] - x, v, u, dev;
+        Means m = tails_means(x, y, n[i], 0, p[i], fused);
+        int plain = (x >= 1) & (y >= 1) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (x == floor(x)) & (p[i] >= TINY_P) & (p[i] < 1);
+        dev = vector_deviance(x, n[i] * p[i], m.d.hi, &v) + vector_deviance(y, n[i] * (1 - p[i]), -m.d.hi, &u);
+        out[i] = -dev + tails_rest(x, y, n[i]);
+        deep[i] = plain ? ((dev <= TAILS_PLAIN) & (fabs(v) <= 1 / 3.0) & (fabs(u) <= 1 / 3.0) ? 0.0 : 1.0) : 2.0;
+    }
 }
 
-/* Mills' ratio, 0 <= x <= SMALL_MILLS_MOST. */
-TAILS_INLINE double tails_mills(double x)
+VECTORS_INLINE void pmf_deep(const double *k, const double *n, const double *p, double *out, ptrdiff_t count, int fused)
 {
-    const double *c = SMALL_MILLS;
-    double u = 1 - (1 + SMALL_MILLS_SCALE / SMALL_MILLS_MOST) * x / (SMALL_MILLS_SCALE + x), u2 = u * u, u4 = u2 * u2;
-    double low = (c[0] + u * c[1]) + u2 * (c[2] + u * c[3]) + u4 * ((c[4] + u * c[5]) + u2 * (c[6] + u * c[7]));
-    double high = (c[8] + u * c[9]) + u2 * (c[10] + u * c[11]) + u4 * ((c[12] + u * c[13]) + u2 * (c[14] + u * c[15])
-        + u4 * ((c[16] + u * c[17]) + u2 * c[18]));
-    return low + u4 * u4 * high;
+    ptrdiff_t i;
+    VECTORS_LOOP
+    for (i = 0; i < count; i++) {
+        double x = k[i], y = n[i] - x;
+        dd dev = tails_deviances_dd(x, y, tails_means(x, y, n[i], 0, p[i], fused), fused);
+        out[i] = -dev.hi + (tails_rest(x, y, n[i]) - dev.lo);
+    }
 }
 
-/* log(n!/Stirling's formula), 1 <= n <= 2^53. */
-TAILS_INLINE double tails_stirling(double n)
+/* log Pr[X = k] of count <= TAILS_BLOCK elements. */
+VECTORS_INLINE void pmf_block_body(const double *const *in, double *out, ptrdiff_t count, tails_scalar scalar, int fused)
 {
-    const double *p = STIRLING_P, *q = STIRLING_Q;
-    double m = n * n, m2 = m * m, m4 = m2 * m2;
-    return ((p[0] + m * p[1]) + m2 * (p[2] + m * p[3]) + m4 * (p[4] + m * p[5]))
-        / (n * ((q[0] + m * q[1]) + m2 * (q[2] + m * q[3]) + m4 * (q[4] + m * q[5])));
+    const double *k = in[0], *n = in[1], *p = in[2];
+    double deep[TAILS_BLOCK], some[4][TAILS_BLOCK];
+    int at[TAILS_BLOCK];
+    ptrdiff_t i, found = 0;
+    pmf_all(k, n, p, out, deep, count, fused);
+    for (i = 0; i < count; i++) {
+        at[found] = (int)i;
+        found += deep[i] == 1;
+        if (deep[i] == 2) out[i] = scalar(k[i], n[i], p[i]);
+    }
+    if (found == count) {
+        pmf_deep(k, n, p, out, count, fused);
+        return;
+    }
+    for (i = 0; i < found; i++) {
+        some[0][i] = k[at[i]];
+        some[1][i] = n[at[i]];
+        some[2][i] = p[at[i]];
+    }
+    for (; found && i % TAILS_ABREAST; i++) {
+        some[0][i] = some[0][0];
+        some[1][i] = some[1][0];
+        some[2][i] = some[2][0];
+    }
+    pmf_deep(some[0], some[1], some[2], some[3], i, fused);
+    for (i = 0; i < found; i++) out[at[i]] = some[3][i];
 }
 
-/* x log(x/m) - d, d = x - m, |d| <= (x + m)/3; *v = d/(x + m). */
-TAILS_INLINE double tails_deviance(double x, double m, double d, double *v)
-{
-    double r = d / (x + m), w = r * r;
-    *v = r;
-    return r * (d + 2 * x * w * tails_atanh(w));
-}
+VECTORS_ENTRY(pmf_block, (const double *const *in, double *out, ptrdiff_t count, tails_scalar scalar), (in, out, count, scalar))
 
 typedef struct {
-    /* the smaller tail is Pr[X >= j] at odds p : q; d = j - (n + 1) p, dev its deviance, steep the larger |d/(x + m)| of its parts,
-     * var the variance, other whether the larger tail is asked for */
+    /* The smaller tail is Pr[X >= j] with probability p of success and q of failure, size = n + 1 = j + b, d = j - size p;
+     * dev + dev_lo is its deviance, steep the larger |d/(x + m)| of the two parts of dev, var = j b/size; other is 1 where the larger
+     * tail is to be returned, mirror is 1 where failures are counted: p is then one minus the given probability. */
     double j[TAILS_ROOM], b[TAILS_ROOM], size[TAILS_ROOM], p[TAILS_ROOM], q[TAILS_ROOM], d[TAILS_ROOM];
-    double dev[TAILS_ROOM], steep[TAILS_ROOM], var[TAILS_ROOM], other[TAILS_ROOM], value[TAILS_ROOM];
+    double dev[TAILS_ROOM], dev_lo[TAILS_ROOM], steep[TAILS_ROOM], var[TAILS_ROOM], value[TAILS_ROOM];
+    double other[TAILS_ROOM], mirror[TAILS_ROOM];
 } Tails;
 
-/* Of the fraction: the denominators of the last two convergents, the product of all u, the odd part of what comes next, the t as a
- * cubic of the step, whether it is still wanted. */
+/* The state of the continued fraction: p0 and p1 the denominators of the last two convergents, gap the product of all u, odd the part
+ * of the next u that is known, t0..t3 the coefficients of t as a cubic of the step, unit2 and rate the scales of the steps; open is 0
+ * where the fraction has converged. */
 typedef struct {
     double p0[TAILS_ROOM], p1[TAILS_ROOM], gap[TAILS_ROOM], odd[TAILS_ROOM], unit2[TAILS_ROOM], rate[TAILS_ROOM], open[TAILS_ROOM];
     double t0[TAILS_ROOM], t1[TAILS_ROOM], t2[TAILS_ROOM], t3[TAILS_ROOM];
 } Fraction;
 
-static TAILS_CLONES void tails_all(const double *k, const double *n, const double *chance, double upper, ptrdiff_t count,
-                                   Tails *t)
+VECTORS_INLINE void tails_all(const double *k, const double *n, const double *p, double upper, ptrdiff_t count, Tails *t, int fused)
 {
     ptrdiff_t i;
+    VECTORS_LOOP
     for (i = 0; i < count; i++) {
-        double size = n[i] + 1, j = floor(k[i]) + 1, b = n[i] - j + 1, p = chance[i], v, u;
-        dd q = dd_sum(1, -p), m, d;
-        int swap = p > q.hi, low;
-        double least = swap ? q.hi : p, rest = swap ? q.lo : 0, taken = swap ? b : j, from;
-        m = dd_prod(n[i], least);
-        m.lo += n[i] * rest;
-        m = dd_add(m, dd_make(least, rest));
-        d = dd_add(dd_make(taken, 0), dd_neg(m));
-        from = swap ? -d.hi : d.hi;
-        low = from < 0;
+        double size = n[i] + 1, j = floor(k[i]) + 1, b = n[i] - j + 1, q = 1 - p[i], v, u, d;
+        int low;
+        d = tails_means(j, b, n[i], 1, p[i], fused).d.hi;
+        low = d < 0;
         t->j[i] = low ? b : j;
         t->b[i] = low ? j : b;
         t->size[i] = size;
-        t->p[i] = low ? q.hi : p;
-        t->q[i] = low ? p : q.hi;
-        t->d[i] = fabs(from);
+        t->p[i] = low ? q : p[i];
+        t->q[i] = low ? p[i] : q;
+        t->d[i] = fabs(d);
+        t->mirror[i] = low ? 1 : 0;
         t->other[i] = (double)low == upper ? 1 : 0;
-        t->dev[i] = tails_deviance(t->j[i], size * t->p[i], t->d[i], &v) + tails_deviance(t->b[i], size * t->q[i], -t->d[i], &u);
+        t->dev[i] = vector_deviance(t->j[i], size * t->p[i], t->d[i], &v) + vector_deviance(t->b[i], size * t->q[i], -t->d[i], &u);
+        t->dev_lo[i] = 0;
         t->steep[i] = fabs(v) > fabs(u) ? fabs(v) : fabs(u);
         t->var[i] = t->j[i] * (t->b[i] / size);
     }
 }
 
-/* way[i]: how element i is computed; far ones by their number of steps. */
-static TAILS_CLONES void tails_sort(const Tails *t, const double *k, const double *n, const double *p, ptrdiff_t count, double *way)
+/* way[i]: the method of element i. The lists of the fraction are bounded by var/(1 + 0.4 dev), with which the number of steps grows. */
+VECTORS_INLINE void tails_sort(const Tails *t, const double *k, const double *n, const double *p, ptrdiff_t count, double *way)
 {
     ptrdiff_t i;
+    VECTORS_LOOP
     for (i = 0; i < count; i++) {
         double dev = t->dev[i], var = t->var[i], square = dev > 3.125 ? 2 * dev : 6.25, close = var / (1 + 0.4 * dev);
         double far = TAILS_FAR + ((close > 1.5 ? 1.0 : 0) + (close > 5 ? 1.0 : 0)) + ((close > 13 ? 1.0 : 0)
             + (close > 26 ? 1.0 : 0)) + (close > 50 ? 1.0 : 0);
         int plain = (k[i] >= 0) & (k[i] < n[i]) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (p[i] >= TINY_P) & (p[i] < 1);
-        int near = (t->steep[i] <= 1 / 3.0) & (square < NEAR_SLOPE * var);
+        int near = (t->steep[i] <= 1 / 3.0) & (dev <= TAILS_PLAIN) & (square < NEAR_SLOPE * var);
         far = near ? (square < LOW_ORDER_SLOPE * var ? TAILS_LOW : TAILS_HIGH) : far;
-        way[i] = (plain & (dev <= 32)) ? far : TAILS_LONE;
+        way[i] = plain ? far : TAILS_LONE;
     }
 }
 
-/* M(s) + B(s)/leading: the uniform expansion. */
+/* value = M(s) + B(s)/leading, the uniform expansion (uniform_series in _binomial.pyx). */
 #define NEAR(order)                                                                                                     \
-    static TAILS_CLONES void tails_near_##order(Tails *t, ptrdiff_t from, ptrdiff_t to)                                 \
+    VECTORS_INLINE void tails_near_##order(Tails *t, ptrdiff_t from, ptrdiff_t to)                                      \
     {                                                                                                                   \
         ptrdiff_t i;                                                                                                    \
+        VECTORS_LOOP                                                                                                    \
         for (i = from; i < to; i++) {                                                                                   \
             double leading, s = sqrt(2 * t->dev[i]);                                                                    \
             double more = uniform_##order((t->j[i] - t->b[i]) / t->size[i], 1 / sqrt(t->var[i]), s, &leading);          \
-            t->value[i] = tails_mills(s) + more / leading;                                                              \
+            t->value[i] = vector_mills(s) + more / leading;                                                              \
         }                                                                                                               \
     }
 NEAR(9)
 NEAR(15)
 #undef NEAR
 
-static TAILS_CLONES void tails_near_logs(Tails *t, ptrdiff_t to)
+VECTORS_INLINE void tails_near_logs(Tails *t, ptrdiff_t to)
 {
     ptrdiff_t i;
+    VECTORS_LOOP
     for (i = 0; i < to; i++) {
-        double small = tails_exp(-t->dev[i]) * (t->value[i] * INV_SQRT_2PI);
-        double log_small = -t->dev[i] + (tails_log(t->value[i]) - LOG_SQRT_2PI);
-        t->value[i] = t->other[i] > 0 ? tails_log1m(small) : log_small;
+        double small = vector_exp(-t->dev[i]) * (t->value[i] * INV_SQRT_2PI);
+        double log_small = -t->dev[i] + (vector_log(t->value[i]) - LOG_SQRT_2PI);
+        t->value[i] = t->other[i] > 0 ? vector_log1m(small) : log_small;
     }
 }
 
 /* Steps 0 and 1 of the even part of Gauss's continued fraction 1/(t_0 + u_1/(t_1 + ...)) for Pr[X >= a]/Pr[X = a] (_binomial.pyx,
- * even_fraction), and what the next ones take.
+ * even_fraction), and the state for the next steps.
  *
  * With g_m the product of u_1..u_m, the convergents c_m = q_m/p_m have c_(m+1) = c_(m-1) + g_m t_(m+1)/(p_(m-1) p_(m+1)), m even: a
- * sum of positive terms, which forgives what the recurrence of the p has gathered by the time the terms are small.
- * Every step is multiplied by its denominators, so that none divides: with w = a + 2 m,
+ * sum of positive terms. The recurrence of the p accumulates rounding errors, but the terms are small by then.
+ * Every step is multiplied by its denominators, so that it needs no division: with w = a + 2 m,
  *     t w (w^2-1) = m (b-m) x (w+1) + ((a+m)(1 + d + (1+q) m) + m (m+1))(w-1),
- * a cubic of m with positive coefficients. Lengths count in units of a + TAILS_LENGTH, and steps are so scaled, by powers of two,
- * that p stays between 1e-20 and 1e60: d + sqrt(b x) of them are what t and u have of a. */
-static TAILS_CLONES void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fraction *f)
+ * a cubic of m with positive coefficients. Lengths are measured in units of a + TAILS_LENGTH. The steps are scaled by powers of two,
+ * so that p stays between 1e-20 and 1e60: t and u have the size of (d + sqrt(b x))/a without the scale. */
+VECTORS_INLINE void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fraction *f)
 {
     ptrdiff_t i;
+    VECTORS_LOOP
     for (i = from; i < to; i++) {
         double a = t->j[i], b = t->b[i], x = t->p[i], d = 1 + t->d[i], slope = 2 + t->q[i], w = a + 2;
-        double unit = tails_inverse(a + TAILS_LENGTH), unit2 = unit * unit, rate = unit * tails_inverse(d + sqrt(b * x));
+        double unit = vector_inverse(a + TAILS_LENGTH), unit2 = unit * unit, rate = unit * vector_inverse(d + sqrt(b * x));
         double cube = unit * rate;
         double even = (b - 1) * x / ((a + 1) * w), start = d / (a + 1), u = (a + b) * x / (a + 1) * even;
         double turn = even + ((a + 1) * (d + slope) + 2) / (w * (a + 3)), scale = w * (a + 1) * (a + 3) * cube;
@@ -228,17 +250,18 @@ static TAILS_CLONES void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fra
     }
 }
 
-/* TAILS_STEPS more after m of them, m odd; the exact value lies between the last two convergents. Returns how many elements are
- * still wanted: not those whose last two are as near as doubles can be. */
-static TAILS_CLONES ptrdiff_t tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to, Fraction *f)
+/* TAILS_STEPS more steps after m of them, m odd. The exact value lies between the last two convergents; an element is closed when they
+ * agree to 2e-16. Returns whether an element of the list is open. */
+VECTORS_INLINE int tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to, Fraction *f)
 {
-    ptrdiff_t i;
-    double left = 0;
+    ptrdiff_t i, r;
+    double left[TAILS_ABREAST] = {0};
+    VECTORS_LOOP
     for (i = from; i < to; i++) {
         double a = t->j[i], b = t->b[i], x = t->p[i], unit2 = f->unit2[i], rate = f->rate[i], odd = f->odd[i], gap = f->gap[i];
         double t0 = f->t0[i], t1 = f->t1[i], t2 = f->t2[i], t3 = f->t3[i], p0 = f->p0[i], p1 = f->p1[i], old = p1;
         double more, v, turn, u, mid, sum = t->value[i], open = f->open[i];
-        /* p, which held the last but one, from it and the last */
+        /* p holds the denominator before the last, and receives the next one */
 #define STEP(r, p, last)                                                                    \
         more = b - (m + r);                                                                 \
         v = a + (2 * (m + r) - 1);                                                          \
@@ -266,61 +289,83 @@ static TAILS_CLONES ptrdiff_t tails_steps(Tails *t, double m, ptrdiff_t from, pt
         f->gap[i] = gap;
         f->open[i] = open;
         t->value[i] = sum;
-        left += open;
     }
-    return (ptrdiff_t)left;
+    /* a sum in one variable would keep compilers from vectorising the loop */
+    for (i = from; i < to; i += TAILS_ABREAST)
+        for (r = 0; r < TAILS_ABREAST; r++) left[r] += f->open[i + r];
+    for (r = 1; r < TAILS_ABREAST; r++) left[0] += left[r];
+    return left[0] > 0;
 }
 
-/* dev anew where a part is too steep for the polynomial. */
-static TAILS_CLONES void tails_steep(Tails *t, ptrdiff_t from, ptrdiff_t to)
+/* dev anew for one group, where a part of it is too steep for the polynomial. */
+VECTORS_INLINE void tails_steep(Tails *t, ptrdiff_t from)
 {
     ptrdiff_t i;
-    for (i = from; i < to; i++) {
+    VECTORS_LOOP
+    for (i = from; i < from + TAILS_ABREAST; i++) {
         double x = t->j[i], m = t->size[i] * t->p[i], d = t->d[i], v, u;
-        double first = tails_deviance(x, m, d, &v), plain = x * tails_log(x / m) - d, second, y = t->b[i], l = t->size[i] * t->q[i];
-        second = tails_deviance(y, l, -d, &u);
+        double first = vector_deviance(x, m, d, &v), plain = x * vector_log(x / m) - d, second, y = t->b[i], l = t->size[i] * t->q[i];
+        second = vector_deviance(y, l, -d, &u);
         first = fabs(v) <= 1 / 3.0 ? first : plain;
-        plain = y * tails_log(y / l) + d;
+        plain = y * vector_log(y / l) + d;
         second = fabs(u) <= 1 / 3.0 ? second : plain;
         t->dev[i] = first + second;
     }
 }
 
-static TAILS_CLONES void tails_far_logs(Tails *t, const Fraction *f, ptrdiff_t from, ptrdiff_t to)
+/* dev + dev_lo in double-double for one group, where dev is above TAILS_PLAIN. */
+VECTORS_INLINE void tails_deep(Tails *t, ptrdiff_t from, int fused)
 {
     ptrdiff_t i;
+    VECTORS_LOOP
+    for (i = from; i < from + TAILS_ABREAST; i++) {
+        int mirror = t->mirror[i] > 0, deep = t->dev[i] > TAILS_PLAIN;
+        double j = mirror ? t->b[i] : t->j[i], b = mirror ? t->j[i] : t->b[i], p = mirror ? t->q[i] : t->p[i];
+        /* n = (j - 1) + b is exact, and size - 1 is not at n = 2**53 */
+        dd dev = tails_deviances_dd(j, b, tails_means(j, b, (j - 1) + b, 1, p, fused), fused);
+        t->dev[i] = deep ? dev.hi : t->dev[i];
+        t->dev_lo[i] = deep ? dev.lo : 0;
+    }
+}
+
+VECTORS_INLINE void tails_far_logs(Tails *t, const Fraction *f, ptrdiff_t from, ptrdiff_t to)
+{
+    ptrdiff_t i;
+    VECTORS_LOOP
     for (i = from; i < to; i++) {
         double j = t->j[i], b = t->b[i], size = t->size[i], value = t->value[i], log_small, big;
-        double extra = tails_stirling(size) - tails_stirling(j) - tails_stirling(b);
-        log_small = -t->dev[i] + (0.5 * tails_log(b * value * value / (6.283185307179586477 * j * size)) + extra);
-        big = tails_log1m(tails_exp(log_small));
+        double extra = vector_stirling(size) - vector_stirling(j) - vector_stirling(b);
+        log_small = -t->dev[i] + (0.5 * vector_log(b * value * value / (6.283185307179586477 * j * size)) - t->dev_lo[i] + extra);
+        big = vector_log1mexp(log_small);
         big = t->other[i] > 0 ? big : log_small;
         t->value[i] = f->open[i] > 0 ? 1 : big;
     }
 }
 
-/* The logarithms of the far ones, or 1: no value was found. first: where each way begins. */
-static void tails_far(Tails *t, const ptrdiff_t *first)
+/* The logarithms of the elements in the lists of the fraction, or 1 where it has not converged. first: where each list begins. */
+VECTORS_INLINE void tails_far(Tails *t, const ptrdiff_t *first, int fused)
 {
     Fraction f;
-    ptrdiff_t i, r, to = first[TAILS_LONE];
+    ptrdiff_t i, r, from = first[TAILS_FAR], to = first[TAILS_LONE];
     int w, m;
-    tails_first(t, first[TAILS_FAR], to, &f);
+    for (i = from; i < to; i += TAILS_ABREAST) {
+        double steep = 0, deep = 0;
+        for (r = i; r < i + TAILS_ABREAST; r++) steep = t->steep[r] > steep ? t->steep[r] : steep;
+        if (steep > 1 / 3.0) tails_steep(t, i);
+        for (r = i; r < i + TAILS_ABREAST; r++) deep = t->dev[r] > deep ? t->dev[r] : deep;
+        if (deep > TAILS_PLAIN) tails_deep(t, i, fused);
+    }
+    tails_first(t, from, to, &f);
     for (w = TAILS_FAR; w < TAILS_LONE; w++)
         for (m = 1; first[w] < first[w + 1] && m < TAILS_MOST_STEPS; m += TAILS_STEPS)
             if (!tails_steps(t, m, first[w], first[w + 1], &f)) break;
-    for (i = first[TAILS_FAR]; i < to; i += TAILS_ABREAST)
-        for (r = 0; r < TAILS_ABREAST; r++)
-            if (t->steep[i + r] > 1 / 3.0) {
-                tails_steep(t, i, i + TAILS_ABREAST);
-                break;
-            }
-    tails_far_logs(t, &f, first[TAILS_FAR], to);
+    tails_far_logs(t, &f, from, to);
 }
 
-/* at: the elements by way, each way filled to a multiple of TAILS_ABREAST by repeating its first; first, last: where it begins,
- * ends. Every other element is listed from the end, or each would wait for the one before to be counted. */
-static void tails_list(const double *way, ptrdiff_t count, int *at, ptrdiff_t *first, ptrdiff_t *last)
+/* at: the elements sorted by method, each list padded to a multiple of TAILS_ABREAST by repeating its first element; first and last:
+ * where the list begins and where its elements end. Every other element is listed from the end of its list, so that the counts of
+ * two neighbours do not depend on each other. */
+VECTORS_INLINE void tails_list(const double *way, ptrdiff_t count, int *at, ptrdiff_t *first, ptrdiff_t *last)
 {
     int list[TAILS_WAYS][TAILS_BLOCK], up[TAILS_WAYS] = {0}, down[TAILS_WAYS] = {0}, w;
     ptrdiff_t i, place = 0;
@@ -340,20 +385,20 @@ static void tails_list(const double *way, ptrdiff_t count, int *at, ptrdiff_t *f
     first[TAILS_WAYS] = place;
 }
 
-/* log Pr[X > k] (upper = 1) or log Pr[X <= k] (0) of count <= TAILS_BLOCK elements. */
-static void tails_block(const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar)
+/* log Pr[X > k] (upper = 1) or log Pr[X <= k] (upper = 0) of count <= TAILS_BLOCK elements. */
+VECTORS_INLINE void tails_block_body(const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar, int fused)
 {
     const double *k = in[0], *n = in[1], *p = in[2];
     Tails all, some;
     double way[TAILS_BLOCK];
     int at[TAILS_ROOM], w;
     ptrdiff_t i, first[TAILS_WAYS + 1], last[TAILS_WAYS];
-    tails_all(k, n, p, upper, count, &all);
+    tails_all(k, n, p, upper, count, &all, fused);
     tails_sort(&all, k, n, p, count, way);
     tails_list(way, count, at, first, last);
     w = last[TAILS_LOW] == count ? TAILS_LOW : TAILS_HIGH;
     if (last[w] - first[w] == count) {
-        (w == TAILS_LOW ? tails_near_9 : tails_near_15)(&all, 0, count);
+        if (w == TAILS_LOW) tails_near_9(&all, 0, count); else tails_near_15(&all, 0, count);
         tails_near_logs(&all, count);
         memcpy(out, all.value, (size_t)count * sizeof *out);
         return;
@@ -361,18 +406,21 @@ static void tails_block(const double *const *in, double *out, ptrdiff_t count, d
     for (i = 0; i < first[TAILS_LONE]; i++) {
         int from = at[i];
 #define PACK(name) some.name[i] = all.name[from]
-        PACK(j); PACK(b); PACK(size); PACK(p); PACK(q); PACK(d); PACK(dev); PACK(steep); PACK(var); PACK(other);
+        PACK(j); PACK(b); PACK(size); PACK(p); PACK(q); PACK(d); PACK(dev); PACK(dev_lo); PACK(steep); PACK(var); PACK(other);
+        PACK(mirror);
 #undef PACK
     }
     tails_near_9(&some, first[TAILS_LOW], first[TAILS_HIGH]);
     tails_near_15(&some, first[TAILS_HIGH], first[TAILS_FAR]);
     tails_near_logs(&some, first[TAILS_FAR]);
-    if (first[TAILS_FAR] < first[TAILS_LONE]) tails_far(&some, first);
+    if (first[TAILS_FAR] < first[TAILS_LONE]) tails_far(&some, first, fused);
     for (w = 0; w < TAILS_LONE; w++)
         for (i = first[w]; i < last[w]; i++)
-            /* deep, now that the deviance is right, or without a value */
-            out[at[i]] = some.dev[i] <= 32 && some.value[i] <= 0 ? some.value[i] : scalar(k[at[i]], n[at[i]], p[at[i]]);
+            out[at[i]] = some.value[i] <= 0 ? some.value[i] : scalar(k[at[i]], n[at[i]], p[at[i]]);
     for (i = first[TAILS_LONE]; i < last[TAILS_LONE]; i++) out[at[i]] = scalar(k[at[i]], n[at[i]], p[at[i]]);
 }
+
+VECTORS_ENTRY(tails_block, (const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar),
+              (in, out, count, upper, scalar))
 
 #endif
