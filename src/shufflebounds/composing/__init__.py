@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shufflebounds._lazy import lazily
 from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, TooLongError
-from shufflebounds.composing.pair_info import GRID_VALUE_SECONDS, DominatingPairInfo
+from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, DominatingPairInfo
 from shufflebounds.composing.progress import Cost, announced
 from shufflebounds.composing.sampled_profile import SampledProfile
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shufflebounds.composing.product import Product
 
 __all__ = [
-    "GRID_VALUE_SECONDS", "Account", "LossAtoms", "Blocks", "Composer", "Cost", "AdaptiveChoice", "DominatingPairInfo", "GridPLD",
+    "MOST_VALUE_EFFORT", "Account", "LossAtoms", "Blocks", "Composer", "Cost", "AdaptiveChoice", "DominatingPairInfo", "GridPLD",
     "Product", "SampledProfile", "TooLongError", "announced",
 ]
 

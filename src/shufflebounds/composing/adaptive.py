@@ -1,14 +1,14 @@
-r"""Releases whose pair of laws is chosen anew each time, knowing the losses so far: the best of all such strategies.
+r"""The best adaptive strategy: the pair of distributions of each release is chosen after seeing the losses of the earlier ones.
 
-Of pairs o = 1..m each release takes one. With h_s(E) the largest hockey stick when s releases are left, E = e^eps,
+Each release takes one of the pairs o = 1..m. Let h_s(E) be the largest hockey-stick divergence of s releases, E = e^eps. Then
 
     h_0(E) = max(0, 1 - E),     h_s(E) = max_o E_(P_o) h_(s-1)(E e^-L),     h(0) = 1 for infinite losses,
 
-since P(S) - E Q(S) splits by the first outcome y into P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and what follows is best chosen
-for E e^-L(y). On a grid of x = ln E with all losses on it these are convolutions and pointwise maxima. They are made of
-f_s(x) = e^(theta x) h_s(x): the laws are tilted by theta, nothing grows, and the errors are relative near the eps that theta
-belongs to. Every h_s is convex in E and a mixture of hockey sticks, so laws that dominate the pairs bound it from above, and laws
-that they dominate from below.
+because P(S) - E Q(S) is the sum over the first outcome y of P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and the rest of the strategy is
+best chosen for E e^-L(y). On a grid of x = ln E that contains all losses, this is a convolution followed by a pointwise maximum.
+The code computes f_s(x) = e^(theta x) h_s(x) instead: the distributions are exponentially tilted by theta, values stay bounded, and
+errors are relative near the eps that theta belongs to. Every h_s is convex in E and a mixture of hockey-stick functions. So
+distributions that dominate the pairs give an upper bound, and distributions that the pairs dominate give a lower bound.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from shufflebounds.composing.product import Product
 __all__ = ["Adaptive", "Laws", "points"]
 
 Laws = Sequence[tuple[GridPLD, int]]
-"""Laws and how often each: their product."""
+"""A product of distributions, each with its multiplicity."""
 
 EDGE = 45.0
-"""Tilted mass below e^-EDGE is left out of a law, and counted."""
+"""Tilted masses below e^-EDGE are truncated; the error bound counts them. A larger value makes the grid longer."""
 
 SLOW = 1.5
-"""The least tilt, in units of 1 over the spread: f must fall to the left as well."""
+"""Smallest tilt, in units of 1/spread. f must decrease to the left of the grid too, which needs a positive tilt."""
 
 AHEAD, BEYOND = np.geomspace(1.0, 16.0, 9), 60.0
-"""The grid ends where Chernoff's bound of f is e^-BEYOND of its size, at the best of these larger tilts, in 1 over the spread."""
+"""The grid ends where the Chernoff bound of f is a fraction e^-BEYOND of f, at the best of the tilts AHEAD (units of 1/spread)."""
 
 LEAST = 1e-300
-"""What underflows is less."""
+"""Bound of the error of a value that underflows."""
 
 KEPT = 3
-"""Stretches of the line of which the answers are kept."""
+"""Number of solved recursions in the cache."""
 
 
 class _Block(NamedTuple):
-    """f on the grid first..first + size - 1, e^scale taken out, and the error of each value."""
+    """f / e^scale at the grid points first..first + size - 1, and a bound of the error of each value."""
 
     theta: float
     first: int
@@ -61,9 +61,11 @@ class _Block(NamedTuple):
 
 
 class _Tilted(NamedTuple):
-    """The tilted masses of a law at their places, e^scale taken out, their sum, what was left out, and the relative error of all.
+    """An exponentially tilted distribution: grid places, masses divided by e^scale, and their sum `total`.
 
-    ahead holds the log moments of the law at larger tilts.
+    `lost` bounds the truncated mass relative to e^scale, `rough` the relative error of the masses, and `ahead` holds the
+    log moments
+    at the larger tilts AHEAD.
     """
 
     place: FloatArray
@@ -77,30 +79,30 @@ class _Tilted(NamedTuple):
 
 
 MOST_STEPS = 2.0**24
-"""No grid has more points."""
+"""Largest distance of eps from 0 in grid steps; beyond it the trivial bound is returned."""
 
 
 def points(spread: float, step: float, theta: float, eps: float) -> float:
-    """Return about how many points the grid of such a recursion has."""
+    """Return an estimate of the number of grid points of the recursion."""
     theta = max(theta, SLOW / spread)
     return (eps + 20 * spread + EDGE / theta) / step
 
 
 class Adaptive:
-    """So many releases of one of several laws on one step, the choice free each time; besides, laws that leave no choice.
+    """Releases that each take one of several distributions on a common grid, and further releases without a choice.
 
     Parameters
     ----------
-    choices : sequence of sequences of (Law, int)
-        What a release is the product of, on anchors that are multiples of the step.
+    choices : sequence of sequences of (GridPLD, int)
+        The choices. Each is a product of distributions whose anchors are multiples of the step.
     times : int
-        Releases.
-    fixed : sequence of (Law, int)
-        What is released besides: before the others from above, after them from below, so that the bounds hold for any order.
+        Number of releases with a choice.
+    fixed : sequence of (GridPLD, int)
+        Releases without a choice. The upper bound puts them first and the lower bound last, so that the bounds hold for any order.
     guide : Product
-        Nearly the same composition: it tells the tilts.
+        A similar composition without choice, from which the tilts are taken.
     upper : bool
-        The side.
+        Whether the result is an upper or a lower bound.
     """
 
     def __init__(
@@ -113,22 +115,23 @@ class Adaptive:
         self._blocks: Kept[float, _Block] = Kept(KEPT)
 
     def _most(self, measure: Callable[[GridPLD], float]) -> float:
-        """Return the sum of a measure over all releases, the largest whatever is chosen."""
+        """Return the sum over all releases of the largest value of `measure` among the choices."""
         return sum(r * max(sum(count * measure(law) for law, count in laws) for laws in several) for several, r in self._stages)
 
     def log_delta(self, eps: float) -> float:
-        """Return the bound of the log hockey stick at eps."""
+        """Return the bound of the log hockey-stick divergence at eps."""
         outward = (-1 if self.upper else 1) * (self.loss_error + 4 * ULP * abs(eps))
         at = eps + outward
         if self.loss_error > self.step or abs(at) > MOST_STEPS * self.step:
-            # where rounding is wider than the grid, nothing is known
+            # Rounding errors exceed the step of the grid: return the trivial bound.
             return 0.0 if self.upper else -math.inf
         block = self._recursion(self._guide.center(at))
         place = math.floor(at / self.step) - block.first
         if not 1 <= place < block.f.size - 2:
             return 0.0 if self.upper else -math.inf
         x = self.step * (block.first + place + np.arange(-1, 3))
-        # values of h e^(theta at - scale): convex in E, so chords lie above it and the lines through neighbours below
+        # Values of h e^(theta at - scale). h is convex in E: linear interpolation is an upper bound, extrapolation from the two
+        # neighbours on either side a lower bound.
         rise = np.exp(block.theta * (at - x))
         value, error = block.f[place - 1 : place + 3] * rise, block.error * float(rise.max())
         part = math.expm1(at - x[1]) / math.expm1(x[2] - x[1])
@@ -151,7 +154,8 @@ class Adaptive:
     def _tilted(self, law: GridPLD, theta: float, more: FloatArray, enough: float) -> _Tilted:
         held = np.flatnonzero(law.log_p > -np.inf)
         loss, logs, log_rest = law.losses[held], law.log_p[held], law.log_rest
-        # rare losses far beyond what matters would fill the tilted law: from above they count as infinite, from below as smaller
+        # Rare losses far above `enough` would dominate the tilted distribution. The upper bound counts them as infinite losses, the
+        # lower bound as smaller losses.
         tails = np.logaddexp.accumulate(logs[::-1])[::-1]
         far = int(np.searchsorted(loss, enough, side="right"))
         if far < loss.size:
@@ -173,7 +177,7 @@ class Adaptive:
 
     def _solved(self, center: float) -> _Block:
         step = self.step
-        # a tilt may leave a single loss; half a grid step is as narrow as the grid can tell
+        # The tilted distribution may have a single loss. Half a grid step is the smallest spread that the grid resolves.
         plain = max(math.sqrt(self._guide.moments(0.0)[2]), 0.5 * step)
         theta = max(self._guide.tilt(center), SLOW / plain)
         spread = max(math.sqrt(self._guide.moments(theta)[2]), 0.5 * step)
@@ -183,10 +187,10 @@ class Adaptive:
             ([[(self._tilted(law, theta, more, enough), count) for law, count in laws] for laws in several], r)
             for several, r in self._stages
         ]
-        # a choice without finite losses adds nothing to the recursion; its mass at infinite loss is counted at the end
+        # A choice without finite losses does not enter the recursion; its mass at infinite loss is counted at the end.
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
         first = math.floor(-(EDGE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
-        # where all releases end, and the larger tilt that shows it
+        # The end of the grid, and the larger tilt whose Chernoff bound shows that f is negligible beyond it.
         grown = np.zeros(more.size)
         for several, r in finite:
             if not several:
@@ -204,14 +208,14 @@ class Adaptive:
         error = ULP * (2 * abs(theta * x[0]) + 8) * float(f.max())
         run = _Run(size, length, theta * x[0], best)
         state = _State(f, 0.0, error, -float(more[best] * x[-1]))
-        # the recursion runs backwards: the last law in it is released first
+        # The recursion runs backwards in time: its last distribution belongs to the first release.
         for several, r in finite if self.upper else finite[::-1]:
             if not several:
                 state = replace(state, f=np.zeros(size), error=0.0)
                 break
             for _ in range(r):
                 state = run.best(state, several)
-        # whatever is chosen, at most or at least so much is surely of infinite loss
+        # Bounds of the mass at infinite loss over all strategies.
         outermost = max if self.upper else min
         rests = [(outermost(union_probability([(law.log_rest, count) for law, count in laws]) for laws in several if laws), r)
                  for several, r in stages if any(several)]
@@ -229,7 +233,7 @@ def _log_sum(logs: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """f with e^scale taken out, the error of each value, and the log of how large f may be right of the grid."""
+    """f / e^scale, a bound of the error of each value, and the log of a bound of f to the right of the grid."""
 
     f: FloatArray
     scale: float
@@ -238,11 +242,11 @@ class _State:
 
 
 class _Run:
-    """One release after the other, with the errors that they leave."""
+    """Applies the recursion one release at a time and accumulates the error bounds."""
 
     def __init__(self, size: int, length: int, left: float, tilt: int) -> None:
         self._size, self._length = size, length
-        # log of how large f may be left of the grid, since h <= 1; right of it Chernoff's bound says so, by that tilt
+        # Log of a bound of f to the left of the grid, from h <= 1. To the right the Chernoff bound at the tilt `tilt` is used.
         self._left, self._tilt = left, tilt
         self._spectra: dict[int, tuple[NDArray[np.complex128], float]] = {}
         self._last: tuple[FloatArray, NDArray[np.complex128]] | None = None
@@ -257,7 +261,7 @@ class _Run:
         return self._spectra[id(law)]
 
     def best(self, state: _State, several: Sequence[Sequence[tuple[_Tilted, int]]]) -> _State:
-        """Return the largest of E[f(x - L)], L the sum of the losses of each of several products."""
+        """Return the pointwise maximum over the choices of E[f(x - L)], where L is the sum of the losses of a choice."""
         states = []
         for laws in several:
             one = state
@@ -276,15 +280,15 @@ class _Run:
         return _State(f, scale, error, max(one.right for one in states))
 
     def _released(self, state: _State, law: _Tilted) -> _State:
-        """Return E[f(x - L)], f replaced by 0 outside the grid."""
+        """Return E[f(x - L)], with f set to 0 outside the grid."""
         stage = 4 * ULP * (math.log2(self._length) + 2)
         f, top = state.f, float(state.f.max())
         outside = math.exp(min(self._left - state.scale, 700.0)) + math.exp(min(state.right - state.scale, 700.0))
         spectrum, norm = self._spectrum(law)
         out = fft.irfft(self._transform(f) * spectrum, self._length)[: self._size]
-        # the transforms, in the mean square and so at every point; the masses; what f was off by
+        # Rounding of the transforms (bounded in mean square, hence at every point), errors of the masses, and the error of f.
         error = 4 * stage * norm * math.sqrt(float((f**2).sum())) + law.rough * law.total * top + state.error * law.total
-        # what was left out: losses too rare, and values of f beyond the grid
+        # Truncated losses, and values of f outside the grid.
         error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
         error += LEAST
@@ -296,7 +300,7 @@ class _Run:
         return _State(out, scale, error, state.right + float(law.ahead[self._tilt]))
 
     def _transform(self, f: FloatArray) -> NDArray[np.complex128]:
-        # all choices use the same transform of f
+        # All choices share the transform of f.
         if self._last is None or self._last[0] is not f:
             self._last = f, fft.rfft(f, self._length)
         return self._last[1]

@@ -1,4 +1,4 @@
-"""Releases composed on a grid that is refined until its two sides meet."""
+"""Bounds of the hockey-stick divergence of several releases, computed on a grid of losses that is refined until they agree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shufflebounds.composing.adaptive import Adaptive, Laws, points
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.lattice import common_step, own_lattice
 from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
-from shufflebounds.composing.pair_info import FIRST_TAIL, GRID_VALUE_SECONDS, DominatingPairInfo
+from shufflebounds.composing.pair_info import FIRST_TAIL, MOST_VALUE_EFFORT, DominatingPairInfo
 from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
 from shufflebounds.composing.progress import Cost, tick
 from shufflebounds.composing.repeated import log_repeated
@@ -26,53 +26,64 @@ from shufflebounds.composing.sampled_profile import SampledProfile
 __all__ = ["Account", "Composer", "AdaptiveChoice"]
 
 DEEPER = 2.5
-"""By how much the logarithm of the mass above the listed losses deepens where that matters."""
+"""Factor by which log_tail, the log of the mass that may be truncated, grows when the truncated mass turns out to matter.
+
+A larger factor needs fewer attempts, but enumerates more outcomes than necessary.
+"""
 
 LEAST_GOAL = 1e-10
-"""How near the sides of the log moments are brought, at the nearest: also where no spread of the losses is known."""
+"""Smallest gap of the log moments that the sampling of a distribution aims at, also if the spread of its losses is unknown.
+
+A smaller value would ask for more values than double precision can use.
+"""
 
 LOOSE = 1e-3
-"""How near, as a share of it, the upper side is brought to its limit where no law bounds from below."""
+"""Relative accuracy of the upper bound if no distribution gives a lower bound; a smaller value costs time and hardly changes it."""
 
 SPARE, LEAST_SPARE = 45.0, 30.0
-"""How far, in logarithms, the unlisted mass must stay below delta; and the same where values are dear."""
+"""Distance in log between delta and the truncated mass; LEAST_SPARE is used if values are expensive.
+
+A truncated mass of e^-30 delta changes the upper bound by a relative 1e-13.
+"""
 
 REFINEMENTS, COARSER = 8, 6
-"""How often the grid may be halved, and doubled where its transform would be too long."""
+"""Largest number of times that the step of the grid is halved, and doubled if its transform would be too long."""
 
 REMEMBERED, ANSWERS = 40, 2**14
-"""Products kept, and answers."""
+"""Sizes of two caches: composed distributions, and bounds at single values of eps. Larger caches take more memory."""
 
 CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
-"""A grid starts with at least so many points, and is refined to about so many."""
+"""Smallest number of points of the first grid for distributions with a lattice, and largest number after refinement."""
 
 SHORT_POINTS, QUICK = 2**16, 0.25
-"""A grid starts with at least so many points, too, where its values take no more seconds than that."""
+"""The first grid has at least SHORT_POINTS points if its values take less effort than QUICK."""
 
 USUAL = 1e-5
-"""The distance of the sides where nothing else is asked: a curve asks for a larger one, and its first grids are coarser."""
+"""Default rtol. With a larger rtol, as for a trade-off function, the first grid is coarser."""
 
 MOST_TRIED = 2**14
-"""Steps tried, where several mechanisms have atoms that should lie on one grid."""
+"""Largest number of steps tried to find a grid that contains the atoms of several mechanisms."""
 
 TRANSFORMS, GRID_POINT, ON_LATTICE = 0.02, 3e-6, 0.015
-"""Seconds that the transforms of one answer take, those of a grid point within the losses of one release, and all on a lattice."""
+"""Predicted seconds: the transforms of one answer, one grid point of one release, and one answer on a lattice."""
 
 CHOSEN_POINT, CHOSEN_POINTS = 1.5e-8, 2e5
-"""Where pairs are chosen anew, the seconds of a point, and the points of a release."""
+"""Predicted seconds per point, and points per release, if the pair may change from release to release."""
 
 APART = 5e-5
-"""Blocks of neighbours leave more than that between the sides, relative to eps: no finer grid is taken."""
+"""Smallest relative gap of eps for blocks of datasets. The blocks themselves leave a larger gap, so a finer grid would not help."""
 
 TIED = 1e-9
-"""An atom so far from the grid, in steps, counts as on it."""
+"""Largest distance from a grid point, in steps, at which an atom counts as on the grid."""
 
 CHOSEN = 4e7
-"""Points of all transforms where pairs are chosen anew for every release, at most: some two seconds."""
+"""Largest total number of points of all transforms of an adaptive strategy, which take about two seconds."""
 
 RARE = 200.0
-"""Beyond so many standard deviations of the losses rare outcomes decide, and a choice for each release gains nothing that is worth
-its long grid."""
+"""Number of standard deviations of the losses beyond which no adaptive strategy is evaluated.
+
+There rare outcomes decide delta, and the strategy would need a long grid for a small improvement.
+"""
 
 FARTHEST, MOST_EPS = 1e6, 1e140
 """Multiple of the largest loss above a mass of e^FIRST_TAIL, or of the pure budget. At larger eps delta is bounded by its value at
@@ -82,10 +93,10 @@ Releases = Sequence[tuple[DominatingPairInfo, int]]
 
 
 class AdaptiveChoice(NamedTuple):
-    """The place, among the releases from above, of the one whose pair is chosen anew.
+    """The mechanism whose pair of datasets may change from release to release.
 
-    From below so many releases each take one of several pairs, products perhaps, and the others are as they are; no pairs where
-    nothing is known.
+    `place` is its index among the releases of the upper bound. For the lower bound, `times` releases each take one of `pairs`
+    (which may be products), and `others` are fixed; `pairs` is empty if no pair is known that neighbours attain.
     """
 
     place: int
@@ -95,10 +106,10 @@ class AdaptiveChoice(NamedTuple):
 
 
 class Account(NamedTuple):
-    """How one answer was formed: for :meth:`Composition.explain`.
+    """How one bound was computed, for :meth:`Composition.explain`.
 
-    The step of the finest grid, the number of points of its transform, the tilt, the logarithm of the mass down to which losses are
-    listed, and whether the pair of a release may change after every result.
+    The step of the finest grid, the number of points of its transform, the exponential tilt, the log of the mass that may be
+    truncated, and whether the pair of a release may change after every result.
     """
 
     step: float
@@ -109,24 +120,24 @@ class Account(NamedTuple):
 
 
 class Composer:
-    """Two sides of the composed hockey stick.
+    """Lower and upper bound of the hockey-stick divergence of a composition.
 
-    An answer depends on eps alone, not on what was asked before: grids are refined anew for every eps, and values that are placed
-    one by one are placed for the middle of a stretch of the line. Only what was computed is kept.
+    The bounds depend on eps alone and not on earlier calls. Grids are refined anew for every eps, and distributions that are
+    sampled at few losses are sampled for the middle of an interval of eps. Caches store results, they do not change them.
 
     Parameters
     ----------
     upper : sequence of (DominatingPairInfo, int)
-        Releases whose composition bounds from above, and how often each.
+        Distributions whose composition is an upper bound, each with its number of releases.
     lower : sequence of sequences of (DominatingPairInfo, int)
-        Compositions each of which bounds from below.
+        Compositions, each of which is a lower bound.
     rtol : float
-        The grid is refined until the sides are so close, relative to eps.
-    free : Free, optional
-        A release whose pair may be chosen anew each time: both sides are then those of the best adaptive choice.
+        The grid is refined until the relative gap of eps is at most rtol.
+    free : AdaptiveChoice, optional
+        A mechanism whose pair may change from release to release. Both bounds are then those of the best adaptive strategy.
     tested : sequence of (DominatingPairInfo, int)
-        Mechanisms whose own delta is a lower bound through one test that is repeated in every release; used where `lower` is empty.
-        The distributions in `upper` do not serve for that: they may only dominate those of neighbours.
+        Mechanisms whose own delta gives a lower bound by one test that is repeated in every release. Used if `lower` is empty.
+        The distributions in `upper` cannot give it, because no neighbours need to attain them.
     """
 
     def __init__(
@@ -136,25 +147,25 @@ class Composer:
         self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(REMEMBERED)
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(REMEMBERED)
         self._known: Kept[float, Interval] = Kept(ANSWERS)
-        # for `account` only: no answer reads them
+        # Read by `account` only; no bound depends on them.
         self._steps: Kept[float, float] = Kept(ANSWERS)
         self._adaptive: Kept[float, bool] = Kept(ANSWERS)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
-        # where other laws bound from below, no grid brings the sides together
+        # False if the lower bound comes from other distributions than the upper one: then no grid makes the bounds agree.
         self._tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
 
     @property
     def cost(self) -> Cost:
-        """Predicted seconds of one more answer, and the most memory."""
+        """Predicted seconds of the next bound, and the largest memory."""
         memory = (1 + len(self._lower)) * REFINED_POINTS * BYTES_A_POINT
         if self._lattice is not None:
             return Cost(ON_LATTICE, memory)
         releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
         seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
-        cheap = all(max(known.effort, known.setup) <= GRID_VALUE_SECONDS for known in releases.values())
+        cheap = all(max(known.effort, known.setup) <= MOST_VALUE_EFFORT for known in releases.values())
         if not self._known and self._count > 1 and cheap:
-            # where a look at the losses costs nothing: how many grid points they span
+            # The range of the losses is cheap to find here, and with it the number of grid points.
             scales = (known.scale(FIRST_TAIL) for known, _ in self._upper)
             seconds += GRID_POINT * min(sum(scale.high - scale.low for scale in scales) / self.first_step, REFINED_POINTS)
         if self._free is not None:
@@ -165,7 +176,7 @@ class Composer:
 
     @cached_property
     def _lattice(self) -> float | None:
-        """The spacing of the lattice that holds all losses exactly, if there is one and it is coarse enough."""
+        """The spacing of a lattice that contains all losses exactly, or None if there is none or it is too fine."""
         sides = [*self._upper, *(pair for side in self._lower for pair in side)]
         listed = [release.atoms for release, _ in sides]
         if any(one is None for one in listed):
@@ -175,11 +186,11 @@ class Composer:
 
     @property
     def on_lattice(self) -> bool:
-        """Whether a grid holds all losses exactly."""
+        """Whether all losses lie exactly on one grid."""
         return self._lattice is not None
 
     def _fitted(self, step: float) -> float:
-        """Return a step, at most the given one, with which all known atoms lie on the grid, or nearly."""
+        """Return a step, at most the given one, for which all known atoms lie on the grid or close to it."""
         hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
         if not hints:
             return step
@@ -189,8 +200,8 @@ class Composer:
         tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_TRIED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
-            # an atom at a distance d from the grid is moved there, and one a spacing away moves to balance it: the product of both
-            # is added to the variance
+            # An atom at a distance from the grid is moved to the grid, and another atom one spacing away is moved to keep the mean.
+            # This adds the product of both distances to the variance.
             away = np.abs(spacing / tried - np.round(spacing / tried))
             cost += r * spacing * tried * np.where(away > TIED, away, 0.0)
         return float(tried[np.argmin(cost)])
@@ -210,31 +221,33 @@ class Composer:
                 spacings.append(hint[1])
         if not variance > 0:
             return 1.0
-        # each side adds about step^2/6 to a variance, and eps moves by half that share of it: three times finer than asked
+        # Each bound adds about step^2/6 to the variance of one release, which changes eps by half of the relative change of the
+        # total variance. This step makes that a third of rtol.
         step = math.sqrt(0.6 * self._rtol * variance / smooth)
         if not self._tight:
-            # other laws bound from below, and their distance is far larger
+            # The lower bound comes from other distributions, and this gap is much larger than that of the grid.
             step *= 8
-        # a finer step costs little while transforms are short and values on the grid are cheap
+        # A finer step costs little as long as transforms are short and values on the grid are cheap.
         spans = ((release.scale(FIRST_TAIL), release.effort) for release, _ in self._upper)
         values = sum((scale.high - scale.low) * seconds for scale, seconds in spans)
         step = min(step, max(20 * math.sqrt(variance) / SHORT_POINTS, values / QUICK) * math.sqrt(max(self._rtol / USUAL, 1.0)))
         if spacings:
-            # errors between the kinks of a lattice do not average out, so the step is finer; short transforms cost nothing
+            # Errors between the breakpoints of a lattice do not average out, so the step is finer. Short transforms are cheap.
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
         step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
-        # a law may have no spread but rounding, while one below has more: the grid must reach every loss
+        # A distribution of the upper bound may have no spread, while one of the lower bound has. The grid must contain every loss.
         sides = self._upper if self._tight else [*self._upper, *(pair for side in self._lower for pair in side)]
         scales = [release.scale(FIRST_TAIL) for release, _ in sides]
         step = max(step, max(max(abs(scale.low), abs(scale.high)) for scale in scales) / REFINED_POINTS)
         return self._fitted(step)
 
     def _anchor(self, release: DominatingPairInfo, step: float) -> float:
-        """Where the release's grid starts: at its heaviest losses, or a spacing below them where that leaves them above the grid.
+        """Return the offset of the release's grid: its heaviest losses, or one spacing below them.
 
-        A loss just above a grid point is cheap to move there from below, one just below it is not. The lower bound merges a mass
-        between two grid points with larger losses until their mean is a grid point: where nearly all mass lies within a few steps,
-        as that of a record that is seldom sampled, this would consume the large losses that decide delta.
+        The lower bound merges the mass between two grid points with larger losses until their mean is a grid point. A loss just
+        above a grid point needs little mass for that; a loss just below it needs much. If nearly all mass lies within a few steps,
+        as for a record that is rarely sampled, merging would use up the large losses that decide delta. So the grid is placed on
+        the heavy losses.
         """
         hint = self._hint(release)
         if hint is None:
@@ -247,14 +260,19 @@ class Composer:
 
     @staticmethod
     def _hint(release: DominatingPairInfo) -> tuple[float, float] | None:
-        """Anchor and spacing of what the grid should hit: the heaviest losses, or both ends where these may be atoms."""
+        """Return offset and spacing of the losses that should lie on the grid: the heaviest ones, or both ends if
+        these may be atoms.
+        """
         hint = release.hint or own_lattice(release.atoms)
         if hint is None and release.reverse is None and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL).var):
             return release.pure, 2 * release.pure
         return hint
 
     def _product(self, step: float, log_tail: float, middle: float, side: int) -> Product:
-        """The product of the upper side (-1) or of a lower one. Dear values are taken where the eps in the middle needs them."""
+        """Return the composed distribution of the upper bound (side -1) or of a lower bound (its index).
+
+        Distributions with expensive values are sampled for the eps `middle`.
+        """
         releases = self._upper if side < 0 else self._lower[side]
         key = (step, log_tail, self._asked(releases, step, log_tail, middle), side)
 
@@ -269,19 +287,19 @@ class Composer:
 
     @staticmethod
     def _asked(releases: Releases, step: float, log_tail: float, middle: float) -> float:
-        """Return the middle where laws depend on it, since values are placed one by one; else inf, so that laws serve again."""
+        """Return `middle` if a distribution is sampled for it, otherwise inf, so that the cache serves every eps."""
         return middle if any(release.sparing(step, log_tail) for release, _ in releases) else math.inf
 
     def _theta(self, eps: float) -> float:
-        """The tilt that moves the mean of a Gaussian of the same mean and variance to eps; that of the composition is near it."""
+        """Return the exponential tilt that moves the mean to eps, for a Gaussian with the mean and variance of the composition."""
         return max(0.0, eps - self._mean) / self._spread**2 if self._spread > 0 else 0.0
 
     def _tail(self, eps: float) -> float:
-        """How deep the laws must be listed for delta at eps."""
+        """Return the log of the mass that may be truncated for delta at eps."""
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self._upper):
             return log_tail
-        spare = LEAST_SPARE if any(release.effort > GRID_VALUE_SECONDS for release, _ in self._upper) else SPARE
+        spare = LEAST_SPARE if any(release.effort > MOST_VALUE_EFFORT for release, _ in self._upper) else SPARE
         while log_tail > -1e6:
             depth = self._depth(eps, log_tail) - spare - math.log(self._count)
             if depth >= log_tail:
@@ -290,7 +308,7 @@ class Composer:
         return log_tail
 
     def _depth(self, eps: float, log_tail: float) -> float:
-        """Return about log delta, that of a Gaussian of the same mean and variance: a look ahead, which the result corrects."""
+        """Return an estimate of log delta, from a Gaussian with the same mean and variance. `_on_grid` corrects it."""
         mean = var = 0.0
         for release, r in self._upper:
             scale = release.scale(log_tail)
@@ -298,15 +316,15 @@ class Composer:
         return -max(0.0, eps - mean) ** 2 / (2 * var) if var > 0 else 0.0
 
     def bounds(self, eps: float) -> Interval:
-        """Return a lower and an upper bound of the composed log hockey stick at eps."""
+        """Return a lower and an upper bound of the log hockey-stick divergence of the composition at eps."""
         if self._process != os.getpid():
-            # after a fork the lock may be that of a thread that is not here
+            # After a fork the lock may be held by a thread that does not exist in this process.
             self._lock, self._process = threading.RLock(), os.getpid()
         with self._lock:
             return self._known.of(eps, partial(self._bounds, eps))
 
     def account(self, eps: float) -> Account:
-        """Return how the bounds at eps are formed; they are formed again if they are no longer kept."""
+        """Return how the bounds at eps are computed. They are computed again if the cache no longer has them."""
         eps = min(eps, self._farthest)
         self.bounds(eps)
         with self._lock:
@@ -319,27 +337,29 @@ class Composer:
             return Account(step, size, product.tilt(eps) if product.finite else 0.0, log_tail, eps in self._adaptive)
 
     def near(self, log_delta: float) -> float | None:
-        """Return an eps near which the composition may have that log delta: that of a Gaussian of its mean and variance."""
+        """Return an estimate of the eps with the given log delta, from a Gaussian with the mean and variance of the composition."""
         if not self._spread > 0:
             return None
-        # log of the tail at z times the usual share of it that delta is
+        # Solve for z: log delta is the log of the normal tail at z, minus the log of a factor that grows with z and the spread.
         z = 0.0
         for _ in range(30):
             z = math.sqrt(max(0.0, -2 * (log_delta + math.log((1 + z * (self._spread + z)) * 2.5 / max(self._spread, 1e-9)))))
         return max(0.0, self._mean + z * self._spread)
 
     def _middle(self, eps: float) -> float:
-        """Return the middle of the stretch about eps, 2 NEAR standard deviations wide; the first reaches down to -inf."""
+        """Return the middle of the interval that contains eps; intervals are 2 NEAR standard deviations wide, the
+        first is unbounded.
+        """
         width = 2 * NEAR * self._spread
         place = max(0, math.ceil((eps - self._mean) / width - 0.5)) if width > 0 else 0
         return max(self._mean + place * width, 0.0)
 
     def _bounds(self, eps: float) -> Interval:
         if eps > self._farthest:
-            # delta falls in eps
+            # delta decreases in eps
             return Interval(-math.inf, self.bounds(self._farthest).upper)
         low, high = self._refined(eps)
-        # where the plain sides meet, no choice is left to gain
+        # If the bounds without adaptive choice agree, skip the recursion.
         if self._free is None or not high - low > self._rtol or not self._spread > 0 or eps > self._mean + RARE * self._spread:
             return Interval(low, high)
         better = self._chosen(self._free, eps)
@@ -347,22 +367,22 @@ class Composer:
         return Interval(max(low, better.lower), min(high, better.upper))
 
     def _chosen(self, free: AdaptiveChoice, eps: float) -> Interval:
-        """Return both sides where the pair of one mechanism is chosen anew for each release."""
+        """Return both bounds for the best adaptive strategy: the pair of one mechanism may change after each result."""
         log_tail, middle = self._tail(eps), self._middle(eps)
         guide = self._product(self.first_step, log_tail, middle, -1)
         if not guide.finite:
-            # one release reveals everything: its mass at infinite loss is the whole bound already
+            # All losses of one release are infinite, so the bound without adaptive choice is exact already.
             return Interval(-math.inf, 0.0)
         size = points(self._spread, 1.0, guide.tilt(eps), eps)
         known, times = self._upper[free.place]
 
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = (max(self._rtol, APART), CHOSEN if upper else CHOSEN / 2) if known.blocks else (self._rtol, CHOSEN)
-            # transforms that are longer than those of the plain sides take seconds each
+            # The step is large enough that the transforms have at most `most` points together, and none more than REFINED_POINTS.
             step = max(math.sqrt(0.6 * rtol / self._count) * self._spread, size * transforms / most, size / REFINED_POINTS)
             if step > 0.5 * self._spread / math.sqrt(self._count):
                 return 0.0 if upper else -math.inf
-            # powers of two: an answer depends on eps alone, and neighbouring eps share a grid
+            # A power of two, so that neighbouring values of eps share a grid.
             step = 2.0 ** math.floor(math.log2(step))
 
             def adaptive_strategy() -> Adaptive:
@@ -385,7 +405,7 @@ class Composer:
             try:
                 found = self._games.of((step, log_tail, self._asked(releases, step, log_tail, middle), upper), adaptive_strategy)
             except TooLongError:
-                # a few losses lie too many grid steps away: the bounds without a choice stand
+                # A loss is too many grid steps away: keep the bounds without adaptive choice.
                 return 0.0 if upper else -math.inf
             return found.log_delta(eps)
 
@@ -393,9 +413,9 @@ class Composer:
         return Interval(answer(below, False) if free.pairs else -math.inf, answer(above, True))
 
     def _transforms(self, free: AdaptiveChoice) -> tuple[int, int]:
-        """How many transforms the best adaptive choice takes, from below and from above."""
+        """Return the number of Fourier transforms of the adaptive recursion, for the lower and the upper bound."""
         known, times = self._upper[free.place]
-        # two transforms for every law; the first of them is the same for all choices
+        # Two transforms per distribution; the first one is shared by all choices.
         below = free.times * (1 + sum(2 * sum(r for _, r in pair) - 1 for pair in free.pairs)) + 2 * sum(r for _, r in free.others)
         return below, times * (1 + known.choices) + 2 * (self._count - times)
 
@@ -425,7 +445,7 @@ class Composer:
                 last = found[1] - found[0]
                 found = Interval(max(low, found[0]), min(high, found[1]))
                 if not gap < 0.8 * last:
-                    # no better on a finer grid: it is not the grid that keeps the sides apart
+                    # The gap did not shrink on a finer grid, so the grid does not cause it.
                     return found
             found = found or Interval(low, high)
             met = gap <= max(slope * max(eps, self._spread), 1.0) * self._rtol
@@ -435,7 +455,7 @@ class Composer:
             finer += 1
 
     def _on_grid(self, step: float, eps: float) -> tuple[float, float, float]:
-        """Return both sides on that grid, and how fast log delta falls there."""
+        """Return both bounds on the grid with this step, and the slope of log delta there."""
         log_tail, middle = self._tail(eps), self._middle(eps)
         while True:
             above = self._product(step, log_tail, middle, -1)
@@ -454,14 +474,14 @@ class Composer:
         return max(below, default=-math.inf), high, slope
 
     def _placed(self, release: DominatingPairInfo, log_tail: float, middle: float) -> tuple[SampledProfile, SampledProfile]:
-        # some goal even where nothing is known of the spread; where no law bounds from below the sides never meet
+        # LEAST_GOAL keeps the goal positive if the spread is unknown. Without a lower bound the bounds never agree: use LOOSE.
         rtol = self._rtol if self._lower else max(self._rtol, LOOSE)
         goal = max(0.25 * rtol * max(middle - NEAR * self._spread, self._spread), LEAST_GOAL) / self._count
         return release.refined(log_tail, self._theta(middle), goal)
 
     @cached_property
     def coarse(self) -> bool:
-        """Whether the first grid is far wider than what a single release spreads: its bounds say nothing then."""
+        """Whether the first step is much larger than the spread of a single release, so that the bounds are useless."""
         if self._lattice is not None:
             return False
         spreads = [math.sqrt(release.scale(FIRST_TAIL).var) for release, _ in self._upper]
@@ -477,7 +497,7 @@ class Composer:
 
     @cached_property
     def _farthest(self) -> float:
-        """The largest eps that is asked of a grid."""
+        """The largest eps that is evaluated on a grid."""
         losses = sum(r * release.scale(FIRST_TAIL).high for release, r in self._upper)
         pure = sum(r * release.pure for release, r in self._upper)
         return min(FARTHEST * max(1.0, losses, pure if pure < math.inf else 0.0), MOST_EPS)

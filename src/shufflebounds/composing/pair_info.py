@@ -1,4 +1,4 @@
-"""What a profile knows of its pair of laws: the one object that curves, Renyi divergences and compositions are derived from."""
+"""What is known about a dominating pair (P, Q): the input of trade-off functions, Renyi divergences and compositions."""
 
 from __future__ import annotations
 
@@ -18,34 +18,37 @@ from shufflebounds.composing.progress import tick
 from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
 from shufflebounds.tradeoff.convex import distinct
 
-__all__ = ["FIRST_TAIL", "GRID_VALUE_SECONDS", "DominatingPairInfo", "Scale"]
+__all__ = ["FIRST_TAIL", "MOST_VALUE_EFFORT", "DominatingPairInfo", "Scale"]
 
 FIRST_TAIL = -60.0
-"""Logarithm of the mass above the losses that are looked at first."""
+"""Log of the mass that may be truncated at first. Smaller values of delta truncate less."""
 
 MOST_KNOTS = 2**18
-"""No grid has many more knots: finer ones take them wider apart in the tails."""
+"""Largest number of breakpoints of a grid, about. On longer grids the breakpoints in the tails are further apart."""
 
 DENSE, LEAST_DENSE = 12.0, 1000.0
-"""Within so many standard deviations of the mean, and so many points, there is a knot at every grid point."""
+"""Every grid point within this number of standard deviations of the mean, and within this number of points, is a breakpoint."""
 
-GRID_BUDGET_SECONDS = 0.5
-"""Effort of a whole grid above which values are placed one by one: a larger one takes longer, a smaller one widens the gap."""
+MOST_GRID_EFFORT = 0.5
+"""Effort of a whole grid above which the distribution is sampled at few losses instead.
 
-GRID_VALUE_SECONDS = 1e-4
+A larger value takes longer, a smaller one widens the gap of the bounds.
+"""
+
+MOST_VALUE_EFFORT = 1e-4
 """Effort of one value above which it is never evaluated at every grid point, however few there are."""
 
 MOST_VALUES = 2**12
-"""Values placed one by one, at most."""
+"""Largest number of values at which a distribution is sampled."""
 
 BASE_SECONDS = 0.02
 """Measured seconds for all values of a release whose values are cheap; it enters predictions only."""
 
 ENOUGH_VALUES = 400
-"""About so many values serve where chords and crossing lines enclose what is between them."""
+"""Typical number of sampled values if the divergence is convex. It enters predictions only."""
 
 FEWEST_VALUES, FIRST_VALUES = 64, 40
-"""Values placed one by one, at least, and those that tell the scale of the losses."""
+"""Smallest number of sampled values allowed, and number of values that determine the range of the losses."""
 
 PIECE, LEAST_PIECE = 0.2, 32
 """Effort of the values that are evaluated in one call, and their least number: more of them share work, but delay Ctrl-C."""
@@ -55,13 +58,15 @@ BESIDE, BESIDE_DEAR, DEAR = 1.1, 1.5, 0.01
 where the effort of one is above DEAR. Larger factors widen the gap of a composition; smaller ones evaluate more values."""
 
 LITTLE = 0.01
-"""The same, as a share of what is integrated: where the sides are further apart, the upper one is all that counts."""
+"""If the gap of the values is more than this share of the integral, it does not limit the refinement: only the upper bound
+is used.
+"""
 
 MOST_CHOICES = 8
-"""Pairs of which one is chosen anew for every release, at most."""
+"""Largest number of pairs for which the best adaptive strategy is computed; its cost grows with their number."""
 
 MOST_REMEMBERED = 2**18
-"""Values of a hockey stick kept before all are left out for new ones."""
+"""Largest number of cached values of a divergence; when it is reached, the cache is emptied."""
 
 HEAVY, HEAVY_STEPS = 0.9, 4.0
 """A distribution of which this mass lies within this number of grid steps of its median has its grid start at that mass. With more
@@ -71,12 +76,12 @@ Hint = tuple[float, float] | None
 _Table = tuple[FloatArray, IntervalArray]
 
 _NOTHING: _Table = (np.array([np.inf]), IntervalArray(np.array([-np.inf]), np.array([-np.inf])))
-"""No answer yet; the end makes every search find a place."""
+"""Empty cache. The entry eps = inf is a sentinel, so that searchsorted always returns a valid index."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The lowest and the highest loss that matter, mean, variance, the gap of the bounds of log delta, and the outcomes."""
+    """Range, mean and variance of the losses, median gap `apart` of the bounds of log delta, and the outcomes if known."""
 
     low: float
     high: float
@@ -88,14 +93,14 @@ class Scale:
 
     @classmethod
     def of(cls, atoms: LossAtoms, low: float, high: float, apart: float = 0.0) -> Scale:
-        """Return the moments of the outcomes between; what stands far beyond is an infinite loss."""
+        """Return the scale of the outcomes with losses in low..high; losses outside of the range are ignored."""
         inside = (atoms.loss >= low - 0.01 * abs(low)) & (atoms.loss <= high + 0.01 * abs(high))
         p, x = np.exp(atoms.log_p[inside]), atoms.loss[inside]
         mean = float(p @ x)
         return cls(low, high, mean, float(p @ (x - mean) ** 2), apart, p, x)
 
     def heavy(self, step: float) -> float | None:
-        """Return the mean of the losses within HEAVY_STEPS steps of the median; None where these have less mass than HEAVY."""
+        """Return the mean of the losses within HEAVY_STEPS steps of the median, or None if their mass is less than HEAVY."""
         if not self.losses.size:
             return None
         sums = np.cumsum(self.masses)
@@ -106,14 +111,17 @@ class Scale:
 
 
 class _Remembered:
-    """A stick that keeps its answers: a law is asked for from both sides, and for several depths, on one grid."""
+    """A hockey-stick divergence with a cache.
+
+    The upper and the lower bound, and several truncations, evaluate it at the same grid points.
+    """
 
     def __init__(self, hockey_stick: HockeyStickBounds, effort: float) -> None:
         self._hockey_stick, self._piece = hockey_stick, max(LEAST_PIECE, int(PIECE / effort))
         self._table = _NOTHING
 
     def __call__(self, eps: FloatArray) -> IntervalArray:
-        # another thread may ask at once: the table is replaced as a whole
+        # Other threads may read at the same time: the table is replaced as a whole, never changed.
         known, sides = self._table if self._table[0].size < MOST_REMEMBERED else _NOTHING
         place = np.searchsorted(known, eps)
         missing = known[place] != eps
@@ -134,16 +142,16 @@ class _Remembered:
 
 @dataclass(frozen=True, eq=False)
 class DominatingPairInfo:
-    """What is known of an ordered pair (P, Q), or of the larger of both orders of all pairs of neighbours.
+    """What is known about an ordered pair (P, Q), or about the maximum over all pairs of neighbours in both orders.
 
     Parameters
     ----------
-    stick : callable
-        Lower and upper log hockey stick of (P, Q) at each eps >= 0.
+    hockey_stick : callable
+        Lower and upper bound of the log hockey-stick divergence of (P, Q) at each eps >= 0.
     reverse : callable, optional
-        The same of (Q, P); None where it is equal.
+        The same for (Q, P); None if it is equal.
     pure, reverse_pure : float
-        No loss of that order lies above; inf if that is not known.
+        Upper bounds of the losses of (P, Q) and of (Q, P); inf if unknown.
     effort : float
         Relative cost of one value of the hockey-stick divergence, 1 for a search over datasets and 1e-6 for a closed form. It
         decides how many values are evaluated, so it is a property of the class and no measurement.
@@ -152,36 +160,36 @@ class DominatingPairInfo:
     seconds : float, optional
         Measured seconds of one value among many, where they differ from `effort`. It enters predictions only.
     spacing : float
-        How far apart delta is sampled for a curve, in normal quantiles: further where a value costs more.
+        Distance, in normal quantiles, of the eps at which a curve evaluates delta; larger for expensive values.
     single : bool
-        Whether neighbours realise this very pair: then it composes from below as well.
+        Whether two neighbouring datasets attain this pair. Then its composition is also a lower bound.
     attained : tuple of DominatingPairInfo
-        Single pairs that neighbours realise, where this is none.
+        Pairs that neighbouring datasets attain, if this pair is not one of them.
     all_attained : bool
-        Whether every pair of neighbours is dominated by one of the realised pairs.
+        Whether every pair of neighbours is dominated by one of the attained pairs.
     blocks : Blocks, optional
-        Blocks of all neighbours, where these are too many to be listed and their worst depends on eps; the stick is then that of
-        both orders, and dear.
+        Blocks of datasets, if these are too many to enumerate and the worst one depends on eps. `hockey_stick` is then the maximum
+        of both orders, and expensive.
     convex : bool
-        Whether the hockey stick is convex, rather than a minimum of several bounds.
-    curve_stick : callable, optional
-        A cheaper enclosure of the hockey stick, close enough for curves.
+        Whether the bounds are convex functions of e^eps. A minimum of several bounds need not be.
+    curve_hockey_stick : callable, optional
+        Cheaper bounds of the divergence, accurate enough for a trade-off function.
     unbounded_loss : bool
-        Whether some outcome is known to be possible under one law only.
+        Whether an outcome is known to be possible under only one of P and Q.
     listed : callable, optional
-        Given the logarithm of the mass that may be left out on a side, the outcomes themselves.
+        Returns the outcomes, given the log of the mass that may be truncated on either side.
     lattice : tuple of two floats, optional, or a function that returns it
-        Anchor and spacing of a lattice near which the heaviest losses lie.
+        Offset and spacing of a lattice near which the heaviest losses lie.
     on_lattice : bool
-        Whether all listed losses lie on that lattice.
+        Whether all losses lie on that lattice.
     density : callable, optional
-        Given anchor and step of a grid, the outcomes with those of a density merged into one around every grid point: what
-        bounds from below where atoms stand beside a density, and delta cannot tell them apart.
+        Returns outcomes for the lower bound, given anchor and step of a grid: those of the density are merged at grid points. It is
+        needed for a mixture of atoms and a density, which delta alone does not separate.
     power : callable, optional
-        Given a number of releases, what is known of their product.
+        Returns the information about the product of a number of releases.
     parts : tuple of (DominatingPairInfo, int)
-        Where the pair is a product of independent pairs, or is dominated by one: these, and how often each. What is composed is
-        composed of them.
+        If the pair is a product of independent pairs, or dominated by one: the factors with their multiplicities. Compositions
+        use the factors.
     """
 
     hockey_stick: HockeyStickBounds
@@ -208,41 +216,45 @@ class DominatingPairInfo:
 
     @property
     def back(self) -> HockeyStickBounds:
-        """The hockey stick of the other order."""
+        """The hockey-stick divergence of (Q, P)."""
         return self.reverse or self.hockey_stick
 
     @property
     def below(self) -> tuple[DominatingPairInfo, ...]:
-        """Single pairs that neighbours realise."""
+        """The pairs that neighbouring datasets attain, whose compositions are lower bounds."""
         return (self,) if self.single else self.attained
 
     @property
     def choices(self) -> int:
-        """How many pairs there are of which one, chosen anew for every release, is at least as bad as any neighbours; 0 if one."""
+        """Number of pairs among which an adaptive strategy chooses, such that every pair of neighbours is dominated
+        by one; 0 if there is no choice.
+        """
         if self.single or self.parts:
             return 0
         several = len(self.attained) if self.all_attained and 1 < len(self.attained) <= MOST_CHOICES else 0
         return self.blocks.count if self.blocks else several
 
     def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:
-        """Return what composes like that many releases: fewer where their product is known, the parts of each where it has any."""
+        """Return factors and multiplicities whose product is that number of releases: the parts, or the known
+        product, if there are any.
+        """
         if self.parts:
             return tuple(pair for part, count in self.parts for pair in part.times(count * number))
         return ((self.power(number), 1) if self.power and number > 1 else (self, number),)
 
     @cached_property
     def atoms(self) -> LossAtoms | None:
-        """The outcomes down to a mass that no composition at an ordinary delta can see."""
+        """The outcomes, with a truncated mass that is negligible at ordinary values of delta; None if they are unknown."""
         return self.listed(2 * FIRST_TAIL) if self.listed else None
 
     @cached_property
     def hint(self) -> Hint:
-        """Anchor and spacing of what a grid should hit."""
+        """Offset and spacing of the losses that should lie on the grid."""
         return self.lattice() if callable(self.lattice) else self.lattice
 
     @property
     def aligned(self) -> bool:
-        """Whether all atoms lie on one lattice."""
+        """Whether all atoms lie on one lattice, or there are at most two."""
         return self.density is not None or (self.atoms is not None and (self.on_lattice or self.atoms.loss.size <= 2))
 
     @cached_property
@@ -252,7 +264,7 @@ class DominatingPairInfo:
 
     @property
     def _dear(self) -> bool:
-        return self.effort > GRID_VALUE_SECONDS
+        return self.effort > MOST_VALUE_EFFORT
 
     @property
     def _beside(self) -> float:
@@ -260,7 +272,7 @@ class DominatingPairInfo:
 
     @property
     def _most_values(self) -> int:
-        return int(min(MOST_VALUES, max(FEWEST_VALUES, 2 * GRID_BUDGET_SECONDS / self.effort)))
+        return int(min(MOST_VALUES, max(FEWEST_VALUES, 2 * MOST_GRID_EFFORT / self.effort)))
 
     @property
     def predicted(self) -> float:
@@ -269,7 +281,7 @@ class DominatingPairInfo:
 
     @property
     def expected(self) -> float:
-        """About how many seconds a composition spends on values of this."""
+        """Predicted seconds that a composition spends on values of this divergence."""
         if self.atoms is not None or not self._dear:
             return BASE_SECONDS + self.setup
         values = FIRST_VALUES + (min(self._most_values, ENOUGH_VALUES) if self.convex else self._most_values)
@@ -284,7 +296,7 @@ class DominatingPairInfo:
         return {}
 
     def scale(self, log_tail: float) -> Scale:
-        """Return where the losses lie, down to that mass."""
+        """Return range and moments of the losses, with a truncated mass of e^log_tail."""
         if log_tail not in self._scales:
             self._scales[log_tail] = self._scale(log_tail)
         return self._scales[log_tail]
@@ -294,7 +306,7 @@ class DominatingPairInfo:
             x = self.atoms.loss
             return Scale.of(self.atoms, float(x[0]), float(x[-1])) if x.size else Scale(0.0, 0.0, 0.0, 0.0)
         if self.pure <= 0:
-            # no loss at all
+            # P and Q are equal.
             return Scale(0.0, 0.0, 0.0, 0.0)
         if self._dear:
             own, reverse = self.samples(log_tail)
@@ -312,7 +324,7 @@ class DominatingPairInfo:
         return Scale.of(rough, -low, high, float(np.median(apart)) if apart.size else 0.0)
 
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
-        """Return few values of both orders, down to that mass."""
+        """Return a few values of the divergence of (P, Q) and of (Q, P), down to e^log_tail."""
         if log_tail not in self._started:
             own, back = self._hockey_sticks
             depth = math.sqrt(-2 * log_tail)
@@ -322,11 +334,12 @@ class DominatingPairInfo:
         return self._started[log_tail]
 
     def refined(self, log_tail: float, theta: float, goal: float) -> tuple[SampledProfile, SampledProfile]:
-        r"""Return values so close that the two sides of :math:`K(\theta)`, the log moments of the loss, are near each other.
+        r"""Return sampled values of the divergence, refined until the bounds of :math:`K(\theta)` differ by at most `goal`.
 
-        A composition moves by about :math:`\Delta K/\theta` in eps, its laws tilted by theta. The values are halved where their
-        chords and crossing lines leave most between them, until that is below `goal` or enough has been spent. Where the hockey
-        stick is not convex the lower side is known by monotonicity alone.
+        :math:`K(\theta)` is the log moment of the loss. For a composition tilted by theta, an error :math:`\Delta K` changes eps by
+        about :math:`\Delta K/\theta`. The intervals with the largest gap between linear interpolation and supporting lines are halved
+        until the gap is below `goal` or the allowed number of values is reached. If the divergence is not convex, its lower bound
+        between values follows from monotonicity alone.
         """
         own, back = (side.copy() for side in self.samples(log_tail))
         own, back = (own, own) if self.reverse is None else (own, back)
@@ -336,12 +349,12 @@ class DominatingPairInfo:
         most = self._most_values
         while True:
             parts = [side.integrals(other, power) for side, other, power in sides]
-            # E e^(theta loss) = 1 + theta (theta + 1) times the integrals
+            # E e^(theta loss) = 1 + theta (theta + 1) times the integrals of the divergences.
             log_weight = math.log(theta * (theta + 1)) if theta > 0 else -math.inf
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part[1] for part in parts)]))
             gaps, held = [part[2] for part in parts], [part[3] for part in parts]
             gaps, held = ([np.logaddexp(*gaps)], [np.logaddexp(*held)]) if own is back else (gaps, held)
-            # where the sides of the values themselves are apart by little, that is no reason for more values
+            # The gap of the values themselves cannot be reduced by more values, so it is allowed on top of the goal.
             whole = float(np.logaddexp.reduce([part[1] for part in parts]))
             if float(np.logaddexp.reduce(np.concatenate(held))) > whole + math.log(LITTLE):
                 held = [np.full(part.size, -np.inf) for part in held]
@@ -364,41 +377,46 @@ class DominatingPairInfo:
                 return own, back
 
     def sparing(self, step: float, log_tail: float) -> bool:
-        """Whether values are placed one by one, instead of at every grid point."""
+        """Whether the divergence is sampled at few losses instead of at every grid point."""
         if self.atoms is not None or (self.density is not None and not self._dear):
             return False
         scale = self.scale(log_tail)
-        # on a wider grid the knots lie further apart, so their number is limited
+        # The number of breakpoints is limited, because those of a long grid are further apart.
         values = min((scale.high - scale.low) / step, MOST_KNOTS)
-        return self._dear or values * self.effort > GRID_BUDGET_SECONDS
+        return self._dear or values * self.effort > MOST_GRID_EFFORT
 
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
-        """Grid points at which the hockey stick is asked for."""
+        """Return the grid points at which the divergence is evaluated."""
         scale = self.scale(log_tail)
-        # knots closer than the accuracy of the values would follow their errors
+        # Breakpoints closer than this would resolve the errors of the values.
         stride = max(1, round(math.sqrt(8 * scale.apart * scale.var) / step))
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
         center = round((scale.mean - anchor) / step)
-        # knots are uniform about the mean; in the tails, which have little mass, their distance grows with that from the mean
+        # Breakpoints are uniform near the mean. In the tails, which have little mass, their distance grows in
+        # proportion to that from
+        # the mean.
         near = min(max(DENSE * math.sqrt(scale.var) / (step * stride), LEAST_DENSE), MOST_KNOTS / 3)
         away = max(last - center, center - first) / stride
         growth = np.exp(np.arange(1, 2 + near * max(0.0, math.log(away / near))) / near) if away > near else np.empty(0)
         steps = stride * _distinct(np.round(np.append(np.arange(0, math.ceil(near)), near * growth)).astype(np.int64))
         index = np.concatenate([center - steps[::-1], center + steps])
-        # the ends may be atoms, with a kink there
+        # The ends of the range may be atoms, which are breakpoints.
         ends = [first + np.arange(4), last - np.arange(4)]
         index = _distinct(np.sort(np.concatenate([index[(index > first) & (index < last)], *ends]), kind="stable"))
         join = round(-anchor / step)
         if min(np.count_nonzero(index > join), np.count_nonzero(index < join)) < 2:
-            # the two directions join at eps = 0, and each needs two points
+            # The two orders join at eps = 0, and each needs two points.
             index = np.union1d(index, join + np.arange(-2, 3))
         return index
 
     def law(
         self, anchor: float, step: float, log_tail: float, placed: tuple[SampledProfile, SampledProfile] | None, *, upper: bool
     ) -> GridPLD:
-        """Return the law on the grid, from above or from below; of the values placed one by one, where there are such."""
+        """Return a distribution on the grid that dominates the pair (upper) or is dominated by it;
+
+        `placed` are sampled values, if any.
+        """
         if self.atoms is not None:
             atoms = self.atoms
         elif self.density is not None and not upper:
@@ -412,16 +430,18 @@ class DominatingPairInfo:
 
 
 def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rising numbers, each once."""
+    """Return the different numbers of a non-decreasing array."""
     return np.asarray(rising[np.append(True, np.diff(rising) > 0)])
 
 
 def _enclosed(own: SampledProfile, back: SampledProfile, *, upper: bool) -> LossAtoms:
-    """Return outcomes whose hockey stick connects the upper values of both orders, or the hull of what lies below them."""
+    """Return a distribution from sampled values: its divergence interpolates the upper values, or is the hull below the
+    lower ones.
+    """
     chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
     (x, y), (u, v) = (distinct(*chain) for chain in chains)
     if not upper:
-        # the last lines may end earlier, but not in infinity
+        # A supporting line beyond the last value may end anywhere; limit its end to a finite loss.
         x[-1], u[-1] = min(x[-1], x[-2] + 10.0) if x.size > 1 else x[-1], min(u[-1], u[-2] + 10.0) if u.size > 1 else u[-1]
     # at E = 1 both orders have one value
     y[0] = v[0] = (min if upper else max)(y[0], v[0])
