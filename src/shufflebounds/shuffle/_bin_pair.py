@@ -1,4 +1,8 @@
-"""Hockey sticks of a record that moves from one bin to another; both its bits are flipped and seen among those of others."""
+"""Hockey-stick divergences of a record that moves from one bin of a histogram to another.
+
+Every record reports one bit for each bin, 1 in its own bin and 0 elsewhere, each bit flipped with a given probability. A move of
+the target record changes its bits of two bins, from (1, 0) to (0, 1), and the sum of the bits in each bin is released.
+"""
 
 from __future__ import annotations
 
@@ -15,34 +19,35 @@ from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tails.closed import binomial_range
 
 MOST_CELLS = 2**21
-"""Largest table of two sums that is filled, about."""
+"""Resource limit: approximate largest number of cells of a table of two sums."""
 
 MOST_SHOWN = 2**22
-"""Largest number of pairs of sums among fakes that are looked at one by one; more are put to a single test."""
+"""Largest number of pairs of sums, with dummy reports, that are enumerated; for more, a threshold test gives a lower bound only."""
 
 MOST_VALUES = 2**20
+"""Resource limit: largest number of values of one sum in a table."""
 
 MOST_CALLS = 2**15
-"""Sums of one bin that are taken one by one, a kernel call each."""
+"""Resource limit: largest number of sums of one bin in `log_delta`, each of which takes one kernel call."""
 
 
 def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
-    """Return bounds of log H of two independent bins, each its target's 0 against 1 among (ones, zeros) other bits.
+    """Return bounds of log H for two independent bins; each has (ones, zeros) other bits, and the target's bit is 0 against 1.
 
-    H = sum over the first sum s of P(s) times H of the second at eps less the loss of s, which is one kernel call.
+    H_(e^eps) is the sum over the first bin's sum s of P(s) times H of the second bin at eps - log(P(s)/Q(s)), one kernel call each.
     """
     keep = 1 - flip
-    chances = np.array([keep, flip])
+    probs = np.array([keep, flip])
     counts = np.array(first, dtype=np.float64)
-    held = counts > 0
+    used = counts > 0
     log_flip, log_keep = math.log(flip), math.log1p(-flip)
     ones, zeros = float(second[0]), float(second[1])
     lower, upper = _without_law(first, second, flip, eps)
-    # the mass left out must be small beside delta, which is at least e^lower
+    # the truncated mass must be small relative to delta, which is at least e^lower
     log_tail = min(-60.0, lower - 40 - eps) if lower > -math.inf else -60.0
     while log_tail >= -1e6:
         try:
-            _, window, error = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=log_tail, most=MOST_CALLS)
+            _, window, error = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=MOST_CALLS)
         except WideWindowError:
             return Interval(lower, upper)
         stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
@@ -53,7 +58,7 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
         )
         error += 1e-13 + 4 * ULP * float(np.abs(log_p).max())
         least, most = _log_sum(log_p + low) - error, _log_sum(log_p + high) + error
-        # outcomes outside the window: above, all their mass counts; below, e^eps times their mass under the other law is taken off
+        # truncated outcomes: their mass under P is added to the upper bound; e^eps times that under Q is subtracted from the lower
         outside = math.log(2) + log_tail
         if outside < most - 34 or log_tail < -5e5:
             gone = outside + eps - least
@@ -64,7 +69,10 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
 
 
 def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
-    """Return bounds of log_delta that need no law: either bin alone from below, both at eps/2 (their deltas add) from above."""
+    """Return bounds of `log_delta` without enumeration of sums.
+
+    Lower bound: one bin alone at eps. Upper bound: the sum of the deltas of both bins at eps/2.
+    """
     lower, upper = -math.inf, -math.inf
     for ones, zeros in (first, second):
         alone, half = (bit_sides(float(ones), float(zeros), flip, np.array([at])) for at in (eps, eps / 2))
@@ -74,19 +82,19 @@ def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, e
 
 
 class Bins:
-    """`log_delta` for searches: from tables of the law of each bin, made once. Quicker, and accurate to some 1e-9."""
+    """Evaluates `log_delta` from cached tables of the distribution of each bin: faster, with a gap of about 1e-9, for searches."""
 
     def __init__(self, flip: float, eps: float, log_tail: float) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -600.0)
         self.laws: dict[tuple[int, int], tuple[FloatArray, ...]] = {}
 
     def _law(self, ones: int, zeros: int) -> tuple[FloatArray, ...]:
-        """Return P, Q and -P/Q, and Pr_P[S <= k], Pr_Q[S <= k] from k = -1 on."""
+        """Return the masses P and Q of the sum S of a bin, -P/Q, and the sums Pr_P[S <= k] and Pr_Q[S <= k] for k = -1, 0, ..."""
         known = self.laws.get((ones, zeros))
         if known is None:
-            chances, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
-            held = counts > 0
-            law = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=self.log_tail, most=MOST_VALUES)[1]
+            probs, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
+            used = counts > 0
+            law = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=self.log_tail, most=MOST_VALUES)[1]
             window = np.exp(law)
             p, q = np.convolve(window, [1 - self.flip, self.flip]), np.convolve(window, [self.flip, 1 - self.flip])
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -96,15 +104,15 @@ class Bins:
         return known
 
     def log_delta(self, first: tuple[int, int], second: tuple[int, int]) -> Interval:
-        """Return bounds of log H, as the function of this name."""
+        """Return bounds of log H, as the function `log_delta` of this module."""
         p, q = self._law(*first)[:2]
         _, _, order, p_below, q_below = self._law(*second)
         more = math.exp(self.eps)
-        # the second sum is tested at the ratio that the first leaves
+        # given the first sum, the best test of the second sum is a threshold of its likelihood ratio
         error = 1e-12 + 4 * ULP * (order.size - self.log_tail)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             ratio = more * q / p
-            # below, any threshold is a valid test; above, outcomes count whose ratio may exceed the rounded one
+            # lower bound: any threshold is a valid test; upper bound: also take outcomes whose ratio may be larger due to rounding
             last, most = np.searchsorted(order, -ratio), np.searchsorted(order, -ratio * (1 - 4 * error))
         here, there = p * p_below[last], more * q * q_below[last]
         low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())
@@ -116,12 +124,13 @@ class Bins:
 
 
 def _log_sum(logs: FloatArray) -> float:
+    """Return the log of the sum of the exponentials."""
     top = float(logs.max())
     return top + math.log(float(np.exp(logs - top).sum())) if top > -math.inf else -math.inf
 
 
 class FakeTable:
-    """The law of how many of m uniform fake records show a one in the first and in the second of two bins, flipped."""
+    """Distribution of the numbers of ones that uniform dummy records report in the first and in the second of two bins."""
 
     def __init__(self, fakes: int, bins: int, flip: float, log_tail: float = -90.0) -> None:
         p, q, d = 1 - flip, flip, float(bins)
@@ -137,7 +146,7 @@ class FakeTable:
         weight = np.exp(binom_logpmf(f, fakes, one))
         table = np.zeros((f.size, f.size))
         for i, shown in enumerate(f):
-            # of the records that show a one in the first bin, and of those that do not
+            # ones in the second bin: of the records with a one in the first bin (a), and of those without (b)
             a, b = binomial_range(shown, both / one, log_tail), binomial_range(fakes - shown, single / (1 - one), log_tail)
             law = np.convolve(
                 np.exp(binom_logpmf(np.arange(a[0], a[1] + 1), shown, both / one)),
@@ -151,20 +160,20 @@ class FakeTable:
     def log_delta(
         self, first: tuple[int, int], second: tuple[int, int], flip: float, eps: float, log_tail: float = -90.0
     ) -> Interval | None:
-        """Return bounds of log H of the target's move, the fakes among (ones, zeros) real bits in each bin, or None.
+        """Return bounds of log H of the target's move, with the dummy records and (ones, zeros) other real bits in each bin.
 
-        P has the target's one in the first bin. None where the table would be too large.
+        Under P the target is in the first bin. Return None if a table would be too large.
         """
         if self.cells > MOST_CELLS:
             return None
         sides = []
         for ones, zeros in (first, second):
-            chances, counts = np.array([1 - flip, flip]), np.array([ones, zeros], dtype=np.float64)
-            held = counts > 0
+            probs, counts = np.array([1 - flip, flip]), np.array([ones, zeros], dtype=np.float64)
+            used = counts > 0
             width = 2 * math.sqrt(2 * -log_tail * (ones + zeros) * flip * (1 - flip)) + 2 * -log_tail
             if min(width, ones + zeros) * self.table.shape[0] > MOST_CELLS:
                 return None
-            window = bits_window(chances[held], chances[::-1][held], counts[held], log_tail=log_tail, most=MOST_VALUES)[1]
+            window = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=MOST_VALUES)[1]
             law = np.exp(window)
             sides.append((np.convolve(law, [1 - flip, flip]), np.convolve(law, [flip, 1 - flip])))
         (zero, one), (zero_after, one_after) = sides
@@ -181,10 +190,13 @@ class FakeTable:
         return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
 
     def _tested(self, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...], eps: float, lost: float) -> float:
-        """Return a lower bound of log H from one test: for each first sum a threshold of the second. Laws under P, then under Q."""
+        """Return a lower bound of log H by one test: for each sum of the first bin a threshold of the sum of the second bin.
+
+        `first` and `second` are the distributions of the real bits in each bin, under P and under Q.
+        """
         here, there = (self._spread(law) @ self.table for law in first)
         fakes, more = self.table.sum(axis=0), math.exp(eps)
-        # good thresholds are those of two sums with fakes of their own
+        # thresholds that are optimal if the dummy bits of the two bins were independent
         p, q = (np.convolve(law, fakes) for law in second)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             last = np.searchsorted(-p / q, -more * there.sum(axis=1) / here.sum(axis=1))
@@ -195,7 +207,7 @@ class FakeTable:
         return math.log(low) if low > 0 else -math.inf
 
     def _spread(self, law: FloatArray) -> FloatArray:
-        """Return the matrix that adds a sum of this law to the rows of the table."""
+        """Return the matrix of convolution with this distribution, which maps rows of the table to sums."""
         rows = self.table.shape[0]
         spread: FloatArray = toeplitz(np.append(law, np.zeros(rows - 1)), np.append(law[0], np.zeros(rows - 1)))
         return spread

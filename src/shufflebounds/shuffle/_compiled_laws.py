@@ -1,4 +1,7 @@
-"""Sets of laws as the kernel of deployments takes them, and what it says of the largest of each set, for many deployments."""
+"""Interface to the kernel `_deployments`: the largest Phi of a set of distributions of X, for arrays of deployments.
+
+A deployment is a set of distributions, a number of users, and an eps or a delta.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ __all__ = ["largest_epsilon", "largest_log_delta", "log_deltas", "packed"]
 
 
 def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
-    """Return sets of laws as the kernel takes them, each set with the widest law first."""
-    # the widest is likely to be the largest
+    """Return sets of distributions in the format of the kernel."""
+    # the distribution with the largest second moment comes first: it is likely to have the largest Phi, so that others are skipped
     ordered = [law for laws in sets for law in (sorted(laws, key=lambda law: -law.spread(0.0)) if len(laws) > 1 else laws)]
     atoms = [law._distinct for law in ordered]
     cuts = [np.broadcast_arrays(law.log_cut, law.log_cut_b) for law in ordered]
 
     def joined(parts: Sequence[FloatArray]) -> FloatArray:
-        # a place to point to where there is nothing
+        # one more element, so that an empty array still has a valid address
         return np.concatenate([*parts, [0.0]])
 
     def ends(sizes: list[int]) -> NDArray[np.intp]:
@@ -42,7 +45,10 @@ def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
 def largest_epsilon(
     sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, delta: ArrayLike, upper: bool
 ) -> FloatArray:
-    """Return a side of eps of the largest law of a set, for arrays of deployments: the set at `places`, users and delta of each."""
+    """Return the upper or lower bound of eps for the largest Phi of a set, for arrays of deployments.
+
+    `places` has the index of the set of each deployment, `users` and `delta` its number of users and its delta.
+    """
     count, target = np.array([users, delta], dtype=np.float64)
     out: FloatArray = np.empty((1, count.size))
     packed(sets).run(np.asarray(places, dtype=np.intp), count, target, True, upper, out)
@@ -52,11 +58,12 @@ def largest_epsilon(
 def largest_log_delta(
     sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, eps: ArrayLike
 ) -> IntervalArray:
-    """Return both sides of the largest log phi of a set of laws, for arrays of deployments."""
+    """Return bounds of the largest log Phi of a set of distributions, for arrays of deployments."""
     return log_deltas(packed(sets), places, users, eps)
 
 
 def log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps: ArrayLike) -> IntervalArray:
+    """Return bounds of the largest log Phi of the set at `places`, for packed sets."""
     count, points = np.array([users, eps], dtype=np.float64)
     out = np.empty((2, count.size))
     laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out)

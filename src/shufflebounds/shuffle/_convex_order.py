@@ -1,4 +1,4 @@
-"""Laws of fewer values that are larger or smaller in the convex order than a law, or than the law of a sum."""
+"""Replacement of a distribution, or that of a sum, by one with fewer values that is larger or smaller in the convex order."""
 
 from __future__ import annotations
 
@@ -12,41 +12,47 @@ from shufflebounds._types import ULP, FloatArray
 __all__ = ["RAREST", "gathered", "merged_sum", "rising", "spread_sum"]
 
 RAREST = -690.0
-"""A logarithm above that of the least full double."""
+"""Log masses below this, near the smallest normal double (e^-708.4), are added as logarithms."""
 
 _COARSE = 0.25
-"""How far apart, as logarithms, values are kept whose masses are no doubles."""
+"""Grid step in log |x| for values with masses below e^RAREST. Raised: fewer values and a larger gap."""
 
 _CLOSE = 0.03
-"""Distance of neighbouring nodes, as logarithms."""
+"""Grid step of the nodes, in asinh(x/unit). Raised: fewer values and a larger gap."""
 
 
 def rising(unit: float, farthest: float, step: float) -> FloatArray:
-    """Return points that rise to either side of 0, evenly within the unit and by one ratio beyond."""
+    """Return the points unit * sinh(k step), k = ..., -1, 0, 1, ...: even near 0, geometric beyond `unit`, up to `farthest`."""
     steps = math.ceil(math.asinh(farthest / unit) / step) + 1
     rise = unit * np.sinh(step * np.arange(1, steps + 1))
     return np.concatenate([-rise[::-1], [0.0], rise])
 
 
-def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, chance: FloatArray, nodes: FloatArray) -> FloatArray:
-    """Return the masses at the nodes of a law at or above that of a sum in the convex order."""
-    total, moment = _jumps.cell_sums(place, mass, jump, chance, nodes, True)
-    # more for the rounding of the two
+def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray, nodes: FloatArray) -> FloatArray:
+    """Return masses at the nodes of a distribution that is larger in the convex order than that of place + jump.
+
+    `place` with masses `mass` and `jump` with masses `prob` are independent.
+    """
+    total, moment = _jumps.cell_sums(place, mass, jump, prob, nodes, True)
+    # the factor covers the rounding errors
     far = np.clip(moment / np.diff(nodes) * (1 + 8 * ULP), 0.0, total)
     return np.asarray(np.append(total - far, 0.0) + np.append(0.0, far))
 
 
-def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, chance: FloatArray,
+def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray,
                nodes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the places and masses of a law at or below that of a sum: what lies between two nodes is at its mean."""
-    total, moment = _jumps.cell_sums(place, mass, jump, chance, nodes, False)
+    """Return places and masses of a distribution that is smaller in the convex order than that of place + jump.
+
+    The mass between two nodes is placed at its mean.
+    """
+    total, moment = _jumps.cell_sums(place, mass, jump, prob, nodes, False)
     kept = total > 0
     return nodes[:-1][kept] + np.clip(moment[kept] / total[kept] * (1 - 8 * ULP), 0.0, np.diff(nodes)[kept]), total[kept]
 
 
 def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return a law of fewer values that is larger or smaller in the convex order: of one size they are a few hundredths apart."""
-    # masses that are no doubles are added as logarithms, at values that are larger or smaller
+    """Return a distribution with fewer values, larger (upper) or smaller in the convex order: about 0.03 apart in log |x|."""
+    # tiny masses are added as logarithms, at values that are rounded up or down
     rare = log_mass < RAREST
     moved, log_moved = _rounded(values[rare], log_mass[rare], upper)
     if rare.all():
@@ -64,9 +70,9 @@ def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[
 
 
 def _rounded(values: FloatArray, log_mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return a law of fewer values, none of which lies below, or none above, the one that it stands for."""
-    held = values != 0
-    x, w = values[held], log_mass[held]
+    """Return a distribution with fewer values: each value is rounded up (upper) or down to the grid."""
+    nonzero = values != 0
+    x, w = values[nonzero], log_mass[nonzero]
     away = (x > 0) == upper
     level = np.log(np.abs(x)) / _COARSE
     level = np.where(away, np.ceil(level + 1e-9), np.floor(level - 1e-9))

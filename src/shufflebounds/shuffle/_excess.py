@@ -1,4 +1,8 @@
-"""E(X_1 + ... + X_n)_+ of a law in atoms: negligible atoms are left out, very many are gathered, and the kernel does the rest."""
+"""Expected positive part E S_+ of S = X_1 + ... + X_n for a discrete distribution of X.
+
+Negligible atoms are dropped, more than 1024 atoms are merged, and distributions with large values go to `_heavy_tails`; all else is
+done by the kernel `_core/_excess`.
+"""
 
 from __future__ import annotations
 
@@ -15,49 +19,53 @@ from shufflebounds.shuffle._heavy_tails import sum_with_jumps
 __all__ = ["HEAVY", "MANY", "NORMAL", "excesses", "rounding", "sums", "without_negligible"]
 
 MANY = 1024
-"""Laws of more atoms are gathered at each eps."""
+"""Distributions with more atoms than this are merged at each eps."""
 
 _GATHERED = 1024
+"""Number of nodes to which atoms are merged. Lowered: less run time in the kernel and a larger gap."""
 
 HEAVY = 1e6
-"""Values beyond are no matter of a mean and a variance: such laws are left as they are."""
+"""A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums."""
 
 _TOO_MANY = 8000
-"""Laws of more atoms are gathered even where there are very large ones."""
+"""Number of atoms above which distributions with heavy tails are merged, too."""
 
 _FEW = 8
-"""Of fewer users nothing is gained by counting the heavy values apart."""
+"""Up to this number of users the kernel enumerates heavy values itself, so `sum_with_jumps` is not used."""
 
 _ROUGH = 1e7
-"""No more work than that is asked for where a rough answer will do."""
+"""`sum_with_jumps` is used only if the caller permits more kernel evaluations than this; a rough answer permits 2e6."""
 
 _CLOSE = 2e-3
-"""Sides so close need no second method."""
+"""If the gap of `sum_with_jumps` is below this, in log E S_+, the kernel is not evaluated in addition."""
 
 _LIGHT = -600.0
-"""Log masses below are not gathered: their sums would leave the doubles."""
+"""Atoms with log masses below this are not merged, because sums of their masses could underflow."""
 
 _FAR = 40.0
-"""So far below all gains, in logarithms, is next to nothing at first."""
+"""At first, atoms are dropped whose total of mass times absolute value is below e^-40 of E X_+."""
 
 NORMAL = -708.0
-"""Log masses below are no doubles of full precision."""
+"""Log of about the smallest normal double: smaller masses have fewer significant digits."""
 
 
 def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> float:
-    """Return the relative error that exp of these logarithms makes."""
+    """Return a bound of the relative error of E S_+ that comes from exp of these rounded logarithms."""
     sizes = [np.abs(np.where(x > -np.inf, x, 0.0)).max(initial=0.0) for x in (log_mass, log_a, log_b)]
-    # masses next to the least double have few digits
+    # subnormal masses (log below -708) have larger relative errors
     return 4 * ULP * (1 + 2 * float(sum(sizes))) + 64 * math.exp(min(0.0, float(sizes[0]) - 744.0))
 
 
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,
          effort: tuple[float, float]) -> Interval:
-    """Return bounds of log E S_+ for so many users; only one of them where one is asked for and that is less work."""
+    """Return bounds of log E S_+ for `users` users, by the kernel with (relative gap, work) = `effort`.
+
+    With upper=True or False the other bound may be trivial, where this saves time.
+    """
     count = np.array([float(users)])
     heavy = float(np.abs(values).max()) > HEAVY
     if log_mass.size > (_TOO_MANY if heavy else MANY):
-        # each side has a law of its own
+        # the lower and the upper bound have different merged distributions
         def one(side: bool) -> float:
             if heavy:
                 return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
@@ -73,14 +81,15 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     return Interval(max(lower, found.lower), min(high, found.upper))
 
 
-def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, asked: bool | None,
+def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, selected: bool | None,
                        effort: tuple[float, float]) -> tuple[float, float, NDArray[np.bool_]]:
-    """Return bounds of log E S_+ and the atoms they were formed from: the kernel needs not see what can add next to nothing.
+    """Return bounds of log E S_+ and a mask of the atoms that were evaluated; atoms that cannot matter are dropped.
 
-    An atom x of mass w that goes to 0 moves E S_+ by at most n w |x|.
+    Moving an atom x of mass w to 0 changes E S_+ by at most n w |x|. The total of this change is subtracted from the lower and
+    added to the upper bound. Fewer atoms are dropped until it is below e^-30 of E S_+.
     """
     with np.errstate(divide="ignore"):
-        # the mass at 0 is listed: what is missing from 1 is known less well
+        # an atom at 0 is kept: its given mass is more accurate than 1 minus the other masses
         size = np.where(values == 0, np.inf, log_mass + np.log(np.abs(values)))
     order = np.argsort(size, kind="stable")
     total = np.logaddexp.accumulate(size[order])
@@ -90,7 +99,7 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, a
         place = int(np.searchsorted(total, floor))
         kept[:] = True
         kept[order[:place]] = False
-        lower, upper = sums(values[kept], log_mass[kept], users, asked, effort) if kept.any() else (-math.inf, -math.inf)
+        lower, upper = sums(values[kept], log_mass[kept], users, selected, effort) if kept.any() else (-math.inf, -math.inf)
         moved = math.log(users) + float(total[place - 1]) if place else -math.inf
         if moved == -math.inf or moved < lower - 30:
             break
@@ -103,10 +112,12 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, a
 
 def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray, upper: bool,
                      effort: tuple[float, float]) -> float:
-    """Return one bound of log E S_+ from a law of fewer values that is smaller (upper false) or larger in the convex order.
+    """Return one bound of log E S_+ from a distribution with at most _GATHERED values, plus those of tiny mass.
 
-    Between nodes the masses go to their mean, or to the two nodes, the mean kept; what rounding moves is made up for. Nodes are as
-    dense as the third root of the density, which moves the variance the least; a third of them is spread evenly.
+    It is larger in the convex order for the upper bound: the mass between two nodes moves to the nodes, with the same mean. It is
+    smaller for the lower bound: the mass between two nodes moves to its mean. Shifts by `loss_error` cover the rounding. The
+    density of nodes is proportional to the cube root of that of the masses, which changes the variance the least; 30 % of the nodes
+    are spread evenly in asinh(x / standard deviation).
     """
     light = log_mass < _LIGHT
     order = np.argsort(np.where(light, np.inf, values), kind="stable")[: values.size - int(light.sum())]
@@ -120,7 +131,7 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     cell = np.clip(np.searchsorted(index, np.arange(x.size), side="right") - 1, 0, index.size - 2)
     ends = x[index]
     size = np.maximum(np.abs(ends[:-1]), np.abs(ends[1:]))
-    # sums of so many terms
+    # relative rounding error of a sum over the atoms of one cell
     loss_error = ULP * (64 + float(np.diff(index).max()))
     if upper:
         part = np.clip((x - ends[cell]) / np.maximum(ends[cell + 1] - ends[cell], 1e-300), 0.0, 1.0)
@@ -136,9 +147,9 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
 
 
 def excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:
-    """Return a - e^eps b from the logarithms of a and b, without cancellation where their difference is good."""
+    """Return a - e^eps b from the logarithms of a and b, as accurate as the difference log a - log b - eps."""
     with np.errstate(invalid="ignore", over="ignore"):
         loss = np.where(log_a == log_b, 0.0, log_a - log_b) - eps
-        # from the larger of the two terms, so that neither overflows
+        # the larger of the two terms is factored out, so that no exponential overflows unless the result does
         value = np.where(loss > 0, np.exp(log_a) * -np.expm1(-loss), np.exp(log_b + eps) * np.expm1(loss))
     return np.asarray(np.where((log_a == -np.inf) & (log_b == -np.inf), 0.0, value))

@@ -1,4 +1,4 @@
-"""The sum of flipped bits of known data, with the target at 0 against the target at 1."""
+"""The sum of randomized bits for one given dataset of the other users, with the target's bit 0 against 1."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from shufflebounds.tradeoff import Tradeoff
 def bit_sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
 ) -> IntervalArray:
-    """Return both sides of log delta, the target at 0 against 1, where so many of the others hold 1 and 0."""
-    # e^eps must stay a double; beyond, where flips hardly ever happen, delta is bounded by its value there
+    """Return bounds of log delta of the target's bit 0 against 1, if `ones` of the others' bits are 1 and `zeros` are 0."""
+    # e^eps must not overflow; for larger eps, possible if the flip probability is below e^-700, delta is at most its value there
     budget, near = log_odds(flip), np.minimum(eps, MAX_LOCAL_EPS)
     lower, upper = near_budget(
         lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)
@@ -36,11 +36,11 @@ def bit_sides(
 def near_budget(
     kernel: Callable[[Any, Any], tuple[Any, Any]], eps: FloatArray | float, gap: FloatArray | float
 ) -> IntervalArray:
-    """Return both sides of what the kernel answers (value, error) at eps, gap below the budget.
+    """Return bounds of log delta from a kernel that returns (value, error) for eps and gap, where eps + gap is the local budget.
 
-    Where the kernel gives no number, delta is at most its value at a slightly smaller eps, and at most 1 - e^-gap.
+    If the kernel overflows, the upper bound is its value at a slightly smaller eps, or log(1 - e^-gap), whichever is smaller.
     """
-    # flips that hardly ever happen put weights beyond the range of a double, which count as infinite
+    # tiny flip probabilities let weights in the kernel overflow to infinity
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         value, error = kernel(eps, gap)
         lower, upper = np.asarray(value - error), np.asarray(value + error)
@@ -58,7 +58,7 @@ def near_budget(
 
 @dataclass(frozen=True)
 class BitPair(DominatingPair):
-    """The sum with the target at 0 against the target at 1, or the other way round where reversed is set."""
+    """The sum with the target's bit 0 (P) against 1 (Q), or exchanged if `reversed`; `ones` and `zeros` count the other bits."""
 
     ones: int
     zeros: int
@@ -69,17 +69,17 @@ class BitPair(DominatingPair):
         return type(self)(self.ones, self.zeros, self.flip, not self.reversed)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # exchanging the names 0 and 1 turns one direction into the other
+        # exchanging the values 0 and 1 of all bits exchanges P and Q
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         return bit_sides(float(ones), float(zeros), self.flip, eps)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         keep = 1 - self.flip
         one, counts = np.array([keep, self.flip]), np.array([self.ones, self.zeros], dtype=np.float64)
-        held = counts > 0
+        used = counts > 0
         log_flip = math.log(self.flip) if self.flip else -math.inf
         curve = curve_of_sum(
-            one[held], one[::-1][held], counts[held], log_flip, math.log1p(-self.flip), log_tail, upper=upper
+            one[used], one[::-1][used], counts[used], log_flip, math.log1p(-self.flip), log_tail, upper=upper
         )
         if curve is None:
             return super()._tradeoff(upper)
@@ -97,26 +97,29 @@ class BitPair(DominatingPair):
     def _atoms(self, log_tail: float) -> LossAtoms | None:
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         one, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
-        held = counts > 0
-        # all outcomes are listed, so that nothing is missing at any depth
+        used = counts > 0
+        # a truncated mass of e^-1e6 is below any delta: all outcomes are enumerated
         bit = math.log1p(-self.flip), math.log(self.flip)
-        return atoms_of_sum(one[held], one[::-1][held], counts[held], bit, bit[::-1], -1e6)
+        return atoms_of_sum(one[used], one[::-1][used], counts[used], bit, bit[::-1], -1e6)
 
 
 def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]:
-    """Return what is known of so many independent sums of one target, in either order."""
+    """Return the information on (P, Q) and on (Q, P) of `times` independent sums with the same target."""
     both = pair._pair_info(), pair.reverse()._pair_info()
     return tuple(replace(one, parts=((one, times),)) for one in both)
 
 
 def middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:
-    """Loss of a likely sum with the target at 0 against 1, and its distance from the next; None where there is no next."""
+    """Return the privacy loss at the most likely sum and its distance from that at the next sum, or None if there are too few sums.
+
+    The target's bit is 0 against 1.
+    """
     if not 0 < flip < 0.5 or ones + zeros < 2:
         return None
     keep = 1 - flip
     one, counts = np.array([keep, flip]), np.array([ones, zeros], dtype=np.float64)
-    held = counts > 0
-    _, window, _ = bits_window(one[held], one[::-1][held], counts[held], log_tail=-1.0, most=2**24)
+    used = counts > 0
+    _, window, _ = bits_window(one[used], one[::-1][used], counts[used], log_tail=-1.0, most=2**24)
     place = int(np.argmax(window))
     near = window[max(place - 1, 0) : place + 2]
     if near.size < 3:

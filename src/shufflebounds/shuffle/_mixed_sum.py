@@ -1,4 +1,4 @@
-"""Sums of a log-concave law against a monotone function, in logarithms, with both sides."""
+"""Lower and upper bounds of log sum_i pmf(i) g(i) for a log-concave pmf and a monotone function g."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from shufflebounds._core._special import log1mexp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 
 MOST_TERMS = 2**16
-"""Windows of more terms are summed by blocks, whose ends bound what lies between."""
+"""Truncation ranges with more terms are summed by blocks; the terms of a block are bounded by those at its ends."""
 
 DEPTH = 60.0
-"""How far below the largest term, in nats, a window ends."""
+"""Initial truncation level in nats below the largest term. Lowered: fewer terms and a larger gap."""
 
 GRID = 64
+"""Number of points per step of the searches for the largest term and for the ends of the truncation range."""
 
 Enclosing = Callable[[FloatArray], IntervalArray]
-"""A function whose values are known from both sides."""
+"""A function that returns lower and upper bounds of its values."""
 
 
 def enclose_sum(
@@ -31,9 +32,10 @@ def enclose_sum(
 ) -> Interval:
     """Return bounds of log sum over i = first..last of pmf(i) g(i).
 
-    The pmf is log-concave with its largest value at `mode`, its logarithm accurate to 1e-13 and a few ulp; ``value(i)``
-    encloses log g(i), and g is monotone. Blocks of the sum, single terms within a window about the largest one, are bounded
-    by their size, the largest or least mass in them, which is at an end or at the mode, and the ends' g.
+    The pmf is log-concave with its largest value at `mode`; the error of its logarithm is at most 1e-13 and a few ulp. ``value(i)``
+    returns bounds of log g(i), and g is monotone. A block of terms is bounded by its number of terms, the largest (smallest) mass
+    in it, which is at an end or at the mode, and the largest (smallest) g, which is at an end. Around the largest term, blocks are
+    single terms if there are at most MOST_TERMS.
     """
 
     def upper_terms(i: FloatArray) -> FloatArray:
@@ -69,9 +71,10 @@ def at_any_eps(
     eps: FloatArray,
     slack: FloatArray,
 ) -> IntervalArray:
-    """Return bounds of log H_(e^eps)(P || Q) at eps of either sign and +-inf, known up to slack.
+    """Return bounds of log H_(e^eps)(P || Q) for eps of either sign or +-inf; `slack` is the error of eps.
 
-    From H(P || Q) at eps >= 0 (forward) and H(Q || P) (backward): H_(e^-t)(P || Q) = 1 - e^-t + e^-t H_(e^t)(Q || P).
+    `forward` returns bounds of log H(P || Q) at eps >= 0, and `backward` those of log H(Q || P). For negative eps = -t,
+    H_(e^-t)(P || Q) = 1 - e^-t + e^-t H_(e^t)(Q || P).
     """
     sides = []
     for side, at in ((0, eps + slack), (1, eps - slack)):
@@ -104,19 +107,20 @@ def _blocks(
         least, most = np.minimum(mass, mass_at_end), np.maximum(np.maximum(mass, mass_at_end), inside)
     size = np.log(ends - starts + 1)
 
-    def total(logs: FloatArray, outward: float) -> float:
-        seen = np.where(logs > -math.inf, logs, 0.0)
-        logs = logs + outward * (2e-13 + 8 * ULP * np.abs(seen))
+    def total(logs: FloatArray, sign: float) -> float:
+        """Return the log of the sum of exponentials, rounded up (sign 1) or down (sign -1)."""
+        finite = np.where(logs > -math.inf, logs, 0.0)
+        logs = logs + sign * (2e-13 + 8 * ULP * np.abs(finite))
         top = float(logs.max())
         if top == -math.inf:
             return -math.inf
-        return top + math.log(float(np.exp(logs - top).sum())) + outward * 1e-14
+        return top + math.log(float(np.exp(logs - top).sum())) + sign * 1e-14
 
     return Interval(total(least + size + low, -1.0), total(most + size + high, 1.0))
 
 
 def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float) -> float:
-    """Return where the terms are largest, if they rise and then fall; no bound rests on it."""
+    """Return the index of the largest term if the terms increase and then decrease; the bounds are valid for any index."""
     while last - first > GRID:
         grid = np.unique(np.floor(np.linspace(first, last, GRID + 1)))
         best = int(np.argmax(terms(grid)))
@@ -126,7 +130,10 @@ def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float
 
 
 def _edge(terms: Callable[[FloatArray], FloatArray], peak: float, end: float, level: float) -> float:
-    """Return the last place from peak towards end where the terms reach the level, if they fall; no bound rests on it."""
+    """Return the last index from `peak` towards `end` where a term is at least `level`, if terms decrease.
+
+    The bounds are valid for any index.
+    """
     step = 1.0 if end >= peak else -1.0
     near, far = 0.0, abs(end - peak)
     while far - near > 0:

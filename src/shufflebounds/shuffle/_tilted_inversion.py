@@ -1,4 +1,8 @@
-"""E(y + X_1 + ... + X_n)_+ of light values, at many y and numbers of users at once, by the contour of the kernel ``_smoothed``."""
+"""Expected positive part g(y) = E(y + X_1 + ... + X_m)_+ of light values, at many y and for m = n, n - 1, ... users at once.
+
+The method is Fourier inversion along a tilted contour (kernel ``_smoothed``): the integrand is evaluated once at the nodes of a
+trapezoidal rule, and serves all y of an interval.
+"""
 
 from __future__ import annotations
 
@@ -15,36 +19,36 @@ from shufflebounds._types import ULP, FloatArray, IntervalArray
 __all__ = ["LEFT", "WIDE", "Gains", "Light"]
 
 _REACH = 8.5
-"""The smoothing ends at so many of its deviations (``_smoothed``)."""
+"""The frequency at which the integral ends, in units of 1/(standard deviation of the Gaussian smoothing); see ``_smoothed``."""
 
 LEFT = 20.0
-"""What is left out is e^-20 of the answer."""
+"""Truncated parts are at most e^-20 of the answer. Raised: longer run time; lowered: a larger gap."""
 
 _SMOOTH = 2e-4
-"""Deviation of the smoothing in those of the bulk."""
+"""Standard deviation of the Gaussian smoothing, relative to that of the sum. Raised: a larger gap; lowered: more nodes."""
 
 _PIECES = 6
-"""No more tilts than that on either side of the mean."""
+"""Largest number of intervals of y, each with its own tilt, on either side of the mean."""
 
 _NARROW = 300.0
-"""Where the mean of the light values is so many of their deviations off, it and their variance tell enough."""
+"""If |mean| of the sum of light values exceeds this number of standard deviations, bounds by mean and variance are tight enough."""
 
 WIDE = 30.0
-"""So many deviations to either side of the mean are the bulk then, and ten times as many at most."""
+"""In that case, the grid is even within this number of standard deviations around the mean. `_heavy_tails` allows 20 times this."""
 
-_NEXT_TO_NOTHING = 30.0
-"""Nodes that are e^-30 of the largest count by their size alone."""
+_NEGLIGIBLE = 30.0
+"""Nodes below e^-30 of the largest one are dropped; only their absolute value enters the error bound."""
 
 _LEAST_SPREAD = 64 * ULP
-"""Least deviation of a sum, relative to the sum of the largest values: grid points a twelfth of it apart are different doubles."""
+"""Smallest standard deviation, relative to n max |X|. Grid points at a twelfth of it are then different doubles."""
 
 _BAND = math.exp(-40.0)
-"""Below it the kernel leaves nodes out."""
+"""Relative size below which the kernel drops nodes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Light:
-    """The light values of n users and fewer."""
+    """Distribution of a light value: atoms `x` with log masses `log_w`, and the rest of the mass at 0; `users` is the number n."""
 
     x: FloatArray
     log_w: FloatArray
@@ -56,7 +60,7 @@ class Light:
 
     @cached_property
     def rest(self) -> float:
-        """The mass at 0, to rounding."""
+        """The mass at 0, up to rounding."""
         return 1.0 - math.fsum(self.w)
 
     @cached_property
@@ -65,43 +69,47 @@ class Light:
 
     @cached_property
     def deviation(self) -> float:
-        """Standard deviation of the sum of n users, or what rounding leaves unknown of that sum, if that is larger.
+        """Standard deviation of the sum of n users, or _LEAST_SPREAD * n * max |X| if this is larger.
 
-        A larger deviation is valid in every bound. It is positive where all values are equal, as they are for densities at
-        large eps, where every excess is -e^eps to the last digit.
+        A larger value is valid in every bound. The minimum keeps it positive if all values are equal doubles, as for densities at
+        large eps, where every X rounds to -e^eps.
         """
         spread = math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2 + max(0.0, self.rest) * self.mean**2))
         return max(spread, _LEAST_SPREAD * self.users * float(np.abs(self.x).max()))
 
     @cached_property
     def size(self) -> float:
-        """What an ulp of every value and mass moves the sum by, in ulps."""
+        """Bound of the change of the mean of the sum, in ulps of 1, if every value and log mass has an error of one ulp."""
         return self.users * float(self.w @ (np.abs(self.x) * (20 - self.log_w)))
 
     @cached_property
     def tilts(self) -> FloatArray:
+        """Grid of exponential tilts theta > 0, increasing by a constant ratio."""
         most = 600 / float(np.abs(self.x).max())
         low = min(0.05 / self.deviation, most / 1000)
         return np.asarray(np.exp(np.linspace(math.log(low), math.log(most), max(8, int(8 * math.log(most / low))))))
 
     @cached_property
     def cumulants(self) -> FloatArray:
-        """K(theta) of n users at the tilts, and at the tilts reversed."""
+        """The cumulant generating function K of the sum of n users, at theta (first row) and -theta (second row) of the tilts."""
         tilted = self.x[:, None] * np.concatenate([self.tilts, -self.tilts])
         steps = self.w @ np.expm1(tilted)
-        # where most is lost, from what is left; a full mass is known to rounding only, as in the kernel
+        # if E e^(theta X) < 1/2, from the sum itself instead of log1p; a mass at 0 below 8 ulp is rounding error, as in the kernel
         left = self.w @ np.exp(tilted) + (self.rest + 8 * ULP if self.rest > 8 * ULP else 0.0)
         return np.asarray(self.users * np.where(steps < -0.5, np.log(left), np.log1p(np.maximum(steps, -0.5))).reshape(2, -1))
 
     def lines(self, way: int) -> FloatArray:
-        """Logarithms of bounds of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at y = 0: the slope in y is theta or -theta."""
+        """Logs of upper bounds of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at y = 0, one for each tilt theta.
+
+        For other y add theta y (way 0) or -theta y (way 1).
+        """
         lines: FloatArray = self.cumulants[way] - np.log(self.tilts) - 1
         return lines
 
 
 @dataclass(frozen=True, eq=False)
 class _Contour:
-    """E(S + y)_+ (or _-) of n - k light users for y between two ends, at one tilt."""
+    """The integral of E(S + y)_+ (way 0) or E(S + y)_- (way 1) for y between two ends and several numbers of users, at one tilt."""
 
     light: Light
     way: int
@@ -110,10 +118,12 @@ class _Contour:
 
     @cached_property
     def sign(self) -> int:
+        """The sign of y that `way` belongs to: 1 for E(S + y)_+, -1 for E(S + y)_-."""
         return 1 - 2 * self.way
 
     @cached_property
     def place(self) -> int:
+        """Index of the tilt, near the saddle point for the middle of the interval."""
         y = sum(self.ends) / 2
         return int(np.argmin(self.light.cumulants[self.way] + self.light.tilts * self.sign * y - 2 * np.log(self.light.tilts)))
 
@@ -122,7 +132,7 @@ class _Contour:
         return float(self.light.tilts[self.place])
 
     def alias(self, period: float, top: float) -> float:
-        """Log of what the trapezoid adds, at the far end."""
+        """Return the log of a bound of the trapezoidal rule's aliasing error with this period, at the end `top` of the interval."""
         light, theta = self.light, self.theta
         lines = light.lines(self.way) + light.tilts * top
         far = np.abs(light.tilts - theta) * period
@@ -134,6 +144,7 @@ class _Contour:
 
     @cached_property
     def nodes(self) -> tuple[FloatArray, float, float, float, float, float]:
+        """The nodes, the end of the integral, the value at frequency 0 per user, its error, the step, and the aliasing error."""
         light = self.light
         top = max(self.sign * y for y in self.ends)
         level = light.cumulants[self.way][self.place] + self.theta * top - math.log(self.theta)
@@ -150,25 +161,25 @@ class _Contour:
         nodes, end, value, value_error = _smoothed.tilted_nodes(
             losses, light.log_w, least, self.theta, step, _REACH / tau, most
         )
-        # over e^(K + theta y) at the far end, and nearer to it elsewhere
+        # relative to e^(K + theta y); largest at the far end
         alias = math.exp(alias - level) / self.theta
         return nodes, end, value / least, value_error / least, step, alias
 
     @property
     def coarse(self) -> bool:
-        """Whether so many nodes are needed that the smoothing is as wide as the bulk, or the tilt leaves next to nothing."""
+        """Whether the contour is too inaccurate: the smoothing is wider than 1/theta, or the tilted mass is below e^-5."""
         return _REACH / self.nodes[1] * self.theta > 1 or self.nodes[2] < -5
 
     def at(self, y: FloatArray, column: NDArray[np.intp] | slice, scale: float) -> IntervalArray:
-        """Bounds over e^scale, an y each row, a count each column."""
+        """Return bounds relative to e^scale, with a row for each y and a column for each number of users."""
         nodes, end, value, value_error, step, alias = self.nodes
         counts, theta, tau = self.counts[column], self.theta, _REACH / end
         t, log_abs, phase, error = nodes.T
         part = counts / self.counts.min()
         norm = theta**2 + t**2
         log_size = np.log(np.where(t > 0, 2.0, 1.0) * step / (2 * math.pi)) + 0.5 * tau**2 * (theta**2 - t**2) + log_abs
-        # next to nothing, but for its size
-        kept = log_size - np.log(norm) > (log_size - np.log(norm)).max() - _NEXT_TO_NOTHING
+        # nodes below e^-30 of the largest are dropped; their absolute values enter the error
+        kept = log_size - np.log(norm) > (log_size - np.log(norm)).max() - _NEGLIGIBLE
         dropped = np.exp(log_size[~kept])
         t, log_abs, phase, error, log_size, norm = (a[kept] for a in (t, log_abs, phase, error, log_size, norm))
         size = np.exp(log_size[:, None] + log_abs[:, None] * (part - 1))
@@ -179,32 +190,32 @@ class _Contour:
         cosine, sine = np.cos(angle), np.sin(angle)
         total = cosine @ whole.real - sine @ whole.imag
         density = cosine @ first.real - sine @ first.imag
-        # what rounding moves, the nodes that were dropped, those below the band, and what lies beyond the reach
+        # error terms: rounding, the dropped nodes, nodes dropped by the kernel (_BAND), and the truncated integral (_REACH)
         left, beyond = math.exp(0.5 * (tau * theta) ** 2), math.exp(-0.5 * _REACH**2)
         error = error[:, None] * part + ULP * (32 + t.size) + 4 * ULP * t[:, None] * float(np.abs(y).max())
         slack = (size * error / norm[:, None]).sum(axis=0) + left * (_BAND / (2 * theta) + beyond / (end * _REACH))
         slack += float((dropped / (theta**2 + nodes[~kept, 0] ** 2)).sum())
         slack_density = (size * error).sum(axis=0) + left * end * (_BAND + beyond) / 3 + float(dropped.sum())
         exponent = value * counts + theta * self.sign * y[:, None] - scale
-        blurred = theta * value_error * counts + 8 * ULP * (2 + np.abs(exponent) + abs(scale) + np.abs(value * counts))
-        upper = np.exp(exponent + blurred) * (total + slack)
-        lower = np.exp(exponent - blurred) * (total - slack - tau**2 * (density + slack_density) - alias)
+        exponent_error = theta * value_error * counts + 8 * ULP * (2 + np.abs(exponent) + abs(scale) + np.abs(value * counts))
+        upper = np.exp(exponent + exponent_error) * (total + slack)
+        lower = np.exp(exponent - exponent_error) * (total - slack - tau**2 * (density + slack_density) - alias)
         return IntervalArray(np.maximum(lower, 0.0), np.maximum(upper, 0.0))
 
 
 class Gains:
-    """g_k(y) over e^scale, k = 0, 1, ..., at any y."""
+    """Bounds of g_k(y) / e^scale for k = 0, 1, ..., most and any y: g_k(y) = E(y + light values of n - k users)_+."""
 
     def __init__(self, light: Light, most: int, scale: float, fine: float) -> None:
         self.fine = fine
         self.light, self.scale = light, scale
         self.counts = light.users - np.arange(most + 1.0)
-        # where less than e^-20 of the answer is gained, and where next to nothing more than the mean
+        # below `low`, g is at most e^-20 of the answer; above `high`, g is the mean up to a relative e^-20
         mean, sd = light.mean * light.users, light.deviation
         self.low = float(((scale - LEFT - light.lines(0)) / light.tilts).max())
         self.high = float(((light.lines(1) - math.log(sd) + LEFT) / light.tilts).min())
         self.low, self.high = min(self.low, -mean - sd), max(self.high, -mean + sd)
-        # next to the sum of the others the light values hardly spread
+        # the light values vary little around their mean: no contour integral is needed
         self.crude = abs(mean) > _NARROW * sd
         if self.crude:
             self.low, self.high = -mean - WIDE * sd, -mean + WIDE * sd
@@ -218,7 +229,7 @@ class Gains:
                          for i, (a, b) in enumerate(zip(self.ends, self.ends[1:]))]
 
     def points(self, farthest: float) -> FloatArray:
-        """Where sums are kept: evenly in the bulk, and farther and farther apart beyond."""
+        """Return the grid of sums of heavy values: even between `low` and `high`, with steps that grow geometrically beyond."""
         width = self.fine * (self.light.deviation if self.crude else min(self.light.deviation, 2 / self.contours[0].theta))
         bulk = np.linspace(self.low, self.high, max(2, math.ceil((self.high - self.low) / width)) + 1)
         span = farthest + abs(self.low) + abs(self.high)
@@ -227,18 +238,19 @@ class Gains:
         return np.concatenate([self.low - beyond[::-1], bulk, self.high + beyond])
 
     def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> IntervalArray:
+        """Return bounds of g_k(y) / e^scale, with a row for each y and a column for each selected k."""
         counts = self.counts[column]
         light, size = self.light, math.exp(-self.scale)
         mean = y[:, None] + light.mean * counts
         value_error = 8 * ULP * (light.size + np.abs(y)[:, None])
-        # from below by the mean alone, from above by mean and variance (Scarf), or by an exponential
+        # lower bound: the positive part of the mean (Jensen); upper bound: by mean and variance (Scarf), or by an exponential
         lower = np.maximum(mean - value_error, 0.0) * size
         root = np.hypot(mean, light.deviation)
         scarf = 0.5 * np.where(mean > 0, mean + root, light.deviation**2 / (root - np.minimum(mean, 0.0)))
         upper = (scarf * (1 + 8 * ULP) + value_error) * size
         for way, outside in enumerate((y <= self.low, y > self.high)):
             if outside.any():
-                # fewer users lose less
+                # for fewer users the cumulants, if negative, are smaller in absolute value
                 most = np.maximum(light.cumulants[way], light.cumulants[way] * counts.min() / light.users)
                 lines = most - np.log(light.tilts) - 1 + y[outside][:, None] * light.tilts * (1 - 2 * way)
                 tail = np.exp(lines.min(axis=1) - self.scale + 1e-9)[:, None]

@@ -1,8 +1,9 @@
-r"""Laws of the excess :math:`X = (R_0 - e^\varepsilon R_1)/m`: what a randomizer hands over to be shuffled.
+r"""Distribution of the privacy-amplification random variable :math:`X = (R_0 - e^\varepsilon R_1)/m` of a local randomizer.
 
-:math:`R_0, R_1` are the output laws of the two inputs between which the target is hidden, m a measure on outputs. Under any
-:math:`m \le \inf_x R_x` the functional :math:`\Phi_n(X) = \frac1n \mathbb{E}(X_1 + \cdots + X_n)_+` bounds the hockey stick of the
-shuffled messages from above; under :math:`m = R_{x^*}` it is the hockey stick where all others hold x*.
+:math:`R_0, R_1` are the output distributions of the target user's two inputs, and m is a measure on outputs. Define
+:math:`\Phi_n(X) = \frac1n \mathbb{E}(X_1 + \cdots + X_n)_+` for independent copies of X under m. For any :math:`m \le \inf_x R_x`,
+:math:`\Phi_n(X)` is an upper bound of the hockey-stick divergence of the shuffled messages. For :math:`m = R_{x^*}` it is the
+hockey-stick divergence for the dataset in which all other users have the input x*.
 """
 
 from __future__ import annotations
@@ -24,37 +25,44 @@ from shufflebounds.shuffle._excess import HEAVY, MANY, NORMAL, excesses, roundin
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
 
 _KEPT = 256
+"""Number of answers cached for a distribution with large values, whose evaluation takes long."""
 
 _HEAVIEST = math.log(1e8)
+"""A distribution with log a or log b above this value is evaluated by the method for heavy tails."""
 
 
 BLUR = 2.0**-42
-"""Shift of the heights a and b that makes up for the rounding of masses, 1e-14: m may be taken so much smaller."""
+"""Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
+
+In an upper bound it is added to both, which corresponds to a measure m that is smaller by a relative 2**-42.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class ExcessLaw:
-    r"""The law of :math:`X = a - e^\varepsilon b` in atoms, for every eps at once.
+    r"""A discrete distribution of :math:`X = a - e^\varepsilon b`, the privacy-amplification random variable, for every eps.
 
     .. math:: a = R_0/m, \qquad b = R_1/m, \qquad X = b\,e^{\varepsilon}\,(e^{\ln a - \ln b - \varepsilon} - 1)
 
     Parameters
     ----------
     log_mass : array_like
-        Logarithms of the masses under m, one an atom; their total is at most 1 and the rest of the mass sits at X = 0.
+        Logarithms of the masses under m, one for each atom. Their total is at most 1, and the rest of the mass is at X = 0.
     log_a, log_b : array_like
-        Logarithms of a and b; -inf where :math:`R_0` or :math:`R_1` has no mass. At an atom that attains a pure budget the
-        difference log_a - log_b must be that budget, as a double: X is formed from it, and does not cancel next to the budget.
+        Logarithms of a and b; -inf where :math:`R_0` or :math:`R_1` has no mass. At an atom where the privacy loss is the pure
+        budget, log_a - log_b must be exactly this double: X is computed from the difference, which avoids cancellation for eps
+        close to the budget.
     log_cut, log_cut_b : float or array_like
-        Logarithms of :math:`\int R_0` and :math:`\int R_1` over what the atoms leave out, m = 0 or a tail cut on purpose, one or
-        several parts: :math:`\int (R_0 - e^\varepsilon R_1)_+` over each is added. In a lower law only outputs that no other user
-        can send (m = 0), which give the target away; a tail cut on purpose is left out there. Without `log_cut_b` all of
-        :math:`R_0` counts.
+        Logarithms of :math:`\int R_0` and :math:`\int R_1` over one or several sets of outputs that are not among the atoms,
+        because m = 0 there or because a tail is truncated. :math:`\int (R_0 - e^\varepsilon R_1)_+` over each set is added to the
+        bound. For a lower bound pass only outputs that no other user can send (m = 0), which identify the target's message, and
+        drop a truncated tail. Without `log_cut_b` the mass under :math:`R_1` is taken as 0.
 
     Notes
     -----
-    A density is cut into cells. A lower law has the means of a and b over each cell, and leaves a cell out only where X may be
-    positive in it. An upper law spreads each cell to its two ends, with the same mass and mean: :meth:`cells`.
+    A density is discretized into cells. For a lower bound each cell becomes an atom with the means of a and b; a cell may be
+    dropped only if X can be positive in it. For an upper bound the mass of each cell is spread to its two ends, with the same mean:
+    :meth:`cells`.
     """
 
     log_mass: FloatArray = field(repr=False)
@@ -73,26 +81,26 @@ class ExcessLaw:
                              f"{self.log_b.shape}: they must be 1-D and agree")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # what is computed from the fields is not pickled
+        # cached values that are computed from the fields are not pickled
         return type(self), (self.log_mass, self.log_a, self.log_b, self.log_cut, self.log_cut_b)
 
     @classmethod
     def of(cls, r0: ArrayLike, r1: ArrayLike, base: ArrayLike) -> ExcessLaw:
-        """Return the law of two columns of masses under a third; outputs where the base is 0 are cut.
+        """Return the distribution of X for outputs with masses r0 under R_0, r1 under R_1 and `base` under m.
 
-        The logarithms are those of the numbers given, to rounding: :meth:`widened` takes that outward.
+        The logarithms are rounded; :meth:`widened` covers this rounding.
 
         Parameters
         ----------
         r0, r1 : array_like
             Masses of the outputs under the two inputs, 1-D.
         base : array_like
-            Masses of m. Proportional outputs may stay apart: they are merged where X is formed.
+            Masses of m. Outputs with proportional masses need not be merged; this is done when X is computed.
 
         Returns
         -------
         ExcessLaw
-            With one atom for every output where m is positive.
+            One atom for every output with m > 0; the outputs with m = 0 are in `log_cut` and `log_cut_b`.
         """
         first, second, under = (np.asarray(x, dtype=np.float64) for x in (r0, r1, base))
         kept = under > 0
@@ -104,22 +112,22 @@ class ExcessLaw:
 
     @classmethod
     def cells(cls, mass: ArrayLike, mean: ArrayLike, low: ArrayLike, high: ArrayLike, log_cut: float = -np.inf) -> ExcessLaw:
-        """Return an upper law of a density: the mass of every cell spread to its two ends, its mean kept.
+        """Return a distribution for upper bounds of a density: each cell's mass is spread to its two ends, with the same mean.
 
         Parameters
         ----------
         mass : array_like
             Masses of the cells under m, 1-D.
         mean, low, high : array_like
-            (a, b) over the cells, of shape (2, cells): the mean under m, and the two ends. Within a cell (a, b) must run on the
-            straight line between the ends, as where a or b is constant.
+            Values of (a, b), of shape (2, cells): the mean over each cell under m, and the two ends. Within a cell (a, b) must lie
+            on the straight line between the ends, which is so if a or b is constant.
         log_cut : float
             As for the class.
 
         Returns
         -------
         ExcessLaw
-            With two atoms a cell, larger in the convex order than the density, at every eps.
+            Two atoms for each cell; X is larger in the convex order than for the density, at every eps.
         """
         m, middle, start, end = (np.asarray(x, dtype=np.float64) for x in (mass, mean, low, high))
         along = end - start
@@ -134,17 +142,17 @@ class ExcessLaw:
         return cls(log_mass[kept], log_a[kept], log_b[kept], log_cut)
 
     def filled(self, rest: float) -> ExcessLaw:
-        """Return the law with the mass at X = 0 as an atom, for where it is known better than as 1 minus the other masses.
+        """Return the distribution with the mass at X = 0 as an atom, if it is known more accurately than 1 minus the other masses.
 
         Parameters
         ----------
         rest : float
-            That mass, in [0, 1].
+            The mass at X = 0, in [0, 1].
 
         Returns
         -------
         ExcessLaw
-            The same law.
+            The same distribution, with one more atom.
         """
         if not rest > 0:
             return self
@@ -152,17 +160,17 @@ class ExcessLaw:
         return ExcessLaw(np.append(self.log_mass, math.log(rest)), log_a, log_b, self.log_cut, self.log_cut_b)
 
     def widened(self, *, upper: bool) -> ExcessLaw:
-        """Return a law with X moved up or down by more than the rounding of a and b.
+        """Return the distribution with X increased or decreased by more than the rounding errors of a and b.
 
         Parameters
         ----------
         upper : bool
-            Up, for an upper law.
+            Increase X, for an upper bound; otherwise decrease it.
 
         Returns
         -------
         ExcessLaw
-            With a and b in error by some units in the last place of their logarithms and of that of their mass.
+            Valid if the errors of log a and log b are at most 2 ulp of 1, of themselves and of the log mass, added.
         """
         sizes = [np.where(x > -np.inf, np.abs(x), 0.0) for x in (self.log_a, self.log_b, self.log_mass)]
         sign = 1 if upper else -1
@@ -171,7 +179,9 @@ class ExcessLaw:
         return ExcessLaw(self.log_mass, self.log_a + move, self.log_b - move, self.log_cut + cut, self.log_cut_b - cut)
 
     def thinned(self, share: float) -> ExcessLaw:
-        """Return the law where every user takes part with chance `share` and otherwise sends nothing, which is seen.
+        """Return the distribution if every user participates with probability `share` and otherwise sends an empty message.
+
+        The analyst sees the number of empty messages.
 
         Parameters
         ----------
@@ -181,7 +191,8 @@ class ExcessLaw:
         Returns
         -------
         ExcessLaw
-            The masses times `share`, and the rest of the mass at 1 - e^eps: no message has the same chance under every input.
+            The masses times `share`, and an atom of mass 1 - share at X = 1 - e^eps: an empty message is equally likely for every
+            input, so a = b = 1.
         """
         if share == 1:
             return self
@@ -190,11 +201,11 @@ class ExcessLaw:
         cuts = (self.log_cut + move, self.log_cut_b + move)
         masses = np.append(self.log_mass + move, np.log1p(-share))
         law = ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), *cuts)
-        # where few take part, the mass at X = 0 may be less than the rounding of the total
+        # for a small share, the mass at X = 0 may be less than the rounding error of the total
         return law.filled(share * rest if rest > 8 * ULP else 0.0)
 
     def values(self, eps: float) -> FloatArray:
-        """Return X at one eps, relatively accurate next to a pure budget too.
+        """Return the values of X at one eps, with high relative accuracy also for eps close to a pure budget.
 
         Parameters
         ----------
@@ -204,13 +215,13 @@ class ExcessLaw:
         Returns
         -------
         ndarray
-            One value an atom; a few ulp less accurate than the logarithms given.
+            One value for each atom, with a relative error of a few ulp in addition to the errors of the logarithms given.
         """
         return excesses(self.log_a, self.log_b, eps)
 
     @cached_property
     def _distinct(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The atoms with those of equal a and b as one, their masses added."""
+        """The atoms as (log_mass, log_a, log_b), where atoms of equal a and b are merged."""
         kept = self.log_mass > -np.inf
         places, index = np.unique(np.stack([self.log_a[kept], self.log_b[kept]]), axis=1, return_inverse=True)
         log_mass = np.full(places.shape[1], -np.inf)
@@ -219,17 +230,17 @@ class ExcessLaw:
 
     @cached_property
     def _alone(self) -> _deployments.Laws:
-        """The law as the kernel takes it."""
+        """The distribution alone, in the format of the kernel `_deployments`."""
         return packed([[self]])
 
     @cached_property
     def _slack(self) -> float:
-        """Return the relative error of the kernel that comes from masses and values known by their logarithms, far from 1."""
+        """The relative error of the kernel's result due to exp of the rounded log masses and log values."""
         return rounding(self.log_mass, self.log_a, self.log_b)
 
     @cached_property
     def pure_epsilon(self) -> float:
-        """The least eps from which on nothing can be gained, inf where some output has no mass under the second law."""
+        """The largest privacy loss: X <= 0 for all eps at least this. It is inf if some output has no mass under R_1."""
         gains = (self.log_mass > -np.inf) & (self.log_a > -np.inf)
         cut = np.asarray(self.log_cut)
         lost = cut > -np.inf
@@ -238,12 +249,14 @@ class ExcessLaw:
 
     @cached_property
     def lost(self) -> float:
-        """A bound below what is gained at any eps: the mass of cuts that cannot come from the second law."""
+        """A lower bound of delta at every eps: the mass under R_0 of outputs that have no mass under R_1."""
         cut, other = np.broadcast_arrays(self.log_cut, self.log_cut_b)
         return float(np.exp(cut[other == -np.inf]).sum()) * (1 - 1e-9)
 
     def spread(self, eps: float) -> float:
-        """Return the second moment of X. Of two laws of equal mean the one with the larger moment mostly has the larger excess.
+        """Return the second moment of X, which ranks distributions before their Phi is evaluated.
+
+        Of two distributions with equal means, the one with the larger second moment usually has the larger Phi.
 
         Parameters
         ----------
@@ -253,13 +266,13 @@ class ExcessLaw:
         Returns
         -------
         float
-            inf where it leaves the doubles.
+            The second moment; inf if it overflows.
         """
         with np.errstate(over="ignore"):
             return float((np.exp(self.log_mass) * self.values(eps) ** 2).sum())
 
     def log_phi(self, eps: ArrayLike, users: float) -> IntervalArray:
-        r"""Bounds of :math:`\log \Phi_n(X)` at each eps, the cut added.
+        r"""Return bounds of :math:`\log(\Phi_n(X) + \text{the contribution of the cut sets})` at each eps.
 
         Parameters
         ----------
@@ -271,8 +284,8 @@ class ExcessLaw:
         Returns
         -------
         (ndarray, ndarray)
-            Lower and upper bounds, some 2e-7 apart, 1e-12 where few outcomes are possible; see the kernel ``_excess``. Laws of more
-            than a thousand atoms are gathered to at most 1024 values at each eps, which adds some 1e-4.
+            Lower and upper bounds. Their gap is about 2e-7, or 1e-12 if few outcomes are possible; see the kernel ``_excess``. More
+            than 1024 atoms are first merged to at most 1024 values at each eps, which adds about 1e-4 to the gap.
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
         if self.expensive:
@@ -281,26 +294,26 @@ class ExcessLaw:
         return log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
 
     def log_phi_side(self, eps: float, users: float, *, upper: bool) -> float:
-        """Return one of the two bounds at one eps, without the work that the other takes alone.
+        """Return the lower or the upper bound of :meth:`log_phi` at one eps, without evaluating the other where that saves time.
 
         Parameters
         ----------
         eps, users : float
             As for :meth:`log_phi`.
         upper : bool
-            Which one.
+            Return the upper bound; otherwise the lower bound.
 
         Returns
         -------
         float
-            What :meth:`log_phi` has on this side.
+            The bound.
         """
         if self.expensive:
             return self._log_phi(eps, users, upper)[upper]
         return float(self.log_phi([eps], users)[upper][0])
 
     def rough_log_phi(self, eps: float, users: float) -> Interval:
-        """Return both bounds at one eps, farther apart and in less time, to choose among laws.
+        """Return both bounds of :meth:`log_phi` at one eps with a larger gap and in less time, to choose among distributions.
 
         Parameters
         ----------
@@ -309,20 +322,22 @@ class ExcessLaw:
 
         Returns
         -------
-        Between
-            Some 1e-5 apart.
+        Interval
+            Bounds with a gap of about 1e-5.
         """
         return self._log_phi(eps, users, rough=True)
 
-    def _log_phi(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Interval:
-        """Return both bounds; where one is asked for, the other may be anything."""
+    def _log_phi(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
+        """Return both bounds at one eps; if one is selected (True: upper, False: lower), the other may be trivial."""
         if self._heavy and not rough:
-            # searches ask for the same eps again, for both sides
-            side = asked if self._distinct[0].size > MANY else None
-            return self._known.of((eps, users, side), lambda: self._formed(eps, users, side))
-        return self._formed(eps, users, asked, rough=rough)
+            # cached, because searches evaluate the same eps again, for the other bound
+            side = selected if self._distinct[0].size > MANY else None
+            return self._known.of((eps, users, side), lambda: self._evaluated(eps, users, side))
+        return self._evaluated(eps, users, selected, rough=rough)
 
-    def _formed(self, eps: float, users: float, asked: bool | None = None, *, rough: bool = False) -> Interval:
+    def _evaluated(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
+        """Return what `_log_phi` returns, without a cache."""
+        # relative gap and largest number of evaluations of an atom, for the kernel
         effort = (1e-5, 2e6) if rough else (2e-7, 6e7)
         log_mass, log_a, log_b = self._distinct
         lower = upper = -math.inf
@@ -330,10 +345,10 @@ class ExcessLaw:
         if log_mass.size:
             values = excesses(log_a, log_b, eps)
             if self._has_light or float(np.abs(values).max()) > HEAVY:
-                lower, upper, kept = without_negligible(values, log_mass, users, asked, effort)
+                lower, upper, kept = without_negligible(values, log_mass, users, selected, effort)
                 slack = rounding(log_mass[kept], log_a[kept], log_b[kept])
             else:
-                lower, upper = sums(values, log_mass, users, asked, effort)
+                lower, upper = sums(values, log_mass, users, selected, effort)
         lower -= math.log(users) * (1 + 4 * ULP)
         upper -= math.log(users) * (1 - 4 * ULP)
         if self._has_cut:
@@ -347,24 +362,25 @@ class ExcessLaw:
 
     @cached_property
     def expensive(self) -> bool:
-        """Whether the kernel is not given the law as it is: very many atoms, masses that are no doubles, or very large values.
+        """Whether the atoms are simplified before the kernel: more than 1024 of them, subnormal masses or very large values.
 
-        Sides of large values may be far apart at some eps and close at others: no search may stride there.
+        The gap may then depend on eps irregularly, so a search cannot assume that the bounds are smooth in eps.
         """
         return self._heavy or self._distinct[0].size > MANY or self._has_light
 
     @cached_property
     def _heavy(self) -> bool:
+        """Whether some a or b exceeds 1e8."""
         return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > _HEAVIEST)
 
     @cached_property
     def _known(self) -> Kept[tuple[float, float, bool | None], Interval]:
-        """What was formed of a heavy law."""
+        """Cached answers by (eps, users, selected bound), if `_heavy`."""
         return Kept(_KEPT)
 
     @cached_property
     def _has_light(self) -> bool:
-        """Whether there are masses that are no doubles of full precision."""
+        """Whether some masses are below the smallest normal double."""
         return bool(self._distinct[0].min(initial=0.0) < NORMAL)
 
     @cached_property
@@ -374,20 +390,20 @@ class ExcessLaw:
 
 @dataclass(frozen=True, eq=False)
 class PairLaws:
-    """The laws of X for one ordered pair of inputs of the target.
+    """The distributions of X for one ordered pair of inputs of the target user.
 
     Parameters
     ----------
     inputs : str
         The pair in words, such as "inputs 0 and 1".
     upper : ExcessLaw
-        Under some m that is nowhere above the output law of any input.
+        X for a measure m that is at most the output distribution of every input.
     lower : tuple of (str, ExcessLaw)
-        Laws under the output law of one input x* (or a mixture), each with the data of the others in words, such as
-        "all others hold 2". Beside rounding they are those of the reversed pair, a and b exchanged: log a and log b are moved
-        by 2**-42 at most.
+        X for m the output distribution of one input x* (or a mixture of inputs), each with a description of the other users'
+        inputs, such as "all others hold 2". Exchanging a and b gives the distributions of the reversed pair, except that log a and
+        log b may differ by 2**-42 for rounding.
     symmetric : bool
-        Whether the reversed pair has the same laws, and is not listed.
+        Whether the reversed pair has the same distributions, and is therefore not listed.
     """
 
     inputs: str
@@ -398,8 +414,8 @@ class PairLaws:
 
 @runtime_checkable
 class Randomizer(Protocol):
-    """What one user runs: it knows its laws of X."""
+    """A local randomizer that provides the distributions of X, the privacy-amplification random variable."""
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X of the ordered pairs of inputs, up to symmetry, as ``excess_laws`` of the mechanisms does."""
+        """Return the distributions of X for the ordered pairs of inputs, up to symmetry; see ``excess_laws`` of the mechanisms."""
         ...
