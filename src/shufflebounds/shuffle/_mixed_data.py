@@ -1,14 +1,16 @@
-r"""Lower bounds from data whose users hold different inputs, by listing the law of the multiset of messages.
+r"""Lower bounds of delta from datasets with different inputs of the other users, by enumeration of the multiset of messages.
 
-With :math:`c_x` of the others at x the numbers of messages of each kind are the coefficients of :math:`\prod_x P_x^{c_x}`,
-:math:`P_x = \sum_y R_x(y)\, t^{s_y}`, where the shifts :math:`s_y` are powers of users + 1 (Kronecker's substitution), and a target
-adds its factor. All terms are positive, so every coefficient is relatively accurate.
+Let :math:`c_x` of the other users have input x. The probabilities of the numbers of messages of each kind are the coefficients of
+:math:`\prod_x P_x^{c_x}`, where :math:`P_x = \sum_y R_x(y)\, t^{s_y}` and the shifts :math:`s_y` are powers of users + 1
+(Kronecker's substitution). The target's message is one more factor. All terms are positive, so every coefficient has a small
+relative error.
 
-Many users need no such search: where the counts are nearly normal the excess grows with :math:`d^\top C^{-1} d`, d the difference
-of the target's laws and C the mean covariance of the others' messages, which is convex in the shares of the inputs. So the
-best data hold one input each, but for what is left of skewness among few users. That is a limit, not a proof. Of 50 random matrices
-(2 to 4 inputs, 2 to 5 outputs) at 50, 200 and 1000 users and three eps each, 412 questions, i.i.d. mixtures of two inputs beat the
-best data that are alike in 6: by .0003 to .006 in log delta, and by .14 and .04 in tails of e^-20 and e^-55.
+For many users no such search is needed. If the counts are nearly normal, delta grows with :math:`d^\top C^{-1} d`, where d is the
+difference of the target's distributions and C the mean covariance of the others' messages. This is convex in the fractions of users
+with each input, so in the limit the largest value is at a dataset in which all others have the same input. This is no proof for
+finite n. In an experiment with 50 random matrices (2 to 4 inputs, 2 to 5 outputs) at 50, 200 and 1000 users and three eps each (412
+cases), i.i.d. mixtures of two inputs exceeded the best dataset with equal inputs in 6 cases: by 0.0003 to 0.006 in log delta, and
+by 0.14 and 0.04 at deltas of e^-20 and e^-55.
 """
 
 from __future__ import annotations
@@ -29,40 +31,44 @@ from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 __all__ = ["FEW", "MixedData", "Shares"]
 
 _MOST_CELLS = 2048
-"""Largest table of coefficients, with the holes that the substitution leaves."""
+"""Resource limit: largest table of coefficients, including the zeros that the substitution leaves."""
 
 FEW = _MOST_CELLS - 1
-"""Of more users no data are listed: even two kinds of messages would fill the table."""
+"""Largest number of users for which datasets are enumerated: for more, even two kinds of messages would exceed the table."""
 
 _MOST_INPUTS = 8
+"""Largest number of inputs for which datasets are enumerated."""
 
 _ALL = 64
-"""So many data at most are tried one by one; of more the mixtures of two inputs, and what improves the best of them."""
+"""Up to this number of datasets all are evaluated. For more, a search improves the best mixture of two inputs."""
 
 _MOST_MOVES = 64
+"""Number of datasets that the search evaluates after its start. Raised: longer run time, and the lower bound may be tighter."""
 
 _LOST = 1e-316
-"""What underflows in a coefficient: at most half of the least double for each of its products."""
+"""Bound of the underflow in a coefficient: at most half of the smallest positive double for each of its products."""
 
 _KEPT_BYTES = 2**25
-"""Of each of the two kinds of tables so much is kept; the oldest go first."""
+"""Size in bytes of each of the two caches of tables; the least recently used tables are dropped first."""
 
 _KEPT_BEST = 2**12
-"""So many eps are remembered with their best data."""
+"""Number of values of eps whose best dataset is cached."""
+
 
 def _bytes(table: FloatArray) -> int:
+    """Return the size of a table in bytes."""
     return table.nbytes
 
 
 class MixedData:
-    """All data of few users of a small randomizer, or the best that a short search finds.
+    """The largest delta over all datasets of few users of a small randomizer, or over those that a short search finds.
 
     Parameters
     ----------
     rows : ndarray, shape (inputs, outputs)
-        Chances of the outputs; proportional columns are merged.
+        Probabilities of the outputs; proportional columns are merged.
     users : int
-        The target included.
+        Number of users, including the target.
     """
 
     def __init__(self, rows: FloatArray, users: int) -> None:
@@ -79,17 +85,18 @@ class MixedData:
 
     @cached_property
     def _shifts(self) -> list[int]:
+        """The exponents s_y of the outputs."""
         return [0, *((self.users + 1) ** y for y in range(self.rows.shape[1] - 1))]
 
     @cached_property
     def _error(self) -> float:
-        """Relative error of a coefficient: products and sums of each of the convolutions behind it."""
+        """Bound of the relative error of a coefficient, from the products and sums of the convolutions."""
         cells = float((self.users + 1) ** (self.rows.shape[1] - 1))
-        # the chances themselves are off by some ulp, once for every user
+        # the probabilities themselves have errors of a few ulp, which enter once for every user
         return ULP * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
 
     def _power(self, x: int, count: int) -> FloatArray:
-        """Return the coefficients of the messages of so many users who hold x."""
+        """Return the coefficients for the messages of `count` users with input x."""
         def made() -> FloatArray:
             if count > 1:
                 return np.convolve(self._power(x, count // 2), self._power(x, count - count // 2))
@@ -100,7 +107,7 @@ class MixedData:
         return self._powers.of((x, count), made)
 
     def _law(self, shares: Shares) -> FloatArray:
-        """Return the masses of the counts for every input of the target, one row each."""
+        """Return the probabilities of the counts of messages, with one row for each input of the target."""
         def made() -> FloatArray:
             rows = self._convolved(shares, self._power)
             return np.asarray(rows[:, rows.any(axis=0)])
@@ -108,7 +115,7 @@ class MixedData:
         return self._laws.of(shares, made)
 
     def _convolved(self, shares: Shares, power: Callable[[int, int], FloatArray]) -> FloatArray:
-        """Return the coefficients for every input of the target, from those of any number of users who hold an input."""
+        """Return the coefficients for every input of the target; `power(x, count)` returns those of `count` users with input x."""
         others = np.ones(1)
         for x, count in enumerate(shares):
             if count:
@@ -116,9 +123,9 @@ class MixedData:
         return np.array([np.convolve(others, power(x, 1)) for x in range(len(shares))])
 
     def _possible(self, shares: Shares) -> NDArray[np.bool_]:
-        """Return which counts are possible for every input of the target, also where their mass underflows; rows as in `_law`."""
+        """Return which counts have positive probability for each input of the target, without underflow; rows as in `_law`."""
         def power(x: int, count: int) -> FloatArray:
-            # one message more at a time, so that no number of ways overflows
+            # one message at a time, and only zero or not, so that nothing overflows
             out, one = np.ones(1), np.zeros(self._shifts[-1] + 1)
             one[self._shifts] = self.rows[x] > 0
             for _ in range(count):
@@ -128,20 +135,20 @@ class MixedData:
         return self._convolved(shares, power)[:, self._convolved(shares, self._power).any(axis=0)] > 0
 
     def _value(self, shares: Shares, eps: float) -> tuple[float, tuple[int, int]]:
-        """Return a lower bound of the largest hockey stick over the target's pairs, and the pair."""
+        """Return a lower bound of the largest hockey-stick divergence over the target's pairs of inputs, and this pair."""
         law = self._law(shares)
         low = law * (1 - self._error)
         if eps <= MAX_LOCAL_EPS:
             high = (law * (1 + self._error) + _LOST) * math.exp(eps) + 1e-290
         else:
-            # e^eps is no double: only what the other input cannot produce counts
+            # e^eps overflows: use only outcomes that are impossible for the other input
             high = np.where(self._possible(shares), np.inf, 0.0)
         values = {(i, j): float(np.maximum(low[i] - high[j], 0.0).sum()) for i, j in permutations(range(len(law)), 2)}
         best = max(values, key=values.__getitem__)
         return values[best] * (1 - self._error), best
 
     def best(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
-        """Return a lower bound of log delta, how many of the others hold each input, and the target's two inputs.
+        """Return a lower bound of log delta, the number of other users with each input, and the target's two inputs.
 
         Parameters
         ----------
@@ -156,11 +163,11 @@ class MixedData:
 
     @property
     def every(self) -> bool:
-        """Whether the distributions of every dataset are enumerated, so that `upper` bounds the largest divergence."""
+        """Whether the distributions for every dataset are enumerated, so that `upper` is a valid bound."""
         return self._every.listed
 
     def upper(self, eps: float) -> float:
-        """Return an upper bound of log delta over every dataset, where `every` is set.
+        """Return an upper bound of log delta over every dataset; call it only if `every` is true.
 
         Parameters
         ----------
@@ -201,7 +208,7 @@ class MixedData:
 
 
 def _merged(rows: FloatArray) -> FloatArray:
-    """Return the rows without empty columns. Proportional columns are added up: such outputs tell the same."""
+    """Return the rows without zero columns; proportional columns, which are equally informative outputs, are added."""
     rows = rows[:, rows.any(axis=0)]
     kinds = (rows / rows.max(axis=0)).T
     out: dict[bytes, FloatArray] = {}
@@ -212,14 +219,14 @@ def _merged(rows: FloatArray) -> FloatArray:
 
 
 def _two(inputs: int, others: int, x: int, y: int, count: int) -> Shares:
-    """Return the data where so many hold x and the rest y."""
+    """Return the dataset with `count` other users at x and the rest at y."""
     shares = [0] * inputs
     shares[x], shares[y] = count, others - count
     return tuple(shares)
 
 
 def _moved(shares: Shares, step: int) -> list[Shares]:
-    """Return the data where at most so many change from one input to another."""
+    """Return the datasets in which up to `step` users change from one input to another, for all pairs of inputs."""
     out = []
     for x, y in permutations(range(len(shares)), 2):
         if shares[x]:

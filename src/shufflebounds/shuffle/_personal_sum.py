@@ -1,4 +1,4 @@
-"""The sum of bits that users flip with probabilities of their own, and the user whom it hides least."""
+"""The sum of bits with personalized flip probabilities, and the user with the largest delta (the worst target)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ from shufflebounds.shuffle._worst_data import RTOL
 __all__ = ["WorstTarget", "Groups", "BernoulliGroups", "grouped"]
 
 MOST_GROUPS = 2**14
-"""Beyond so many distinct budgets the search over targets rounds the others' flips down to so many."""
+"""For more groups of equal budget and bit than this, the search over targets rounds budgets up to about this number of groups.
+
+Lowered: less run time, and a worse choice of the targets that are evaluated exactly.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class BernoulliGroups:
-    """Independent bits in groups: chance of a one, of a zero (each exact where it is the smaller), multiplicity."""
+    """Independent bits in groups: probabilities of 1 and of 0 in each group, and the number of bits.
+
+    The smaller one of the two probabilities has full relative accuracy.
+    """
 
     one: FloatArray
     zero: FloatArray
@@ -33,23 +39,23 @@ class BernoulliGroups:
 
     @classmethod
     def of(cls, budgets: FloatArray, bits: FloatArray, counts: FloatArray) -> Self:
-        """Return the law of randomized responses to the given bits."""
+        """Return the distribution of randomized responses to the given bits."""
         flip, keep = np.exp(-budgets) / (1 + np.exp(-budgets)), 1 / (1 + np.exp(-budgets))
         return cls(np.where(bits == 1, keep, flip), np.where(bits == 1, flip, keep), counts)
 
     def mirrored(self) -> BernoulliGroups:
-        """Return the law with the names 0 and 1 exchanged."""
+        """Return the distribution with 0 and 1 exchanged."""
         return BernoulliGroups(self.zero, self.one, self.counts)
 
     @cached_property
     def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-        """What the kernel takes: the groups that hold anybody, and no multiplicities where all are 1."""
+        """Arguments of the kernel: the nonempty groups, and None instead of the counts if all are 1."""
         kept = self.counts > 0
         one, zero, counts = (a if kept.all() else a[kept] for a in (self.one, self.zero, self.counts))
         return one, zero, None if (counts == 1).all() else counts
 
     def sides(self, budget: float, eps: float) -> Interval:
-        """Enclose log delta of a target of this budget at 0 against 1, hidden by these bits."""
+        """Return bounds of log delta of a target with this budget, whose bit is 0 against 1, if these are the others' bits."""
         flip = math.exp(-budget) / (1 + math.exp(-budget))
         lower, upper = near_budget(
             lambda at, gap: _bits.bits_log_delta(*self.arrays, flip, float(at), float(gap)), eps, budget - eps
@@ -58,7 +64,7 @@ class BernoulliGroups:
 
 
 class Groups(NamedTuple):
-    """Users of equal budget and bit: by bit and then by budget, with how many there are."""
+    """Groups of users with equal budget and bit, sorted by bit and then by budget; `counts` has the number of users of each."""
 
     budgets: FloatArray
     bits: FloatArray
@@ -67,14 +73,14 @@ class Groups(NamedTuple):
 
 def grouped(local_eps: FloatArray, data: FloatArray) -> Groups:
     """Return the distinct (budget, bit) pairs with their multiplicities."""
-    # sorting numbers twice is ten times as fast as sorting pairs once
+    # two calls of unique for numbers are ten times as fast as one for pairs
     kinds = [(bit, *np.unique(local_eps[data == bit], return_counts=True)) for bit in (0.0, 1.0)]
     return Groups(np.concatenate([budgets for _, budgets, _ in kinds]), np.repeat([0.0, 1.0], [b.size for _, b, _ in kinds]),
                   np.concatenate([counts for *_, counts in kinds]).astype(np.float64))
 
 
 def _rounded(exact: Groups) -> Groups:
-    """Round budgets up to the largest of their cell. There are fewer groups then; flips only shrink, so the loss only grows."""
+    """Return fewer groups, with budgets rounded up to the largest of their cell; the loss can only grow, as flips get rarer."""
     budgets, bits, counts = exact
     if budgets.size <= MOST_GROUPS:
         return exact
@@ -86,14 +92,14 @@ def _rounded(exact: Groups) -> Groups:
 
 @dataclass(frozen=True, eq=False)
 class WorstTarget:
-    """The largest delta of all users of known data: exact groups, and coarser ones for the search over targets."""
+    """The largest delta of all users for a given dataset: with exact groups, and coarser groups for the search over targets."""
 
     exact: Groups
     coarse: Groups
 
     @classmethod
     def of(cls, local_eps: FloatArray, data: FloatArray) -> Self:
-        """Group the users."""
+        """Return the search for users with these budgets and bits."""
         exact = grouped(local_eps, data)
         return cls(exact, _rounded(exact))
 
@@ -104,10 +110,11 @@ class WorstTarget:
 
     @cached_property
     def _laws(self) -> dict[bool, BernoulliGroups]:
+        """The distributions of all users' bits: exact (False) and with rounded budgets (True)."""
         return {rounded: BernoulliGroups.of(*groups) for rounded, groups in ((False, self.exact), (True, self.coarse))}
 
     def _one(self, rounded: bool, budget: float, eps: float) -> Interval:
-        """Return the larger sides, over bits and both directions, of targets of exactly this budget."""
+        """Return bounds of the largest log delta of the targets with exactly this budget, over their bits and both orders."""
         budgets = (self.coarse if rounded else self.exact).budgets
         law, sides = self._laws[rounded], []
         for place in np.flatnonzero(budgets == budget):
@@ -118,12 +125,16 @@ class WorstTarget:
         return Interval(max(low for low, _ in sides), max(high for _, high in sides))
 
     def _below(self, budget: float, eps: float) -> float:
-        """Return the lower side of the exact target of largest budget up to this one."""
+        """Return the lower bound of log delta, with exact groups, of the target with the largest budget up to this one."""
         kinds = self.exact.budgets
         return self._one(False, float(kinds[kinds <= budget].max()), eps)[0]
 
     def _above(self, first: int, last: int, eps: float) -> float:
-        """Return a bound for every target whose budget is in targets[first..last], as if none of them hid another."""
+        """Return an upper bound of log delta for every target with a budget in targets[first..last].
+
+        For several targets it is that of the largest budget, without the others of the range: fewer other users only increase
+        delta.
+        """
         if first == last:
             return self._one(True, float(self.targets[first]), eps)[1]
         budgets, law, largest = self.coarse.budgets, self._laws[True], float(self.targets[last])
@@ -132,9 +143,9 @@ class WorstTarget:
         return max(rest.sides(largest, eps).upper, rest.mirrored().sides(largest, eps).upper)
 
     def _search(self, eps: float, known: float, exact: bool) -> tuple[float, float, float]:
-        """Return the sides found best-first over intervals of sorted budgets, and the target met with the largest value.
+        """Return bounds of the largest log delta by branch and bound, and the budget of the target with the largest value found.
 
-        With exact unset the rounded groups are searched, as if they were the users.
+        The blocks are ranges of sorted budgets. Unless `exact`, the lower bound is also for the rounded groups.
         """
         worst = [known, float(self.targets[-1])]
 
@@ -143,7 +154,7 @@ class WorstTarget:
             for first, last in intervals:
                 middle = (first + last) // 2
                 bound = self._above(first, last, eps)
-                # a target is evaluated, and its lower side formed, only where it may be the largest
+                # the middle target is evaluated only if it may be the largest
                 low = high = -math.inf
                 if bound > enough:
                     high = bound if first == last else self._above(middle, middle, eps)
@@ -159,11 +170,11 @@ class WorstTarget:
         return found.lower, found.upper, worst[1]
 
     def sides(self, eps: float) -> Interval:
-        """Enclose log delta of the user with the largest."""
+        """Return bounds of log delta of the user with the largest one."""
         return Interval(*self._search(eps, self._below(float(self.targets[-1]), eps), True)[:2])
 
     def epsilon(self, delta: float, upper: bool) -> float:
-        """Return a side of epsilon. The rounded groups tell about where it is, the sides of all users exactly."""
+        """Return the upper or lower bound of epsilon. The search with rounded groups finds its place, which is then refined."""
         goal = math.log(delta) * (1 + 4e-16) - 4e-15 if upper else float(np.nextafter(math.log(delta), np.inf))
         worst, tried, eps, pure = float(self.targets[-1]), set[float](), 0.0, float(self.targets[-1])
         while worst not in tried:
@@ -186,6 +197,6 @@ class WorstTarget:
             rest = (value - goal) / slope if slope < 0 and math.isfinite(value) else 0.0
             if enough and (abs(rest) <= 1e-6 * eps or eps in (0.0, pure)):
                 return eps
-            # one step to the crossing, then outward
+            # a Newton step to the crossing, and a growing step beyond it (up for an upper bound, down for a lower one)
             eps, push = eps * (1 + push) - rest, push * (1 if abs(rest) > 1e-6 * eps else 8)
         return pure if upper else 0.0

@@ -1,4 +1,4 @@
-"""Shuffled randomized response on one bit a user: exact for the protocol, for known data and for the worst."""
+"""Shuffled randomized response with one bit per user: exact for the protocol, for a given dataset and for the worst one."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ __all__ = ["ShuffledBits"]
 @with_passages
 @dataclass(frozen=True)
 class ShuffledBits(ShuffleProtocol):
-    r"""Every user flips their bit with probability q; the analyst sees the shuffled bits, that is their sum.
+    r"""Every user's bit is flipped with probability q; the analyst sees the shuffled bits, that is their sum.
 
-    With W the law of the other users' sum when m of them hold 1, :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`,
+    Let W be the other users' sum if m of their bits are 1, distributed as :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`.
+    Then
 
     .. math::
         \delta_m(\varepsilon) = \max_k\; (p - q e^\varepsilon)\, W(k) - (e^\varepsilon - 1) \Pr[W < k], \qquad p = 1 - q,
 
-    for the target at 0 against 1; the other direction is the same with n - 1 - m ones.
+    for the target's bit 0 against 1; the pair 1 against 0 is the same with n - 1 - m ones.
 
     Parameters
     ----------
@@ -51,32 +52,31 @@ class ShuffledBits(ShuffleProtocol):
     flip : float
         Probability q of flipping, in [0, 1/2].
     ones : int or "worst"
-        How many of the other n - 1 users hold 1, or "worst": the maximum over all data.
+        Number m of ones among the other n - 1 users' bits, or "worst": the maximum over all datasets.
     fakes : int
-        Number k of fake zeros that are flipped and shuffled like the others, users + fakes at most 2**53: W then is
-        :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n+k-1-m, q)`, and a smaller q serves.
+        Number k of dummy zeros that are flipped and shuffled like the users' bits; users + fakes is at most 2**53. W is then
+        :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n+k-1-m, q)`, and a smaller q meets the same target.
 
     Notes
     -----
-    Neighbours: one user's bit is replaced. Exact for the protocol. For known data both sides are a relative
-    1e-12 apart (in deep tails :math:`10^{-13} |\log\delta|`, and :math:`\delta(\varepsilon) = 0` exactly from
-    :math:`\varepsilon = \ln(p/q)` on). The worst data is seldom m = 0 exactly: ``ones="worst"`` is a branch and bound over
-    all m, by the monotonicity :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B`
-    (more users are post-processing), which leaves the sides at most a relative 1e-3 apart in delta, and 1e-9 up to 1024
-    users.
+    Neighbours: one user's bit is replaced. Exact for the protocol. For a given dataset the gap is a relative 1e-12 in delta (for
+    small delta, :math:`10^{-13} |\log\delta|`), and :math:`\delta(\varepsilon) = 0` exactly for
+    :math:`\varepsilon \ge \ln(p/q)`. The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` is a branch and bound
+    over all m by the inequality :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B` (more users are
+    post-processing). Its gap is at most a relative 1e-3 in delta, and 1e-9 up to 1024 users.
 
-    Trade-off curve over all datasets: up to 1024 users every m is listed, and both bounds of :meth:`tradeoff` are within 1e-12 of
-    the convex hull of their curves; mu is the maximum over all m and thresholds, to 1e-11. Beyond, what
-    is proven for all data follows from the upper delta at some hundred eps (its log to 2e-4, and 2e-3 beyond 1e7 users), and what
-    can be attained from five data sets: the curves are then up to 1e-2 of the advantage apart (3e-2 beyond 1e7 users), mu up to
-    a relative 1e-2 and Renyi divergences a relative 1e-2 to 3e-2.
+    Trade-off curve over all datasets: up to 1024 users every m is enumerated, and both bounds of :meth:`tradeoff` are within 1e-12
+    of the convex hull of their curves; mu is the maximum over all m and thresholds, to 1e-11. For more users, the guarantee for all
+    datasets is computed from the upper delta at about a hundred eps (log delta to 2e-4, and 2e-3 above 1e7 users), and the
+    opposite bound from five datasets. The gap is then up to 1e-2 of the advantage in the curves (3e-2 above 1e7 users), a relative
+    1e-2 in mu, and a relative 1e-2 to 3e-2 in Renyi divergences.
 
-    The users' values are bits, one a user; messages are int8, users + fakes of them in random order. The estimate of the number
+    The users' values are bits; messages are int8, users + fakes of them in random order. The estimate of the number
     of ones is :math:`(\sum y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones among all users, which
-    :meth:`error_tail` takes as `truth`. Over all data it is exact up to 512 users. Beyond, blocks of data are bounded at their
-    left end, with the users that differ summed apart (Bernstein's inequality), or all by Chernoff's bound: the upper 95 %
-    quantile is then 15 to 50 % too large, most where the variance is below some hundreds, and the quantile at 1e-6 is 10 to 17
-    % too large.
+    :meth:`error_tail` takes as `truth`. Over all datasets it is exact up to 512 users. For more users, one bound is for blocks of
+    datasets, in which the bits that differ are bounded by Bernstein's inequality, and another is Chernoff's bound for all: the
+    upper 95 % quantile is 15 to 50 % too large, most for variances below a few hundred, and the quantile at 1e-6 is 10 to 17 %
+    too large.
 
     References
     ----------
@@ -123,7 +123,7 @@ class ShuffledBits(ShuffleProtocol):
 
     @property
     def _bits(self) -> int:
-        """Bits in the shuffle."""
+        """Number of bits in the shuffle: users and dummy zeros."""
         return self.users + self.fakes
 
     @classmethod
@@ -154,17 +154,17 @@ class ShuffledBits(ShuffleProtocol):
         return cls(users, lam / (2 * users))
 
     def pair(self, ones: int) -> DominatingPair:
-        """Return the sum with the target at 0 against the target at 1, `ones` of the others holding 1.
+        """Return the pair of distributions of the sum with the target's bit 0 against 1, for a given dataset of the others.
 
         Parameters
         ----------
         ones : int
-            How many of the other users hold 1, 0 to users - 1.
+            Number of ones among the other users' bits, 0 to users - 1.
 
         Returns
         -------
         DominatingPair
-            Exact for these data; its `reverse` is the other direction.
+            Exact for this dataset; its `reverse` is the pair 1 against 0.
 
         {raises: If `ones` lies outside its range.}
         """
@@ -172,7 +172,7 @@ class ShuffledBits(ShuffleProtocol):
         return BitPair(ones, self._bits - 1 - ones, self.flip)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        # the worst data is a maximum over 2 n pairs, of which `pair` gives any one
+        # the worst case is a maximum over 2 n pairs, each of which `pair` returns
         if self.ones == "worst":
             return super().pairs()
         pair = self.pair(self.ones)
@@ -183,13 +183,14 @@ class ShuffledBits(ShuffleProtocol):
         if self.ones != "worst":
             lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
             return replace(known, single=2 * self.ones == self._bits - 1, spacing=0.12, lattice=lattice)
-        # some hundred eps for a curve, each a search over the data of up to 1/loose evaluations where all data are nearly alike
+        # A curve takes about a hundred eps, and each eps a search over datasets. If delta depends little on the dataset, a search
+        # takes up to 1/tolerance evaluations, so the tolerance is larger for curves.
         spacing, effort = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
-        # each search grows with the number of users, as measured over 1e3 to 1e7
+        # run time of the searches in seconds, fitted to measurements at 1e3 to 1e7 users
         setup = 0.8 * max(0.0, math.log10(self._bits / 1e3)) if self._bits else 0.0
         return replace(
-            known, spacing=spacing, effort=effort, setup=setup, curve_hockey_stick=lambda eps: self._worst_sides(eps, self._loose),
-            blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
+            known, spacing=spacing, effort=effort, setup=setup, curve_hockey_stick=lambda eps: self._worst_sides(eps,
+            self._curve_tolerance), blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
         )
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
@@ -200,7 +201,7 @@ class ShuffledBits(ShuffleProtocol):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.ones != "worst":
-            # both directions in one call: the second is the first with 0 and 1 exchanged
+            # (P, Q) and (Q, P) in one call: the second is the first with 0 and 1 exchanged
             data = np.array([[self.ones], [self._bits - 1 - self.ones]], dtype=np.float64)
             lower, upper = bit_sides(data, data[::-1], self.flip, eps)
             return IntervalArray(lower.max(axis=0), upper.max(axis=0))
@@ -212,41 +213,44 @@ class ShuffledBits(ShuffleProtocol):
         data = np.array([0.0, self._bits - 1.0])
 
         def one_end(eps: float) -> float:
-            # all others at 0: nearly the worst data, in a thousandth of the time that all data take
+            # all others' bits 0: close to the worst dataset, and a thousand times faster than the search over all
             return min(0.0, float(bit_sides(data, data[::-1], self.flip, np.full(2, eps)).upper.max()))
 
         return solve(one_end, log_delta, self._pure_epsilon(), upper=True, rtol=NEAR_RTOL)
 
     def _rough_sides(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta over all data, farther apart for many users and in some milliseconds an eps."""
-        return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._loose)
+        """Return bounds of log delta over all datasets, with a larger gap for many users, in a few milliseconds for each eps."""
+        return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._curve_tolerance)
 
     @property
-    def _loose(self) -> float:
-        """How far apart the sides may stay where hundreds are asked for."""
+    def _curve_tolerance(self) -> float:
+        """Gap in log delta that is permitted for curves, which need about a hundred values."""
         return 2e-4 if self._bits <= 10**7 else 2e-3
 
-    def _worst_sides(self, eps: FloatArray, loose: float) -> IntervalArray:
-        """Enclose the maximum over all data; without fakes the mirror direction of m is the first direction of n - 1 - m."""
+    def _worst_sides(self, eps: FloatArray, tolerance: float) -> IntervalArray:
+        """Return bounds of the maximum of log delta over all datasets, with a gap of about `tolerance` more than the kernel's own.
+
+        Without dummy zeros the pair 1 against 0 with m ones is 0 against 1 with n - 1 - m ones, so one order covers both.
+        """
         budget = log_odds(self.flip)
         if self.flip in (0, 0.5):
             return bit_sides(0.0, self._bits - 1.0, self.flip, eps)
-        # as in bit_sides: e^eps must stay a double
+        # as in bit_sides: e^eps must not overflow
         near = np.minimum(eps, MAX_LOCAL_EPS)
         inside = np.asarray(budget.less(near)) > 0
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         found = _worst.worst_log_delta(
-            self.users - 1, self.fakes, 1, self.flip, near[inside], np.asarray(budget.less(near[inside])), loose
+            self.users - 1, self.fakes, 1, self.flip, near[inside], np.asarray(budget.less(near[inside])), tolerance
         )
         lower[inside], upper[inside] = found
         return IntervalArray(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
 
     def _listed(self) -> bool:
-        """Whether the laws of all data can be listed."""
+        """Return whether the distributions for all datasets are enumerated."""
         return self._bits <= _all_data.MOST_USERS and not self.fakes
 
     def _tried(self) -> list[DominatingPair]:
-        """Return pairs of some data, one of them nearly the worst: that has few ones where eps > 0, and half ones at eps = 0."""
+        """Return the pairs of five datasets, one of which is close to the worst: few ones for eps > 0, half ones for eps = 0."""
         others = self.users - 1
         return [self.pair(ones) for ones in sorted({int(others * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})]
 
@@ -287,20 +291,20 @@ class ShuffledBits(ShuffleProtocol):
 
     @classmethod
     def calibrate(cls, users: int, *, eps: float, delta: float, fakes: int = 0) -> Self:
-        """Return the mechanism with the smallest flip whose upper delta at `eps`, over all data, is at most `delta`.
+        """Return the mechanism with the smallest flip probability whose upper delta at `eps`, over all data, is at most `delta`.
 
         Parameters
         ----------
         {users}
         {target}
         fakes : int
-            Number of fake zeros, >= 0: the more, the less each bit need be flipped.
+            Number of dummy zeros, >= 0. More of them permit a smaller flip probability.
 
         Returns
         -------
         ShuffledBits
-            The target holds at the returned flip, evaluated there; a relative 1e-3 less delta would be met nearby (the
-            tolerance of the worst case).
+            Its upper delta at `eps` was evaluated and is at most `delta`. Because the worst case has a relative tolerance of 1e-3
+            in delta, a slightly smaller flip probability may suffice.
 
         {raises}
 
@@ -315,7 +319,8 @@ class ShuffledBits(ShuffleProtocol):
         >>> bits.delta(1.0) <= 1e-9, round(bits.users * bits.flip, 2)
         (True, 57.07)
 
-        Fakes let each bit be flipped less, but there are more bits to flip: the deviation of the count does not shrink.
+        With dummy zeros each bit is flipped with a smaller probability, but there are more bits: the standard deviation of the
+        count does not decrease.
 
         >>> for k in (0, 100, 1000):
         ...     bits = shuffle.ShuffledBits.calibrate(20, eps=1.0, delta=1e-6, fakes=k)
@@ -327,15 +332,15 @@ class ShuffledBits(ShuffleProtocol):
         users = _validate.integer("users", users, 1)
         fakes = _validate.integer("fakes", fakes, 0, _validate.MAX_COUNT - users)
         eps, delta = _validate.target(eps, delta)
-        # at this flip the local guarantee alone suffices
+        # at this flip probability the local guarantee alone meets the target
         high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps, 700.0))))
-        # no clone at all with probability (1 - 2 q)^(n-1): below this flip delta is out of reach
+        # with probability (1 - 2 q)^(n-1) no other bit is random, which bounds delta from below: smaller flips miss the target
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
         flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)
         return cls(users, flip, fakes=fakes)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int8]:
-        bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit a user")
+        bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit for each user")
         source = _validate.generator(rng)
         messages = np.concatenate([bits.astype(np.int8), np.zeros(self.fakes, dtype=np.int8)])
         messages ^= source.random(self._bits) < self.flip
@@ -343,18 +348,18 @@ class ShuffledBits(ShuffleProtocol):
         return messages
 
     def estimate(self, messages: ArrayLike) -> float:
-        bits = _validate.zeros_and_ones("messages", messages, (self._bits,), "one bit a user, and the fakes")
+        bits = _validate.zeros_and_ones("messages", messages, (self._bits,), "one bit for each user and dummy")
         self._informative()
         return float((bits.sum() - self._bits * self.flip) / (1 - 2 * self.flip))
 
     @property
     def variance(self) -> float:
-        r"""Variance of :meth:`estimate`, :math:`(n + k) q (1-q)/(1-2q)^2`, whatever the data."""
+        r"""Variance of :meth:`estimate`, :math:`(n + k) q (1-q)/(1-2q)^2` for every dataset."""
         self._informative()
         return self._bits * self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2
 
     def messages_per_user(self) -> float:
-        """Return how many messages there are per user: one bit, and the share of the fakes."""
+        """Return the number of messages per user: 1 + fakes/users."""
         return self._bits / self.users
 
     def _checked_truth(self, truth: Any) -> int | None:
@@ -367,7 +372,7 @@ class ShuffledBits(ShuffleProtocol):
             return bits_exceeded(self.users, self.flip, width, truth)
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, truth, fakes)
-        # another bound: with fakes taken for users the data include those whose fakes are 0, and that search is tighter
+        # a second bound treats the dummy zeros as users: all datasets of them include the actual one, and the search is tighter
         return Interval(lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))
 
     def _scale(self) -> float:
@@ -375,4 +380,4 @@ class ShuffledBits(ShuffleProtocol):
 
     def _informative(self) -> None:
         if self.flip == 0.5:
-            raise ValueError("flip=0.5 must be < 0.5 for an estimate: the messages say nothing of the data")
+            raise ValueError("flip=0.5 must be < 0.5 for an estimate: the messages do not depend on the data")

@@ -1,4 +1,4 @@
-"""One-hot reports among uniform fake ones, every bit of which is flipped."""
+"""One-hot reports of users and uniform dummy reports, in which every bit is flipped at random."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ from shufflebounds.tails._poisson_tables import WideWindowError
 __all__ = ["FlippedReports"]
 
 SEARCHED = 128
-"""Up to so many reports all data among uniform fakes is searched."""
+"""Largest number of reports (an eighth of it for more than two bins) for a search over all datasets with uniform dummy reports."""
 
 
 @with_passages
 @dataclass(frozen=True)
 class FlippedReports(ShuffleProtocol):
-    r"""Users and m fakes report one-hot vectors of d bits, every bit flipped with probability q.
+    r"""Users and m dummies report one-hot vectors of d bits, in which every bit is flipped with probability q.
 
-    What the analyst sees must be said, for the guarantees differ:
+    The guarantees depend on what the analyst sees, so `view` has no default:
 
-    - ``view="sums"``: the number of ones of every bin. This holds where the bits of each bin are shuffled by themselves.
-    - ``view="records"``: the shuffled records, d bits together. This is what the protocol of the paper sends.
+    - ``view="sums"``: the number of ones in every bin, as when the bits of each bin are shuffled separately.
+    - ``view="records"``: the shuffled records of d bits each, as in the protocol of the paper.
 
     .. warning::
-       Proposition 5.1 of the paper is **false for records**: a record that shows the other bin needs two coincident flips, of
-       chance q**2. At n = 10**4, eps = 1, delta = 1e-6 the printed flip 0.0305 leaves delta = 0.0018 with two bins.
+       Proposition 5.1 of the paper is **false for records**: a record becomes one of the other bin by two coincident flips only,
+       with probability q**2. At n = 10**4, eps = 1, delta = 1e-6 the published flip probability 0.0305 has delta = 0.0018 for two
+       bins.
 
-    Sums, of others with :math:`M_1, M_2` ones in the target's two possible bins:
+    For sums, where :math:`M_1, M_2` other users' reports are in the target's two possible bins:
 
     .. math:: \delta(\varepsilon) = \max_{M_1, M_2}
         H_{e^\varepsilon}(P_1^{M_1} \times P_0^{M_2} \,\|\, P_0^{M_1} \times P_1^{M_2}).
@@ -55,43 +56,44 @@ class FlippedReports(ShuffleProtocol):
     users : int
         Number n of users, 1 to 2**53.
     fakes : int
-        Number m of fake reports, 0 to 2**53; users + fakes is at most 2**53.
+        Number m of dummy reports, 0 to 2**53; users + fakes is at most 2**53.
     bins : int
         Number d of bins, 2 to 2**53.
     flip : float
         Probability q of flipping a bit, in [0, 1/2].
     view : {"sums", "records"}
-        What the analyst sees; there is no default.
+        What the analyst sees.
     fake : {"uniform", "known"}
-        "uniform": the bins of the fakes are drawn uniformly and nobody knows them. "known": the analyst knows them, whatever
-        they are; only their flips hide anything.
+        "uniform": the bins of the dummies are drawn uniformly and the analyst does not know them. "known": the analyst knows them,
+        and any bins are permitted; privacy then relies on their flipped bits only.
 
     Notes
     -----
     Neighbours: one user's bin is replaced.
 
-    **Sums, known fakes**: exact for the protocol, enclosed over all data by branch and bound on both numbers of ones, within
-    a relative 1e-2 in delta (1e-9 up to 32 reports). (0, 0) is not the worst: with everyone else in the bin that the target
-    leaves, both bins are at their worst (4.7 times the delta at n = 10**6, q = 4.26e-5, eps = 1). The search ends early
-    where a bin's sum has a deviation in the thousands, or log delta is below -540, and the sides say how far it came.
+    **Sums, known dummies**: exact for the protocol. The bounds over all datasets are by branch and bound on both numbers of ones;
+    the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The dataset without reports of others in the two bins is not the
+    worst: if all other users are in the bin that the target leaves, both bins are at their worst (4.7 times the delta at
+    n = 10**6, q = 4.26e-5, eps = 1). The search ends early, with a larger gap, if the standard deviation of a bin's sum exceeds
+    about a thousand, or if log delta is below -540.
 
-    **Sums, uniform fakes**: two bins and up to 128 reports as above. Otherwise the upper side is the lesser of that of known
-    fakes and of :class:`ClearReports` (flipping is post-processing). The lower side is the two-bin law, exact for the target's
-    two bins (for the worst data up to 16 reports, beyond for everyone else in the target's bin; one bin alone where its table
-    would be too large): the other bins' sums tell how many fakes missed these two, so with three bins or more the two alone
-    are not all there is to see. The sides are close while fakes/bins is small against (users + fakes) flip, or users flip
-    against fakes/bins; between, a factor of some 10 in delta apart.
+    **Sums, uniform dummies**: for two bins and up to 128 reports as above. Otherwise the upper bound is the smaller one of that for
+    known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the divergence of the sums in
+    the target's two bins, for the worst dataset up to 16 reports, and for all other users in the target's bin for more reports. One
+    bin alone is used if the table would be too large. The sums of the other bins reveal how many dummies are not in these two, so
+    for three bins or more this is a lower bound only. The gap is small if fakes/bins is much smaller than (users + fakes) flip,
+    or users flip much smaller than fakes/bins; between, it is a factor of about 10 in delta.
 
-    **Records**: above, the least of the local guarantee :math:`p^2 - e^\varepsilon q^2` (nothing from
-    :math:`2\ln(p/q)` on), of :class:`ClearReports` for uniform fakes, and of the blanket: every other record shows the target's
-    two bins as 10 or 01, one like the other, and all else as the target does, with probability at least :math:`2q^2`
-    (uniform fakes: :math:`2((p^2+q^2)/d + (1-2/d) q^2)`). Below, the count of records that show 01, with everyone else in the
-    target's bin. Two bins and at most 24 reports: exact, over all data.
+    **Records**: the upper bound is the smallest of the local guarantee :math:`p^2 - e^\varepsilon q^2` (0 for
+    :math:`\varepsilon \ge 2\ln(p/q)`), :class:`ClearReports` for uniform dummies, and a privacy blanket: every other record has the
+    bits 10 or 01 in the target's two bins, with equal probabilities, and the target's bits in all others, with probability at least
+    :math:`2q^2` (uniform dummies: :math:`2((p^2+q^2)/d + (1-2/d) q^2)`). The lower bound uses the number of records with bits 01,
+    with all other users in the target's bin. For two bins and at most 24 reports the value is exact, over all datasets.
 
     The users' values are bins 0..d - 1. Sums are int64, of shape (bins,); records int8, of shape (users + fakes, bins), in
-    random order. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on how many users
-    hold it, which :meth:`error_tail` takes as `truth`; over all data it is enclosed as in :class:`ShuffledBits`. ``of="any"``
-    is the union bound over bins, each at its worst.
+    random order. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the number of users
+    in the bin, which :meth:`error_tail` takes as `truth`; over all datasets it is bounded as in :class:`ShuffledBits`. ``of="any"``
+    is the union bound over bins, each for its worst dataset.
 
     References
     ----------
@@ -114,8 +116,8 @@ class FlippedReports(ShuffleProtocol):
     fake: Literal["uniform", "known"] = field(default="uniform", kw_only=True)
 
     theorem: ClassVar[str] = (
-        "sums: exact two-bin hockey stick, the maximum over all data; records: blanket of coincident flips above, a projection "
-        "below (Zhilyaev's Proposition 5.1 is false for records)"
+        "sums: exact two-bin hockey-stick divergence, the maximum over all data; records: upper bound by a privacy blanket of "
+        "coincident flips, lower bound by a projection (Zhilyaev's Proposition 5.1 is false for records)"
     )
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the sums of the flipped bits, or the shuffled records"
 
@@ -131,13 +133,13 @@ class FlippedReports(ShuffleProtocol):
 
     @cached_property
     def clear(self) -> ClearReports:
-        """The protocol without flips, of which this is post-processing while the fakes are uniform."""
+        """The protocol without flips; with uniform dummies, the protocol with flips is a post-processing of it."""
         return ClearReports(self.fakes, self.bins)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return at_each(self._enclosed, eps)
+        return at_each(self._at, eps)
 
-    def _enclosed(self, eps: float) -> Interval:
+    def _at(self, eps: float) -> Interval:
         if eps >= self._pure_epsilon():
             return Interval(-math.inf, -math.inf)
         if self.flip == 0:
@@ -145,8 +147,8 @@ class FlippedReports(ShuffleProtocol):
                 return self.clear._log_delta(np.array([eps])).alone()
             return Interval(0.0, 0.0)
         if eps > 700:
-            # e^eps must stay a double
-            return Interval(-math.inf, min(self._enclosed(700.0).upper, _record_pair.local(self.flip, eps)))
+            # e^eps must not overflow
+            return Interval(-math.inf, min(self._at(700.0).upper, _record_pair.local(self.flip, eps)))
         uniform = self.fake == "uniform" and self.fakes > 0
         low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform)
         high = min(high, _record_pair.local(self.flip, eps))
@@ -164,7 +166,7 @@ class FlippedReports(ShuffleProtocol):
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """The other reports whose bins anybody may know, the uniform fakes, and how many bins these have."""
+        """The number of other reports whose bins the analyst may know, of uniform dummies, and of the bins of these."""
         if self.fake == "uniform" and self.fakes > 0:
             return self.users - 1, self.fakes, self.bins
         return self.users - 1 + self.fakes, 0, 2
@@ -179,7 +181,7 @@ class FlippedReports(ShuffleProtocol):
                 return Interval(low, high)
         else:
             low = self._uniform_at_worst(eps)
-        # the sums of the other bins tell how many fakes missed these two, so that the two bins alone bound from below
+        # the sums of the other bins reveal how many dummies are not in these two: the two bins alone give a lower bound only
         return Interval(low, self._known_sums(others + self.fakes, eps)[1])
 
     @cached_property
@@ -187,57 +189,64 @@ class FlippedReports(ShuffleProtocol):
         return _bin_pair.FakeTable(self.fakes, self.bins, self.flip)
 
     def _uniform_at_worst(self, eps: float) -> float:
-        """Return a lower bound among uniform fakes, everyone else in the target's bin."""
+        """Return a lower bound of log delta with uniform dummies: all other users are in the target's bin."""
         others = self.users - 1
         sides = self._fake_table.log_delta((others, 0), (0, others), self.flip, eps)
         return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
 
     def _known_sums(self, others: int, eps: float) -> Interval:
-        """The sums among so many others, over all their bins: i zeros in the first bin and j ones in the second."""
+        """Return bounds of log delta for sums over all datasets of `others` other reports with known bins."""
         try:
             return self._known_sums_searched(others, eps)
         except WideWindowError:
-            # the law is too wide for a table: below, one bin alone; above, two bins at half of eps each
+            # the truncation range is too wide for a table; lower bound: one bin alone, upper bound: two bins at eps/2 each
             one = ShuffledBits(others + 1, self.flip)
             low, high = one._log_delta(np.array([eps, eps / 2]))
             return Interval(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
 
     def _tables(self, others: int, eps: float) -> tuple[Interval, _bin_pair.Bins | None]:
-        """Return bounds for everyone else in the target's bin, and tables for all data if delta and the width of the sums allow."""
+        """Return bounds of log delta for all others in the target's bin, and tables for the search over datasets.
+
+        The tables are None if log delta is below -540 or the sums are too wide.
+        """
         near = _bin_pair.log_delta((0, others), (0, others), self.flip, eps)
         if near[1] < -540 or others * self.flip > 1.01e8:
             return near, None
-        # the bounds may be coarse: delta then lies far below the upper one
+        # the gap may be large, so the truncated mass is chosen for a delta far below the upper bound, too
         return near, _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
 
     def _known_sums_searched(self, others: int, eps: float) -> Interval:
         tables = self._tables(others, eps)[1]
         if tables is None:
-            # without tables: the kernel, at the few data that a search would look at first
+            # without tables the kernel is evaluated, for at most 24 datasets, because each takes long
             def deep(i: int, j: int, b: int, c: int) -> Interval:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
             return _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 24)
 
-        def enclose(i: int, j: int, b: int, c: int) -> Interval:
+        # i of the others are not in the first bin, j are in the second; b and c reports are removed from the bins' sums
+        def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
-        return _worst_data.maximize_over_two_counts(enclose, others + 1, self.bins == 2, int(min(20_000, max(12, 5e6 / width))))
+        return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, int(min(20_000, max(12, 5e6 / width))))
 
     def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> Interval:
-        """The sums among real others and uniform fakes, over all real data: i others not in the first bin, j in the second."""
+        """Return bounds of log delta for sums with uniform dummies, over all datasets of the other users.
+
+        A dataset has i other users who are not in the first bin, and j in the second.
+        """
         others = self.users - 1
 
-        def enclose(i: int, j: int, b: int, c: int) -> Interval:
+        def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
             sides = table.log_delta((others - b - i, i), (j, others - c - j), self.flip, eps)
             assert sides is not None
             return sides
 
-        return _worst_data.maximize_over_two_counts(enclose, others + 1, self.bins == 2, 20_000)
+        return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, 20_000)
 
     def _near_worst_data(self, eps: float) -> Interval | None:
-        # the nearly worst data of many reports, the others' bins known: everyone else in the target's bin
+        # for many reports with known bins, the dataset with all others in the target's bin is close to the worst
         reports = self.users + self.fakes
         if self.view == "records" or reports <= SEARCHED or not 0 < self.flip < 0.5 or eps >= min(700.0, self._pure_epsilon()):
             return None
@@ -250,12 +259,13 @@ class FlippedReports(ShuffleProtocol):
             known = replace(super()._pair_info(), spacing=0.05, effort=2e-3, seconds=4e-3)
             pair = _record_pair.projected_pair(*self._counted, self.flip) if 0 < self.flip < 0.5 else None
             return replace(known, attained=(pair,)) if pair else known
-        # sums search the data for every eps
+        # for sums, every eps takes a search over datasets
         known = replace(super()._pair_info(), spacing=0.6, effort=1.0)
         uniform = self.fake == "uniform" and self.fakes > 0
         if not 0 < self.flip < 0.5 or (uniform and self.clear.variance > self.users * self.flip):
             return known
-        # both bins are sums of bits, the target's of all others': one at a time, each over all data, and both at their likely worst
+        # The sums of the two bins are composed, each with its worst dataset, for the upper bound. The pair for the dataset with all
+        # others in the target's bin is attained.
         column = ShuffledBits(self.users + self.fakes, self.flip)
         known = replace(known, parts=((column._pair_info(), 2),))
         if uniform:
@@ -278,7 +288,7 @@ class FlippedReports(ShuffleProtocol):
         view: Literal["sums", "records"],
         fake: Literal["uniform", "known"] = "uniform",
     ) -> Self:
-        """Return the mechanism with the smallest flip found whose upper delta at `eps`, over all data, is at most `delta`.
+        """Return the mechanism with the smallest flip probability found whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
@@ -286,20 +296,21 @@ class FlippedReports(ShuffleProtocol):
             As in the class.
         {target}
         fakes : int
-            Number of fake reports.
+            Number of dummy reports.
         view, fake : str
             As in the class.
 
         Returns
         -------
         FlippedReports
-            The target holds at the returned flip, evaluated there; flip = 0 where the fake reports alone suffice.
+            Its upper delta at `eps`, over all datasets, was evaluated and is at most `delta`; flip = 0 if the dummies alone
+            suffice.
 
         {raises}
 
         Notes
         -----
-        More flipping is post-processing, and the local guarantee suffices at last, so every target can be met.
+        More flipping is post-processing, and for large flip probabilities the local guarantee suffices, so every target can be met.
 
         Examples
         --------
@@ -330,8 +341,8 @@ class FlippedReports(ShuffleProtocol):
         _validate.affordable(f"what is seen of fakes={self.fakes}, bins={self.bins}", size)
         reported = np.concatenate([chosen, source.integers(0, self.bins, size=self.fakes)])
         if self.view == "sums":
-            held = np.bincount(reported, minlength=self.bins)
-            return source.binomial(held, 1 - self.flip) + source.binomial(reported.size - held, self.flip)
+            counts = np.bincount(reported, minlength=self.bins)
+            return source.binomial(counts, 1 - self.flip) + source.binomial(reported.size - counts, self.flip)
         records = (source.random((reported.size, self.bins)) < self.flip).astype(np.int8)
         records[np.arange(reported.size), reported] ^= 1
         source.shuffle(records, axis=0)
@@ -342,7 +353,7 @@ class FlippedReports(ShuffleProtocol):
         reports = self.users + self.fakes
         if self.view == "records":
             shape = (reports, self.bins)
-            sums = _validate.zeros_and_ones("messages", messages, shape, "one record a report, one bit a bin").sum(axis=0)
+            sums = _validate.zeros_and_ones("messages", messages, shape, "one record per report, one bit per bin").sum(axis=0)
         else:
             sums = _validate.counts("messages", messages, reports, self.bins)
         counts: FloatArray = (sums - reports * self.flip) / (1 - 2 * self.flip) - self.fakes / self.bins
@@ -350,13 +361,13 @@ class FlippedReports(ShuffleProtocol):
 
     @property
     def variance(self) -> float:
-        """Variance (n + m) q (1-q)/(1-2q)**2 + (m/d)(1 - 1/d) of the estimate of one bin, whatever the data."""
+        """Variance (n + m) q (1-q)/(1-2q)**2 + (m/d)(1 - 1/d) of the estimate of one bin, for every dataset."""
         self._informative()
         flips = (self.users + self.fakes) * self.flip * (1 - self.flip) / (1 - 2 * self.flip) ** 2
         return flips + self.clear.variance
 
     def messages_per_user(self) -> float:
-        """Return how many messages there are per user: as records, or d times as many bits."""
+        """Return the number of messages per user: records, or single bits (d for each record)."""
         reports = 1 + self.fakes / self.users
         return reports if self.view == "records" else reports * self.bins
 
@@ -382,4 +393,4 @@ class FlippedReports(ShuffleProtocol):
 
     def _informative(self) -> None:
         if self.flip == 0.5:
-            raise ValueError("flip=0.5 must be < 0.5 for an estimate: the messages say nothing of the data")
+            raise ValueError("flip=0.5 must be < 0.5 for an estimate: the messages do not depend on the data")

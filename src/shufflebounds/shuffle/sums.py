@@ -1,4 +1,4 @@
-"""A sum of real numbers by shuffled bits: every user encodes theirs in r bits and flips them."""
+"""A sum of real numbers by shuffled bits: every user encodes a number in r bits and flips each bit at random."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["RealSum"]
 
 
 LARGE = 2**32
-"""Among more bits than that the search for the worst data ends earlier."""
+"""For more bits than this the search for the worst dataset has a tolerance of 2e-4 in log delta, which saves run time."""
 
 
 @with_passages
@@ -42,9 +42,9 @@ class RealSum(ShuffleProtocol):
     r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
 
     The encoder sets the first :math:`\mu - 1` bits, :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
-    :math:`x r - \mu + 1`. The analyst sees all n r flipped bits shuffled together, that is their total, or (``view="columns"``)
-    the first bits of all users shuffled together, the second, and so on. For the total, with S the sum of the others'
-    (n-1) r flipped bits of which M are ones,
+    :math:`x r - \mu + 1`. The analyst sees all n r flipped bits shuffled together, that is their total, or, with
+    ``view="columns"``, r shuffles: the first bits of all users, the second bits, and so on. For the total, let :math:`S_M` be the
+    sum of the other users' (n-1) r bits after flipping, if M of them are 1 before; then
 
     .. math::
         \delta(\varepsilon) = \max_M H_{e^\varepsilon}(S_M + \mathrm{Bin}(r, q) \,\|\, S_M + \mathrm{Bin}(r, p)),
@@ -58,28 +58,27 @@ class RealSum(ShuffleProtocol):
         Expected number :math:`\lambda` of users whose bit of one column is random, in [0, users]. The guarantee is for
         the probability :attr:`flip` = lam/(2 n) as a double, which :meth:`randomize` flips with.
     bits : int
-        Number r of bits a user, 1 to 2**20; users * bits is at most 2**53.
+        Number r of bits of each user, 1 to 2**20; users * bits is at most 2**53.
     view : {"total", "columns"}
         What the analyst sees.
 
     Notes
     -----
-    Neighbours: one user's number is replaced. **Total**: exact for the protocol. The laws of the total for k ones of the target
-    are ordered by likelihood ratio in k, so the best tests are thresholds and k = 0 against k = r is the worst pair for every
-    M; encodings drawn at random are mixtures of these. M is found by branch and bound as in :class:`ShuffledBits`; the sides
-    are at most a relative 1e-3 apart in delta, and 1e-9 up to 1024 bits; from 2**32 bits on they are 2e-4 of log delta farther
-    apart.
+    Neighbours: one user's number is replaced. **Total**: exact for the protocol. The distributions of the total, for k ones of the
+    target, have monotone likelihood ratios in k. So the best tests are thresholds, and k = 0 against k = r is the worst pair for
+    every M; random encodings are mixtures of these. M is found by branch and bound as in :class:`ShuffledBits`. The gap is at most
+    a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by 2e-4 in log delta.
 
-    **Columns**: x = 0 against x = 1 differs in all r columns, and other pairs in fewer. The upper side composes r columns whose
-    data is the worst at every loss (a grid of losses, chords above); the lower side is that of the total, which is computed from
-    the columns. How far apart they are grows with eps: docs/protocols/real-sum.md computes it.
+    **Columns**: x = 0 against x = 1 differs in all r columns, other pairs in fewer. The upper bound composes r columns, each with
+    the dataset that is the worst at every loss (linear interpolation above delta on a grid of losses). The lower bound is that of
+    the total, which is a function of the columns. The gap grows with eps: docs/protocols/real-sum.md computes it.
 
-    The privacy parameter that Corollary 3.3 prints for this protocol is not finite. With one bit it is :class:`ShuffledBits`.
+    The privacy parameter in Corollary 3.3 of the paper is not finite for this protocol. With one bit it is :class:`ShuffledBits`.
 
-    The analyst sees how many flipped bits are ones: an int, or, by columns, int64 of shape (bits,).
+    Messages: the number of ones after flipping, an int; with ``view="columns"``, int64 of shape (bits,).
 
-    `truth` in :meth:`error_tail` is the array of the users' numbers. Over all data the upper side is Chernoff's bound, the lower
-    side the larger of two data sets: all 0, and all 1/(2 r), whose encoding is the most random.
+    `truth` in :meth:`error_tail` is the array of the users' numbers. Over all datasets the upper bound is Chernoff's, and the lower
+    bound is the larger one of two datasets: all 0, and all 1/(2 r), whose encoding has the largest variance.
 
     {chen_long: Algorithms 2 and 3}
 
@@ -103,8 +102,8 @@ class RealSum(ShuffleProtocol):
     view: Literal["total", "columns"] = field(default="total", kw_only=True)
 
     theorem: ClassVar[str] = (
-        "total: exact for the protocol, the maximum over all data; columns: composed upper profiles of one column above, the "
-        "total below"
+        "total: exact for the protocol, the maximum over all data; columns: upper bound by composed upper profiles of one column, "
+        "lower bound by the total"
     )
     neighbours: ClassVar[str] = "replace one user's number; the analyst sees the total of the shuffled bits, or of every column"
 
@@ -118,7 +117,7 @@ class RealSum(ShuffleProtocol):
 
     @property
     def flip(self) -> float:
-        r"""Chance :math:`q = \lambda/(2n)` of flipping a bit."""
+        r"""Probability :math:`q = \lambda/(2n)` of flipping a bit."""
         return self.lam / (2 * self.users)
 
     @property
@@ -131,17 +130,17 @@ class RealSum(ShuffleProtocol):
             return self.column._log_delta(eps)
         low, high = self._total(eps)
         if self.view == "columns":
-            # the lower side of the total bounds that of the columns; where rounding puts it above the upper side, both are raised
+            # the lower bound for the total is one for the columns; if rounding puts it above the upper bound, that is raised to it
             high = np.array([self._columns(float(e), side) for e, side in zip(eps, high)])
         return IntervalArray(low, np.maximum(low, high))
 
     def _total(self, eps: FloatArray) -> IntervalArray:
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
-        # among so many bits all data are nearly alike
-        loose = 2e-4 if others > LARGE else 0.0
+        # for many bits delta depends little on the dataset, and the search takes long
+        tolerance = 2e-4 if others > LARGE else 0.0
 
         def sides(at: FloatArray) -> IntervalArray:
-            return IntervalArray(*_worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, loose))
+            return IntervalArray(*_worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, tolerance))
 
         low, high = self._within(eps, sides)
         far = self._far(eps)
@@ -155,7 +154,7 @@ class RealSum(ShuffleProtocol):
         return self._known_data(0, np.array([eps])).alone()
 
     def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
-        """Return what the kernel says below the pure budget, where e^eps is a double."""
+        """Return the bounds of log delta of the kernel, which is evaluated at eps below the pure budget and MAX_LOCAL_EPS only."""
         pure = self._pure_epsilon()
         if self.flip == 0:
             return IntervalArray(np.zeros(eps.size), np.zeros(eps.size))
@@ -179,7 +178,7 @@ class RealSum(ShuffleProtocol):
         return 2e-2
 
     def _pair_info(self) -> DominatingPairInfo:
-        # a search over the data for every eps, and a composed law where the columns are seen
+        # every eps takes a search over the datasets and, if the analyst sees the columns, a composition
         if self.bits == 1:
             return self.column._pair_info()
         spacing, effort = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
@@ -189,18 +188,18 @@ class RealSum(ShuffleProtocol):
             return known
         if self.view == "columns":
             return replace(known, parts=((self.column._pair_info(), self.bits),), attained=repeated(self.column.pair(0), self.bits))
-        # all others at 0, or all at 1: nearly the worst data
+        # all other bits 0, or all 1: close to the worst dataset
         others = (self.users - 1) * self.bits
         hockey_sticks = partial(self._known_data, 0), partial(self._known_data, others)
         pairs = [DominatingPairInfo(*both, pure, pure, effort=1e-3, single=True) for both in (hockey_sticks, hockey_sticks[::-1])]
         return replace(known, attained=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
 
     def _far(self, eps: FloatArray) -> NDArray[np.bool_]:
-        """Whether eps lies beyond the range of the kernels, but delta is above 0."""
+        """Return at which eps the kernels would overflow although delta is positive."""
         return (eps > MAX_LOCAL_EPS) & (eps < self._pure_epsilon()) & (self.flip > 0)
 
     def _known_data(self, ones: int, eps: FloatArray) -> IntervalArray:
-        """Return both sides where so many bits of the others are 1, the target's all 0 against all 1."""
+        """Return bounds of log delta if `ones` of the others' bits are 1, and the target's bits are all 0 against all 1."""
         others = (self.users - 1) * self.bits
 
         def sides(at: FloatArray) -> IntervalArray:
@@ -209,7 +208,7 @@ class RealSum(ShuffleProtocol):
         low, high = self._within(eps, sides)
         far = self._far(eps)
         if far.any():
-            # whatever the threshold, two tails bound delta from below, in logarithms throughout
+            # the kernel's lower bound is valid here, too: the difference of two tails at any threshold, in logarithms
             low[far] = np.minimum(sides(eps[far]).lower, high[far])
         return IntervalArray(low, high)
 
@@ -235,7 +234,7 @@ class RealSum(ShuffleProtocol):
         ----------
         {users}
         bits : int
-            Number of bits a user, 1 to 2**20.
+            Number of bits of each user, 1 to 2**20.
         {target}
         view : {"total", "columns"}
             What the analyst sees.
@@ -243,13 +242,13 @@ class RealSum(ShuffleProtocol):
         Returns
         -------
         RealSum
-            The target holds at the returned lam, evaluated there.
+            Its upper delta at `eps` was evaluated and is at most `delta`.
 
         {raises}
 
         Notes
         -----
-        More flipping is post-processing, and lam = users leaves nothing to see, so every target can be met.
+        More flipping is post-processing, and for lam = users the messages are independent of the data, so every target can be met.
 
         Examples
         --------
@@ -260,14 +259,14 @@ class RealSum(ShuffleProtocol):
         """
         whole = cls(users, 0.0, bits, view=view)
         eps, delta = _validate.target(eps, delta)
-        # at this flip the local guarantee alone suffices
+        # at this flip probability the local guarantee alone meets the target
         high = min(1.0, 2 * (1 + 1e-12) / (1 + math.exp(min(eps / whole.bits, 700.0)))) * whole.users
 
         def build(lam: float) -> RealSum:
             return cls(whole.users, lam, whole.bits, view=view)
 
         if view == "columns" and whole.bits > 1:
-            # the total is computed from the columns: it needs no more
+            # the total is a function of the columns, so its calibrated lam is a lower bound for that of the columns
             with _validate.quiet():
                 low = min(cls.calibrate(users, bits, eps=eps, delta=delta).lam * (1 - 2e-3), high / 2)
             near = 1.2 * low
@@ -277,7 +276,7 @@ class RealSum(ShuffleProtocol):
         return cls(whole.users, least_parameter(build, low, high, eps, delta), whole.bits, view=view)
 
     def encode(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        r"""Return how many of the user's bits are set before flipping: the first so many of the r.
+        r"""Return for each user how many of the r bits are 1 before flipping; these are the first ones.
 
         Parameters
         ----------
@@ -300,7 +299,7 @@ class RealSum(ShuffleProtocol):
     def randomize(self, values: ArrayLike, rng: Any = None) -> int | NDArray[np.int64]:
         source = _validate.generator(rng)
         encoded = self.encode(values, source)
-        # how many users have at least j bits set
+        # the number of users with at least j bits set, for j = 1, ..., bits
         set_bits = self.users - np.cumsum(np.bincount(encoded, minlength=self.bits + 1))[:-1]
         seen: NDArray[np.int64] = source.binomial(set_bits, 1 - self.flip) + source.binomial(self.users - set_bits, self.flip)
         return seen if self.view == "columns" else int(seen.sum())
@@ -311,15 +310,15 @@ class RealSum(ShuffleProtocol):
         Parameters
         ----------
         messages : int, or array_like of int, shape (bits,)
-            How many ones the analyst sees, in all or by columns.
+            Number of ones that the analyst sees, in total or by columns.
         clip : bool
-            Move estimates outside [0, users] to its ends, which biases them.
+            Clip the estimate to [0, users], which biases it.
 
         Returns
         -------
         float
 
-        {raises: If `messages` has another shape or lies outside its range, or lam = users, which leaves nothing to estimate.}
+        {raises: If `messages` has another shape or lies outside its range, or lam = users, for which no estimate exists.}
         """
         self._informative()
         if self.view == "columns":
@@ -331,22 +330,22 @@ class RealSum(ShuffleProtocol):
 
     @property
     def variance(self) -> float:
-        r"""Variance of the raw :meth:`estimate` for the worst data: :math:`n q (1-q)/(r (1-2q)^2) + n/(4 r^2)`.
+        r"""Variance of :meth:`estimate` without clipping, for the worst dataset: :math:`n q (1-q)/(r (1-2q)^2) + n/(4 r^2)`.
 
-        The second term is that of the encoding, and 0 where every x r is whole.
+        The second term is that of the encoding; it is 0 for datasets in which every x r is an integer.
         """
         self._informative()
         flips = self.users * self.flip * (1 - self.flip) / (self.bits * (1 - 2 * self.flip) ** 2)
         return flips + self.users / (4 * self.bits**2)
 
     def messages_per_user(self) -> float:
-        """Return how many messages a user sends, the number of bits."""
+        """Return the number of messages of each user, which is the number of bits."""
         return float(self.bits)
 
     def _numbers(self, name: str, values: ArrayLike) -> FloatArray:
         numbers = _validate.real_array(name, values, 0, 1)
         if numbers.shape != (self.users,):
-            raise ValueError(f"{name} has shape {numbers.shape}: it must be ({self.users},), one number a user")
+            raise ValueError(f"{name} has shape {numbers.shape}: it must be ({self.users},), one number for each user")
         return numbers
 
     def _checked_truth(self, truth: Any) -> FloatArray | None:
@@ -356,29 +355,29 @@ class RealSum(ShuffleProtocol):
         self._informative()
         width = a * self.bits * (1 - 2 * Fraction(self.flip))
         if truth is not None:
-            numbers, held = np.unique(truth, return_counts=True)
-            return self._known(numbers, held.astype(np.float64), width)
-        everyone = np.array([float(self.users)])
-        lower = max(self._known(np.array([x]), everyone, width).lower for x in (0.0, 0.5 / self.bits))
-        # an encoded bit is 1 with any chance between flip and 1 - flip
+            numbers, users = np.unique(truth, return_counts=True)
+            return self._known(numbers, users.astype(np.float64), width)
+        all_users = np.array([float(self.users)])
+        lower = max(self._known(np.array([x]), all_users, width).lower for x in (0.0, 0.5 / self.bits))
+        # one encoded bit of each user is 1 with a probability between flip and 1 - flip; the others have one of these two
         fixed = self.users * (self.bits - 1)
         return Interval(lower, max(lower, log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))))
 
-    def _known(self, numbers: FloatArray, held: FloatArray, width: Fraction) -> Interval:
-        """Bound log Pr[|y - E y| > width] where so many users hold these numbers."""
+    def _known(self, numbers: FloatArray, users: FloatArray, width: Fraction) -> Interval:
+        """Return bounds of log Pr[|y - E y| > width], if `users` of the users have each of `numbers`; y is the number of ones."""
         q = self.flip
         scaled = numbers * self.bits
         whole = np.minimum(np.floor(scaled), self.bits - 1)
         part = scaled - whole
-        ones = float(whole @ held)
+        ones = float(whole @ users)
         one = np.concatenate([[1 - q, q], q + part * (1 - 2 * q)])
         zero = np.concatenate([[q, 1 - q], (1 - q) - part * (1 - 2 * q)])
         zero[2:][part == 1] = q
-        counts = np.concatenate([[ones, self.users * (self.bits - 1) - ones], held])
-        exact = sum((Fraction(x) * int(c) for x, c in zip(numbers, held)), Fraction(0)) if numbers.size <= 4096 else None
-        total = exact if exact is not None else Fraction(math.fsum(numbers * held))
+        counts = np.concatenate([[ones, self.users * (self.bits - 1) - ones], users])
+        exact = sum((Fraction(x) * int(c) for x, c in zip(numbers, users)), Fraction(0)) if numbers.size <= 4096 else None
+        total = exact if exact is not None else Fraction(math.fsum(numbers * users))
         center = self.users * self.bits * Fraction(q) + total * self.bits * (1 - 2 * Fraction(q))
-        # the rounding of x r, and of a long sum of numbers
+        # errors by the rounding of x r, and of a sum of more than 4096 distinct numbers
         rounding = 0.0 if np.isin(part, (0.0, 1.0)).all() else 4 * ULP * self.bits / max(q, ULP)
         loss_error = Fraction(0) if exact is not None else Fraction(8 * ULP * float(center))
         law = one, zero, counts, center
@@ -391,4 +390,4 @@ class RealSum(ShuffleProtocol):
 
     def _informative(self) -> None:
         if self.flip == 0.5:
-            raise ValueError(f"lam={self.lam:g} must be < users={self.users} for an estimate: the messages say nothing of the data")
+            raise ValueError(f"lam={self.lam:g} must be < users={self.users} for an estimate: messages do not depend on the data")
