@@ -5,6 +5,7 @@ import math
 import random
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from shufflebounds import shuffle
@@ -86,6 +87,31 @@ def test_two_outputs_against_convolutions_of_integers(users, eps):
             part = sum(max(x * factor.denominator - factor.numerator * y, 0) for x, y in zip(p, q))
             inner = max(inner, Fraction(part, factor.denominator * 16**users))
     assert float(inner) <= up * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "users"), [(2, 4, 6), (3, 5, 4), (2, 9, 4), slow(4, 4, 5)])
+def test_more_outputs(inputs, outputs, users):
+    rng = random.Random(outputs)
+    rows = random_rows(rng, inputs, outputs)
+    protocol = shuffle.Shuffled(FiniteRandomizer([[float(p) for p in row] for row in rows]), users)
+    for eps in (0.0, 0.3):
+        exact = float(exact_maximum(rows, users, Fraction(math.exp(eps))))
+        lower, upper = (protocol.delta(eps, bound=bound) for bound in ("lower", "upper"))
+        assert lower * (1 - 1e-12) - 1e-15 <= exact <= upper * (1 + 1e-12) + 1e-15
+        assert upper - lower <= 1e-9
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "users"), [(2, 10, 6), (3, 6, 8), slow(2, 4, 40)])
+def test_the_enumeration_holds_multisets_only(inputs, outputs, users):
+    # a table with an entry for every vector of counts would take 11**9 entries or minutes of convolutions here
+    weights = np.random.default_rng(outputs).dirichlet(3 * np.ones(outputs), inputs)
+    protocol = shuffle.Shuffled(FiniteRandomizer(weights), users)
+    assert protocol.argument(0.1) == "every dataset"
+    law, starts = protocol._mixed._every._laws
+    multisets, datasets = math.comb(users + outputs - 1, outputs - 1), math.comb(users + inputs - 2, inputs - 1)
+    assert law.shape == (inputs, multisets * datasets)
+    for x in range(inputs):
+        np.testing.assert_allclose(np.add.reduceat(law[x], starts), 1, atol=1e-12)
 
 
 def test_argument_and_worst_dataset_are_named():

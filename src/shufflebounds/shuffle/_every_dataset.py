@@ -14,6 +14,7 @@ outputs change their names.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import permutations
 from typing import NamedTuple
 
@@ -21,17 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
+from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
-__all__ = ["EveryDataset", "Found", "Shares", "all_shares"]
+__all__ = ["EveryDataset", "Found", "Shares", "all_shares", "most_enumerated"]
 
 _MOST_VALUES = 2**20
 """Largest number of probabilities that are kept for all datasets together (8 MB a table). Twice as many double the time of each
 value, which is about 5 ms at this size, and admit sqrt(2) times the users of two outputs."""
 
 _MOST_DATASETS = 2**12
-"""Largest number of datasets of more than two outputs: forming the distribution of one takes about 50 us."""
+"""Largest number of datasets of more than two outputs: forming the distribution of one takes at least 50 us."""
 
 _BLOCK = 2**14
 """Probabilities that are combined at a time (128 kB)."""
@@ -68,32 +70,21 @@ class EveryDataset:
         self._extreme = _extreme(rows) if rows.shape[1] == 2 else list(range(len(rows)))
         self._rows = rows[self._extreme]
         inputs, outputs = self._rows.shape
-        datasets = math.comb(users - 2 + inputs, inputs - 1)
-        cells = math.comb(users + outputs - 1, outputs - 1)
-        # with two outputs the target's factor is not multiplied out
-        copies = 1 if outputs == 2 else inputs
-        few = outputs == 2 or datasets <= _MOST_DATASETS
-        self.listed = users >= 2 <= outputs and inputs >= 2 and few and datasets * cells * copies <= _MOST_VALUES
+        self.listed = _enumerated(inputs, outputs, users)
         self._inputs = len(rows)
 
     @cached_property
     def _error(self) -> float:
-        """Relative error of a sum of probabilities: a convolution for each user's factor, the rows, and the sum."""
+        """Relative error of a sum of probabilities: a factor for each user, the rows, and the sum."""
         users, (inputs, outputs) = self._users, self._rows.shape
-        cells = float(users + 1) ** (outputs - 1)
+        cells = math.comb(users + outputs - 1, outputs - 1)
         return ULP * float((cells + 4) * (inputs + 3) + (16 + 2 * outputs) * users + 16)
 
     def _powers(self, x: int) -> list[FloatArray]:
-        """Return the coefficients of the messages of 0, 1, ..., users - 1 users who hold x."""
-        count, outputs = self._users, self._rows.shape[1]
-        shifts = [0, *((count + 1) ** y for y in range(outputs - 1))]
+        """Return the probabilities of the number of messages 1 of 0, 1, ..., users - 1 users who hold x, with two outputs."""
         out = [np.ones(1)]
-        for _ in range(count - 1):
-            before = out[-1]
-            after = np.zeros(before.size + shifts[-1])
-            for shift, p in zip(shifts, self._rows[x]):
-                after[shift : shift + before.size] += p * before
-            out.append(after)
+        for _ in range(self._users - 1):
+            out.append(np.convolve(out[-1], self._rows[x]))
         return out
 
     @cached_property
@@ -113,19 +104,29 @@ class EveryDataset:
     @cached_property
     def _laws(self) -> tuple[FloatArray, NDArray[np.intp]]:
         """Return the probabilities for each input of the target, all datasets one after the other, and where each begins."""
-        powers = [self._powers(x) for x in range(len(self._rows))]
+        steps = _one_message_less(self._rows.shape[1], self._users)
         blocks, starts, place = [], [], 0
-        for shares in self._shares:
-            others = np.ones(1)
-            for x, count in enumerate(shares):
-                if count:
-                    others = np.convolve(others, powers[x][count])
-            block = np.array([np.convolve(others, power[1]) for power in powers])
+        for others in self._others(steps, 0, self._users - 1, np.ones(1)):
+            block = self._rows @ np.append(others, 0.0)[steps[-1]]
             block = block[:, block.any(axis=0)]
             blocks.append(block)
             starts.append(place)
             place += block.shape[1]
         return np.concatenate(blocks, axis=1), np.array(starts)
+
+    def _others(self, steps: list[NDArray[np.intp]], x: int, left: int, law: FloatArray) -> Iterator[FloatArray]:
+        """Yield the probabilities of the other users' messages, for all ways to distribute `left` users over the inputs from x on.
+
+        The order is that of `all_shares`. `law` has the probabilities of the messages of the users that hold an input before x.
+        """
+        last = x == len(self._rows) - 1
+        for moved in range(left + 1):
+            if not last:
+                yield from self._others(steps, x + 1, left - moved, law)
+            elif moved == left:
+                yield law
+            if moved < left:
+                law = self._rows[x] @ np.append(law, 0.0)[steps[self._users - 1 - left + moved]]
 
     def largest(self, eps: float) -> Found:
         """Return the dataset with the largest divergence.
@@ -173,17 +174,78 @@ class EveryDataset:
 
     def _of_laws(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
         law, starts = self._laws
-        best = (-math.inf, 0.0, 0, (0, 0))
+        largest, best = 0.0, (-math.inf, 0.0, 0, (0, 0))
         for pair in permutations(range(len(law)), 2):
             first, second = law[list(pair)]
             upper, lower = (
                 np.add.reduceat(np.maximum(first * (1 + error) - second * (factor * (1 - error)), 0.0), starts)
                 for error in (self._error, -self._error)
             )
-            place = int(np.argmax(upper))
-            best = max(best, (float(upper[place]), float(lower[place]), place, pair))
+            # of values that are equal up to rounding, as symmetric datasets have them, the first is named
+            place = int(np.argmax(upper >= upper.max() * (1 - 2 * self._error)))
+            largest = max(largest, float(upper.max()))
+            if upper[place] > best[0] * (1 + 2 * self._error):
+                best = (float(upper[place]), float(lower[place]), place, pair)
         lost = _UNDERFLOW * (1 + factor)
-        return (best[0] * (1 + self._error) + lost, best[1] * (1 - self._error) - lost, *best[2:])
+        return (largest * (1 + self._error) + lost, best[1] * (1 - self._error) - lost, *best[2:])
+
+
+def _enumerated(inputs: int, outputs: int, users: int) -> bool:
+    """Return whether every dataset is enumerated; if so, every dataset of fewer users is, down to two users."""
+    if min(inputs, outputs, users) < 2:
+        return False
+    datasets = math.comb(users - 2 + inputs, inputs - 1)
+    cells = math.comb(users + outputs - 1, outputs - 1)
+    # with two outputs the target's factor is not multiplied out
+    copies = 1 if outputs == 2 else inputs
+    return (outputs == 2 or datasets <= _MOST_DATASETS) and datasets * cells * copies <= _MOST_VALUES
+
+
+def most_enumerated(rows: FloatArray) -> int:
+    """Return the largest number of users whose datasets are all enumerated, or 1 if there is none.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (inputs, outputs)
+        Probabilities of the outputs.
+    """
+    inputs, outputs = rows.shape
+    extreme = min(inputs, 2) if outputs == 2 else inputs
+    beyond = least_int(lambda users: not _enumerated(extreme, outputs, users), 2)
+    # the number of probabilities exceeds every limit long before 2**53 users, unless there is one input or one output
+    return 1 if beyond is None else beyond - 1
+
+
+def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
+    r"""Return for t = 1, ..., users the places of multisets of t messages, one of them removed, in the list of those of t - 1.
+
+    Row y of an array is for the removal of message y. Multisets without y have the number of multisets of t - 1 messages, one past
+    the end. The messages :math:`e_1 \le \dots \le e_t` have the place :math:`\sum_i \binom{e_i + i - 1}{i}` in their list.
+    """
+    # choose[a, i] = C(a + i, i + 1); all that is used is at most the number of multisets, which the caller has limited
+    choose = np.ones((outputs, users + 1), dtype=np.intp)
+    choose[:, 0] = np.arange(outputs)
+    for i in range(1, users + 1):
+        choose[:, i] = np.concatenate([[0], np.cumsum(choose[1:, i - 1])])
+    held, found = np.zeros((1, 0), dtype=np.intp), []
+    for t in range(1, users + 1):
+        index = np.arange(t - 1)
+        zero = np.zeros((len(held), 1), dtype=np.intp)
+        # messages up to the new one keep their index, those after it have the next one
+        before = np.concatenate([zero, np.cumsum(choose[held, index], axis=1)], axis=1)
+        after = np.concatenate([np.cumsum(choose[held, index + 1][:, ::-1], axis=1)[:, ::-1], zero], axis=1)
+        size = math.comb(outputs + t - 1, t)
+        step, more = np.full((outputs, size), len(held), dtype=np.intp), np.empty((size, t), dtype=np.intp)
+        row = np.arange(len(held))
+        for y in range(outputs):
+            at = (held <= y).sum(axis=1)
+            place = before[row, at] + choose[y, at] + after[row, at]
+            step[y, place] = row
+            last = at == t - 1
+            more[place[last], :-1], more[place[last], -1] = held[last], y
+        found.append(step)
+        held = more
+    return found
 
 
 def _extreme(rows: FloatArray) -> list[int]:
