@@ -235,7 +235,7 @@ def test_a_search_over_compositions_ends_above_every_composition():
         kinds = [(np.array([-0.3 - w, -0.3 + w]), np.log([0.5, 0.5])) for w in (0.6, 0.8, 1.0 + abs(means[0]))]
         wide = (np.array([-2.3, 1.7]), np.log([0.5, 0.5]))
         sums = Compositions(kinds, wide, [-math.inf] * 4, 12, 0.0)
-        largest = sums.largest(max(sums.alike()), 1e-3, 10**4)
+        largest = sums.largest(max(sums.alike(kind) for kind in range(3)), 1e-3, 10**4)
         every = [sums.log_excess((a, b, 12 - a - b)) for a in range(13) for b in range(13 - a)]
         assert max(every) <= largest <= max(every) + 2e-3
         # of the bound that takes no evaluation, a cell of one dataset is the closest
@@ -248,7 +248,7 @@ def test_the_quick_bound_of_many_users_is_close():
     data = mechanisms.LocalHashing(100, 1.0, 4).dataset_laws()
     bound = WorstDataset(data, 10**6)
     sums, _ = bound._sums(0.0027, 1)
-    alike = max(sums.alike())
+    alike = max(sums.alike(kind) for kind in range(3))
     sums.largest(alike, 3e-3, 100)
     assert alike - 1e-4 <= sums._tilt.log_excess((0, 0, 10**6 - 2), (0, 0, 10**6 - 2), 10**6 - 2) <= alike + 0.2
 

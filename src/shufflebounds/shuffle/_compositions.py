@@ -100,12 +100,9 @@ class Compositions:
         gains = [gain + math.log(count) for gain, count in zip(self._log_gains, counts) if count > 0 and gain > -math.inf]
         return float(np.logaddexp.reduce([upper, *gains])) + 4 * ULP if gains else upper
 
-    def alike(self) -> list[float]:
-        """Return upper bounds of log E S_+ where all users are of one kind, for each kind."""
-        return [self.log_excess(self._one(j)) for j in range(self._count)]
-
-    def _one(self, kind: int) -> Cell:
-        return tuple(self._users * (j == kind) for j in range(self._count))
+    def alike(self, kind: int) -> float:
+        """Return an upper bound of log E S_+ where all users are of one kind."""
+        return self.log_excess([self._users * (j == kind) for j in range(self._count)])
 
     def largest(self, start: float, tolerance: float, most: int) -> float:
         """Return an upper bound of the largest log E S_+ over all numbers of users of each kind.

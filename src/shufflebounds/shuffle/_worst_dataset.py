@@ -50,7 +50,7 @@ _TOLERANCE = 3e-3
 _SEEN = 0.1
 """The search may end that share of the distance from all users alike above the largest known dataset, if that is more."""
 
-_ROUGH_TOLERANCE = 0.1
+_ROUGH_TOLERANCE = 0.2
 """The same where only the probability of a test is bounded: the error term contains its square root."""
 
 _MOST_CELLS = 3000
@@ -68,6 +68,10 @@ of the error term."""
 
 _LOOKED = 40
 """Values of the grid, at most, that are compared for one eps."""
+
+_PAST_LEAST = 0.1
+"""The comparison of values of the grid ends where one is above the least one by that much, in the logarithm of the probability. A
+larger number looks further past a minimum that the tolerance of the searches disturbs."""
 
 _LEAST_EPS = 1e-100
 """Below, nothing is known of the probability of a test: differences of eps would not be doubles."""
@@ -141,6 +145,7 @@ class WorstDataset:
         self._blanket_sides: Kept[float, float] = Kept(_KEPT)
         self._table: dict[int, float] = {}
         self._alike: Kept[tuple[float, int], float] = Kept(_KEPT)
+        self._widest_kinds: Kept[float, int] = Kept(_KEPT)
         self._listed: Kept[float, _Listed] = Kept(_FEW_KEPT)
 
     # ------------------------------------------------------------------------------------------------ the randomizer's constants
@@ -220,7 +225,7 @@ class WorstDataset:
         variance = max(law.spread(0.0) for law in laws)
         steps = _STEPS * math.sqrt(variance / users)
         steps = steps[(steps > 0) & (steps < 3)]
-        values = [max(law.log_phi_side(f, users, upper=True) for law in laws) for f in steps.tolist()]
+        values = [max(law.rough_log_phi(f, users).upper for law in laws) for f in steps.tolist()]
         return steps, np.array(values)
 
     # ---------------------------------------------------------------------------------------------------------- the error term
@@ -266,8 +271,10 @@ class WorstDataset:
         for place in range(above - 1, above - 1 - _LOOKED, -1):
             point = _grid(place)
             log_delta = self._tabled(place)
-            best = min(best, log_delta - math.log(-math.expm1(point - eps)) + 4 * ULP)
-            if log_delta >= self._start:
+            value = log_delta - math.log(-math.expm1(point - eps)) + 4 * ULP
+            best = min(best, value)
+            # the values fall to their least one and rise again: every place gives a valid bound
+            if log_delta >= self._start or value > best + _PAST_LEAST:
                 break
         return best
 
@@ -277,18 +284,32 @@ class WorstDataset:
         return min(_LARGE, self._blanket_side(0.0) - 1.0)
 
     def _tabled(self, place: int) -> float:
-        """Return the bound of log delta at one value of the grid, formed with the probabilities at those below it."""
+        """Return the bound of log delta at one value of the grid.
+
+        The probability of the test comes from the blanket if the error term is small then, otherwise from lower values of the grid.
+        """
         first = place
         # upwards, so that the calls do not nest
-        while first not in self._table and self._blanket_side(_grid(first)) < self._start:
+        while first not in self._table and not self._begins(first):
             first -= 1
         for at in range(first, place + 1):
             if at not in self._table:
                 point = _grid(at)
-                known = self._blanket_side(point)
-                self._table[at] = known if known >= self._start else \
-                    self._formed_bound(point, self._tabled_probability(point, at), _ROUGH_TOLERANCE)
+                self._table[at] = self._formed_bound(point, self._tabled_probability(point, at), _ROUGH_TOLERANCE)
         return self._table[place]
+
+    def _begins(self, place: int) -> bool:
+        """Return whether the grid need not be known below a place, and enter its value if so."""
+        point = _grid(place)
+        value = self._blanket_side(point)
+        if value < self._start:
+            log_prob = self._log_probability(point)
+            draw, alike, error = self._best_draw(point, log_prob)
+            if error > self._gamma(point, draw, alike) + math.log(_ROUGH_TOLERANCE):
+                return False
+            value = self._formed_bound(point, log_prob, _ROUGH_TOLERANCE)
+        self._table[place] = value
+        return True
 
     def _blanket_side(self, eps: float) -> float:
         return self._blanket_sides.of(eps, lambda: min(0.0, self._blanket.rough_log_phi(eps, self._users).upper))
@@ -318,7 +339,7 @@ class WorstDataset:
         largest = [float(values.max()) for values, _ in laws]
         if max(largest) > _LARGE_VALUE:
             # the kind with the lightest tail tells the size of the answer
-            light = Compositions([laws[int(np.argmin(largest[:-1]))]], laws[-1], gains, self._users, self._slack).alike()[0]
+            light = Compositions([laws[int(np.argmin(largest[:-1]))]], laws[-1], gains, self._users, self._slack).alike(0)
             parts = [without_rare_gains(*law, light + math.log(_RARE) - math.log(self._users)) for law in laws]
             laws, gains = [law for law, _ in parts], [part for _, part in parts]
         return laws, gains, math.log(gain) if gain > 0 else -math.inf
@@ -407,5 +428,16 @@ class WorstDataset:
         return draw, self._all_alike(eps, draw.pairs), error
 
     def _all_alike(self, eps: float, pairs: int) -> float:
-        """Return log n' Gamma if all users are of one kind."""
-        return self._alike.of((eps, pairs), lambda: max(self._sums(eps, pairs)[0].alike()))
+        """Return log n' Gamma if all users are of one kind: the kind of the largest sum where no pair is drawn."""
+        return self._alike.of((eps, pairs), lambda: self._sums(eps, pairs)[0].alike(self._widest(eps)))
+
+    def _widest(self, eps: float) -> int:
+        """Return the kind whose sum is the largest if all users are of that kind and no pair is drawn."""
+        def found() -> int:
+            sums, _ = self._sums(eps, 0)
+            values = [sums.alike(kind) for kind in range(len(self._data.others))]
+            kind = int(np.argmax(values))
+            self._alike.of((eps, 0), lambda: values[kind])
+            return kind
+
+        return self._widest_kinds.of(eps, found)
