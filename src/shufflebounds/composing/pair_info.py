@@ -337,7 +337,7 @@ class DominatingPairInfo:
         r"""Return sampled values of the divergence, refined until the bounds of :math:`K(\theta)` differ by at most `goal`.
 
         :math:`K(\theta)` is the log moment of the loss. For a composition tilted by theta, an error :math:`\Delta K` changes eps by
-        about :math:`\Delta K/\theta`. The intervals with the largest gap between linear interpolation and supporting lines are halved
+        about :math:`\Delta K/\theta`. The intervals with the largest gap between interpolation and supporting lines are halved
         until the gap is below `goal` or the allowed number of values is reached. If the divergence is not convex, its lower bound
         between values follows from monotonicity alone.
         """
