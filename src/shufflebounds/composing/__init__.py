@@ -1,10 +1,11 @@
-"""Privacy losses on a grid: discretised from above and below, tilted, composed. Arrays in, arrays out.
+"""Composition of privacy losses on a grid.
 
-One release is a law of losses. From above, the values of its hockey stick at the grid points are connected by straight lines
-(listed outcomes are split over two points, which is the same thing); from below, shares of neighbouring outcomes are merged
-until their loss is a grid point, and of a density beside atoms what lies about it. Both are of second order in the grid. The
-laws are tilted so that the composed mean lies at eps, folded on a window and raised to their powers by FFT; what rounding, the
-window and the unlisted tails may do is added above and taken off below.
+One release is a distribution of privacy losses, discretised on a grid in two ways. The upper bound interpolates the hockey-stick
+divergence linearly between grid points ("connect the dots"); for enumerated outcomes this splits each mass over the two nearest
+points. The lower bound merges masses of neighbouring outcomes until their loss is a grid point. Both have an error of second order
+in the step. The distributions are exponentially tilted so that the mean of the composition is near eps, and convolved by FFT on a
+finite window. Errors of rounding, of the window and of truncated tails are added to the upper bound and subtracted from the lower
+bound.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ __all__ = [
     "Product", "SampledProfile", "TooLongError", "announced",
 ]
 
-# a single release needs neither
+# Imported on first use: a single release needs none of them.
 _HOMES = {
     "Account": "shufflebounds.composing.composer",
     "Composer": "shufflebounds.composing.composer",

@@ -1,4 +1,7 @@
-"""Blocks of neighbours, each below one curve: what the pair of a release is chosen from where neighbours are too many to list."""
+"""Blocks of datasets with one upper bound each.
+
+An adaptive strategy chooses among the blocks if there are too many datasets to enumerate.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +19,22 @@ from shufflebounds.composing.sampled_profile import SampledProfile
 __all__ = ["Blocks"]
 
 MOST = 600
-"""About so many eps are asked for."""
+"""Number of eps at which the bound of each block is evaluated. Fewer widen the gap of adaptive compositions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Hockey sticks of blocks that hold all pairs of neighbours, in both orders.
+    """Upper bounds of the hockey-stick divergence for blocks that together contain all pairs of neighbours, in both orders.
 
     Parameters
     ----------
     rows : callable
-        At given eps >= 0 an upper bound of the log hockey stick of every pair of a block, one block a row. The reversed pairs of
-        a block are those of the block as far from the end.
+        Returns, for an array of eps >= 0, an upper bound of the log divergence of every pair in a block, one row per block. The
+        reversed pairs of block i are those of block count - 1 - i.
     count : int
-        How many blocks there are.
+        Number of blocks.
     seconds : float
-        What the rows at some hundred eps cost.
+        Predicted seconds of the rows at MOST eps.
     """
 
     rows: Callable[[FloatArray], FloatArray]
@@ -39,7 +42,7 @@ class Blocks:
     seconds: float
 
     def laws(self, samples: SampledProfile) -> list[LossAtoms]:
-        """Return outcomes above each block: chords of its values at about MOST eps, which lie as these samples do."""
+        """Return a distribution that dominates each block, by linear interpolation at about MOST eps spaced like the samples."""
         last = samples.eps[-1:]
         seen = np.append(samples.eps[:-1][samples.high[:-1] > -np.inf], last)
         places = np.linspace(0.0, seen.size - 1.0, MOST)
@@ -47,7 +50,7 @@ class Blocks:
         values = np.full((self.count, eps.size), -np.inf)
         inside = eps.size if samples.high[-1] > -np.inf else eps.size - 1
         values[:, :inside] = self.rows(eps[:inside])
-        # at E = 1 both orders have one value
+        # Both orders have the same value at eps = 0.
         values[:, 0] = np.minimum(values[:, 0], values[::-1, 0])
         tick()
         return [pessimistic_pld((eps, right), (eps, left)) for right, left in zip(values, values[::-1])]

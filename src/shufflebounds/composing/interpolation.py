@@ -1,4 +1,7 @@
-"""The law of one release from values of its hockey stick: chords between them from above, crossing lines from below."""
+"""The distribution of one release from values of its hockey-stick divergence.
+
+The upper bound interpolates linearly between the values, the lower bound uses supporting lines.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ __all__ = ["connect_the_dots", "optimistic_pld", "pessimistic_pld", "supporting_
 
 
 def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> float:
-    """Return an eps, at most `most`, where the upper hockey stick is down to log_tail or, if it never is, no longer falls."""
+    """Return an eps, at most `most`, where the upper bound is at most log_tail or, if it never is, no longer decreases."""
     eps = np.minimum(np.ldexp(1.0, np.arange(-30, 15)), most)
     for _ in range(2):
         upper = hockey_stick(eps)[1]
@@ -30,15 +33,18 @@ def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> floa
 def _both_ways(
     eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]:
-    """Bounds of the hockey stick at rising eps of either sign, on a right and a left side that join at the first eps >= 0.
+    """Return bounds of the divergence at increasing eps of either sign, split into a right part (eps >= 0) and a left part.
 
-    H(1/E of the pair) = (H(E) - 1 + E)/E of the reversed pair: each side in the form that stays small on it. Each is
-    (x, lower, upper) with x rising, entry 1 the join and entry 0 its neighbour on the other side.
+    The divergence at 1/E is that of the reversed pair at E, by H(1/E) = (H_reverse(E) - 1 + E)/E. Each part is expressed by
+    the order
+    for which values are small. It is (x, lower, upper) with increasing x; entry 1 is where the parts join, and entry 0 its
+    neighbour
+    in the other part.
     """
     join = int(np.searchsorted(eps, 0.0))
     right, left = eps[join:], -eps[:join][::-1]
     if hockey_stick is reverse:
-        # a symmetric grid asks for every value twice
+        # A symmetric grid needs every value twice.
         distinct, place = np.unique(np.concatenate([right, left]), return_inverse=True)
         low, high = hockey_stick(distinct)
         sides = [(low[i], high[i]) for i in (place[: right.size], place[right.size :])]
@@ -56,16 +62,15 @@ def _both_ways(
 
 
 def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
-    """Return the outcomes whose hockey stick connects the upper values of both sides, each from the join on.
+    """Return the distribution whose divergence interpolates the upper bounds of both parts linearly in e^eps.
 
-    Where the values bend the wrong way, by their own errors, the lower convex hull is taken: the exact hockey stick is
-    convex, so it lies below that too. The masses are then recomputed into a hockey stick, and slack makes up for what their
-    rounding took away.
+    Errors of the values may make them non-convex. The lower convex hull is then taken, which is still an upper bound, because the
+    exact divergence is convex. The divergence of the resulting masses is computed again, and `slack` covers any rounding loss.
     """
     chains = []
     for x, upper in (right, left):
         y = np.minimum(np.minimum.accumulate(upper), 0.0)
-        # of several zeros the first is enough
+        # Keep only the first of several zeros.
         size = int(np.argmax(y == -np.inf)) + 1 if (y == -np.inf).any() else y.size
         chains.append((x[:size].copy(), y[:size].copy()))
     joint = joined(*chains)
@@ -77,12 +82,12 @@ def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
         short = np.where(wanted > -np.inf, wanted - got, 0.0)
     slack = max(float(short.max()), -total, 0.0) + ULP * (32 + float(np.abs(wanted[wanted > -np.inf]).max(initial=0)))
     held = log_p > -np.inf
-    # the last value of either side is what only one of the laws can produce
+    # The last value of either part is the mass of outcomes that are possible under one distribution only.
     return LossAtoms(log_p[held], loss[held], rest, float(joint[1][1][-1]), -math.inf, slack, 4 * ULP * float(np.abs(loss).max()))
 
 
 def optimistic_pld(right: Chain, left: Chain) -> LossAtoms:
-    """Return the outcomes whose hockey stick is the hull of the lower values of both sides, each from the join on."""
+    """Return the distribution whose divergence is the convex hull of the lower bounds of both parts."""
     loss, log_p, wanted = masses(*joined(right, left, lower=True))
     got = _losses.law_hockey_stick(loss, log_p, -math.inf)
     total = float(np.logaddexp.reduce(log_p))
@@ -90,19 +95,19 @@ def optimistic_pld(right: Chain, left: Chain) -> LossAtoms:
     slack = max(float((got[real] - wanted[real]).max(initial=0.0)), total, 0.0)
     slack += ULP * (32 + float(np.abs(wanted[real]).max(initial=0)))
     held = log_p > -np.inf
-    # at the last points of both sides the lines end; no value was asked for there
+    # The last point of each part is the end of a line, not an evaluated value.
     loss_error = 4 * ULP * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
     return LossAtoms(log_p[held], loss[held], -math.inf, -math.inf, -math.inf, slack, loss_error)
 
 
 def connect_the_dots(eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds) -> LossAtoms:
-    """Return outcomes whose hockey stick lies nowhere below the one that is known at the rising eps, of either sign."""
+    """Return a distribution that dominates the pair whose divergence is known at increasing eps of either sign."""
     (x, _, y), (u, _, v) = _both_ways(eps, hockey_stick, reverse)
     return pessimistic_pld((x[1:], y[1:]), (u[1:], v[1:]))
 
 
 def supporting_lines(eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds) -> LossAtoms:
-    """Return outcomes whose hockey stick lies nowhere above the one that is known at the rising eps, of either sign."""
+    """Return a distribution that is dominated by the pair whose divergence is known at increasing eps of either sign."""
     chains = []
     for x, low, high in _both_ways(eps, hockey_stick, reverse):
         low = np.minimum(np.maximum.accumulate(low[::-1])[::-1], 0.0)

@@ -1,4 +1,4 @@
-"""Answers that are kept for the next question, so many at most."""
+"""A cache with a limit of its total size."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def _one(value: object) -> int:
 
 
 class Kept(dict[Key, Value]):
-    """Values by key whose sizes add up to `most`: those not asked for longest make room, and the newest always stays.
+    """A least-recently-used cache whose values have a total size of at most `most`; the newest value is always kept.
 
-    Threads may ask at once: at worst a value is made twice. No lock is held that a fork could take along, and none is left behind
-    by Ctrl-C.
+    It may be used by several threads: at worst a value is computed twice. It has no lock, which a fork could copy in a locked state
+    or Ctrl-C could leave locked.
 
     Parameters
     ----------
     most : int
-        All sizes together.
+        Largest total size.
     size : callable, optional
-        The size of a value; each counts as 1 by default.
+        Returns the size of a value; 1 by default.
     """
 
     def __init__(self, most: int, size: Callable[[Value], int] = _one) -> None:
@@ -34,15 +34,15 @@ class Kept(dict[Key, Value]):
         self.most, self._size, self._held = most, size, 0
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # kept values are not pickled
+        # The cached values are not pickled.
         return type(self), (self.most, self._size)
 
     def of(self, key: Key, make: Callable[[], Value]) -> Value:
-        """Return the value of a key, made where it is not kept."""
+        """Return the value of a key, computed by `make` if it is not in the cache."""
         value = self.pop(key, None)
         if value is None:
             value = make()
-            # where two threads add at once this misses one of them, until all are counted again
+            # Two threads may lose one of two updates here; `_make_room` computes the total size anew.
             self._held += self._size(value)
         self[key] = value
         if self._held > self.most:
@@ -50,8 +50,8 @@ class Kept(dict[Key, Value]):
         return value
 
     def _make_room(self) -> None:
-        """Leave out the oldest until an eighth is free, so that the next values find room without counting all again."""
-        # each step is one of the interpreter's, or fails on nothing that another thread has done
+        """Remove the oldest values until an eighth of the cache is free, so that this is not repeated for every new value."""
+        # Every step is atomic in the interpreter, or cannot fail because of a change by another thread.
         sizes = [(key, self._size(value)) for key, value in list(self.items())]
         held = sum(size for _, size in sizes)
         for key, size in sizes[:-1]:

@@ -1,4 +1,4 @@
-"""Lattices that listed losses lie on."""
+"""Lattices that contain all losses of enumerated outcomes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["common_step", "own_lattice"]
 
 
 def common_step(gaps: FloatArray) -> float | None:
-    """The largest step of which all gaps are multiples, up to rounding; None where it is far smaller than they are."""
+    """Return the largest step of which all gaps are multiples up to rounding, or None if it is below 1/4096 of the largest gap."""
     gaps = gaps[gaps > 0]
     if not gaps.size or gaps.size > 4096:
         return None
@@ -26,12 +26,12 @@ def common_step(gaps: FloatArray) -> float | None:
             rest = min(rest, step - rest) if rest > tiny else 0.0
         if step < float(gaps[-1]) / 4096:
             return None
-    # the Euclidean remainders gather rounding: the largest gap gives the step back
+    # The remainders of the Euclidean algorithm accumulate rounding errors: recover the step from the largest gap.
     return float(gaps[-1]) / round(float(gaps[-1]) / step)
 
 
 def own_lattice(listed: LossAtoms | None) -> tuple[float, float] | None:
-    """Anchor and spacing at the heaviest of listed outcomes."""
+    """Return the loss of the most probable outcome, and its distance to the nearest other loss."""
     if listed is None or not listed.loss.size:
         return None
     place = int(np.argmax(listed.log_p))

@@ -1,4 +1,4 @@
-"""Laws of losses: outcomes as they are listed, and as they stand on a grid."""
+"""Distributions of privacy losses: as enumerated outcomes, and on a grid."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from shufflebounds.tradeoff.representation import log1mexp
 __all__ = ["LossAtoms", "GridPLD", "TooLongError", "union_probability", "grid"]
 
 MERGED = 64 * ULP
-"""Error of a merged loss: the rounding of the balance at its grid point."""
+"""Error of a merged loss, from rounding in the kernel that keeps the mean at a grid point."""
 
 MOST_ENUMERATED = 2**14
 """Largest number of outcomes of a product that is listed in full, which is exact. More of them take longer than a grid."""
 
 MOST_LISTED = 2**25
-"""No law has more points on its grid."""
+"""Largest number of grid points of one distribution; more would take more than a gigabyte."""
 
 
 class TooLongError(ValueError):
-    """A law or a transform would have too many points; the message has its size."""
+    """A distribution or a transform would have too many points. The message states how many."""
 
 
 def grid(anchor: float, step: float, index: NDArray[np.int64]) -> FloatArray:
@@ -37,10 +37,12 @@ def grid(anchor: float, step: float, index: NDArray[np.int64]) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class GridPLD:
-    """Masses under P of the losses anchor + step (first + i); under Q they are e^-loss of that.
+    """A distribution on a grid: log masses under P of the losses anchor + step (first + i). The mass under Q is e^-loss times that.
 
-    Upwards, a release is dominated by the law with every mass times e^slack and every loss plus loss_error; downwards it
-    dominates the law with every mass times e^-slack and every loss minus loss_error. log_rest is the mass of infinite loss.
+    As an upper bound, it dominates a release if every mass is multiplied by e^slack and every loss increased by loss_error. As a
+    lower bound, the release dominates it if every mass is multiplied by e^-slack and every loss decreased by loss_error.
+    log_rest is
+    the log mass of infinite loss.
     """
 
     anchor: float
@@ -59,26 +61,26 @@ class GridPLD:
 
 @dataclass(frozen=True, eq=False)
 class LossAtoms:
-    """The listed outcomes of a pair of laws (P, Q).
+    """The enumerated outcomes of a pair of distributions (P, Q).
 
-    Neither infinite-loss mass has a default: a pair that left one out would lose it from every curve and divergence.
+    The two masses of infinite loss have no default, because a pair without them would lose these outcomes everywhere.
 
     Parameters
     ----------
     log_p : ndarray
-        Log masses under P of the outcomes that both laws can produce.
+        Log masses under P of the outcomes that are possible under both P and Q.
     loss : ndarray
-        Their privacy losses log(P/Q), rising; the log masses under Q are ``log_p - loss``.
+        Their privacy losses log(P/Q), increasing; the log masses under Q are ``log_p - loss``.
     log_rest : float
         Log mass under P of the outcomes that Q cannot produce, whose loss is infinite.
     log_other : float
         Log mass under Q of the outcomes that P cannot produce, whose loss is minus infinity.
     log_lost : float
-        Bound of the log mass, under either law, of the outcomes that are not listed.
+        Bound of the log mass, under P and under Q, of the outcomes that are truncated.
     slack : float
         Bound of the relative error of the masses under P.
     loss_error : float or ndarray
-        Bound of the error of the losses: of all of them, or of each, so that small losses keep their digits beside large ones.
+        Bound of the error of the losses: one for all, or one for each, so that small losses keep their accuracy beside large ones.
     """
 
     log_p: FloatArray
@@ -91,7 +93,7 @@ class LossAtoms:
 
     @classmethod
     def of(cls, log_p: FloatArray, log_q: FloatArray, *, log_lost: float = -math.inf, error: float = 0.0) -> LossAtoms:
-        """Return the outcomes of two listed distributions, whose logarithms have an error of at most `error` each."""
+        """Return the outcomes of two lists of log probabilities with an absolute error of at most `error` each."""
         with np.errstate(invalid="ignore"):
             return cls._of(log_p, log_q, log_p - log_q, lambda loss: 2 * error + ULP * np.abs(loss), log_lost, error)
 
@@ -105,7 +107,7 @@ class LossAtoms:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             log_p, log_q = np.log(p), np.log(q)
             ratio = p / q
-            # p - q is exact within a factor of 2
+            # p - q is exact if p and q are within a factor of 2 of each other.
             near = (ratio >= 0.5) & (ratio <= 2)
             loss = np.where(near, np.log1p((p - q) / q), np.where((ratio > 1e-300) & (ratio < 1e300), np.log(ratio), log_p - log_q))
         return cls._of(log_p, log_q, loss, lambda loss: 4 * ULP * np.abs(loss), -math.inf, 0.0)
@@ -113,7 +115,7 @@ class LossAtoms:
     @classmethod
     def _of(cls, log_p: FloatArray, log_q: FloatArray, loss: FloatArray,
             loss_error: Callable[[FloatArray], FloatArray], log_lost: float, error: float) -> LossAtoms:
-        """Return the outcomes, sorted by their losses, whose errors are given as a function of them."""
+        """Return the outcomes sorted by loss. `loss_error` maps losses to bounds of their errors."""
         seen = log_p > -np.inf
         log_other = float(np.logaddexp.reduce(log_q[~seen], initial=-np.inf))
         log_p, log_q, loss = log_p[seen], log_q[seen], loss[seen]
@@ -126,9 +128,9 @@ class LossAtoms:
 
     @classmethod
     def product(cls, parts: Sequence[tuple[LossAtoms, int]]) -> LossAtoms | None:
-        """Return the outcomes of independent releases of these distributions; None where there are more than MOST_ENUMERATED.
+        """Return the outcomes of independent releases of these distributions; None if there are more than MOST_ENUMERATED.
 
-        Releases of one distribution are counted by how often each of its outcomes occurs, with the multinomial coefficient.
+        Repeated releases of one distribution are enumerated as multisets of its outcomes, with multinomial coefficients.
         """
         size = math.prod(_multisets(atoms.loss.size, times) for atoms, times in parts)
         if size > MOST_ENUMERATED:
@@ -137,7 +139,7 @@ class LossAtoms:
         for atoms, times in parts:
             more, error = atoms._repeated(times)
             log_p, loss = np.add.outer(log_p, more.log_p).ravel(), np.add.outer(loss, more.loss).ravel()
-            # the sum is rounded too, relative to losses that may cancel
+            # The rounding error of the sum comes on top of the errors of its terms.
             loss_error = np.add.outer(loss_error, more.loss_error).ravel() + ULP * np.abs(loss)
             slack += times * atoms.slack + error
         count = sum(times for _, times in parts)
@@ -149,29 +151,29 @@ class LossAtoms:
         return cls(log_p[order], loss[order], rest, other, lost, slack + 8 * ULP * count, loss_error[order])
 
     def _repeated(self, times: int) -> tuple[LossAtoms, float]:
-        """Return the finite losses of `times` releases, and the error of their log masses that is due to the coefficients."""
+        """Return the finite losses of `times` releases, and a bound of the error of their log masses from the coefficients."""
         if times == 1 or not self.loss.size:
             return replace(self, loss_error=self.loss_error + ULP * np.abs(self.loss)), 0.0
         counts = _counts(self.loss.size, times)
         factorials = np.array([math.lgamma(count + 1.0) for count in range(times + 1)])
         log_p = factorials[times] - factorials[counts].sum(axis=1) + counts @ self.log_p
-        # every sum is rounded, relative to the terms that may cancel
+        # Terms of opposite sign may cancel, so the rounding error is relative to the sizes of the terms.
         loss_error = counts @ (self.loss_error + (1 + times) * ULP * np.abs(self.loss))
-        # the factorials, at most 16 ulp each, and sums of terms that add up to no more than the largest of them
+        # Each log factorial has an error of at most 16 ulp, and the sums of them are at most the largest.
         return replace(self, log_p=log_p, loss=counts @ self.loss, loss_error=loss_error), 48 * ULP * float(factorials[times])
 
     @property
     def most_blur(self) -> float:
-        """Bound of the error of every loss."""
+        """Bound of the errors of all losses."""
         return float(np.max(self.loss_error, initial=0.0))
 
     def log_lost_other(self, reverse: LossAtoms, *, symmetric: bool) -> float | None:
-        """Return a bound of the log mass under Q of the outcomes that are not listed here; None where none is known.
+        """Return a bound of the log mass under Q of the outcomes truncated here, or None if none is known.
 
         Parameters
         ----------
-        reverse : Atoms
-            The listed outcomes of (Q, P), which may be others than those listed here.
+        reverse : LossAtoms
+            The enumerated outcomes of (Q, P), which may be different ones.
         symmetric : bool
             Whether (Q, P) has the same distribution of losses as (P, Q).
         """
@@ -181,12 +183,12 @@ class LossAtoms:
             return reverse.log_lost
         if not symmetric:
             return None
-        # an outcome of loss l under P is one of loss -l under Q: what is listed at l alone is missing at -l
+        # By symmetry an outcome with loss l has a partner with loss -l. Those without a partner here are truncated in (Q, P).
         hidden = self.log_p[(self.loss > -self.loss[0]) | (self.loss < -self.loss[-1])]
         return float(np.logaddexp.reduce(np.append(hidden, self.log_lost)))
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        r"""Return both sides of the log hockey stick :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))` at each eps."""
+        r"""Return both bounds of the log hockey-stick divergence :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))` at each eps."""
         size = max(float(np.abs(law).max(initial=0.0)) for law in (self.log_p, self.log_p - self.loss))
         slack = self.slack + ULP * (16 + 2 * size + self.loss.size)
         order = np.argsort(-eps, kind="stable")
@@ -199,12 +201,12 @@ class LossAtoms:
         return IntervalArray(sides[0], np.where(np.isneginf(sides[1]), -np.inf, np.minimum(sides[1], 0.0)))
 
     def moved(self, way: int | FloatArray) -> FloatArray:
-        """Return the losses moved by their errors, up where `way` is 1 and down where it is -1."""
-        # one ulp more than the error makes up for the rounding of the sum
+        """Return the losses increased by their errors if `way` is 1, decreased if it is -1."""
+        # One more ulp covers the rounding of this sum.
         return np.asarray(self.loss + way * (self.loss_error + ULP * np.abs(self.loss)))
 
     def _falling(self, way: int) -> tuple[FloatArray, FloatArray]:
-        """Return log masses and losses moved that way, in the order of falling losses."""
+        """Return log masses and `moved` losses in the order of decreasing losses."""
         log_p, loss = self.log_p[::-1], self.moved(way)[::-1]
         if np.any(loss[1:] > loss[:-1]):
             order = np.argsort(-loss, kind="stable")
@@ -212,11 +214,14 @@ class LossAtoms:
         return np.ascontiguousarray(log_p), np.ascontiguousarray(loss)
 
     def renyi(self, orders: FloatArray, *, upper: bool) -> FloatArray:
-        """Return one side of the Renyi divergences of P from Q, orders in [1, inf]: sums of positive terms, for close laws too."""
+        """Return bounds of the Renyi divergences of P from Q for orders in [1, inf], as sums of positive terms
+        without cancellation.
+        """
         if self.log_rest > -math.inf or (upper and self.log_lost > -math.inf):
             return np.full(orders.size, np.inf)
         side = 1 if upper else -1
-        # P e^(b l) - (1 + b) P + b P e^-l grows with the distance of the loss l from 0: all losses move away from 0, or towards it
+        # The term P e^(b l) - (1 + b) P + b P e^-l increases with |l|: for an upper bound move all losses away from 0, for a lower
+        # bound towards 0.
         away = np.where(self.loss < 0, -1.0, 1.0)
         loss = self.moved(side * away)
         if not upper:
@@ -227,18 +232,18 @@ class LossAtoms:
         for i, order in enumerate(orders.tolist()):
             value = renyi_of_losses(self.log_p + side * self.slack, loss, math.exp(self.log_other), order, raised)
             size = 1 + float(np.abs(self.log_p).max(initial=0.0)) / max(1.0, value * order)
-            # masses whose totals are 1 but for their rounding may leave a divergence above the largest loss
+            # Masses sum to 1 only up to rounding, so the value may exceed the largest loss, which is a bound.
             out[i] = min(value * (1 + side * unit * size), max(0.0, float(raised.max(initial=0.0))))
         if upper and loss.any():
-            # a divergence below the least double is not 0
+            # A positive divergence may underflow: round up.
             return np.asarray(np.nextafter(out, np.inf))
         return np.maximum(out, 0.0)
 
     def knots(self, *, upper: bool) -> FloatArray | None:
-        """Return logs of alpha, 1 - alpha, beta, 1 - beta at the knots of T(P, Q), moved outward; None if some are not listed.
+        """Return logs of alpha, 1 - alpha, beta, 1 - beta at the breakpoints of T(P, Q), or None if outcomes are truncated.
 
-        Both errors of a knot move up on the upper side and down on the lower side. The smaller of a level and its complement is
-        moved, and the other is formed from it: moved by relative amounts of their own, the two would describe two points.
+        Both coordinates are rounded up for the upper bound and down for the lower bound. The smaller one of a coordinate and its
+        complement is rounded, and the other is computed from it, so that both describe the same point.
         """
         if self.log_lost > -math.inf:
             return None
@@ -254,7 +259,7 @@ class LossAtoms:
         return out
 
     def law(self, anchor: float, step: float, *, upper: bool) -> GridPLD:
-        """Return the law on the grid that dominates the outcomes, or one that they dominate."""
+        """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
         snap = 64 * ULP * max(float(np.abs(self.loss).max(initial=0.0)), abs(anchor))
         nearest = anchor + step * np.round((self.loss - anchor) / step)
         loss = np.where(np.abs(self.loss - nearest) <= snap, nearest, self.loss)
@@ -271,7 +276,10 @@ class LossAtoms:
 
 
 def union_probability(chances: list[tuple[float, int]]) -> float:
-    """Log of the chance that something happens at least once, from the logs of the chances of each and how often."""
+    """Return the log of the probability that at least one of independent events happens.
+
+    `chances` holds the log of the probability of an event and its number of repetitions.
+    """
     if max(log for log, _ in chances) < -600:
         return float(np.logaddexp.reduce([log + math.log(times) for log, times in chances]))
     none = sum(times * (math.log1p(-math.exp(log)) if log < -1 else math.log(-math.expm1(log))) if log < 0 else -math.inf
@@ -280,7 +288,7 @@ def union_probability(chances: list[tuple[float, int]]) -> float:
 
 
 def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:
-    """The first grid index at or below all losses, and how many reach the last from there."""
+    """Return the largest grid index at or below all losses, and the number of points up to the largest loss."""
     if not loss.size:
         return 0, 1
     first = math.floor((loss[0] - anchor) / step)
@@ -293,7 +301,7 @@ def _span(loss: FloatArray, anchor: float, step: float) -> tuple[int, int]:
 
 
 def _multisets(kinds: int, times: int) -> float:
-    """Return the number of multisets of `times` outcomes out of `kinds`; inf where it is certainly above MOST_ENUMERATED."""
+    """Return the number of multisets of `times` outcomes out of `kinds`, or inf if it is surely above MOST_ENUMERATED."""
     if kinds < 2:
         return 1.0
     if times > MOST_ENUMERATED or kinds > MOST_ENUMERATED:
@@ -302,7 +310,7 @@ def _multisets(kinds: int, times: int) -> float:
 
 
 def _counts(kinds: int, times: int) -> NDArray[np.intp]:
-    """Return every way to share `times` among `kinds`, one per row."""
+    """Return all vectors of `kinds` non-negative integers that sum to `times`, one per row."""
     rows, left = np.zeros((1, 0), dtype=np.intp), np.array([times], dtype=np.intp)
     for _ in range(kinds - 1):
         ways = left + 1

@@ -1,4 +1,4 @@
-"""The product of laws of losses: tilted to eps, folded on a window, raised to its power by FFT, every error counted."""
+"""The convolution of distributions of losses, by FFT of exponentially tilted masses, with bounds of all errors."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from shufflebounds.composing.window import Tails
 __all__ = ["BYTES_A_POINT", "NEAR", "Product"]
 
 MOST_POINTS = 2**22
-"""No transform is longer."""
+"""Largest number of points of a transform."""
 
 BYTES_A_POINT = 72
-"""Of a transform: values, the spectrum and its products, and logarithms of their sizes."""
+"""Memory per point of a transform: values, spectrum, its powers, and logarithms of their sizes."""
 
 ENOUGH = -20.0
-"""The same where no wider window can be had."""
+"""Log of the tilted mass outside of the window if a smaller one would need more than MOST_POINTS points."""
 
 NEAR = 1.5
-"""A transform serves eps within so many standard deviations of the one it was tilted to."""
+"""A transform is used for eps within this number of standard deviations of the eps that it was tilted to."""
 
 OUTSIDE, LONG, OUTSIDE_LONG = -45.0, 2**18, -30.0
-"""Logarithm of the tilted mass that a window may leave out on a side, and the same where the window would be a long one."""
+"""Log of the tilted mass outside of the window on either side; OUTSIDE_LONG if the window would have more than LONG points."""
 
 MARGIN = 32
-"""Points more than asked on both sides of a window."""
+"""Number of extra points on both sides of a window."""
 
 KEPT = 2**21
-"""Points of all transforms that a product keeps: of short ones those of a curve's whole line, of a long one itself alone."""
+"""Total number of points of the cached transforms: enough for all short transforms of a curve, or for one long transform."""
 
 BLURRED, SHORT = 1e-6, 2.0**-6
-"""Where rounding is more than this share of an answer, the stretch is shortened so much."""
+"""If rounding exceeds the share BLURRED of a value, the intervals of eps are shortened by the factor SHORT."""
 
 FINEST = 12
-"""How often a stretch is quartered until its middle is near enough."""
+"""Largest number of times that an interval of eps is divided by four to bring its middle near eps."""
 
 
 class _Window(NamedTuple):
-    """First point and size, and a bound of the tilted mass on each side beyond it."""
+    """First point and size of a window, and a bound of the tilted mass beyond each end."""
 
     lowest: int
     size: int
@@ -58,7 +58,7 @@ class _Window(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Tilted tails and hockey sticks about a center; the masses they sum are within error, but for those beyond the window."""
+    """Tilted tail sums and divergences near one eps. `error` bounds the error of each mass inside of the window."""
 
     theta: float
     cumulant: float
@@ -75,7 +75,7 @@ def _points(block: _Block) -> int:
 
 
 class Product:
-    """The composition of laws on one step, each so many times, from above or from below."""
+    """The composition of distributions with a common step, each with a multiplicity, as an upper or a lower bound."""
 
     def __init__(self, laws: Sequence[GridPLD], times: Sequence[int], *, upper: bool) -> None:
         self.upper = upper
@@ -88,7 +88,7 @@ class Product:
         for law, r in zip(laws, times):
             held = np.flatnonzero(law.log_p > -np.inf)
             logs = law.log_p[held]
-            # counted from the heaviest point, so that a tilt does not move the total far
+            # Indices are relative to the heaviest point, so that tilting changes the total mass little.
             middle = int(held[np.argmax(logs)]) if held.size else 0
             self._logs.append(logs)
             self._index.append((held - middle).astype(np.float64))
@@ -102,7 +102,7 @@ class Product:
         self._tilts: dict[float, tuple[float, float]] = {}
 
     def moments(self, theta: float) -> tuple[float, float, float]:
-        """Return log of the moment generating function at theta, about the origin, with the tilted mean and variance."""
+        """Return the log of the moment generating function at theta (relative to the origin), and the tilted mean and variance."""
         cumulant = mean = var = 0.0
         for logs, index, r in zip(self._logs, self._index, self.times):
             x = self.step * index
@@ -123,7 +123,7 @@ class Product:
 
     @property
     def _rest(self) -> float:
-        """The bound where no finite loss is left."""
+        """The bound beyond all finite losses."""
         return self.log_rest + (self.slack if self.upper else -self.slack)
 
     @cached_property
@@ -131,7 +131,7 @@ class Product:
         return self.moments(0.0)
 
     def tilt(self, eps: float) -> float:
-        """Return theta >= 0 at which the mean is near eps, or the end of its range."""
+        """Return theta >= 0 at which the tilted mean is near eps, or the end of the allowed range."""
         low, high = 0.0, 60 / self.step
         _, mean, var = self._untilted
         if mean >= eps:
@@ -150,14 +150,14 @@ class Product:
         return theta
 
     def log_delta(self, eps: float) -> tuple[float, float]:
-        """Return the bound of the log hockey stick at eps, on this product's side, and how fast it falls there."""
+        """Return the bound of the log hockey-stick divergence at eps, and minus its slope."""
         if not self.finite:
             return self._rest, 0.0
         outward = (-1 if self.upper else 1) * (self.loss_error + 4 * ULP * abs(eps))
         at = eps + outward
         value, slope, blurred = self._read(self._transformed(self.center(at)), at)
         if blurred > BLURRED:
-            # the law ends near, and falls far faster than within the stretch: a tilt of its own, or nearly
+            # eps is near the largest loss, where delta falls fast: use a tilt that is closer to eps.
             finer = self._read(self._transformed(self.center(at, SHORT)), at)
             value, slope = (min if self.upper else max)((value, slope), finer[:2])
         return value, slope
@@ -167,7 +167,7 @@ class Product:
         return _points(self._transformed(self.center(eps)))
 
     def center(self, eps: float, share: float = 1.0) -> float:
-        """Return the middle of the stretch of the line that eps lies in, which only eps decides: a tilt to it serves eps."""
+        """Return the middle of the interval that contains eps. It depends on eps alone, and a transform tilted to it serves eps."""
         _, mean, var = self._untilted
         width = share * 0.6 * NEAR * math.sqrt(var)
         for _ in range(FINEST):
@@ -191,22 +191,22 @@ class Product:
         return self._blocks.of(center, partial(self._transform, center))
 
     def _read(self, block: _Block, eps: float) -> tuple[float, float, float]:
-        """Return the bound at eps, how fast it falls there, and the share of it that is no mass but rounding."""
+        """Return the bound at eps, minus its slope, and the share of it that is rounding error."""
         theta, size = block.theta, block.hockey_stick.size
         place = max(0, math.floor((eps - block.origin) / self.step) + 1)
         x = block.origin + self.step * place - eps
         if x <= 0:
-            # the rounding of the quotient
+            # The quotient was rounded up.
             place, x = place + 1, x + self.step
-        # beyond the last point, far from it against the step, the difference is rounding
+        # Beyond the last point the difference may be dominated by rounding: limit it to one step.
         x = min(max(x, 0.0), self.step) if place >= size else x
-        # beyond the window only the bound of its mass is known
+        # Beyond the window only a bound of the mass is known.
         tail, hockey_stick = (float(block.tail[place]), float(block.hockey_stick[place])) if place < size else (0.0, 0.0)
         fade, part = math.exp(-theta * x), -math.expm1(-x)
         total = fade * (hockey_stick + part * tail)
-        # the largest share of a mass, and the sum of all shares against one integral
+        # Largest weight of a mass in the divergence, and a bound of the sum of all weights by an integral.
         largest = 1.0 if theta == 0 else math.exp(theta * math.log1p(-1 / (1 + theta))) / (1 + theta)
-        # no loss lies beyond the last point, so that no mass counts for more than 1 - e^(its distance from eps)
+        # The weight of a mass is at most 1 - e^-(distance of the last point from eps).
         largest = min(largest, -math.expm1(-self.step * max(size - place, 1)) * (1 + 4 * ULP))
         shares = largest * max(size - place, 0)
         if theta > 0:
@@ -215,7 +215,7 @@ class Product:
         error = block.error * shares + ULP * (80 + 4 * reached) * (total + 2 * block.error * shares)
         blurred = error / total if total > 0 else 1.0
         if self.upper:
-            # terms smaller by more than e^-60 are summed apart, with an error of their own
+            # Terms below e^-60 of the largest have a separate error term.
             total += error + block.above + (4 * ULP * size * math.exp(-60.0) if reached < size - place else 0.0)
         else:
             total -= error + block.outside * largest
@@ -266,7 +266,7 @@ class Product:
         )
 
     def _window(self, tilted: list[tuple[FloatArray, FloatArray]], mean: float, deviation: float, support: int) -> _Window:
-        """The window about the mean that leaves next to nothing outside, each side as wide as its own tail asks."""
+        """Return a window that contains all but a tilted mass of e^OUTSIDE on either side, by Chernoff bounds."""
         tails = Tails([(weight, place, r) for (weight, place), r in zip(tilted, self.times)], mean, deviation)
         for limit in (OUTSIDE, OUTSIDE_LONG, ENOUGH):
             down, up = tails.reach(-1, limit), tails.reach(1, limit)
@@ -274,10 +274,10 @@ class Product:
             size = math.ceil(mean + up) + MARGIN - first
             if size >= support or size <= (LONG if limit == OUTSIDE else MOST_POINTS):
                 break
-        # next_fast_len refuses lengths that are far too long
+        # next_fast_len raises for lengths that are far too long.
         size = fft.next_fast_len(min(support, size, 2 * MOST_POINTS), real=True)
         if size > MOST_POINTS:
-            # a few far losses of little mass may need more than there is: then a coarser grid reaches as far
+            # A few large losses of little mass may need a longer window than allowed; the caller then takes a coarser grid.
             raise TooLongError(
                 f"the composition needs a transform of {size} points, about {size * BYTES_A_POINT / 2**20:.0f} MiB, more than "
                 f"{MOST_POINTS}: compose fewer releases at once"
@@ -287,10 +287,10 @@ class Product:
         return _Window(first, size, math.exp(limit) * (1 + 1e-6))
 
     def _power(self, tilted: list[tuple[FloatArray, FloatArray]], size: int) -> tuple[FloatArray, float]:
-        """The circular convolution power and a bound of its error.
+        """Return the circular convolution power, and a bound of the error of its values.
 
-        Every transform is a sum of log2(size) rounded butterflies of its inputs: each output is within
-        4 unit log2(size) of the sum of their sizes.
+        A transform consists of log2(size) rounded butterfly stages, so each output has an error of at most 4 ulp log2(size) times
+        the sum of the absolute inputs.
         """
         stage = 4 * ULP * (math.log2(size) + 2)
         spectra = []
@@ -319,7 +319,7 @@ class Product:
 
 
 def _whole_power(base: np.ndarray, times: int) -> np.ndarray:
-    """base**times by squaring: relative error below 4 units of 2.2e-16 times the exponent."""
+    """Return base**times by repeated squaring; the relative error is below 4 * 2.2e-16 times the exponent."""
     out = base.copy() if times & 1 else np.ones_like(base)
     while times := times >> 1:
         base = base * base

@@ -1,4 +1,4 @@
-"""Long work says on a terminal how long it will take, and then how far it is."""
+"""Announcement of long computations on a terminal: predicted time and memory, and elapsed time."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import NamedTuple
 __all__ = ["Cost", "announced", "elsewhere", "tick"]
 
 LONG = 5.0
-"""Seconds from which on work is announced."""
+"""Predicted seconds from which on a computation is announced."""
 
 TICK = 0.2
-"""Seconds between two changes of the line."""
+"""Seconds between two updates of the line."""
 
 
 class Cost(NamedTuple):
-    """Predicted CPU seconds, and the most memory in bytes."""
+    """Predicted CPU seconds, and largest memory in bytes."""
 
     seconds: float
     memory: int
 
 
 class _Line(threading.local):
-    """The announced work of this thread, if there is any."""
+    """The announced computation of this thread, if there is one."""
 
     cost: Cost | None = None
     start = drawn = 0.0
@@ -42,7 +42,7 @@ def _text(cost: Cost, spent: float) -> str:
 
 @contextmanager
 def elsewhere() -> Iterator[None]:
-    """Draw nothing in this thread: another line shows that something is done."""
+    """Suppress the line in this thread, because the caller shows its own progress."""
     _line.elsewhere = True
     try:
         yield
@@ -52,7 +52,7 @@ def elsewhere() -> Iterator[None]:
 
 @contextmanager
 def announced(cost: Cost) -> Iterator[None]:
-    """Say on the terminal what the work inside will cost, where that is much; the line disappears at the end."""
+    """Show on the terminal the predicted cost of the computation inside, if it is long. The line is erased at the end."""
     shown = cost.seconds >= LONG and _line.cost is None and not _line.elsewhere and sys.stderr is not None and sys.stderr.isatty()
     if not shown:
         yield
@@ -68,7 +68,7 @@ def announced(cost: Cost) -> Iterator[None]:
 
 
 def tick() -> None:
-    """Bring the line up to date; called between pieces of work that take a fraction of a second each."""
+    """Update the line. Computations call this several times per second."""
     if _line.cost is None:
         return
     spent = time.monotonic() - _line.start

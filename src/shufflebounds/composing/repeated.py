@@ -1,8 +1,10 @@
-r"""What one test of a single release proves of many: a lower side of the composition where no pair of laws is named.
+r"""A lower bound of a composition from delta(eps) of one release, if no pair of distributions is known.
 
-delta(E), E = e^eps, is the largest hockey stick over the pairs of neighbours. The pair that attains it at E has a test with
-P(S) - E Q(S) = delta(E), and its own hockey stick lies nowhere above delta, so -Q(S) is a slope of delta at E. Secants of a convex
-delta enclose that slope, hence P(S) from below and Q(S) from above. Asked of every release, the test makes two binomial laws.
+delta(E), E = e^eps, is the maximum over the pairs of neighbours. The pair that attains it at E has a test S with
+P(S) - E Q(S) = delta(E). Its own divergence is nowhere above delta, so -Q(S) is a subgradient of delta at E. Secants of the convex
+function delta bound this subgradient, which gives a lower bound of P(S) and an upper bound of Q(S). If the test is repeated in
+every
+release, the number of positive results has two binomial distributions.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from shufflebounds.composing.sampled_profile import SampledProfile
 __all__ = ["log_repeated"]
 
 ERROR = 1e-12
-"""Of the binomial tails, relative, beside 16 units of their logarithms; the kernel's own errors are far smaller."""
+"""Assumed relative error of the binomial tails, besides 16 ulp of their logarithms; the measured errors are much smaller."""
 
 
 def tests(samples: SampledProfile) -> tuple[FloatArray, FloatArray]:
-    """Return P(S) from below and Q(S) from above, for one test at every sample but the ends."""
+    """Return lower bounds of P(S) and upper bounds of Q(S), for one test per sample except the first and last."""
     eps = samples.eps[samples.eps < 300]
     low, high = np.exp(samples.low[: eps.size]), np.exp(samples.high[: eps.size])
     if eps.size < 3:
@@ -36,12 +38,12 @@ def tests(samples: SampledProfile) -> tuple[FloatArray, FloatArray]:
 
 
 def log_repeated(samples: SampledProfile, times: int, eps: float) -> float:
-    """Return a lower bound of the log hockey stick at eps of so many releases, by the best of the tests."""
+    """Return a lower bound of the log divergence of `times` releases at eps, by the best of the tests."""
     first, second = tests(samples)
     if not first.size:
         return -math.inf
     gain, loss = np.log(first / second), np.log1p(-first) - np.log1p(-second)
-    # any number of positive answers makes a test of the whole; this one is the best, up to rounding
+    # Every threshold of the number of positive results is a valid test; this one is optimal up to rounding.
     count = np.clip(np.ceil((eps - times * loss) / (gain - loss)), 0.0, float(times))
     inside, outside = (binom_logsf(count - 1, float(times), chance) for chance in (first, second))
     slack = ERROR + 16 * ULP * (np.abs(inside) + np.abs(outside) + eps)

@@ -1,4 +1,4 @@
-"""How far a sum of independent numbers reaches: Chernoff's bound at the rate where it is least."""
+"""Bounds of the range of a sum of independent numbers, by the Chernoff bound at its best rate."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from shufflebounds._types import FloatArray
 __all__ = ["Tails"]
 
 FEW = 1024
-"""Laws of fewer points are not coarsened."""
+"""Distributions with fewer points are not coarsened."""
 
 RATES = np.geomspace(0.05, 40.0, 32)
-"""Rates that are tried, per standard deviation of the sum."""
+"""Rates of the Chernoff bound that are tried, in units of 1/standard deviation of the sum."""
 
 FAINT = -500.0
-"""Smaller exponents count as this one: subnormal numbers are slow."""
+"""Smaller exponents are replaced by this one, because arithmetic with subnormal numbers is slow."""
 
 
 class Tails:
-    """The tails of a sum of laws on whole numbers, each (normalised masses, places, how often).
+    """The tails of a sum of integer-valued variables, each given by (normalised masses, places, multiplicity).
 
-    The laws are coarsened in balance, which makes no log moment smaller, so the bounds hold for the laws given.
+    The distributions are coarsened by splitting each mass over two points with the same mean. This increases every exponential
+    moment, so the Chernoff bounds remain valid.
     """
 
     def __init__(self, laws: Sequence[tuple[FloatArray, FloatArray, int]], mean: float, deviation: float) -> None:
         self._mean, self._deviation = mean, deviation
-        # the exponent grows by r s^2 width^2/8 at most, s some 9 deviations: by less than 0.03
+        # Coarsening increases the exponent by at most r s^2 width^2/8, which is below 0.03 for s up to 9/deviation.
         self._laws = [(*_coarsened(weight, place, 0.05 * deviation / math.sqrt(r * len(laws))), r) for weight, place, r in laws]
 
     def reach(self, sign: int, limit: float) -> float:
-        """Return how far from the mean, on the side of the sign, the log mass beyond is surely down to the limit.
+        """Return a distance from the mean, in the direction of `sign`, beyond which the log mass is at most `limit`.
 
-        At rate s that is reach = (K(s) - limit)/s, K the log moments about the mean; it is least where s K'(s) - K(s) = -limit,
-        and the left of this rises with s, so the best of a list of rates is found by bisection.
+        At rate s it is (K(s) - limit)/s, where K is the log moment generating function about the mean. The minimum is where
+        s K'(s) - K(s) = -limit. The left side increases with s, so the best rate of the list is found by bisection.
         """
         low, high, best = 0, RATES.size, math.inf
         middle = sign * self._mean
