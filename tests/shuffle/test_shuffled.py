@@ -123,7 +123,8 @@ def test_data_of_several_inputs_are_named():
     for eps, value in ((0.1, 0.120568951), (0.4, 0.038209212), (0.7, 0.006719562)):
         assert profile.delta(eps, bound="lower") == pytest.approx(value, abs=5e-10)
     assert profile.data(0.1) == "all others hold a third value"
-    assert profile.data(0.4) == "of the others 1 holds 0 and 6 hold 1; target between inputs 0 and 2"
+    # one of six datasets of equal divergence, by symmetry
+    assert profile.data(0.4) == "of the others 1 holds 0 and 6 hold 2; target between inputs 0 and 1"
 
 
 @pytest.mark.parametrize("users", [40, 300])

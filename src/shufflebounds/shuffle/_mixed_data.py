@@ -28,7 +28,7 @@ from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._every_dataset import EveryDataset, Found, Shares, all_shares
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
-__all__ = ["FEW", "MixedData", "Shares"]
+__all__ = ["FEW", "MixedData", "Shares", "merged_outputs"]
 
 _MOST_CELLS = 2048
 """Resource limit: largest table of coefficients, including the zeros that the substitution leaves."""
@@ -72,7 +72,7 @@ class MixedData:
     """
 
     def __init__(self, rows: FloatArray, users: int) -> None:
-        self.rows = _merged(rows)
+        self.rows = merged_outputs(rows)
         self.users = users
         inputs, outputs = self.rows.shape
         self._every = EveryDataset(self.rows, users)
@@ -207,8 +207,14 @@ class MixedData:
         return value, shares, pair
 
 
-def _merged(rows: FloatArray) -> FloatArray:
-    """Return the rows without zero columns; proportional columns, which are equally informative outputs, are added."""
+def merged_outputs(rows: FloatArray) -> FloatArray:
+    """Return the rows without zero columns; proportional columns, which are equally informative outputs, are added.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (inputs, outputs)
+        Probabilities of the outputs.
+    """
     rows = rows[:, rows.any(axis=0)]
     kinds = (rows / rows.max(axis=0)).T
     out: dict[bytes, FloatArray] = {}

@@ -1,0 +1,93 @@
+"""Both bounds of a shuffled randomizer fall with users and eps and grow with the local budget, as the exact divergence does."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds.shuffle import Shuffled
+from tests.strategies import slow
+
+FAMILIES = {
+    "k-ary response": lambda eps0, users: KaryResponse(12, eps0).shuffled(users),
+    "Laplace noise": lambda eps0, users: LaplaceMechanism(1 / eps0).shuffled(users),
+    "Gaussian noise": lambda eps0, users: GaussianMechanism(1 / eps0).shuffled(users),
+    "Laplace noise of 0 and 1": lambda eps0, users: LaplaceMechanism(1 / eps0).shuffled(users, inputs=(0, 1)),
+    "Gaussian noise of 0 and 1": lambda eps0, users: GaussianMechanism(1 / eps0).shuffled(users, inputs=(0, 1)),
+}
+ORDERED = [family if family == "k-ary response" else slow(family) for family in FAMILIES]
+
+SEARCH = 3e-3
+"""The search over datasets ends at most this far above the largest log delta found where its bound is near that of equal inputs.
+Other errors of the bounds are below 1e-3 in log delta. Each step of the tests below changes the exact log delta by more."""
+
+
+def falls(values, tolerance):
+    assert all(after <= before + tolerance for before, after in itertools.pairwise(values)), values
+    # constant values would pass the first line
+    assert values[-1] < values[0] - 10 * tolerance
+
+
+@pytest.mark.parametrize("family", ORDERED)
+@pytest.mark.parametrize("bound", ["lower", "upper"])
+def test_more_users_reduce_delta(family, bound):
+    # one user, those enumerated, one user more near 90, and many
+    users = (1, 2, 7, 8, 90, 91, 2000, 2100)
+    falls([FAMILIES[family](1.0, n).log_delta(0.05, bound=bound) for n in users], SEARCH)
+
+
+@pytest.mark.parametrize("family", ORDERED)
+@pytest.mark.parametrize("bound", ["lower", "upper"])
+def test_larger_eps_has_smaller_delta(family, bound):
+    for users, eps in ((5, (0.0, 0.01, 0.1, 0.5, 0.9)), (1500, (0.0, 0.01, 0.05, 0.055, 0.1))):
+        protocol = FAMILIES[family](1.0, users)
+        falls([protocol.log_delta(e, bound=bound) for e in eps], SEARCH)
+
+
+@pytest.mark.parametrize("family", ORDERED)
+@pytest.mark.parametrize("bound", ["lower", "upper"])
+def test_a_larger_local_budget_has_larger_delta(family, bound):
+    for users, eps in ((4, 0.2), (1500, 0.05)):
+        falls([FAMILIES[family](eps0, users).log_delta(eps, bound=bound) for eps0 in (1.5, 1.0, 0.97, 0.7)], SEARCH)
+
+
+@pytest.mark.parametrize("bound", ["lower", "upper"])
+def test_bounds_of_laplace_noise_among_many_users(bound):
+    make = FAMILIES["Laplace noise"]
+    falls([make(1.0, n).log_delta(0.05, bound=bound) for n in (1000, 1010, 2000)], SEARCH)
+    falls([make(1.0, 1000).log_delta(eps, bound=bound) for eps in (0.04, 0.041, 0.06)], SEARCH)
+    falls([make(eps0, 1000).log_delta(0.05, bound=bound) for eps0 in (1.0, 0.99, 0.8)], SEARCH)
+
+
+def rows(seed, inputs, outputs):
+    return np.random.default_rng(seed).dirichlet(3 * np.ones(outputs), inputs)
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "enumerated", "eps"), [
+    (3, 3, 33, 0.1), slow(2, 2, 1023, 0.05), slow(2, 4, 40, 0.2), slow(2, 3, 100, 0.0), slow(3, 2, 1023, 0.0),
+])
+def test_users_beyond_the_enumeration_have_no_larger_delta(inputs, outputs, enumerated, eps):
+    randomizer = FiniteRandomizer(rows(inputs + outputs, inputs, outputs))
+    last, *more = (randomizer.shuffled(enumerated + extra) for extra in (0, 1, 2))
+    assert last.argument(eps) == "every dataset"
+    before = last.log_delta(eps)
+    for protocol in more:
+        assert protocol.argument(eps) != "every dataset"
+        assert protocol.log_delta(eps, bound="lower") <= protocol.log_delta(eps) <= before + 1e-12
+    assert any(protocol.argument(eps) == "every dataset of a stronger protocol" for protocol in more)
+
+
+def test_less_participation_than_the_enumeration_has_no_larger_delta():
+    randomizer = FiniteRandomizer(rows(5, 2, 3))
+    full, most = (Shuffled(randomizer, 60, share) for share in (1.0, 0.999))
+    assert full.argument(0.1) == "every dataset"
+    assert most.argument(0.1) == "every dataset of a stronger protocol"
+    assert most.log_delta(0.1, bound="lower") <= most.log_delta(0.1) <= full.log_delta(0.1) + 1e-12
+
+
+@pytest.mark.slow
+def test_epsilon_takes_the_enumeration_of_fewer_users():
+    randomizer = FiniteRandomizer(rows(4, 2, 2))
+    last, more = (randomizer.shuffled(users) for users in (1023, 1024))
+    assert more.epsilon(1e-6, bound="lower") <= more.epsilon(1e-6) <= last.epsilon(1e-6) * (1 + 1e-9)
