@@ -19,14 +19,16 @@ from shufflebounds.profile.roots import bracket_near, solve
 __all__ = ["BoundedProfile"]
 
 TINY_EPS = 1e-4
-"""A single positive eps up to this value draws a warning where delta exceeds it: such numbers are usually meant as a delta. A
-higher threshold would warn of guarantees that amplification by many users reaches."""
+"""delta(eps) warns if eps is positive, at most this value and below delta, because such a number is usually meant as a delta.
+
+A higher threshold would warn about guarantees that are possible with many users.
+"""
 
 
 @with_passages
 @explained
 class BoundedProfile(ABC):
-    """A function delta(eps) known by bounds of its logarithm: delta, eps(delta) and the tail of the loss, each on a named side."""
+    """A function delta(eps) given by bounds of its logarithm, with the methods delta, epsilon and loss_tail."""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -37,39 +39,40 @@ class BoundedProfile(ABC):
         """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return one of the two bounds: a class whose sides are two pieces of work does only that one."""
+        """Return one of the two bounds; a class that computes them separately overrides this."""
         return self._log_delta(eps)[upper]
 
     def _known_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return one of the two bounds, at most 0; NaN, which kernels return outside their range, is 0 above and -inf below."""
+        """Return one of the two bounds, at most 0. NaN from a kernel outside of its domain becomes the trivial bound 0 or -inf."""
         value = np.nan_to_num(self._log_side(eps, upper=upper), nan=0.0 if upper else -np.inf, posinf=0.0, neginf=-np.inf)
-        # a bound formed next to the pure budget may be positive beyond it, where delta is 0
+        # Rounding near the pure budget may leave a positive bound beyond it, where delta is 0.
         return np.where(eps < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf)
 
     def _log_side_at(self, eps: float, *, upper: bool) -> float:
         return float(self._log_side(np.array([eps]), upper=upper)[0])
 
     def _pure_epsilon(self) -> float:
-        """Return the least eps with delta(eps) = 0, or inf; at or above its exact value."""
+        """Return an upper bound of the smallest eps with delta(eps) = 0, or inf."""
         return math.inf
 
     def _eps_scale(self) -> float:
-        """Return the unit of eps, at least 1: the search ends at a million of it."""
+        """Return the scale of eps, at least 1. The search for epsilon(delta) ends at a million times this."""
         return 1.0
 
     def _near(self, log_delta: float) -> float | None:
-        """Return an eps near which log delta may have that value, if there is a guess."""
+        """Return a guess of the eps at which log delta has that value, or None."""
         return None
 
     def _near_worst_data(self, eps: float) -> Interval | None:
-        """Return bounds of log delta for data that are nearly the worst, where all data take far longer; None elsewhere.
+        """Return bounds of log delta for a dataset that is nearly the worst, or None.
 
-        Its lower side bounds log delta; its upper side need not.
+        Classes for which the worst-case dataset takes much longer override this. The lower bound is one of log delta; the upper
+        bound need not be.
         """
         return None
 
     def _beside(self, upper: bool) -> Callable[[float], float] | None:
-        """Return a cheap function of eps that is at most the bound of log delta and mostly equal to it, if there is one."""
+        """Return a cheap function of eps that is at most the bound of log delta and usually equal to it, or None."""
         pure = self._pure_epsilon()
         if self._near_worst_data(min(1.0, pure / 2)) is None:
             return None
@@ -116,7 +119,7 @@ class BoundedProfile(ABC):
         eps : float or array_like
             Privacy loss in nats, finite and >= 0.
         bound : {"upper", "lower"}
-            The side of the exact value on which the answer lies.
+            Whether the result is an upper or a lower bound of the exact value.
 
         Returns
         -------
@@ -159,8 +162,8 @@ class BoundedProfile(ABC):
 
         Notes
         -----
-        Brent's method on the square root of -log delta, which is nearly linear in eps, then outward steps until the
-        evaluated bound is on its side.
+        A bracketing root search on the square root of -log delta, which is nearly linear in eps, then steps in the safe direction
+        until the evaluated bound of delta satisfies its inequality.
         """
         upper = _validate.upper_side(bound)
         try:
@@ -176,7 +179,7 @@ class BoundedProfile(ABC):
     @typed_as(log_delta)
     @np.errstate(all="ignore")
     def loss_tail(self, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""How often the privacy loss of an outcome exceeds eps: the pointwise guarantee of the literature.
+        r"""The probability that the privacy loss of an outcome exceeds eps (the pointwise guarantee of the literature).
 
         .. math:: \Pr_{y \sim P}\Bigl[\ln\frac{P(y)}{Q(y)} > \varepsilon\Bigr]
 
@@ -185,15 +188,16 @@ class BoundedProfile(ABC):
         eps : float or array_like
             Privacy loss in nats, finite and > 0.
         bound : {"upper", "lower"}
-            "upper": no pair's chance is larger; "lower": some pair's is no smaller. The pairs are those of :meth:`pairs`, the one
-            of a mechanism that has one worst pair (noise on a value), and otherwise all neighbours.
+            "upper": at least the probability for every pair; "lower": at most that for some pair. The pairs are those of
+            :meth:`pairs`, the worst pair of a mechanism that has one (noise on a value), and otherwise all neighbours.
 
         Returns
         -------
         float or ndarray
-            The chosen bound, of the shape of `eps`. It is at least delta(eps), usually several times as much. The upper side of a
-            guarantee whose pairs are not listed may be three times the lower; where losses lie on few points both sides stay
-            apart by the mass at eps and next to it.
+            The chosen bound, of the shape of `eps`. It is at least delta(eps), and usually several times larger.
+            For a guarantee whose
+            pairs are not enumerated the upper bound may be three times the lower one. For losses on few points the bounds differ by
+            the mass at eps and at the next point.
 
         {raises: If `eps` is not positive, not finite or empty, or `bound` is neither word.}
 
@@ -205,7 +209,7 @@ class BoundedProfile(ABC):
         .. math:: \delta(\varepsilon) + \frac{\delta(\varepsilon) - \delta(\varepsilon + h)}{e^h - 1} \le \Pr[L > \varepsilon]
             \le \frac{\delta(\varepsilon - h) - e^{-h}\delta(\varepsilon)}{1 - e^{-h}};
 
-        for a maximum over several pairs the second term on the right is dropped. Both are taken at the best of forty steps.
+        for a maximum over several pairs the second term on the right is dropped. Each bound is the best one of forty steps h.
 
         References
         ----------
@@ -227,14 +231,14 @@ class BoundedProfile(ABC):
 
     @abstractmethod
     def _loss_tail(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of the chance of a loss above each eps > 0."""
+        """Return bounds of the probability of a loss above each eps > 0."""
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         """Return eps(delta) for one delta in [0, 1]."""
         pure = self._pure_epsilon()
         if delta == 0:
             return pure if upper else self._last_positive(pure)
-        # delta() adds a rounding to the exponential: the target leaves room for it, so that delta(epsilon(d)) <= d holds exactly
+        # delta() rounds the exponential outward. The target is adjusted by that, so that delta(epsilon(d)) <= d holds exactly.
         outward = -1 if upper else 1
         reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
         target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0
@@ -252,7 +256,7 @@ class BoundedProfile(ABC):
         return solve(log_delta, target, pure, upper=upper, cap=cap, near=self._near(target))
 
     def _last_positive(self, pure: float) -> float:
-        """Return an eps with positive delta as near below the pure value as the kernels can tell; inf where that seems endless."""
+        """Return the largest eps found with a positive lower bound of delta, at most `pure`; inf if there seems to be no end."""
 
         def positive(eps: float) -> bool:
             return self._log_side_at(eps, upper=False) > -math.inf
@@ -262,5 +266,5 @@ class BoundedProfile(ABC):
         far = 1e6 * self._eps_scale()
         if positive(far):
             return pure
-        # no pure budget is known, which does not mean that there is none
+        # No pure budget is known, but there may be one.
         return _search.bracket(lambda eps: not positive(eps), 0.0, far, rtol=1e-12)[0] if positive(0.0) else 0.0

@@ -1,4 +1,4 @@
-"""The least parameter at which a privacy profile meets its target, where more of it gives no less privacy."""
+"""The smallest parameter at which a privacy profile meets a target, if delta decreases in the parameter."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from shufflebounds.profile.profile import PrivacyProfile
 __all__ = ["least_count", "least_parameter", "meets"]
 
 PARTED = 8
-"""So many parameters are tried one after the other for both ends to meet the target; beyond, they are searched for."""
+"""Number of consecutive integers that are tried before a search, for epsilon(delta) <= eps to hold too."""
 
 
 ROUNDED = 1e-12
-"""No parameter is moved further than that for the rounding of its root."""
+"""Largest relative increase of the parameter that compensates the tolerance of the root search."""
 
 SHARE = 2.0
-"""Share of the relative distance from eps up to epsilon(delta) by which the parameter grows at first."""
+"""Relative increase of the parameter, in units of the relative excess of epsilon(delta) over eps."""
 
 
 @quiet()
 def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
-    """Return whether the target holds from both ends: delta(eps) is at most delta, and epsilon(delta) at most eps."""
+    """Return whether both delta(eps) <= delta and epsilon(delta) <= eps hold."""
     return profile.delta(eps) <= delta and profile.epsilon(delta) <= eps
 
 
@@ -34,9 +34,9 @@ def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
 def least_parameter(
     build: Callable[[float], PrivacyProfile], low: float, high: float, eps: float, delta: float, rtol: float = 1e-13
 ) -> float:
-    """Return a parameter in (0, high] next to the least at which the target is met, from both ends.
+    """Return a parameter in (0, high] that satisfies `meets` and is close to the smallest one.
 
-    0 < delta < 1; `low` > 0 is where the search starts, and `high` is known to meet the target.
+    0 < delta < 1. The search starts at `low` > 0, and `high` is known to meet the target.
     """
     goal = math.sqrt(-math.log(delta))
 
@@ -48,17 +48,17 @@ def least_parameter(
         return goal - math.sqrt(-log_delta(value)) if log_delta(value) > -math.inf else -1e3
 
     def enough(value: float) -> bool:
-        # delta(eps), as the profile says it
+        # The value that the method delta(eps) returns.
         return bool(probability(log_delta(value), True) <= delta)
 
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
-    # epsilon(delta) costs a search: the parameter is moved so far at once that rounding seldom leaves it above eps
+    # epsilon(delta) is a search. Increase the parameter first, so that rounding rarely makes epsilon(delta) exceed eps.
     value, step = value * (1 + min(rtol, ROUNDED)), rtol
     while value < high:
         reached = build(value).epsilon(delta)
         if reached <= eps and enough(value):
             return value
-        # where a search forms the sides, eps is missed by its tolerance; it falls about like the root of the parameter
+        # A bound that comes from a search may miss eps by its tolerance. eps decreases about like the square root of the parameter.
         value *= 1 + max(step, SHARE * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)
         step *= 8
     return high
@@ -74,7 +74,7 @@ def least_count(
     high: int = MAX_COUNT,
     guess: int | None = None,
 ) -> int | None:
-    """Return the least whole parameter in low..high at which the target is met, from both ends; None where there is none."""
+    """Return the smallest integer in low..high that satisfies `meets`, or None."""
     count = least_int(lambda value: build(value).delta(eps) <= delta, low, high, guess)
     if count is None:
         return None
@@ -82,7 +82,8 @@ def least_count(
     def serves(value: int) -> bool:
         return meets(build(value), eps, delta)
 
-    # delta(eps) and epsilon(delta) differ by a rounding, or by what their sides are apart: many counts where these are large
+    # The conditions on delta(eps) and epsilon(delta) may differ by rounding or by the gap of the bounds, which is many integers if
+    # they are large.
     last = min(high, count + PARTED)
     near = next((value for value in range(count, last + 1) if serves(value)), None)
     return near if near is not None or last == high else least_int(serves, last + 1, high)

@@ -1,4 +1,4 @@
-"""Compositions: several mechanisms released on the same data, enclosed on both sides."""
+"""Compositions: several mechanisms released on the same data, with an upper and a lower bound."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from shufflebounds.tradeoff.closed import Gaussian
 __all__ = ["Composition"]
 
 CURVE_DEPTH = 26.0
-"""The curve of a composition has corners down to delta = e^(-CURVE_DEPTH**2/2)."""
+"""The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2); smaller ones cost more grids."""
 
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
-"""Where the Gaussian curve is asked for its delta, and the relative error that its log delta may have."""
+"""Largest mu for which delta of a Gaussian mechanism is used, and the assumed relative error of its log delta."""
 
 _ROUGH = 1e-3
-"""Where a coarse grid is enough: for searches, and for what is far from mattering."""
+"""Relative accuracy of the coarse grid, which is used for the first steps of a search."""
 
 _MOST_KNOWN = 256
-"""Upper bounds of a factor that are kept; every second one is dropped when there are more. Fewer cost more evaluations."""
+"""Number of cached upper bounds of a factor; beyond it every second one is dropped. Fewer need more evaluations."""
 
 
 @with_passages
 @dataclass(frozen=True)
 class Composition(PrivacyProfile):
-    r"""Several mechanisms released on the same data, each with fresh randomness, enclosed on both sides.
+    r"""Several mechanisms released on the same data, each with fresh randomness.
 
     .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\left( \prod_j P_j^{r_j} \,\|\, \prod_j Q_j^{r_j} \right)
 
@@ -48,30 +48,33 @@ class Composition(PrivacyProfile):
     Parameters
     ----------
     factors : sequence of (PrivacyProfile, int)
-        The mechanisms, each with its number of releases; compositions among them are taken apart and equal mechanisms
-        counted together.
+        The mechanisms, each with its number of releases. Compositions among them are expanded, and equal mechanisms are combined.
     rtol : float
-        The grid is refined until the sides of eps are so close in relative terms, or it holds some 2**20 points; in [1e-12, 0.1].
+        The grid is refined until the relative gap of eps is at most rtol, or it has about 2**20 points; in [1e-12, 0.1].
 
     Notes
     -----
-    Directions. A :class:`DominatingPair` stands for itself: pairs compose in the order given, one-sided. Sampled mechanisms, whose
-    neighbours have one record more or less, compose in each of the two directions, and the worse counts. Any other profile is a
-    maximum over several pairs, at least both orders of its neighbours. What is enclosed is the best choice of a pair for every
-    release, knowing the results before it: exactly, where the pairs are listed and the releases are some hundred at most. The
-    data of flipped bits are too many to be listed: from above a block of them is chosen, from below one of two. Else
-    every release takes, from above, the larger at each eps of the whole line, more than any choice; from below all take the
-    same entry of their ``pairs()``, the best one. Where no pairs are listed, one test of a single release
-    is asked of every release: the slope of delta at eps tells how likely it is under both laws.
+    Pairs. A :class:`DominatingPair` is composed in the order given. Mechanisms with add/remove adjacency are composed for the added
+    and for the removed record, and the larger delta counts. Any other profile is a maximum over several pairs, at least
+    both orders of
+    its neighbours, and an adversary may choose the pair of each release after seeing earlier results. The bounds are those of the
+    best such strategy if the pairs are enumerated and there are at most a few hundred releases. For flipped bits, whose
+    datasets are too
+    many, the upper bound chooses among blocks of datasets and the lower bound among two. Otherwise the upper bound takes, for every
+    release, the maximum of delta over the pairs at each eps, and the lower bound takes the same entry of ``pairs()`` in all
+    releases.
+    If no pairs are known, the lower bound repeats one test in every release; the slope of delta at eps gives its probabilities.
 
-    Method. See :doc:`/composition`: losses on a grid, by connecting the dots above and merging outcomes below, tilted to eps
-    and raised to their powers by FFT. Errors are relative to delta at any depth. Losses that share a lattice, such as those of
-    randomized response, are exact on it, and so are Gaussian releases by themselves. A mechanism whose delta takes long is asked
-    for some hundred values, placed where the composition feels them most. Where there are too many pure releases for any grid,
-    some 1e10, the Gaussian guarantees of each bound them from above, and a single one from below.
+    Method. See :doc:`/composition`: losses on a grid, exponentially tilted to eps and convolved by FFT. Errors are relative
+    to delta,
+    however small it is. Losses on a common lattice, such as those of randomized response, are exact, and so are compositions of
+    Gaussian noise alone. A mechanism with expensive delta is evaluated at a few hundred eps, placed where they matter most. For too
+    many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a
+    single release.
 
-    Curves have corners down to delta = e**-338, on a coarser grid. Where the deeper part decides mu, its upper bound is the root of
-    the sum of the squares of the factors' mu.
+    Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If smaller delta decides mu, its upper
+    bound is the
+    root of the sum of the squares of the factors' mu.
 
     References
     ----------
@@ -114,45 +117,45 @@ class Composition(PrivacyProfile):
         self._check_relations()
 
     def _check_relations(self) -> None:
-        """Refuse factors whose neighbours differ."""
+        """Raise ValueError if the factors have different neighbouring relations."""
         kinds: dict[str, PrivacyProfile] = {}
         for profile, _ in self.factors:
             kinds.setdefault(profile.relation, profile)
         if "add-remove" in kinds and "replace-one" in kinds:
             raise ValueError(
-                f"the guarantee of {kinds['add-remove']!r} is for data with or without a record, that of {kinds['replace-one']!r} "
-                "for a record replaced by another: no composition holds for both. Convert the first by "
+                f"the guarantee of {kinds['add-remove']!r} is for datasets with or without a record, that of "
+                f"{kinds['replace-one']!r} for a record replaced by another: no composition holds for both. Convert the first by "
                 "sampling.ReplaceOne(...), which replaces by removing and adding, or give both for the same neighbours"
             )
         loose = next((p for p, _ in self.factors if p._opposite() is not p and p._pair_info().single), None)
         two_ways = next((p for p, _ in self.factors if p._adjacencies()), None)
         if loose is not None and two_ways is not None:
-            raise ValueError(f"{loose!r} is one ordered pair, {two_ways!r} goes both ways: compose the pair with one entry of the "
-                             "pairs() of the other, in the same order")
+            raise ValueError(f"{loose!r} is one ordered pair, {two_ways!r} stands for both orders: compose the pair with one entry "
+                             "of the pairs() of the other, in the same order")
 
     @property
     def theorem(self) -> str:  # type: ignore[override]
-        """What is proven of the product, and of each factor."""
+        """What is proven about the composition, and about each factor."""
         parts = dict.fromkeys(profile.theorem for profile, _ in self.factors)
         return "composition: hockey stick of the product of the factors' dominating pairs. Factors: " + "; ".join(parts)
 
     @property
     def neighbours(self) -> str:  # type: ignore[override]
-        """The neighbour relations of the factors."""
+        """The neighbouring relations of the factors."""
         return "; ".join(dict.fromkeys(profile.neighbours for profile, _ in self.factors)) + " (all on the same data)"
 
     def _seconds(self) -> float:
-        # one transform at least
+        # At least one Fourier transform.
         return 0.05
 
     @property
     def relation(self) -> str:  # type: ignore[override]
-        """The kind of neighbours that all factors share."""
+        """The neighbouring relation that all factors share."""
         return next((profile.relation for profile, _ in self.factors if profile.relation != "either"), "either")
 
     @cached_property
     def _by_adjacency(self) -> tuple[Composition, ...]:
-        """The compositions of each direction, where the factors tell them apart."""
+        """The compositions for a removed and for an added record, or () if no factor distinguishes them."""
         both = [(profile._adjacencies(), profile, times) for profile, times in self.factors]
         if not any(ways for ways, _, _ in both):
             return ()
@@ -161,12 +164,12 @@ class Composition(PrivacyProfile):
         )
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # the laws already composed are not pickled
+        # Cached distributions are not pickled.
         return type(self), (self.factors, self.rtol)
 
     @cached_property
     def _released(self) -> tuple[tuple[DominatingPairInfo, tuple[tuple[DominatingPairInfo, int], ...]], ...]:
-        """What is known of each factor, and what its releases are composed of."""
+        """For each factor: what is known about its pair, and the distributions that its releases are composed of."""
         known = [profile._pair_info() for profile, _ in self.factors]
         return tuple((one, one.times(number)) for one, (_, number) in zip(known, self.factors))
 
@@ -177,27 +180,31 @@ class Composition(PrivacyProfile):
     @cached_property
     def _composer(self) -> Composer:
         below = [self._below(i) for i in _matched([len(known.below) for known, _ in self._released])]
-        # a factor that is dominated by a product of parts takes too long for the many values that a repeated test needs
+        # A repeated test needs many values of delta, which take too long for a factor that is a product of parts.
         tested = [(known, times) for (known, _), (_, times) in zip(self._released, self.factors) if not known.parts]
         return Composer(self._above, below, self.rtol, None if self._plain else self._free(bool(below)), tested)
 
     def _below(self, entry: int, left_out: int | None = None) -> list[tuple[DominatingPairInfo, int]]:
-        """Return what bounds from below, all factors with that entry of their pairs; one of the factors may be left out."""
+        """Return the distributions of a lower bound in which every factor takes that entry of its pairs; one factor
+        may be omitted.
+        """
         side: list[tuple[DominatingPairInfo, int]] = []
         for i, ((_, times), (known, releases)) in enumerate(zip(self.factors, self._released)):
             pairs = known.below
             pair = pairs[entry] if len(pairs) > 1 else pairs[0]
-            # the same objects, so that both sides ask for their values once
+            # Use the same objects as the upper bound, so that their values are computed once.
             side += [] if i == left_out else releases if pair is known else pair.times(times)
         return side
 
     def _free(self, has_below: bool) -> AdaptiveChoice | None:
-        """Return the release whose pair is chosen anew each time: the one of most releases, where several leave a choice."""
+        """Return the mechanism whose pair may change from release to release: among those with a choice, the one
+        with most releases.
+        """
         places = [i for i, (known, _) in enumerate(self._above) if known.choices]
         if not places or sum(times for _, times in self._above) == 1:
             return None
         place = max(places, key=lambda i: self._above[i][1])
-        # from below all equal parts of a release take the same pair
+        # In the lower bound, all equal parts of a release take the same pair.
         factor = next((i for i, (_, releases) in enumerate(self._released) if releases == (self._above[place],)), None)
         if factor is None or not has_below:
             return AdaptiveChoice(place, 0, (), ())
@@ -205,14 +212,15 @@ class Composition(PrivacyProfile):
         return AdaptiveChoice(place, self.factors[factor][1], pairs if len(pairs) > 1 else (), self._below(0, factor))
 
     def cost(self) -> Cost:
-        """Predict what an answer costs; on a terminal, one of more than some seconds says so before it starts, and how far it is.
+        """Predict the run time and the memory of one value of eps or delta.
+
+        On a terminal, long computations announce this prediction.
 
         Returns
         -------
         tuple of float and int
-            ``seconds`` of CPU time, roughly: what one value of delta of each factor costs, times the number of values that are
-            asked for, and the transforms of a grid as long as the losses ask. Later answers take less, as values are kept.
-            ``memory`` in bytes, at the most.
+            ``seconds`` of CPU time, roughly: the values of delta of each factor, and the Fourier transforms. Later calls take less,
+            because values are cached. ``memory``: the largest memory in bytes.
 
         Examples
         --------
@@ -226,7 +234,7 @@ class Composition(PrivacyProfile):
         return self._composer.cost
 
     def explain(self, eps: float) -> str:
-        """Say in a few lines how the bounds at one eps are formed.
+        """Describe in a few lines how the bounds at one eps are computed.
 
         Parameters
         ----------
@@ -236,7 +244,7 @@ class Composition(PrivacyProfile):
         Returns
         -------
         str
-            The factors, the two bounds of log delta, the method, the grid of losses and the depth to which losses are listed.
+            The factors, the two bounds of log delta, the method, the grid of losses and the truncation.
 
         {raises: If `eps` is negative or not finite.}
 
@@ -258,7 +266,7 @@ class Composition(PrivacyProfile):
         return "\n".join([*lines, *self._method(eps)])
 
     def _method(self, eps: float) -> list[str]:
-        """Return the lines of `explain` on the method."""
+        """Return the lines of `explain` about the method."""
         if self._is_one:
             return ["method: a single release, by its own bounds"]
         if self._enumerated is not None:
@@ -310,14 +318,14 @@ class Composition(PrivacyProfile):
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         within = eps < pure
         if pure < math.inf and self._composer.coarse and self._gaussian_rule <= _LARGEST_MU:
-            # more releases than the grid can hold: the Gaussian that dominates each of them composes in closed form
+            # Too many releases for a grid: each is dominated by a Gaussian mechanism, and these compose in closed form.
             value = Gaussian(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
             upper[within] = np.minimum(value + _CURVE_SLACK * (1 + np.abs(value)), 0.0)[within]
         else:
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
         if not self._upper_only:
-            # a composition is at least as lossy as each of its factors
+            # The delta of a composition is at least that of each factor.
             for floor in self._floors:
                 lower = floor.raised(eps, lower)
         return IntervalArray(np.minimum(lower, upper), upper)
@@ -327,7 +335,7 @@ class Composition(PrivacyProfile):
         return tuple(_Floor(profile) for profile, _ in self.factors)
 
     def _larger(self, eps: FloatArray) -> IntervalArray:
-        """Return both sides of the larger direction. Where a coarse grid shows which it is, the other is left at that."""
+        """Return bounds of the larger one of both adjacencies. If a coarse grid shows which it is, the other one is not refined."""
         rough = [way._rough._log_side(eps, upper=True) for way in self._by_adjacency]
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         for smaller in (False, True):
@@ -340,12 +348,12 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _enumerated(self) -> LossAtoms | None:
-        """The outcomes of all releases together, where they are few and lie on no lattice; on a lattice the grid is as good."""
+        """The joint outcomes of all releases if they are few; None on a lattice, where the grid is exact anyway."""
         return None if self._composer.on_lattice else self._all_outcomes
 
     @cached_property
     def _all_outcomes(self) -> LossAtoms | None:
-        """The outcomes of all releases together, where they are few: a curve needs them even where their losses share a lattice."""
+        """The joint outcomes of all releases if they are few, otherwise None; trade-off functions need them on a lattice too."""
         if not all(known.single and known.listed and not known.parts for known, _ in self._released):
             return None
         product = LossAtoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
@@ -369,13 +377,13 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _coarse(self) -> Composition:
-        """The same on a grid that is fine enough for the corners of a curve."""
+        """The same composition on a coarser grid, which is accurate enough for the breakpoints of a trade-off function."""
         coarse = Composition(self.factors, min(0.1, 10 * self.rtol))
         coarse.__dict__["_plain"] = True
         return coarse
 
     def _samples(self, least_step: float = 0.0) -> tuple[SampledProfile, SampledProfile]:
-        # deeper down every step would need a law of its own
+        # The depth is limited, because smaller delta would need another grid for every value.
         coarse = self._coarse
         opposite = coarse._opposite()
         spacing = max(least_step, 0.02, *(known.spacing for known, _ in self._above))
@@ -391,16 +399,16 @@ class Composition(PrivacyProfile):
 
     @property
     def _is_one(self) -> bool:
-        """Whether there is a single release, whose own values are better than those of a grid."""
+        """Whether there is a single release, whose own bounds are better than those on a grid."""
         return len(self.factors) == 1 and (self.factors[0][1] == 1 or self._above[0][1] == 1 == len(self._above))
 
     @cached_property
     def _rough(self) -> Composition:
-        """The same on a coarse grid, where that is cheaper: for the first steps of a search, and to rule out a direction."""
+        """The same composition on a coarse grid, if that is cheaper, for the first steps of a search."""
         if self.rtol >= _ROUGH or self._is_one:
             return self
         rough = Composition(self.factors, _ROUGH)
-        # values already asked are shared
+        # Share the values that are already cached.
         rough.__dict__["_released"] = self._released
         rough.__dict__["_upper_only"] = rough.__dict__["_plain"] = True
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self
@@ -420,7 +428,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _gaussian_rule(self) -> float:
-        """An upper bound of the mu of the composition, for all mechanisms: the root of the sum of the squares."""
+        """An upper bound of mu of the composition: the root of the sum of the squares of the factors' mu."""
         parts = ((profile._gdp_mu(True), times) for profile, times in self.factors)
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
@@ -433,7 +441,7 @@ class Composition(PrivacyProfile):
         if self._by_adjacency:
             if not upper:
                 return max(way._gdp_mu(upper) for way in self._by_adjacency)
-            # no answer exceeds the Gaussian rule: a direction whose rule is at most the answer of the other needs no curve
+            # mu is at most the Gaussian rule. If the rule of one adjacency is at most mu of the other, its curve is not needed.
             largest = 0.0
             for way in sorted(self._by_adjacency, key=lambda way: way._pure_epsilon(), reverse=True):
                 if way._gaussian_rule > largest:
@@ -453,7 +461,7 @@ class Composition(PrivacyProfile):
         if upper:
             total = np.sum([times * profile._rdp(orders, True) for profile, times in self.factors], axis=0)
             return np.asarray(total * (1 + EXP_SLACK))
-        # pairs add in the order given; of mechanisms that go both ways one alone is sure to take its better one every time
+        # Divergences of ordered pairs add. Of mechanisms with several pairs, only one can be sure to take its best pair every time.
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
         for profile, times in self.factors:
             known = profile._pair_info()
@@ -463,7 +471,7 @@ class Composition(PrivacyProfile):
                 single = np.maximum(single, (times if known.attained else 1) * profile._rdp(orders, False))
                 several.append((profile._attained_pairs(), times))
         for i in _matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
-            # all releases take the same entry of their lists of pairs
+            # All releases take the same entry of their lists of pairs.
             total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
             single = np.maximum(single, total)
         return np.asarray((sure + single) * (1 - EXP_SLACK))
@@ -471,7 +479,7 @@ class Composition(PrivacyProfile):
     def _last_positive(self, pure: float) -> float:
         if pure < math.inf:
             return super()._last_positive(pure)
-        # no release takes away what another leaked
+        # delta of a composition is at least that of each factor.
         return max(profile._last_positive(profile._pure_epsilon()) for profile, _ in self.factors)
 
     def _pure_epsilon(self) -> float:
@@ -484,13 +492,14 @@ class Composition(PrivacyProfile):
 class _Floor:
     """The lower bound of one factor, evaluated only where it may exceed that of the composition.
 
-    delta falls in eps, so an upper bound of the factor at a smaller eps bounds its lower bound here. An evaluation that is saved
-    would not change the maximum: answers do not depend on earlier ones.
+    delta decreases in eps, so an upper bound of the factor at a smaller eps is an upper bound of its lower bound here. Skipping an
+    evaluation does not change the maximum, so results do not depend on earlier calls.
     """
 
     def __init__(self, profile: PrivacyProfile) -> None:
         self._profile = profile
-        # pairs (eps, upper bound), the eps rising and the bounds falling; replaced as a whole, for other threads
+        # Pairs (eps, upper bound) with increasing eps and decreasing bounds. Replaced as a whole, because other threads
+        # may read it.
         self._known: tuple[tuple[float, float], ...] = ()
 
     def raised(self, eps: FloatArray, lower: FloatArray) -> FloatArray:
@@ -507,7 +516,7 @@ class _Floor:
         return out
 
     def _keep(self, eps: float, upper: float) -> None:
-        """Add an upper bound, unless one at a smaller eps is as small, in place of those at larger eps that are as large."""
+        """Add an upper bound and remove those at larger eps that it implies; nothing changes if a smaller eps implies it."""
         known = self._known
         place = bisect.bisect_right(known, (eps, math.inf))
         if place and known[place - 1][1] <= upper:
@@ -518,5 +527,5 @@ class _Floor:
 
 
 def _matched(counts: list[int]) -> range:
-    """Return the places at which lists of so many pairs are read together; a list of one pair is repeated for the others."""
+    """Return the indices at which lists with these numbers of pairs are combined; a list of one pair is repeated."""
     return range(0 if 0 in counts else min((count for count in counts if count > 1), default=1))

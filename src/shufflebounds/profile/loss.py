@@ -1,4 +1,4 @@
-"""How often the privacy loss exceeds eps, from delta on both sides."""
+"""Bounds of the probability that the privacy loss exceeds eps, from bounds of delta."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def loss_tail(
 
     `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only.
 
-    With E = e^eps, delta of a pair is convex in E and has the slope -Q(L > eps) to the right of eps, where P(L > eps) is
-    delta + E Q(L > eps): chords to the right bound it from below, and to the left from above. The chord to the left needs delta of
-    the same pair at both ends; of several pairs only P - xE Q >= (1 - x) P above eps is left.
+    With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). Secants
+    to the right give a lower bound and secants to the left an upper bound. A secant to the left needs delta of one pair at both
+    ends. For a maximum over several pairs, only P - xE Q >= (1 - x) P on the outcomes above eps can be used.
     """
     at = eps[:, None]
     low, high = lower(eps)[:, None], upper(eps)[:, None]
     later, earlier = np.minimum(at + STEPS * np.maximum(at, 1.0), np.finfo(float).max), at * (1 - STEPS)
     fall = -np.expm1(np.minimum(_of(upper, later) - low, 0.0))
-    # at the largest and the least doubles a step may vanish
+    # A step may vanish at the largest and the smallest doubles.
     gain = np.where((low > -np.inf) & (later > at), fall / np.expm1(later - at), 0.0).max(axis=1)
     below = np.exp(low[:, 0]) * (1 + gain) * (1 - 4 * EXP_SLACK)
     rest = -np.expm1(earlier - at)
     before = np.exp(_of(upper, earlier))
     if single:
-        # the difference of two sides is charged with its rounding
+        # Add the rounding error of the difference.
         rise = before - np.exp(earlier - at + low)
         above = (rise + 4 * EXP_SLACK * before) / rest
     else:

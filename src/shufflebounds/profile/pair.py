@@ -1,4 +1,4 @@
-"""One ordered pair of output laws, listed or known by its formula."""
+"""One ordered pair of output distributions, given as lists of probabilities or by a formula."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["DominatingPair", "LargestPair", "MassPair", "OutcomePair"]
 
 @with_passages
 class DominatingPair(PrivacyProfile):
-    r"""One ordered pair of output laws (P, Q), answering with :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`."""
+    r"""One ordered pair of output distributions (P, Q), whose delta is :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`."""
 
     theorem: ClassVar[str] = "exact hockey stick of the pair"
     neighbours: ClassVar[str] = "P against Q, in this order"
@@ -42,14 +42,14 @@ class DominatingPair(PrivacyProfile):
         return self.reverse()
 
     def _mirrored(self) -> bool:
-        """Tell whether the pair in the other order is known to be the same."""
+        """Return whether the pair in the other order is known to be equal."""
         return bool(self.reverse() == self)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return (self,)
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
-        # it gives its own answers, not the largest of a list
+        # A single pair computes its own values; they are not a maximum over a list.
         return ()
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -58,23 +58,26 @@ class DominatingPair(PrivacyProfile):
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
-        r"""Return a curve beside the trade-off function :math:`T(P, Q)`, which rejects P.
+        r"""Return a bound of the trade-off function :math:`T(P, Q)` of tests of P against Q.
 
         Parameters
         ----------
         bound : {"lower", "upper"}
             "lower": nowhere above T(P, Q); "upper": nowhere below.
         log_tail : float
-            Natural logarithm of the mass that may be left out on each side of a window, in [-1e6, -1]. Listed laws are taken
-            whole, whatever it is.
+            Natural logarithm of the mass that may be truncated at each end of the range of outcomes, in [-1e6, -1]. Enumerated
+            distributions are not truncated.
 
         Returns
         -------
         Tradeoff
-            Up to 2**17 atoms exact but for what is left out: every atom stands in it with at most ("upper": at least) its mass
-            under P and at most its mass under Q. No test becomes harder by that, so the curve lies nowhere above the true one.
-            For a sum of bits the masses are lowered by their error bound, a relative 1e-12. Beyond, corners are chosen:
-            the deltas of the two sides are about a relative :math:`10^{-4} |\log\delta|` apart, at any number of atoms.
+            Up to 2**17 atoms the curve is exact except for the truncation: every atom has at most ("upper": at
+            least) its mass under P
+            and at most its mass under Q, so the curve is a bound of the exact one. For a sum of bits the masses are
+            reduced by their
+            error bound, a relative 1e-12. For more atoms the breakpoints are selected: the deltas of the two bounds
+            then differ by about
+            a relative :math:`10^{-4} |\log\delta|`, for any number of atoms.
 
         {raises: If `bound` is neither word, or `log_tail` lies outside its range.}
 
@@ -89,25 +92,25 @@ class DominatingPair(PrivacyProfile):
         return self._tradeoff(upper, _validate.real("log_tail", log_tail, -1e6, -1))
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        """Return a curve on the named side; a class that lists windows of its outcomes leaves out e^log_tail on either end."""
+        """Return a bound of the curve. A class that enumerates a range of its outcomes truncates e^log_tail at either end."""
         return super()._tradeoff(upper)
 
     @staticmethod
     def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> DominatingPair:
-        r"""Return the pair of two listed laws on the same atoms.
+        r"""Return the pair of two distributions given as lists of log probabilities of the same outcomes.
 
         Parameters
         ----------
         log_p, log_q : array_like, shape (atoms,)
-            Natural logarithms of the probabilities, -inf for an impossible atom. Each law sums to 1 within 1e-9; mass that
-            is missing counts as an atom of its own, on the safe side.
+            Natural logarithms of the probabilities, -inf for an impossible outcome. The probabilities of each list sum to 1 within
+            1e-9; missing mass is added to the upper bound as a further outcome.
 
         Returns
         -------
         DominatingPair
-            Its profile is the hockey stick of the two lists, its :meth:`reverse` that of the lists exchanged.
+            The pair (P, Q); :meth:`reverse` returns (Q, P).
 
-        {raises: If the shapes differ, an entry is NaN or positive, or a law does not sum to 1.}
+        {raises: If the shapes differ, an entry is NaN or positive, or a list does not sum to 1.}
 
         Examples
         --------
@@ -122,7 +125,7 @@ class DominatingPair(PrivacyProfile):
 
 
 class OutcomePair(DominatingPair):
-    """A pair of distributions with finitely many outcomes, all of which are listed."""
+    """A pair of distributions with finitely many outcomes, all of which are enumerated."""
 
     @property
     @abstractmethod
@@ -146,7 +149,7 @@ class OutcomePair(DominatingPair):
 
 @dataclass(frozen=True, repr=False)
 class MassPair(OutcomePair):
-    """Two lists of probabilities, taken as exact: where these are nearly equal, their logarithms would not tell them apart."""
+    """Two lists of probabilities, taken as exact. Logarithms of nearly equal probabilities would lose their difference."""
 
     p: tuple[float, ...]
     q: tuple[float, ...]
@@ -161,7 +164,7 @@ class MassPair(OutcomePair):
         return sorted(zip(self.p, self.q)) == sorted(zip(self.q, self.p))
 
     def _seconds(self) -> float:
-        # they are sorted first
+        # The first evaluation sorts the outcomes.
         return 1e-7 * len(self.p)
 
     @cached_property
@@ -184,7 +187,7 @@ class _ListedPair(OutcomePair):
         return sorted(zip(self.log_p, self.log_q)) == sorted(zip(self.log_q, self.log_p))
 
     def _seconds(self) -> float:
-        # they are checked and sorted first
+        # The first evaluation sorts the outcomes.
         return 1e-7 * len(self.log_p)
 
     @cached_property
@@ -196,21 +199,21 @@ class _ListedPair(OutcomePair):
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         if upper or self._atoms.log_lost == -math.inf:
             return super()._tradeoff(upper, log_tail)
-        # missing mass is left out of both errors, which lowers the curve
+        # Missing mass is omitted from both errors, which lowers the curve.
         return Tradeoff._of(np.array(self.log_p), np.array(self.log_q))
 
 
 def _missing(law: tuple[float, ...]) -> float:
-    """Return the mass that a law lacks; what the rounding of its entries explains counts as 0."""
+    """Return the missing mass of a list of log probabilities; less than the rounding of its entries counts as 0."""
     missing = abs(1 - math.fsum(np.exp(law)))
     return missing if missing > 1e-15 * len(law) else 0.0
 
 
 class LargestPair(PrivacyProfile):
-    """A guarantee that is the largest of several: of its pairs, unless it says otherwise."""
+    """A guarantee that is the maximum of several others, by default of those of its pairs."""
 
     def _several(self) -> tuple[PrivacyProfile, ...]:
-        """Return what the guarantee is the largest of."""
+        """Return the guarantees whose maximum this is."""
         return self.pairs()
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:

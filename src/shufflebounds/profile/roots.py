@@ -1,4 +1,4 @@
-"""The least eps with a given delta: a safeguarded root on the scale of normal quantiles."""
+"""The smallest eps with a given delta, by a bracketed root search in sqrt(-log delta)."""
 
 import math
 from collections.abc import Callable
@@ -8,23 +8,23 @@ from shufflebounds._search import expand_bracket, root
 _ROOT_RTOL = 1e-13
 
 FURTHER, INWARD = 1e-3, 0.95
-"""By how much of its logarithm delta may lie below the target without another step, and of the way back that this takes."""
+"""If log delta ends below the target by more than the relative amount FURTHER, one step goes back by the share INWARD."""
 
 NEAR_RTOL = 2e-3
-"""How far from a guess the crossing is looked for first."""
+"""Relative width of the first bracket around a guess of eps."""
 
 
 def solve(log_delta: Callable[[float], float], target: float, pure: float, *, upper: bool, cap: float = 1e6,
           near: float | None = None, rtol: float = _ROOT_RTOL) -> float:
-    """Return eps with log_delta(eps) <= target (upper) or >= target (lower), next to the crossing. The search ends at cap.
+    """Return an eps with log_delta(eps) <= target (upper) or >= target (lower), close to the crossing.
 
-    The search begins at the guess, where one is given.
+    The search starts at the guess `near`, if given, and ends at `cap`.
     """
     goal = math.sqrt(-target)
 
     def excess(eps: float) -> float:
         value = log_delta(eps)
-        # -inf only beyond the pure value: any large number on the right side of the root
+        # log delta is -inf only beyond the pure budget; any large positive number serves there.
         return (math.sqrt(-value) if value > -math.inf else 2 * goal + 1e3) - goal
 
     low, high, at_low, at_high = _about(excess, near, pure) if near is not None and 0 < near < 0.9 * pure else (0.0,) * 4
@@ -42,7 +42,7 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
         low, at_low = high, at_high
         high = min(pure, high + min(max(step, 0.01 * high), 3 * high))
         if high > cap:
-            # below, the last eps that was tried; from above the pure budget serves, finite or not
+            # Lower bound: the last eps tried. Upper bound: the pure budget, which may be inf.
             return pure if upper or pure == math.inf else low
         at_high = excess(high)
     eps = root(excess, low, high, at_low, at_high, rtol=rtol) if at_high > 0 else high
@@ -52,7 +52,7 @@ def solve(log_delta: Callable[[float], float], target: float, pure: float, *, up
 
 
 def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[float, float, float, float]:
-    """Return low and high about the guess and the excess there, of opposite signs; all 0 where the guess is far off."""
+    """Return a bracket around the guess and the values of `excess` there, of opposite sign; all 0 if the guess is poor."""
     at, at_near, width = near, excess(near), NEAR_RTOL
     if at_near == 0:
         return math.nextafter(near, 0.0), near, -1e-300, 0.0
@@ -62,7 +62,7 @@ def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[
         at_beyond = excess(beyond)
         if (at_beyond > 0) != (at_near > 0):
             return (beyond, at, at_beyond, at_near) if away < 0 else (at, beyond, at_near, at_beyond)
-        # somewhat beyond the place where the line through both points crosses the target
+        # Go a little beyond the point where the line through both points reaches the target.
         rise = at_beyond - at_near
         crossing = abs((beyond - at_beyond * (beyond - at) / rise) / near - 1) if rise else math.inf
         at, at_near, width = beyond, at_beyond, max(1.5 * width, min(8 * width, 1.2 * crossing))
@@ -71,9 +71,11 @@ def _about(excess: Callable[[float], float], near: float, pure: float) -> tuple[
 
 def bracket_near(one: Callable[[float], float], every: Callable[[float], float], target: float, pure: float, *, upper: bool,
            cap: float = 1e6, near: float | None = None) -> float:
-    """Return what `solve` does for `every`, in a few calls of it, where it is at least `one`, cheap, and hardly larger.
+    """Return the result of `solve` for the expensive function `every`, with few evaluations of it.
 
-    The root of `one` is moved outward by its slope until `every` is on the side asked for; a single step is tried inward.
+    `one` is a cheap lower bound of `every` and close to it. The root of `one` is moved in the safe direction, by the slope
+    of `one`,
+    until `every` satisfies the inequality; then a single step back is tried.
     """
     eps = solve(one, target, pure, upper=upper, cap=cap, near=near)
     if eps >= min(pure, cap):
@@ -97,7 +99,7 @@ def bracket_near(one: Callable[[float], float], every: Callable[[float], float],
             return pure
         value = every(eps)
     if before < eps and target - value > FURTHER * abs(target) and math.isfinite(value):
-        # too far: back along the chord, not all of the way, as log delta bends
+        # The last step was too long: go back by linear interpolation, but not all the way, because log delta is curved.
         inward = eps - INWARD * (target - value) * (eps - before) / (at_before - value)
         return inward if before < inward and every(inward) <= target else eps
     return eps
