@@ -1,4 +1,4 @@
-"""The law of an estimate's error: exact tails for given data, both sides for the worst."""
+"""Distribution of the error of an estimate: tails for a given dataset, and bounds of the largest tail over all datasets."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from shufflebounds._types import ULP, Bound, FloatArray, Interval, probability
 from shufflebounds.shuffle._worst_count import largest_tail
 
 Of = Literal["bin", "any"]
-"""Whose error: that of one bin chosen beforehand, or the largest of any bin."""
+"""The error of one bin that is chosen beforehand, or the largest error of any bin."""
 
 
 @with_passages
 class ErrorLaw(ABC):
-    """What every protocol says of the error of its estimate, estimate minus truth.
+    """Base class for the distribution of the error, estimate minus exact value.
 
-    ``_error(a, truth)`` bounds log Pr[|error| > a] for one bin from both sides, for the given truth or, where it is None, the
-    worst; ``_any_error`` that of any bin. A protocol that estimates one number has one bin.
+    ``_error(a, truth)`` returns bounds of log Pr[|error| > a] for one bin and the given truth, or for the worst dataset if `truth`
+    is None. ``_any_error`` does so for the largest error of any bin. A protocol that estimates one number has one bin.
     """
 
     @property
@@ -38,16 +38,16 @@ class ErrorLaw(ABC):
     def _error(self, a: Fraction, truth: Any) -> Interval: ...
 
     def _many(self) -> int:
-        """Return how many bins are estimated."""
+        """Return the number of bins that are estimated."""
         return 1
 
     def _even(self) -> Any:
-        """Return the truth where the users are spread evenly over the bins; None where the error does not depend on it."""
+        """Return the `truth` for users spread evenly over the bins; None if the error does not depend on the dataset."""
         return None
 
     def _any_error(self, a: Fraction, truth: Any) -> Interval:
         low, high = self._error(a, truth)
-        # above: the union bound over all bins; below: one bin alone, which errs no more often than any of them
+        # upper bound: the union bound over all bins; lower bound: one bin alone
         return Interval(low, min(0.0, high + math.log(self._many()) * (1 + ULP)))
 
     def _sides(self, a: Fraction, truth: Any, of: str) -> Interval:
@@ -55,40 +55,42 @@ class ErrorLaw(ABC):
 
     def _checked_truth(self, truth: Any) -> Any:
         if truth is not None:
-            raise ValueError(f"truth={truth!r} must be None: the error of {type(self).__name__} is the same whatever the data")
+            raise ValueError(f"truth={truth!r} must be None: the error of {type(self).__name__} is the same for every dataset")
         return None
 
     def _scale(self) -> float:
-        """Return some positive number of the order of the error."""
+        """Return a positive number of the order of magnitude of the error, where searches start."""
         return 1.0
 
     def error_tail(self, a: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
-        r"""Probability that the estimate is off by more than `a`, either way.
+        r"""Return a bound of the probability that the absolute error of the estimate is larger than `a`.
 
         Parameters
         ----------
         a : float
             Error that is exceeded, finite and >= 0, in the units of the estimate.
         truth : optional
-            The data behind the estimate, as the class describes it, or None for the worst data.
+            The dataset, in the form described for the class, or None for the worst dataset.
         of : {"bin", "any"}
-            The error of one bin chosen beforehand, or the largest of any bin, which is no different where one number is estimated.
+            The error of one bin that is chosen beforehand, or the largest error of any bin. They are equal if one number is
+            estimated.
         bound : {"upper", "lower"}
             "upper" is never below the exact probability, "lower" never above.
 
         Returns
         -------
         float
-            The chosen bound of :math:`\Pr[|\text{estimate} - \text{truth}| > a]`. For given data the sides are about a
-            relative 1e-12 apart.
+            The chosen bound of :math:`\Pr[|\text{estimate} - \text{truth}| > a]`. For a given dataset the gap is about a relative
+            1e-12.
 
-        {raises: If `a` is negative or not finite, `truth` is no data of this mechanism, or `of` or `bound` is none of its words.}
+        {raises: If `a` is negative or not finite, `truth` is no dataset of this mechanism, or `of` or `bound` is unknown.}
 
         Notes
         -----
-        Parameters are doubles, hence rational: the counts at which the error exceeds `a` are found in exact arithmetic, and
-        their probability is one binomial or Poisson-binomial tail on each side. An estimate that is rounded may fall on the other
-        side of a tie. Any bin: the union bound, unless the class says better; its lower side is one bin alone.
+        Parameters are doubles, hence rational numbers: the counts at which the error exceeds `a` are found in exact arithmetic, and
+        their probability is one binomial or Poisson-binomial tail in each direction. An estimate in floating point may fall on the
+        other side of a tie. For ``of="any"`` the upper bound is the union bound, unless the class states a better one, and the
+        lower bound is that of one bin.
         """
         upper = _validate.upper_side(bound)
         a = _validate.real("a", a, 0)
@@ -99,7 +101,7 @@ class ErrorLaw(ABC):
         return float(probability(min(0.0, self._sides(a, truth, of)[upper]), upper))
 
     def error_quantile(self, beta: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
-        """The least error that is exceeded with probability at most `beta`.
+        """Return a bound of the smallest error that is exceeded with probability at most `beta`.
 
         Parameters
         ----------
@@ -118,7 +120,7 @@ class ErrorLaw(ABC):
         float
             In the units of the estimate.
 
-        {raises: If `beta` lies outside (0, 1), `truth` is no data of this mechanism, or `of` or `bound` is none of its words.}
+        {raises: If `beta` lies outside (0, 1), `truth` is no dataset of this mechanism, or `of` or `bound` is unknown.}
 
         Notes
         -----
@@ -144,9 +146,10 @@ class ErrorLaw(ABC):
 def log_exceeded(
     one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction, width: Fraction, *, rounding: float = 0.0
 ) -> Interval:
-    """Return bounds of log Pr[|S - center| > width], S the sum of the grouped bits with chances `one`, `zero` = 1 - one.
+    """Return bounds of log Pr[|S - center| > width], where S is the sum of the grouped bits.
 
-    Each chance is exact where it is the smaller of the two, or off by a relative `rounding`.
+    The bits have probabilities `one` of 1 and `zero` = 1 - one of 0. The smaller one of the two has a relative error of at most
+    `rounding`.
     """
     if width < 0:
         return Interval(0.0, 0.0)
@@ -155,7 +158,7 @@ def log_exceeded(
     for k, upper in ((above, True), (below, False)):
         value, error = _tail(one, zero, counts, k, upper)
         if rounding and value > -math.inf:
-            # the log-odds move by the rounding, the logarithm of a tail by that times the distance to the mean
+            # an error of the log-odds changes the log of a tail by at most this error times the distance of k from the mean
             spread = math.sqrt(float((counts * one) @ zero))
             error += 2 * rounding * (abs(float(k - center)) + 10 * spread + 10)
         logs.append((value - error, value + error))
@@ -165,10 +168,10 @@ def log_exceeded(
 
 def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: bool) -> tuple[float, float]:
     """Return log Pr[S >= k] (upper) or log Pr[S <= k], and its relative error."""
-    sure = int(counts[zero == 0].sum())
-    held = (counts > 0) & (one > 0) & (zero > 0)
-    one, zero, counts = one[held], zero[held], counts[held]
-    k -= sure
+    certain = int(counts[zero == 0].sum())
+    used = (counts > 0) & (one > 0) & (zero > 0)
+    one, zero, counts = one[used], zero[used], counts[used]
+    k -= certain
     trials = int(counts.sum())
     if (k <= 0) if upper else (k >= trials):
         return 0.0, 0.0
@@ -196,17 +199,18 @@ def bits_exceeded(
     *,
     rounding: float = 0.0,
 ) -> Interval:
-    """Return bounds of log Pr[|S - E S| > width], S the sum of flipped bits of which `ones` were 1, or of the worst number.
+    """Return bounds of log Pr[|S - E S| > width], where S is the sum of the users' flipped bits and of `extra` bits.
 
-    extra: chances of one and of zero, the number and the exact mean of each of further bits that say nothing of the data.
+    `ones` of the users' bits are 1 before flipping; None stands for the worst number. The bits `extra` do not depend on the
+    dataset; they are given by their probabilities of 1 and of 0, their number, and the exact mean of each.
     """
     q = Fraction(flip)
-    chances = np.array([1 - flip, flip, extra[0]]), np.array([flip, 1 - flip, extra[1]])
+    probs = np.array([1 - flip, flip, extra[0]]), np.array([flip, 1 - flip, extra[1]])
 
-    def known(held: int, others: int, reach: Fraction) -> Interval:
-        center = held * (1 - q) + others * q + extra[2] * extra[3]
-        counts = np.array([held, others, extra[2]], dtype=np.float64)
-        return log_exceeded(*chances, counts, center, reach, rounding=rounding)
+    def known(holders: int, others: int, reach: Fraction) -> Interval:
+        center = holders * (1 - q) + others * q + extra[2] * extra[3]
+        counts = np.array([holders, others, extra[2]], dtype=np.float64)
+        return log_exceeded(*probs, counts, center, reach, rounding=rounding)
 
     if ones is not None:
         return known(ones, users - ones, width)
@@ -216,20 +220,23 @@ def bits_exceeded(
 
 
 def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:
-    """Return a bound of log Pr[|S - E S| > width], S a sum of `fixed` bits of chance flip or 1 - flip and `free` of any between."""
+    """Return Chernoff's upper bound of log Pr[|S - E S| > width].
+
+    S is a sum of `fixed` bits that are 1 with probability flip or 1 - flip, and of `free` bits with any probabilities between.
+    """
     if flip == 0 and free == 0:
         return -math.inf
     if width <= 0:
         return 0.0
-    # every tilt gives a bound; the best is next to width over the variance
+    # every tilt gives a valid bound; the best one is close to width / variance
     variance = fixed * flip * (1 - flip) + free / 4
     tilt = np.minimum(np.geomspace(0.2, 50, 600) * min(width / variance if variance > 0 else math.inf, 1e300), 600.0)
     bias = np.clip(np.where(tilt < 1e-3, 0.5 - tilt / 12, 1 / tilt - 1 / np.expm1(tilt)), flip, 1 - flip)
 
-    def cumulant(chance: FloatArray | float) -> FloatArray:
-        return np.log1p(chance * np.expm1(tilt)) - chance * tilt
+    def cumulant(prob: FloatArray | float) -> FloatArray:
+        return np.log1p(prob * np.expm1(tilt)) - prob * tilt
 
-    # flip <= 1/2: the cumulant of an unlikely one is the larger
+    # for flip <= 1/2 the centered cumulant of a bit with probability flip is larger than that with 1 - flip
     rounding = 8 * ULP * tilt * (fixed * flip + free + width)
     exponent = fixed * cumulant(flip) + free * cumulant(bias) - tilt * width + rounding
     return min(0.0, float(exponent.min()) * (1 - 1e-9) + math.log(2))

@@ -1,6 +1,7 @@
-"""Flipped bits over all data of few users: every curve T(P0, P1) of m ones among the others, m = 0..users - 1, listed.
+"""Shuffled bits of few users, maximized over all datasets by enumeration.
 
-The other direction with m ones is the first with users - 1 - m, so these are all.
+A dataset has m ones among the other users' bits, m = 0..users - 1, and the target's bit is 0 (P0) against 1 (P1). The pair (P1, P0)
+with m ones is (P0, P1) with users - 1 - m ones, so the pairs (P0, P1) for all m suffice.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 __all__ = ["MOST_USERS", "curve_of_all", "renyi_of_all"]
 
 MOST_USERS = 1024
-"""Up to so many users the data are tried one by one."""
+"""Largest number of users for which all datasets are enumerated. Raised: run time grows with its square."""
 
 _SMALL = 1e-290
-"""Products below it may have underflowed; what is lost is far below."""
+"""Products below this may have lost accuracy by underflow; the absolute error is far below this."""
 
 
 def _error(users: int) -> float:
-    """Return a bound of the relative error of the masses and of their sums: two convolved laws, and a sum, of positive terms."""
+    """Return a bound of the relative error of the masses and of their sums; all terms are positive."""
     return 6e-14 + 8 * users * float(np.finfo(float).eps)
 
 
 def _laws(users: int, flip: float) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the laws of the sum with the target at 0 and at 1, for every number of ones among the others."""
+    """Yield the distributions P0 and P1 of the sum, for every number of ones among the others."""
     others = users - 1
     for ones in range(users):
-        # flips among ones and among zeros; 1 - flip would lose digits of a small flip
+        # the numbers of flips among ones and among zeros; 1 - flip would lose digits of a small flip probability
         flips = [np.exp(_binomial.binom_logpmf(np.arange(count + 1.0), float(count), flip)) for count in (ones, others - ones)]
         law = np.convolve(flips[0][::-1], flips[1])
         stay, step = np.append(law, 0.0), np.append(0.0, law)
@@ -46,15 +47,15 @@ def _tails(law: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
-    """Return the convex hull of the curves of all datasets, from above or below."""
+    """Return an upper or lower bound of the convex hull of the trade-off curves of all datasets."""
     error = _error(users)
     curves = []
     for zero, one in _laws(users, flip):
-        # k falling: alpha = Pr_P0[S > k] rises
+        # with k decreasing, alpha = Pr_P0[S > k] increases
         alpha, beta = _tails(zero)[0][::-1], _tails(one)[1][::-1]
         with np.errstate(divide="ignore"):
             if upper:
-                # what underflowed counts as an error of both kinds
+                # mass that may have underflowed is added to the errors of both kinds
                 alpha, beta = (np.minimum(x * (1 + error) + _SMALL, 1.0) for x in (alpha, beta))
                 log_alpha, log_beta = np.r_[-np.inf, np.log(alpha), 0.0], np.r_[0.0, np.log(beta), -np.inf]
             else:
@@ -65,7 +66,7 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
 
 
 def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> FloatArray:
-    """Return the largest Renyi divergences of finite orders over all data, from above or below; flip > 0."""
+    """Return an upper or lower bound of the largest Renyi divergence over all datasets, for finite orders and flip > 0."""
     error = _error(users)
     best, hidden = np.zeros(orders.size), False
     for zero, one in _laws(users, flip):
@@ -75,14 +76,14 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
             continue
         value = np.asarray(renyi_divergence(np.log(zero[seen]), np.log(one[seen]), orders))
         best = np.maximum(best, value)
-    # the ratio of the laws is off by at most 2 error, and D is about a/2 times its mean square
+    # the log likelihood ratio has an error of at most 2 error, and D of order a is about a/2 times its mean square
     slack = 4 * error * (np.sqrt(2 * orders * best) + orders * error + best)
     if not upper:
         return np.maximum(best - slack, 0.0)
     local = math.log1p(-flip) - math.log(flip)
     if hidden:
         return np.full(orders.size, local * (1 + 1e-15))
-    # what the outcomes that underflowed may add
+    # an upper bound of the contribution of outcomes that underflowed
     with np.errstate(over="ignore"):
         lost = np.exp(math.log(users * _SMALL) + np.minimum(orders * local - (orders - 1) * best, 1e3))
     out: FloatArray = np.minimum(best + slack + lost / np.maximum(orders - 1, 1e-3), local * (1 + 1e-15))

@@ -1,4 +1,4 @@
-"""What every protocol with an estimate has: what users run, what is read off, how many messages that takes."""
+"""Base class of shuffle protocols with an estimate: randomization, estimation and the distribution of the error."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from shufflebounds.shuffle._accuracy import ErrorLaw
 
 @with_passages
 class ShuffleProtocol(PrivacyProfile, ErrorLaw):
-    """A protocol of many users, with an estimate and the law of its error."""
+    """A shuffle protocol with an estimate and the distribution of its error."""
 
     @abstractmethod
     def randomize(self, values: ArrayLike, rng: Any = None) -> Any:
-        """Return what the analyst sees of one run, which tells no more than the shuffled messages do.
+        """Run the protocol once and return what the analyst sees, which is a function of the shuffled messages.
 
         Parameters
         ----------
         values : array_like
-            The data, one entry a user, as the class describes it.
+            The dataset, with one entry for each user, as described for the class.
         rng : None, int or numpy.random.Generator
             Source of randomness.
 
         Returns
         -------
         int or ndarray
-            In the form that the class describes.
+            In the form described for the class.
 
-        {raises: If `values` is no data of this protocol, `rng` is no generator, or the messages would not fit into memory.}
+        {raises: If `values` is no dataset of this protocol, `rng` is no generator, or the messages would not fit into memory.}
         """
 
     @abstractmethod
     def estimate(self, messages: Any) -> Any:
-        """Return the unbiased estimate, as the class gives it.
+        """Return the unbiased estimate that is defined for the class.
 
         Parameters
         ----------
@@ -47,7 +47,7 @@ class ShuffleProtocol(PrivacyProfile, ErrorLaw):
         Returns
         -------
         float or ndarray
-            One number, or one a bin. It may fall outside the range of the truth: clipping would bias it.
+            One number, or one for each bin. It may lie outside the range of the exact value, because clipping would bias it.
 
-        {raises: If `messages` is nothing that the analyst may see, or says nothing of the data, as fair coins.}
+        {raises: If `messages` is not a possible output of the protocol, or the messages do not depend on the data.}
         """

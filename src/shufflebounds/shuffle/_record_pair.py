@@ -1,4 +1,4 @@
-"""Shuffled records of flipped bits: what the two bins that the target may hold show together."""
+"""Shuffled records of flipped bits: bounds of delta from each record's two bits in the target's two possible bins."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 from shufflebounds.shuffle._sum_curve import Bit, atoms_of_sum
 
 LOG_TAIL = -200.0
-"""Of the count of records, what its list may leave out on a side."""
+"""Log of the mass that may be truncated on each side of the number of records."""
 
 ENUMERATED = 24
-"""Up to so many records of two bins the law is listed, for all data."""
+"""Up to this number of records of two bins the distributions for all datasets are enumerated."""
 
 
 def local(flip: float, eps: float) -> float:
-    """Return log of the local delta, p^2 - e^eps q^2: other pairs of bits are as likely from either bin."""
+    """Return the log of the local delta, p^2 - e^eps q^2: the pairs of bits 00 and 11 are equally likely for both bins."""
     gap = log_odds(flip).times(2).less(eps)
     return 2 * math.log1p(-flip) + math.log(-math.expm1(-gap)) + 1e-14 if gap > 0 else -math.inf
 
 
 def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return an upper bound of log delta of shuffled records, whatever the data.
+    """Return an upper bound of log delta of shuffled records, valid for every dataset.
 
-    The target shows 10 or 01 with probability c = p^2 + q^2, whichever it holds, one of them with p^2/c. Every other record is
-    10 or 01, each with probability q^2 and all other bits as the target's, or something else; which of the two may be revealed.
-    A uniform fake is either one with (p^2 + q^2)/d + (1 - 2/d) q^2.
+    The target's record has the bits 10 or 01 with probability c = p^2 + q^2, for either value; given this, the bits are the true
+    ones with probability p^2/c. Every other record is a clone, with the target's bits in all other bins: 10 or 01 with probability
+    at least q^2 each. A uniform dummy is 10 with probability (p^2 + q^2)/d + (1 - 2/d) q^2, and likewise 01. Which records are
+    clones is revealed.
     """
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * q * q
@@ -40,21 +41,21 @@ def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> floa
 
 
 def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return a lower bound of log delta from the count of records that show 01, all others holding the target's first bin."""
+    """Return a lower bound of log delta from the number of records with bits 01, if all others are in the target's first bin."""
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * p * q
     return _one_count(np.array([q * q, shown]), np.array([others, fakes], dtype=np.float64), q * q, p * p, eps)
 
 
 def projected_pair(others: int, fakes: int, bins: int, flip: float) -> DominatingPairInfo | None:
-    """Return the pair of `projected`, which neighbours attain, by its outcomes; None where these are too many."""
+    """Return the pair of distributions behind `projected`, which neighbours attain, or None if it has too many outcomes."""
     p, q = 1 - flip, flip
     bits = (math.log1p(-q * q), 2 * math.log(q)), (math.log(q) + math.log1p(p), 2 * math.log1p(-q))
     return _attained((q * q, (p * p + q * q) / bins + (1 - 2 / bins) * p * q), (others, fakes), bits)
 
 
 def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[DominatingPairInfo, ...]:
-    """Return the pair of :func:`one_bin` in both orders, which neighbours attain; none where its outcomes are too many."""
+    """Return the pair of distributions behind :func:`one_bin` in both orders, or no pair if it has too many outcomes."""
     bit = math.log1p(-flip), math.log(flip)
     probabilities = flip, (1 - flip) / bins + (1 - 1 / bins) * flip
     both = (_attained(probabilities, (others, fakes), bits) for bits in ((bit, bit[::-1]), (bit[::-1], bit)))
@@ -62,25 +63,25 @@ def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[Domi
 
 
 def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits: tuple[Bit, Bit]) -> DominatingPairInfo | None:
-    """Return the pair S + one bit, S + another bit for the sum S of `counts` bits; None if the list is too long."""
-    one, many = np.array(probabilities), np.array(counts, dtype=np.float64)
-    held = many > 0
-    if not held.any() or not one[0] > 0:
+    """Return the pair S + one bit, S + another bit for the sum S of `counts` bits, or None if it has too many outcomes."""
+    one, sizes = np.array(probabilities), np.array(counts, dtype=np.float64)
+    used = sizes > 0
+    if not used.any() or not one[0] > 0:
         return None
-    atoms = atoms_of_sum(one[held], 1 - one[held], many[held], *bits, LOG_TAIL)
+    atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, LOG_TAIL)
     return DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
 
 
 def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return a lower bound of log delta of the sums from one bin alone, nobody else in it."""
+    """Return a lower bound of log delta for sums, from one bin alone that no other user is in."""
     shown = (1 - flip) / bins + (1 - 1 / bins) * flip
     return _one_count(np.array([flip, shown]), np.array([others, fakes], dtype=np.float64), flip, 1 - flip, eps)
 
 
-def _one_count(chances: FloatArray, counts: FloatArray, rare: float, common: float, eps: float) -> float:
+def _one_count(probs: FloatArray, counts: FloatArray, rare: float, common: float, eps: float) -> float:
     """Return a lower bound of log max over k of Pr[S + Ber(rare) <= k] - e^eps Pr[S + Ber(common) <= k].
 
-    Any k is a test; the one taken is near the best, found on a grid that closes in.
+    Every k is a test and gives a valid bound. A k close to the best one is found on successively finer grids.
     """
     trials = int(counts.sum())
     if trials == 0:
@@ -89,14 +90,14 @@ def _one_count(chances: FloatArray, counts: FloatArray, rare: float, common: flo
         return math.log(alone) - 1e-14 if alone > 0 else -math.inf
 
     def gain(k: int) -> float:
-        values = [_tail(chances, 1 - chances, counts, k - back, False) for back in (0, 1)]
+        values = [_tail(probs, 1 - probs, counts, k - back, False) for back in (0, 1)]
         below = [math.exp(value - 2 * error) for value, error in values], [math.exp(value + 2 * error) for value, error in values]
         # Pr[S + Ber(c) <= k] = (1 - c) Pr[S <= k] + c Pr[S <= k - 1]
         here = (1 - rare) * below[0][0] + rare * below[0][1]
         there = (1 - common) * below[1][0] + common * below[1][1]
         return here * (1 - 1e-14) - math.exp(eps) * there * (1 + 1e-14)
 
-    mean, spread = float(chances @ counts), math.sqrt(float(chances @ (counts * (1 - chances))))
+    mean, spread = float(probs @ counts), math.sqrt(float(probs @ (counts * (1 - probs))))
     low, high = max(0, math.floor(mean - 40 * spread - 40)), min(trials, math.ceil(mean + 12 * spread + 40))
     best = -math.inf
     while True:
@@ -110,9 +111,9 @@ def _one_count(chances: FloatArray, counts: FloatArray, rare: float, common: flo
 
 
 def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> Interval:
-    """Return bounds of log delta of records of two bins, listed for every data; `known` fakes count as other users.
+    """Return bounds of log delta of records of two bins by enumeration, for every dataset; `known` dummies count as other users.
 
-    Only 10 and 01 tell anything, and their numbers are all there is to see.
+    The records 00 and 11 are independent of the data, so the numbers of records 10 and 01 determine the divergence.
     """
     p, q = 1 - flip, flip
     c = p * p + q * q
@@ -122,7 +123,7 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> I
     for _ in range(fakes):
         rest = _with(rest, even)
     others = users - 1 + known
-    # all in the second bin, from which one after the other moves
+    # start with all others in the second bin; below, one after another moves to the first
     seconds = [rest]
     for _ in range(others):
         seconds.append(_with(seconds[-1], one_hot[1]))
@@ -141,7 +142,7 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> I
 
 
 def _with(law: FloatArray, record: FloatArray) -> FloatArray:
-    """Return the law of the numbers of 10 and 01 with one more record."""
+    """Return the joint distribution of the numbers of records 10 and 01 with one more record."""
     size = law.shape[0]
     out = np.zeros((size + 1, size + 1))
     out[:size, :size] = record[0, 0] * law

@@ -1,4 +1,4 @@
-"""How many users a local budget needs, and how large a budget so many users allow."""
+"""Calibration: the smallest number of users for a local budget, and the largest local budget for a number of users."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ __all__ = ["fewest_users", "largest_budget"]
 
 _Profile = TypeVar("_Profile", bound=PrivacyProfile)
 _BUDGETS = (1e-12, 700.0)
+"""Smallest and largest local budget of the search."""
 
 
 def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> _Profile:
-    """Return the profile of the fewest users that meets the target from both ends; delta falls with users.
+    """Return the profile with the smallest number of users whose upper bounds meet the target: delta(eps) and epsilon(delta).
 
-    Where the sides do not tell whether the target is met, users count as too few.
+    The exact delta must not increase with the number of users. If the bounds do not decide whether a number of users meets the
+    target, it counts as too small.
     """
     eps, delta = _validate.target(eps, delta, open_eps=True)
     with _validate.quiet():
@@ -30,24 +32,24 @@ def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> 
 
 
 def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float) -> _Profile:
-    """Return the profile of the largest local budget, to 1e-9, that meets the target from both ends."""
+    """Return the profile with the largest local budget, to a relative 1e-9, whose upper bounds meet the target."""
     eps, delta = _validate.target(eps, delta, open_eps=True)
     with _validate.quiet():
         return _largest(build, eps, delta)
 
 
 def _largest(build: Callable[[float], _Profile], eps: float, delta: float) -> _Profile:
-    def serves(budget: float) -> bool:
+    def is_met(budget: float) -> bool:
         return build(budget).delta(eps) <= delta
 
     low = high = eps
-    # a local budget of eps suffices at any number of users
-    while not serves(low):
+    # a local budget of eps meets the target for every number of users, unless the bound exceeds the local guarantee
+    while not is_met(low):
         low /= 2
         if low < _BUDGETS[0]:
             raise _validate.InfeasibleError(f"no local budget from {_BUDGETS[0]:g} on meets delta={delta:g} at eps={eps:g}")
     if low == eps:
-        while serves(high):
+        while is_met(high):
             low = high
             if high == _BUDGETS[1]:
                 break
@@ -55,5 +57,5 @@ def _largest(build: Callable[[float], _Profile], eps: float, delta: float) -> _P
     else:
         high = 2 * low
     if low < high:
-        low = bracket(lambda budget: not serves(budget), low, high, rtol=1e-9)[0]
+        low = bracket(lambda budget: not is_met(budget), low, high, rtol=1e-9)[0]
     return build(expand_bracket(low, lambda budget: meets(build(budget), eps, delta), -1e-12 * low, _BUDGETS[0]))

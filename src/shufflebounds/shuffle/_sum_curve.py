@@ -1,4 +1,4 @@
-"""The trade-off curve of a sum of independent bits between the two values of one of them."""
+"""The trade-off curve of the sum of independent bits, where one bit has one of two distributions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
 
 Bit = tuple[float, float]
-"""Log chances of 0 and of 1: neither is formed from the other, which may be next to 1."""
+"""Log probabilities of 0 and of 1. Both are given, since computing one from the other would lose accuracy by cancellation."""
 
 MOST_ATOMS = 2**17
-"""Wider windows are not listed."""
+"""Resource limit: largest number of values of the sum for a trade-off curve."""
 
 MOST_LISTED = 2**12
-"""Longer lists of outcomes take longer than values of delta on a grid."""
+"""Largest number of values of the sum for `atoms_of_sum`. For more, evaluating delta on a grid is faster."""
 
 _ROUNDING = 16 * np.finfo(float).eps
 
@@ -29,7 +29,10 @@ _ROUNDING = 16 * np.finfo(float).eps
 def atoms_of_sum(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: Bit, second: Bit, log_tail: float
 ) -> LossAtoms | None:
-    """Return the outcomes of S + one bit against S + another, S the sum of the grouped bits; None if they are too many."""
+    """Return the outcomes of S + Ber(first) against S + Ber(second), or None if they are too many.
+
+    S is the sum of the grouped bits, with probabilities `one` of 1 and `zero` of 0.
+    """
     try:
         _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=MOST_LISTED)
     except WideWindowError:
@@ -46,14 +49,15 @@ def curve_of_sum(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, log_flip: float, log_keep: float, log_tail: float,
     *, upper: bool = False,
 ) -> Tradeoff | None:
-    """Return a curve beside T(S + Ber(flip), S + Ber(keep)), keep = 1 - flip, S the sum of the grouped bits; None if too wide.
+    """Return a lower or an upper bound of the trade-off curve T(S + Ber(flip), S + Ber(keep)), keep = 1 - flip.
 
-    With flip = 0 it is that of S against S + 1.
+    S is the sum of the grouped bits; None is returned if it has too many values. With flip = 0 the curve is that of S against S +
+    1.
 
-    Every mass is lowered by its error bound and what the window of S leaves out is dropped, under both laws. With P' <= P
-    and Q' <= Q atom by atom a test of level alpha under P has at most that level under P', and misses at most as much of Q'
-    as of Q: the curve of (P', Q') lies nowhere above that of (P, Q). For the upper side masses are raised, and what is left out
-    counts as an error of both kinds.
+    Lower bound: every mass is decreased by its error bound, and the truncated values of S are dropped, under both distributions. If
+    P' <= P and Q' <= Q for every atom, a test of level alpha under P has at most this level under P', and its type II error under
+    Q' is at most that under Q. So the curve of (P', Q') is at most that of (P, Q). Upper bound: masses are increased, and the
+    truncated mass is added to the errors of both kinds.
     """
     try:
         _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=MOST_ATOMS)
@@ -70,6 +74,6 @@ def curve_of_sum(
         return Tradeoff._of(laws[0], laws[1])
     log_alpha, _, log_beta, _ = _tradeoff.tradeoff_knots(laws[0][::-1].copy(), laws[1][::-1].copy(), -math.inf, -math.inf)
     outside = math.log(2) + log_tail
-    log_alpha, log_beta = (np.logaddexp(knots, outside) + _ROUNDING for knots in (log_alpha, log_beta))
-    # the tests that reject everything, and nothing
+    log_alpha, log_beta = (np.logaddexp(errors, outside) + _ROUNDING for errors in (log_alpha, log_beta))
+    # add the tests that never reject and that always reject
     return rounded(np.r_[-np.inf, log_alpha, 0.0], np.r_[0.0, log_beta, -np.inf], upper=True)

@@ -1,4 +1,4 @@
-"""The worst data by branch and bound, for mechanisms that lose privacy when users leave."""
+"""The worst dataset by branch and bound, for mechanisms whose delta does not decrease when users are removed."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from shufflebounds._types import Interval
 __all__ = ["RTOL", "maximize_over_two_counts"]
 
 RTOL = 0.99e-3
-"""How far apart the sides may stay, in log delta."""
+"""Gap in log delta at which a search over datasets ends. Lowered: longer searches."""
 
 SMALL_SQUARE, SMALL_RTOL, SQUARE_RTOL = 32, 1e-9, 1e-2
-"""For pairs of counts: up to so many of each the sides meet closely, and how far apart they may stay beyond."""
+"""Gap in log delta at which a search over two counts ends: SMALL_RTOL for up to SMALL_SQUARE users, SQUARE_RTOL for more."""
 
 Rectangle = tuple[int, int, int, int]
 
 
 def maximize_over_two_counts(
-    enclose: Callable[[int, int, int, int], Interval], count: int, diagonal: bool, most: int
+    bounds_at: Callable[[int, int, int, int], Interval], count: int, diagonal: bool, most: int
 ) -> Interval:
-    """Return bounds of max of f(i, j) over 0 <= j <= i < count, or over i = j where diagonal is set (logarithms).
+    """Return bounds of the maximum of f(i, j), a log delta, over 0 <= j <= i < count, or over i = j if `diagonal` is true.
 
-    ``enclose(i, j, b, c)`` bounds from both sides f at (i, j) with b and c users removed in the two bins, and
-    f(i + s, j + t) <= that value for 0 <= s <= b, 0 <= t <= c. The search ends when the sides are within a tolerance, or after
-    some `most` evaluations.
+    ``bounds_at(i, j, b, c)`` returns bounds of f at (i, j) with b and c users removed in the two bins. Its upper bound must also be
+    one of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance, or after about `most`
+    evaluations.
     """
     rtol = SQUARE_RTOL if count > SMALL_SQUARE else SMALL_RTOL
     known: dict[tuple[int, int], Interval] = {}
@@ -36,12 +36,12 @@ def maximize_over_two_counts(
         for first, last, low, high in rectangles:
             sides = Interval(-math.inf, -math.inf)
             single = first == last and low == high
-            bound = math.inf if single else enclose(first, low, last - first, high - low).upper
+            bound = math.inf if single else bounds_at(first, low, last - first, high - low).upper
             if not bound <= enough:
-                # the worst data are near (0, 0): the corner of the rectangle that is nearest
+                # the worst dataset is usually close to (0, 0), so the corner nearest to it is evaluated
                 corner = max(first, low), low
                 if corner not in known:
-                    known[corner] = enclose(*corner, 0, 0)
+                    known[corner] = bounds_at(*corner, 0, 0)
                 sides = known[corner]
             out.append((*sides, sides[1] if single else bound))
         return out

@@ -1,4 +1,4 @@
-"""Reports sent in the clear among uniform fake ones."""
+"""Reports sent without randomization, among uniformly distributed dummy reports."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ __all__ = ["ClearReports"]
 @with_passages
 @dataclass(frozen=True)
 class ClearReports(ShuffleProtocol):
-    r"""Every user reports a bin in the clear, among m fake reports whose bins are uniform; the analyst sees the shuffled reports.
+    r"""Every user reports the exact bin, among m dummy reports with uniformly random bins; the analyst sees the shuffled reports.
 
-    Of the target's two possible bins the fake reports hit N, of these either one with the same chance:
+    Let N be the number of dummy reports in one of the target's two possible bins; each of these is in either bin with probability
+    1/2:
 
     .. math::
         \delta(\varepsilon) = \sum_N \Pr[\mathrm{Bin}(m, 2/d) = N]\, D_N, \qquad
@@ -37,25 +38,25 @@ class ClearReports(ShuffleProtocol):
     Parameters
     ----------
     fakes : int
-        Number m of fake reports, 0 to 2**53.
+        Number m of dummy reports, 0 to 2**53.
     bins : int
-        Number d of bins, 1 to 2**53. With one bin there is nothing to hide.
+        Number d of bins, 1 to 2**53. With one bin delta is 0.
 
     Notes
     -----
-    Neighbours: one user's bin is replaced. Exact for the protocol, whatever the data and the number of users, and the same in
-    both directions; no pure differential privacy. It is the clone pair of :class:`Clones` with an infinite local budget and the
-    chance 2/d of a clone, and is computed as that pair is: the sides are about a relative 1e-12 (1 + \|log delta\|) apart, at
-    most 1e-9 times that, at a cost that does not grow with the number of fake reports beyond some ten million d.
+    Neighbours: one user's bin is replaced. Exact for the protocol, for every dataset and number of users, and equal for (P, Q) and
+    (Q, P). There is no pure differential privacy. The pair is the clone pair of :class:`Clones` with an infinite local budget and
+    probability 2/d of a clone, and is computed like it: the gap is about a relative 1e-12 (1 + \|log delta\|), and at most
+    1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports above about 10**7 d.
 
     The users' values are bins 0..d - 1, and so are the messages: int64, users + fakes of them in random order. The estimate of
-    a bin is its number of reports less m/d; its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` whatever the data: `truth` stays
-    None in :meth:`error_tail`. By the union bound some bin errs with at most d times the probability of one.
+    a bin is its number of reports minus m/d. Its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, so `truth` is None
+    in :meth:`error_tail`. ``of="any"`` is the union bound: d times the probability of an error in one bin.
 
     References
     ----------
-    Zhilyaev, M. Shuffled bits and fake records, section 5.1; its closed form (5.10) asks for several times as many fake reports
-    and its derivation is unsound.
+    Zhilyaev, M. Shuffled bits and fake records, section 5.1; its closed form (5.10) requires several times as many dummy reports,
+    and its derivation is not valid.
 
     Examples
     --------
@@ -77,9 +78,10 @@ class ClearReports(ShuffleProtocol):
         _validate.integer_field(self, "bins", 1)
 
     def _clones(self) -> tuple[float, float]:
-        """Return users and rate of the equal clone pair. Its local budget is infinite; a fake report in either bin is a clone.
+        """Return the number of users and the clone rate of the equivalent clone pair, whose local budget is infinite.
 
-        Of 2**53 fake reports one is left out, as n + 1 is no double: log delta moves by half an ulp, less than its slack.
+        A dummy report in one of the two bins is a clone. Since 2**53 + 1 is not a double, one of 2**53 dummy reports is omitted;
+        this changes log delta by half an ulp, which is less than its error bound.
         """
         return float(min(self.fakes + 1, _validate.MAX_COUNT)), 2 / self.bins
 
@@ -103,7 +105,7 @@ class ClearReports(ShuffleProtocol):
 
     @classmethod
     def calibrate(cls, bins: int, *, eps: float, delta: float) -> Self:
-        """Return the mechanism with the fewest fake reports whose upper delta at `eps` is at most `delta`.
+        """Return the mechanism with the smallest number of dummy reports whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
@@ -114,15 +116,15 @@ class ClearReports(ShuffleProtocol):
         Returns
         -------
         ClearReports
-            With the target checked at the returned number of fakes, and missed with one fewer.
+            Its upper delta at `eps` was evaluated and is at most `delta`; with one dummy report fewer it is not.
 
         {raises}
         InfeasibleError
-            If 2**53 fake reports do not suffice; the message names what they give (a ValueError).
+            If 2**53 dummy reports do not suffice; the message states their delta and eps (a ValueError).
 
         Notes
         -----
-        One more fake report is post-processing: delta does not increase with `fakes`, so bisection finds the least number.
+        One more dummy report is post-processing: delta does not increase with `fakes`, so bisection finds the smallest number.
 
         Examples
         --------
@@ -135,7 +137,7 @@ class ClearReports(ShuffleProtocol):
         if bins == 1:
             return cls(0, bins)
 
-        # a guess: so many fakes hit the two bins often enough on average
+        # start of the search: the mean number of dummy reports in the two bins is that of calibrated binomial noise
         with _validate.quiet():
             hits = BinomialNoise.calibrate(eps=eps, delta=delta).trials
         fakes = least_count(lambda fakes: cls(fakes, bins), eps, delta, guess=hits * bins // 2)
@@ -156,12 +158,12 @@ class ClearReports(ShuffleProtocol):
         return messages
 
     def estimate(self, messages: ArrayLike) -> FloatArray:
-        r"""Return the estimated number of users in each bin: the reports that name it, less the m/d dummy reports expected there.
+        r"""Return the estimated number of users in each bin: its number of reports minus m/d, the expected number of dummies.
 
         Parameters
         ----------
         messages : array_like of int, shape (users + fakes,)
-            The shuffled reports themselves, one bin 0..d - 1 an entry. A histogram, one count a bin, is something else.
+            The shuffled reports: each entry is a bin 0..d - 1. Do not pass a histogram.
 
         Returns
         -------
@@ -170,7 +172,7 @@ class ClearReports(ShuffleProtocol):
         {raises: If an entry is no bin, or there are fewer reports than dummy reports.}
         """
         seen = _validate.labels("messages", messages, self.bins)
-        advice = "pass the reports themselves, one bin an entry, not one count a bin"
+        advice = "pass the reports themselves, one bin for each report, not one count for each bin"
         if seen.size < self.fakes:
             raise ValueError(f"messages has shape ({seen.size},): it must have at least fakes={self.fakes} entries; {advice}")
         if seen.size == self.bins > 2:
@@ -181,11 +183,11 @@ class ClearReports(ShuffleProtocol):
 
     @property
     def variance(self) -> float:
-        """Variance (m/d)(1 - 1/d) of the estimate of one bin, whatever the data."""
+        """Variance (m/d)(1 - 1/d) of the estimate of one bin, for every dataset."""
         return self.fakes / self.bins * (1 - 1 / self.bins)
 
     def messages_per_user(self, users: int) -> float:
-        """Return how many reports there are for every user, the fake ones shared evenly.
+        """Return the number of reports per user, including dummy reports.
 
         Parameters
         ----------
@@ -204,8 +206,8 @@ class ClearReports(ShuffleProtocol):
         return self.bins
 
     def _error(self, a: Fraction, truth: Any) -> Interval:
-        chance, counts = 1 / self.bins, np.array([float(self.fakes)])
-        one, zero = np.array([chance]), np.array([1 - chance])
+        share, counts = 1 / self.bins, np.array([float(self.fakes)])
+        one, zero = np.array([share]), np.array([1 - share])
         return log_exceeded(one, zero, counts, Fraction(self.fakes / self.bins), a, rounding=ULP)
 
     def _scale(self) -> float:

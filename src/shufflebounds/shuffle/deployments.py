@@ -1,4 +1,4 @@
-"""Arrays of deployments: the numbers of clone bounds and of noise for many parameters at once, in compiled code."""
+"""Clone bounds and binomial noise for arrays of parameters (deployments), evaluated in compiled code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["clones_epsilon", "clones_log_delta", "flat", "noise_epsilon", "noise
 
 
 def flat(**arguments: NDArray[Any]) -> tuple[tuple[int, ...], list[NDArray[Any]]]:
-    """Return the common shape of arrays that broadcast, and the arrays in one row each."""
+    """Return the common shape of arrays that broadcast against each other, and each broadcast array, flattened."""
     try:
         arrays = np.broadcast_arrays(*arguments.values())
     except ValueError:
@@ -48,15 +48,15 @@ def _clone_deployments(
 def clones_epsilon(
     users: ArrayLike, local_eps: ArrayLike, delta: ArrayLike, *, stronger: bool = True, bound: Bound = "upper"
 ) -> float | FloatArray:
-    r"""The epsilon of the clone bounds, for arrays of deployments.
+    r"""Return epsilon of the clone bounds for arrays of parameters.
 
-    The least :math:`\varepsilon` with :math:`\delta(\varepsilon) \le \delta`, :math:`\delta(\varepsilon)` the bound of
-    :class:`StrongerClones`, or of :class:`Clones`.
+    Epsilon is the smallest :math:`\varepsilon` with :math:`\delta(\varepsilon) \le \delta`, where :math:`\delta(\varepsilon)` is
+    the bound of :class:`StrongerClones` or of :class:`Clones`.
 
     Parameters
     ----------
     users : int or array_like
-        Numbers of users, 1 to 2**53, the target included.
+        Numbers of users, 1 to 2**53, including the target.
     local_eps : float or array_like
         Local budgets in nats, in (0, 700].
     {deltas}
@@ -67,14 +67,14 @@ def clones_epsilon(
     Returns
     -------
     float or ndarray
-        The chosen bound in nats, of the common shape: the very number that ``epsilon`` of the class returns.
+        The chosen bound in nats, in the common shape. Each number equals the one that ``epsilon`` of the class returns.
 
     {raises_of_arrays}
 
     Notes
     -----
-    One deployment takes 15 to 40 microseconds. The interpreter's lock is given up meanwhile, so that threads share the work, and an
-    interrupt is answered at once.
+    One deployment takes 15 to 40 microseconds. The global interpreter lock is released meanwhile, so that threads run in parallel;
+    a keyboard interrupt takes effect at once.
 
     References
     ----------
@@ -103,22 +103,22 @@ def clones_epsilon(
 def clones_log_delta(
     users: ArrayLike, local_eps: ArrayLike, eps: ArrayLike, *, stronger: bool = True, bound: Bound = "upper"
 ) -> float | FloatArray:
-    r"""The logarithm of delta of the clone bounds, for arrays of deployments.
+    r"""Return the logarithm of delta of the clone bounds for arrays of parameters.
 
     Parameters
     ----------
     users, local_eps, stronger
-        As in :func:`clones_epsilon`, which says what is raised and where the bounds come from.
+        As in :func:`clones_epsilon`, where exceptions and references are listed, too.
     eps : float or array_like
         Privacy losses in nats, finite and >= 0. It and the first two broadcast against each other.
     bound : {"upper", "lower"}
-        The side of the exact value of the formula of the class on which the answer lies.
+        Whether to return an upper or a lower bound of the formula of the class.
 
     Returns
     -------
     float or ndarray
-        The chosen bound of log delta, of the common shape; -inf where delta is 0. The very number that ``log_delta`` of the class
-        returns.
+        The chosen bound of log delta, in the common shape; -inf where delta is 0. Each number equals the one that ``log_delta`` of
+        the class returns.
 
     Examples
     --------
@@ -138,11 +138,11 @@ def clones_log_delta(
 def _of_noises(
     kernel: Callable[..., None], trials: ArrayLike, prob: ArrayLike, bound: Bound, **third: FloatArray
 ) -> float | FloatArray:
-    """Return what the kernel says of noises, each with its third argument."""
+    """Return the kernel's answers for arrays of trials, probabilities and a third argument (delta or eps)."""
     upper = _validate.upper_side(bound)
     counts = _validate.whole_array("trials", trials, 0, _validate.MAX_COUNT).astype(np.float64)
-    chances = _validate.real_array("prob", prob, 0, 1, open_low=True, open_high=True)
-    shape, rows = flat(trials=counts, prob=chances, **third)
+    probs = _validate.real_array("prob", prob, 0, 1, open_low=True, open_high=True)
+    shape, rows = flat(trials=counts, prob=probs, **third)
     out = np.empty(rows[0].size)
     kernel(*rows, upper, out)
     return plain(out.reshape(shape))
@@ -150,10 +150,10 @@ def _of_noises(
 
 @with_passages
 def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-    r"""The epsilon of binomial noise on a count, for arrays of mechanisms.
+    r"""Return epsilon of binomial noise on a count for arrays of parameters.
 
-    The least :math:`\varepsilon` with :math:`\delta(\varepsilon) \le \delta`, :math:`\delta(\varepsilon)` that of
-    :class:`BinomialNoise`.
+    Epsilon is the smallest :math:`\varepsilon` with :math:`\delta(\varepsilon) \le \delta`, where :math:`\delta(\varepsilon)` is
+    that of :class:`BinomialNoise`.
 
     Parameters
     ----------
@@ -164,14 +164,14 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
     Returns
     -------
     float or ndarray
-        The chosen bound in nats, of the common shape, inf where no eps serves: the very number that ``epsilon`` of the class
-        returns.
+        The chosen bound in nats, in the common shape; inf where no eps meets delta. Each number equals the one that ``epsilon`` of
+        the class returns.
 
     {raises_of_arrays}
 
     Notes
     -----
-    The interpreter's lock is given up, so that threads share the work, and an interrupt is answered at once.
+    The global interpreter lock is released, so that threads run in parallel; a keyboard interrupt takes effect at once.
 
     {chen_long: section 3 (the mechanism C_H)}
 
@@ -189,7 +189,7 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
 
 @with_passages
 def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-    r"""The logarithm of delta of binomial noise on a count, for arrays of mechanisms.
+    r"""Return the logarithm of delta of binomial noise on a count for arrays of parameters.
 
     Parameters
     ----------
@@ -200,7 +200,8 @@ def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound
     Returns
     -------
     float or ndarray
-        The chosen bound of log delta, of the common shape: the very number that ``log_delta`` of :class:`BinomialNoise` returns.
+        The chosen bound of log delta, in the common shape. Each number equals the one that ``log_delta`` of :class:`BinomialNoise`
+        returns.
 
     {raises_of_arrays}
 

@@ -29,8 +29,8 @@ __all__ = ["ShuffledHistogram"]
 class ShuffledHistogram(ShuffleProtocol):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
 
-    Every user sends the name of their bin and, for every bin, its name once more with probability :math:`1-\gamma`. The analyst
-    sees how often each name was sent. A replaced user changes two counts by one, in opposite directions:
+    Every user sends the name of the own bin and, independently for every bin, its name with probability :math:`1-\gamma`. The
+    analyst sees how often each name was sent. A replaced user changes two counts by one, in opposite directions:
 
     .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\bigl((B+1, B') \,\|\, (B, B'+1)\bigr), \qquad
         B, B' \sim \mathrm{Bin}(n, \gamma) \text{ independent.}
@@ -40,24 +40,24 @@ class ShuffledHistogram(ShuffleProtocol):
     users : int
         Number n of users, 1 to 2**53.
     bins : int
-        Number d of bins, 1 to 2**53. With one bin there is nothing to hide.
+        Number d of bins, 1 to 2**53. With one bin delta is 0.
     gamma : float
-        Chance :math:`\gamma` of a zero noise bit, in (0, 1/2].
+        Probability :math:`\gamma` of a zero noise bit, in (0, 1/2].
 
     Notes
     -----
-    Neighbours: one user's bin is replaced. Exact for the protocol, whatever the data, and the same in both directions: given
-    the first count, what is left is one shifted binomial at :math:`\varepsilon` less the loss of that count. The sides are
-    within a relative 1e-11, or 1e-2 where the first count has more than 2**16 likely values (:math:`n\gamma` beyond some 1e7).
-    The published (2 eps, 2 delta) of two bins is sound and loses orders of magnitude in delta.
+    Neighbours: one user's bin is replaced. Exact for the protocol and every dataset, and equal for (P, Q) and (Q, P): given the
+    first count, delta is that of one shifted binomial at :math:`\varepsilon` minus the loss of that count. The gap is a
+    relative 1e-11, or 1e-2 if the first count has more than 2**16 likely values (:math:`n\gamma` above about 1e7).
+    The published (2 eps, 2 delta) for two bins is valid and larger by orders of magnitude in delta.
 
-    The users' values are bins 0..d - 1. Messages are counted: int64, of shape (bins,), how often each name was sent.
+    The users' values are bins 0..d - 1. Messages are int64 of shape (bins,): how often each name was sent.
 
-    `truth` in :meth:`error_tail` is the number of users in the bin, or the histogram of the data: then "bin" is the bin of it with
-    the largest chance, and "any" needs it. The noise of the bins is independent:
-    :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all data, as many bins as there can be hold
-    the worst sum :math:`\lfloor a \rfloor + 1`, which the comparison with n may take for an empty bin, the rest at most a; the
-    lower side is one such histogram.
+    `truth` in :meth:`error_tail` is the number of users in the bin, or the histogram of the dataset; ``of="any"`` needs the
+    histogram, and with it ``of="bin"`` refers to the bin with the largest probability of an error. The noise of the bins is
+    independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all datasets, the upper bound assumes that
+    as many bins as possible have the worst number of users, :math:`\lfloor a \rfloor + 1`, for which an estimate of 0 is an error,
+    and that the others have at most a users. The lower bound is that of one such histogram.
 
     {balcer2020: Figure 2, Theorem 3.2}
 
@@ -86,16 +86,16 @@ class ShuffledHistogram(ShuffleProtocol):
 
     @cached_property
     def one_bin(self) -> ZeroSum:
-        """The protocol of a single bin."""
+        """The protocol of one bin."""
         return ZeroSum(self.users, self.gamma)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.bins == 1:
             nothing = np.full(eps.shape, -math.inf)
             return IntervalArray(nothing, nothing.copy())
-        return at_each(self._enclosed, eps)
+        return at_each(self._at, eps)
 
-    def _enclosed(self, eps: float) -> Interval:
+    def _at(self, eps: float) -> Interval:
         n, gamma = float(self.users), self.gamma
 
         def one_bin(reverse: float, at: FloatArray) -> IntervalArray:
@@ -114,7 +114,7 @@ class ShuffledHistogram(ShuffleProtocol):
         known = replace(super()._pair_info(), single=True, effort=2e-3)
         if self.bins == 1:
             return known
-        # two independent counts, in opposite directions
+        # the dominating pair is a product of two independent counts, changed in opposite directions
         parts = tuple((replace(pair._pair_info(), setup=0.4), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
         return replace(known, parts=parts)
 
@@ -123,7 +123,7 @@ class ShuffledHistogram(ShuffleProtocol):
 
     @classmethod
     def calibrate(cls, users: int, bins: int, *, eps: float, delta: float) -> Self:
-        """Return the mechanism at the smallest crossing of gamma whose upper delta at `eps` is at most `delta`.
+        """Return the mechanism with about the smallest gamma whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class ShuffledHistogram(ShuffleProtocol):
         Returns
         -------
         ShuffledHistogram
-            With a gamma of which that of :meth:`ZeroSum.calibrate` holds, which also says what is raised.
+            Its gamma has the properties that :meth:`ZeroSum.calibrate` describes; the same exceptions are raised.
 
         Examples
         --------
@@ -147,7 +147,7 @@ class ShuffledHistogram(ShuffleProtocol):
         users = _validate.integer("users", users, 1)
         bins = _validate.integer("bins", bins, 2)
         eps, delta = _validate.target(eps, delta)
-        # one bin alone needs less, and two bins at half the target each are enough
+        # the gamma of one bin is a lower bound, and that of one bin at half of eps and delta is an upper bound
         try:
             with _validate.quiet():
                 low = ZeroSum.calibrate(users, eps=eps, delta=delta).gamma * (1 - 1e-3)
@@ -170,7 +170,7 @@ class ShuffledHistogram(ShuffleProtocol):
         messages : array_like of int, shape (bins,)
             Number of messages y_j that name each bin, 0 to 2 users.
         raw : bool
-            Leave out the comparison with n: unbiased, of variance :attr:`variance`, but not zero in empty bins.
+            Omit the comparison with n: the estimate is then unbiased with variance :attr:`variance`, but not 0 for empty bins.
 
         Returns
         -------
@@ -184,11 +184,11 @@ class ShuffledHistogram(ShuffleProtocol):
 
     @property
     def variance(self) -> float:
-        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate of one bin, whatever the data."""
+        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate of one bin, for every dataset."""
         return self.one_bin.variance
 
     def messages_per_user(self) -> float:
-        r"""Return how many messages a user sends on average, :math:`1 + d(1-\gamma)`; at most d + 1."""
+        r"""Return the mean number of messages of a user, :math:`1 + d(1-\gamma)`; the largest is d + 1."""
         return 1 + self.bins * (1 - self.gamma)
 
     def _checked_truth(self, truth: Any) -> NDArray[np.float64] | int | None:
@@ -210,7 +210,7 @@ class ShuffledHistogram(ShuffleProtocol):
             totals = [int(total) for total in np.unique(truth)]
         sides = [log_missed(self.users, self.gamma, total, a) for total in totals if total]
         if not sides:
-            # an empty bin is never wrong
+            # the estimate of an empty bin has no error
             return Interval(-math.inf, -math.inf)
         return Interval(max(low for low, _ in sides) - 1e-13, min(0.0, max(high for _, high in sides) + 1e-13))
 
@@ -225,21 +225,22 @@ class ShuffledHistogram(ShuffleProtocol):
         if isinstance(truth, int):
             raise ValueError(f"truth={truth} must be a histogram of shape ({self.bins},), or None, where of='any'")
         if truth is not None:
-            totals, held = np.unique(truth[truth > 0], return_counts=True)
+            totals, bins = np.unique(truth[truth > 0], return_counts=True)
             sides = [log_missed(self.users, self.gamma, int(total), a) for total in totals]
-            low, high = (_any_of([side[i] for side in sides], held) for i in (0, 1))
+            low, high = (_any_of([side[i] for side in sides], bins) for i in (0, 1))
             return Interval(low - 1e-13, min(0.0, high + 1e-13))
         worst = min(math.floor(a) + 1, self.users)
-        many = min(self.bins, self.users // worst)
-        left = self.users - many * worst
-        few = min(self.bins, self.users) - many
+        # the largest number of bins with `worst` users, the users left, and the largest number of other nonempty bins
+        full = min(self.bins, self.users // worst)
+        left = self.users - full * worst
+        others = min(self.bins, self.users) - full
         at_worst, at_most = (log_missed(self.users, self.gamma, total, a) for total in (worst, max(worst - 1, 1)))
-        upper = _any_of([at_worst[1], at_most[1]], np.array([many, few]))
-        # the users left over have a bin of their own, or join another
-        if left and many == self.bins:
-            rest, alone = log_missed(self.users, self.gamma, worst + left, a).lower, many - 1
+        upper = _any_of([at_worst[1], at_most[1]], np.array([full, others]))
+        # the users left are together in one more bin if there is one, and otherwise in one of the full bins
+        if left and full == self.bins:
+            rest, alone = log_missed(self.users, self.gamma, worst + left, a).lower, full - 1
         else:
-            rest, alone = log_missed(self.users, self.gamma, left, a).lower, many
+            rest, alone = log_missed(self.users, self.gamma, left, a).lower, full
         lower = _any_of([at_worst[0], rest], np.array([alone, 1 if left else 0]))
         return Interval(lower - 1e-13, min(0.0, upper + 1e-13))
 
@@ -247,10 +248,10 @@ class ShuffledHistogram(ShuffleProtocol):
         return self.users * self.gamma + 1
 
 
-def _any_of(log_chances: list[float], counts: NDArray[Any]) -> float:
-    """Return log(1 - prod (1 - e^log_chance)^count)."""
+def _any_of(log_probs: list[float], counts: NDArray[Any]) -> float:
+    """Return log(1 - prod (1 - e^log_prob)^count), the log probability of any of independent events."""
     total = 0.0
-    for log_chance, count in zip(log_chances, counts):
-        if count and log_chance > -math.inf:
-            total += float(count) * (math.log1p(-math.exp(log_chance)) if log_chance < 0 else -math.inf)
+    for log_prob, count in zip(log_probs, counts):
+        if count and log_prob > -math.inf:
+            total += float(count) * (math.log1p(-math.exp(log_prob)) if log_prob < 0 else -math.inf)
     return math.log(-math.expm1(total)) if total < 0 else -math.inf

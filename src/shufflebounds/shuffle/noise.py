@@ -1,4 +1,4 @@
-"""Binomial noise on a count: the shuffled fake bits of distributed sums."""
+"""Binomial noise on a count, as from shuffled noise bits in a distributed sum."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["BinomialNoise"]
 
 @dataclass(frozen=True)
 class _ShiftedBinomial(DominatingPair):
-    """(B, B + 1), or (B + 1, B) where shifted_first is set, with B ~ Bin(trials, prob)."""
+    """The pair (B, B + 1), or (B + 1, B) if `shifted_first`, with B ~ Bin(trials, prob)."""
 
     trials: int
     prob: float
@@ -37,18 +37,21 @@ class _ShiftedBinomial(DominatingPair):
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        # at flip 0 the target's bit adds 0 under one law and 1 under the other
+        # the sum of B and the target's bit, which is never flipped: it adds 0 under P and 1 under Q
         return curve_of_sum(*self._noise, -math.inf, 0.0, log_tail, upper=upper) or super()._tradeoff(upper)
 
     @property
     def _noise(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The bits of B; B + 1 against B is B' against B' + 1 for the number B' of zeros."""
+        """The probabilities of 1 and 0 and the number of the bits of B; exchanged if `shifted_first`.
+
+        The pair (B + 1, B) is (B', B' + 1) up to a bijection, where B' is the number of zeros.
+        """
         one, zero = (1 - self.prob, self.prob) if self.shifted_first else (self.prob, 1 - self.prob)
-        held = np.full(1 if self.trials else 0, float(self.trials))
-        return held * 0 + one, held * 0 + zero, held
+        counts = np.full(1 if self.trials else 0, float(self.trials))
+        return counts * 0 + one, counts * 0 + zero, counts
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
-        # all outcomes are listed, so that nothing is missing at any depth
+        # a truncated mass of e^-1e6 is below any delta: all outcomes are enumerated
         return atoms_of_sum(*self._noise, (0.0, -math.inf), (-math.inf, 0.0), -1e6)
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -63,7 +66,7 @@ class _ShiftedBinomial(DominatingPair):
 
 
 def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
-    """Loss of the likeliest outcome of (B, B + 1) and its distance from the next."""
+    """Return the privacy loss of the most likely outcome of (B, B + 1) and its distance from that of the next outcome."""
     trials = max(trials, 1)
     k = min(max(1, math.floor((trials + 1) * prob)), trials)
     loss = math.log((trials - k + 1) / k * (prob / (1 - prob)))
@@ -73,9 +76,9 @@ def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
 @with_passages
 @dataclass(frozen=True)
 class BinomialNoise(ShuffleProtocol):
-    r"""A count released with binomial noise, for data sets whose counts differ by one.
+    r"""A count with binomial noise, for datasets whose counts differ by one.
 
-    The release is :math:`c + B` with c the count and :math:`B \sim \mathrm{Bin}(N, g)`.
+    The released number is :math:`c + B`, where c is the count and :math:`B \sim \mathrm{Bin}(N, g)`.
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(B \,\|\, B+1),\; H_{e^\varepsilon}(B+1 \,\|\, B)\}
 
@@ -84,18 +87,19 @@ class BinomialNoise(ShuffleProtocol):
     trials : int
         Number N of noise bits, 0 to 2**53.
     prob : float
-        Chance g of a one among them, in (0, 1).
+        Probability g of each noise bit to be 1, in (0, 1).
 
     Notes
     -----
-    Neighbours: the count differs by one. Exact for the protocol: both sides enclose its own delta. The likelihood ratio is
-    monotone, so each direction is one closed threshold and one tail,
-    :math:`H(B\|B+1) = F(k) - e^\varepsilon F(k-1)`, :math:`k = \lceil (N+1)g/(g + e^\varepsilon(1-g)) \rceil - 1`, formed as
-    pmf times one minus a tail ratio. No pure differential privacy: the end points of the support have infinite ratio.
-    Adding trials is post-processing, so delta is non-increasing in `trials`; it is not monotone in `prob`.
+    Neighbours: the count differs by one. Exact for the protocol: the bounds contain its delta. The likelihood ratio is
+    monotone, so the best test is a threshold, which has a closed form:
+    :math:`H(B\|B+1) = F(k) - e^\varepsilon F(k-1)` with :math:`k = \lceil (N+1)g/(g + e^\varepsilon(1-g)) \rceil - 1` and the cdf F
+    of B. It is computed as the pmf times 1 minus a tail ratio, without cancellation. There is no pure differential privacy, since
+    the ratio is infinite at the end points of the support. Adding trials is post-processing, so delta does not increase with
+    `trials`; it is not monotone in `prob`.
 
-    :meth:`randomize` adds fresh noise to each count of an array of any shape, :meth:`estimate` takes its mean Ng off again. The
-    error is :math:`B - Ng` whatever the count: `truth` stays None in :meth:`error_tail`.
+    :meth:`randomize` adds independent noise to each count of an array of any shape, and :meth:`estimate` subtracts its mean Ng. The
+    error is :math:`B - Ng` for every count, so `truth` is None in :meth:`error_tail`.
 
     {chen_long: section 3 (the mechanism C_H)}
 
@@ -114,7 +118,9 @@ class BinomialNoise(ShuffleProtocol):
     trials: int
     prob: float
 
-    theorem: ClassVar[str] = "exact for the protocol: the larger hockey stick of Bin(trials, prob) and its shift by one"
+    theorem: ClassVar[str] = (
+        "exact for the protocol: the larger hockey-stick divergence, of both orders, of Bin(trials, prob) and its shift by one"
+    )
     neighbours: ClassVar[str] = "the count differs by one; the analyst sees count plus noise"
     relation: ClassVar[str] = "either"
 
@@ -136,24 +142,24 @@ class BinomialNoise(ShuffleProtocol):
         return float(out[0])
 
     def _pair_info(self) -> DominatingPairInfo:
-        # fair bits are symmetric: one pair, the same in both orders
+        # for prob = 1/2 the pair is symmetric: (P, Q) and (Q, P) are equal
         lattice = _middle_losses(self.trials, self.prob) if self.trials else None
         return replace(super()._pair_info(), single=self.prob == 0.5, lattice=lattice)
 
     @classmethod
     def calibrate(cls, *, eps: float, delta: float, prob: float = 0.5) -> Self:
-        """Return the mechanism with the fewest trials whose upper delta at `eps` is at most `delta`.
+        """Return the mechanism with the smallest number of trials whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
         {target}
         prob : float
-            Chance of a one among the noise bits, in (0, 1).
+            Probability of each noise bit to be 1, in (0, 1).
 
         Returns
         -------
         BinomialNoise
-            With the target checked at the returned number of trials, and missed with one trial fewer.
+            Its upper delta at `eps` was evaluated and is at most `delta`; with one trial fewer it is not.
 
         {raises}
         InfeasibleError
@@ -188,7 +194,7 @@ class BinomialNoise(ShuffleProtocol):
 
     @property
     def variance(self) -> float:
-        """Variance of :meth:`estimate`, trials * prob * (1 - prob), whatever the count."""
+        """Variance of :meth:`estimate`, trials * prob * (1 - prob), for every count."""
         return self.trials * self.prob * (1 - self.prob)
 
     def _error(self, a: Fraction, truth: Any) -> Interval:

@@ -1,4 +1,4 @@
-"""Privacy amplification by shuffling where every user has a local budget of their own."""
+"""Privacy amplification by shuffling with personalized local budgets: clone bounds."""
 
 from __future__ import annotations
 
@@ -24,53 +24,54 @@ from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 __all__ = ["PersonalizedClones"]
 
 _TINY_WEIGHT = math.exp(-MAX_LOCAL_EPS)
+"""Smallest weight w that is accepted, which corresponds to a local budget of 700."""
 
 
 @with_passages
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonalizedClones(PrivacyProfile):
-    r"""Clone bound of one target user among users who clone the target at their own rates.
+    r"""Clone bound of one target user, where each other user sends a clone of the target's message at a personalized rate.
 
     .. math::
         \delta(\varepsilon) = \lambda \sum_c \Pr[C = c]\, H_{e^\varepsilon}(P_c \,\|\, Q_c), \qquad
         C \sim \sum_i \mathrm{Ber}(2 r_i),
 
-    :math:`P_c` the law of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`,
-    :math:`A \sim \mathrm{Bin}(c, 1/2)`, c known.
+    where :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`,
+    :math:`A \sim \mathrm{Bin}(c, 1/2)`, and the number c of clones is known.
 
-    It bounds the target's loss whenever :math:`\max(R_0/R_1, R_1/R_0) \le (1-w)/w` for the target's two output laws and, with
-    scale 1, :math:`(1-w)\,R_i(x) \ge r_i \max(R_0, R_1)` **pointwise** for every other user i and input x; it is enough that
-    :math:`R_i(x) \ge r_i (R_0 + R_1)` (docs/theorems/stronger-clones). The builders
-    :meth:`randomized_response`, :meth:`laplace` and :meth:`gaussian` know such rates and take the smallest of several bounds.
+    This is an upper bound for the target if :math:`\max(R_0/R_1, R_1/R_0) \le (1-w)/w` for the target's two output distributions
+    and, with scale 1, :math:`(1-w)\,R_i(x) \ge r_i \max(R_0, R_1)` **pointwise** for every other user i and input x. The condition
+    :math:`R_i(x) \ge r_i (R_0 + R_1)` suffices (docs/theorems/stronger-clones). The constructors
+    :meth:`randomized_response`, :meth:`laplace` and :meth:`gaussian` compute such rates and return the smallest of several bounds.
 
     Parameters
     ----------
     weight : float
         w, in (0, 1/2): 1/(e^eps1 + 1) for a target of pure local budget eps1.
     rates : array_like, shape (groups,)
-        r_i of the other users, the target excluded, each in [0, 1/2].
+        Rates r_i of the other users, without the target, each in [0, 1/2].
     scale : float
-        :math:`\lambda` in (0, 1]: the chance that the target's message lies in the part of the output space that is split.
+        :math:`\lambda` in (0, 1]: the mass of the target's distribution on the part of the output space that is decomposed.
     counts : array_like of int, shape (groups,), optional
-        How many users have each rate, 1 each by default; their total is at most 2**53.
+        Number of users with each rate, 1 each by default; the total is at most 2**53.
 
     {raises: If an argument lies outside its range, or the shapes differ.}
 
     Notes
     -----
-    There is no builder for an arbitrary eps_i-LDP family, because no such bound exists: if every user may run a randomizer of
-    their own, outputs may be disjoint, and then shuffling hides nobody (four users with other alphabets, target
-    with e^eps1 = 3: delta(ln 2) = 1/4 at any number of users). "Every rate 1/(e^eps_i + 1)" and "everybody as if at the
-    largest eps_i" are false for the same reason, also for Laplace noise; an *area* :math:`\Pr[R_i \in U]` is not a rate either.
+    There is no constructor for arbitrary eps_i-LDP randomizers, because no such bound exists: if every user may have a different
+    randomizer, their sets of outputs may be disjoint, and then shuffling gives no amplification (a target with e^eps1 = 3 among
+    users with other alphabets: delta(ln 2) = 1/4 at any number of users). The rates 1/(e^eps_i + 1), and replacing all budgets by
+    the largest one, are invalid for the same reason, also for Laplace noise. An *area* :math:`\Pr[R_i \in U]` is not a rate either.
 
-    Upper and lower enclose the formula's value. Equal rates are grouped. The sum runs over the clones that matter (a window of
-    the tilted law); the sides are a relative 1e-12 to 3e-11 apart, or a few ulp of the logarithm where that is coarser.
+    The upper and the lower bound contain the value of the formula. Equal rates are grouped. The sum is truncated by exponential
+    tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of the logarithm if that is larger.
 
     References
     ----------
     V. Feldman, A. McMillan, K. Talwar. Stronger Privacy Amplification by Shuffling. SODA 2023 (the pair and its sum).
-    Y. Liu et al., Enhanced privacy bound for shuffle model with personalized privacy, 2024, section 3 (personal rates; its own
-    choice of w and r_i is unsound, see :mod:`shufflebounds.published`).
+    Y. Liu et al., Enhanced privacy bound for shuffle model with personalized privacy, 2024, section 3 (personalized rates; its own
+    choice of w and r_i is not valid, see :mod:`shufflebounds.published`).
 
     Examples
     --------
@@ -89,7 +90,7 @@ class PersonalizedClones(PrivacyProfile):
     _law: CloneLaw = field(init=False)
 
     theorem: ClassVar[str] = (
-        "clone bound of one user with personal rates (after Feldman, McMillan, Talwar 2023): proven where "
+        "clone bound of one user with personalized rates (after Feldman, McMillan, Talwar 2023): proven where "
         "(1 - w) R_i(x) >= r_i max(R_0, R_1) pointwise for every other user"
     )
     neighbours: ClassVar[str] = "replace the target's input; the analyst sees the shuffled messages"
@@ -124,7 +125,7 @@ class PersonalizedClones(PrivacyProfile):
         return IntervalArray(lower + shift - slack, upper + shift + slack)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # the pair of the formula, the same in both orders
+        # the formula is the divergence of a symmetric pair
         return replace(super()._pair_info(), single=True, spacing=0.05, effort=1e-3, seconds=1.5e-4)
 
     def _pure_epsilon(self) -> float:
@@ -134,38 +135,38 @@ class PersonalizedClones(PrivacyProfile):
     def randomized_response(
         cls, eps: ArrayLike, categories: int, *, target: int | None = None, counts: ArrayLike | None = None
     ) -> PrivacyProfile:
-        r"""Return the guarantee of users who run k-ary randomized response, each with a budget of their own.
+        r"""Return the guarantee for users who run k-ary randomized response with personalized budgets.
 
-        The smallest of S1, :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`; S2, :math:`r_i = \frac{1}{E_i+k-1}` with
-        :math:`\lambda = \frac{E_1+1}{E_1+k-1}`; and for k >= 3 the privacy blanket with uniform shares
-        :math:`k/(E_i+k-1)`; :math:`E = e^\varepsilon`.
+        It is the smallest of the clone decompositions S1, :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`, and S2,
+        :math:`r_i = \frac{1}{E_i+k-1}` with :math:`\lambda = \frac{E_1+1}{E_1+k-1}`, and for k >= 3 of the privacy blanket in which
+        user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i = e^{\varepsilon_i}`.
 
         Parameters
         ----------
         eps : array_like, shape (users,) or (groups,)
             Local budgets in nats, each in (0, 700].
         categories : int
-            k, 2 or more; 2 is the flipped bit.
+            k, 2 or more.
         target : int, optional
-            Position in `eps` of the user whose guarantee is asked; by default the guarantee of every user.
+            Position in `eps` of the target user; by default the guarantee is for every user.
         counts : array_like of int, optional
-            How many users hold each budget (positive), 1 each by default.
+            Number of users with each budget (positive), 1 each by default.
 
         Returns
         -------
         PrivacyProfile
-            "upper" is a proven bound of the user's, or of every user's, loss for every dataset (for :meth:`laplace` and
-            :meth:`gaussian`: with the values 0 and 1 of that user, see there); "lower" is below the bound that was
-            chosen, not below the loss itself. For every user the sides are up to 1e-3 apart (relatively, in delta; below 1e-20
-            5e-5 of log delta): the search over users ends there.
+            The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and
+            :meth:`gaussian`: with the target's values 0 and 1, see there). The lower bound is one of the smallest of these upper
+            bounds, not of the exact privacy loss. For every user the gap is up to a relative 1e-3 in delta (below 1e-20, 5e-5 of
+            log delta), the tolerance of the search over users.
 
         {raises: If an argument lies outside its range, or the shapes differ.}
 
         Notes
         -----
-        The blanket is summed while its table of (clones, hits) has at most 2**19 cells, about ten thousand users; beyond, S1 and
-        S2 stand alone. Above 1024 distinct budgets, a decomposition is evaluated in full only where a coarser, proven bound says
-        that it may be the smallest.
+        With more than eight distinct budgets the blanket is used only if its table has at most 2**19 cells, about ten thousand
+        users; otherwise the bound is the smaller one of S1 and S2. Above 1024 distinct budgets, a decomposition is evaluated with
+        all of them only where a coarser valid bound does not exclude that it is the smallest.
 
         Examples
         --------
@@ -182,27 +183,27 @@ class PersonalizedClones(PrivacyProfile):
 
     @classmethod
     def laplace(cls, eps: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
-        r"""Return the guarantee of users who add Laplace noise of scale 1/eps_i to a value in [0, 1].
+        r"""Return the guarantee for users who add Laplace noise of scale 1/eps_i to a value in [0, 1].
 
-        The smallest of S1,
+        It is the smallest of three clone decompositions. S1 has
 
         .. math:: r_i = \frac{\varepsilon_i}{\varepsilon_1}\frac{e^{\varepsilon_1-\varepsilon_i}}{e^{\varepsilon_1}+1}
 
-        for :math:`\varepsilon_i \le \varepsilon_1` and 0 otherwise; S2, the same times
-        :math:`\lambda = (1+e^{-\varepsilon_1})/(1+e^{-\varepsilon_1/2})`; and the window [-T, 1+T], where users of larger budget
-        count,
+        for :math:`\varepsilon_i \le \varepsilon_1` and 0 otherwise. S2 has these rates times
+        :math:`\lambda = (1+e^{-\varepsilon_1})/(1+e^{-\varepsilon_1/2})`. The window [-T, 1+T] has positive rates for users with
+        larger budgets, too,
 
         .. math:: r_i = \kappa \frac{\varepsilon_i}{\varepsilon_1}
             \frac{e^{-\varepsilon_i-(\varepsilon_i-\varepsilon_1)_+T}}{1+e^{-\varepsilon_1}},
 
-        at the price of :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` in delta.
+        and adds :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta.
 
         Parameters
         ----------
         eps : array_like, shape (users,) or (groups,)
             Local budgets in nats, each in (0, 700]; outputs are not clipped.
         target, counts
-            As in :meth:`randomized_response`, which says what is raised.
+            As in :meth:`randomized_response`, where exceptions are listed, too.
 
         Returns
         -------
@@ -213,12 +214,12 @@ class PersonalizedClones(PrivacyProfile):
         -----
         S1 is proven for every two values of the target in [0, 1]: for every output z, :math:`R_i(z) \ge c_i \sup_x R_x(z)` with
         :math:`c_i = (\varepsilon_i/\varepsilon_1) e^{-\varepsilon_i}`, since :math:`|z - y| \le 1 + d(z)` with the distance d(z)
-        of z from [0, 1], and :math:`e^{\varepsilon_1}` bounds the ratio of any two laws of the target. S2 and the window are
-        proven for the values 0 and 1 of the target only; for two values between them no violation was found in 17,000 cases,
-        but there is no proof.
+        of z from [0, 1], and :math:`e^{\varepsilon_1}` bounds the ratio of any two output distributions of the target. S2 and the
+        window are proven only for the target's values 0 and 1; for two values between them no violation was found in 17,000
+        cases, but there is no proof.
 
-        The user with the largest budget is rarely the worst: narrow noise does not reach far out, so a user with a small budget
-        is hidden only by users of budgets near it. T is found by a search; every T gives a proven bound.
+        The user with the largest budget is usually not the worst: users with narrow noise have few outputs in the tails, so they do
+        not hide a user with a small budget. T is found by a search; every T gives a valid bound.
 
         Examples
         --------
@@ -233,26 +234,26 @@ class PersonalizedClones(PrivacyProfile):
 
     @classmethod
     def gaussian(cls, sigma: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
-        r"""Return the guarantee of users who add Gaussian noise of standard deviation sigma_i to a value in [0, 1].
+        r"""Return the guarantee for users who add Gaussian noise of standard deviation sigma_i to a value in [0, 1].
 
         .. math:: \delta(\varepsilon) \le \kappa\,\delta_{\mathrm{clone}}(\varepsilon; w, \mathrm{PB}(2r)) +
             \Bigl[\Phi\Bigl(\tfrac{1/2-T}{\sigma_1}\Bigr) - e^\varepsilon\Phi\Bigl(\tfrac{-1/2-T}{\sigma_1}\Bigr)\Bigr]_+
 
-        for the values 0 and 1 of the target (for two values between them no violation was found, but there is no proof),
-        with :math:`w = 1/(e^{T/\sigma_1^2}+1)`, kappa the target's mass on the window [1/2-T, 1/2+T] and
-        :math:`r_i = \kappa\,(1-w) \min R_i/\max(R_0, R_1)` over the window; T by a search.
+        for the target's values 0 and 1 (for two values between them no violation was found, but there is no proof).
+        Here :math:`w = 1/(e^{T/\sigma_1^2}+1)`, kappa is the mass of the target's distribution on the window [1/2-T, 1/2+T], and
+        :math:`r_i = \kappa\,(1-w) \min R_i/\max(R_0, R_1)` over the window. T is found by a search; every T gives a valid bound.
 
         Parameters
         ----------
         sigma : array_like, shape (users,) or (groups,)
             Standard deviations, each in [0.03, 1e6], in units of the values' range.
         target, counts
-            As in :meth:`randomized_response`, which says what is raised.
+            As in :meth:`randomized_response`, where exceptions are listed, too.
 
         Returns
         -------
         PrivacyProfile
-            As in :meth:`randomized_response`; the noise has no pure budget, so delta stays positive at every eps.
+            As in :meth:`randomized_response`. The noise has no pure budget, so delta is positive at every eps.
 
         Examples
         --------
@@ -267,33 +268,33 @@ class PersonalizedClones(PrivacyProfile):
 
 
 def _grouped(name: str, values: FloatArray, counts: ArrayLike | None, low: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct values in increasing order and how many users hold each."""
+    """Return the distinct values in increasing order and the number of users with each."""
     if values.ndim != 1:
-        raise ValueError(f"{name} must be 1-D, one entry a user or a group, got shape {values.shape}")
+        raise ValueError(f"{name} has shape {values.shape}: it must be 1-D, one entry for each user or group")
     if counts is None:
-        distinct, many = np.unique(values, return_counts=True)
-        return distinct, many.astype(np.float64)
-    held = _validate.real_array("counts", counts, low, _validate.MAX_COUNT)
-    if held.shape != values.shape:
-        raise ValueError(f"counts has shape {held.shape}, {name} {values.shape}: they must agree")
-    if (held != np.floor(held)).any():
-        raise ValueError(f"counts holds {held[held != np.floor(held)][0]:.17g}: every entry must be a whole number")
-    if held.sum() > _validate.MAX_COUNT:
-        raise ValueError(f"counts sums to {held.sum():.17g}: there may be at most 2**53 users")
+        distinct, sizes = np.unique(values, return_counts=True)
+        return distinct, sizes.astype(np.float64)
+    users = _validate.real_array("counts", counts, low, _validate.MAX_COUNT)
+    if users.shape != values.shape:
+        raise ValueError(f"counts has shape {users.shape}, {name} {values.shape}: they must agree")
+    if (users != np.floor(users)).any():
+        raise ValueError(f"counts holds {users[users != np.floor(users)][0]:.17g}: every entry must be a whole number")
+    if users.sum() > _validate.MAX_COUNT:
+        raise ValueError(f"counts sums to {users.sum():.17g}: there may be at most 2**53 users")
     distinct, place = np.unique(values, return_inverse=True)
-    return distinct, np.bincount(place, weights=held, minlength=distinct.size).astype(np.float64)
+    return distinct, np.bincount(place, weights=users, minlength=distinct.size).astype(np.float64)
 
 
 def _guarantee(
     family: Family, description: str, name: str, values: ArrayLike, target: int | None, counts: ArrayLike | None,
     parameters: dict[str, Any],
 ) -> PrivacyProfile:
-    """Return the guarantee of one user or of every user; a budget of the family is eps, or 1/sigma."""
+    """Return the guarantee for one user or for every user; the budgets of the family are eps, or 1/sigma."""
     array = _validate.real_array(name, values, 0, MAX_LOCAL_EPS if name == "eps" else 1e6, open_low=True)
     index = None if target is None else _validate.integer("target", target, 0, max(array.size - 1, 0))
     budgets = array if name == "eps" else 1 / array
-    distinct, held = _grouped(name, budgets, counts, 1)
-    population = Population(family, distinct, held)
+    distinct, users = _grouped(name, budgets, counts, 1)
+    population = Population(family, distinct, users)
     if index is None:
         return OfEveryUser(population, description, parameters, None)
     return OfOneUser(population, description, parameters, index, int(np.searchsorted(distinct, budgets[index])))

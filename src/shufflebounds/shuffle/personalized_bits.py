@@ -1,4 +1,4 @@
-"""Shuffled randomized response where every user flips their bit with a probability of their own."""
+"""Shuffled randomized response on bits with personalized flip probabilities."""
 
 from __future__ import annotations
 
@@ -26,14 +26,19 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["PersonalizedBits"]
 
 MANY = 1024
-"""Beyond so many users the search over all of them ends 1e-3 before the largest delta anyway."""
+"""For more users than this and no given dataset, each bound of epsilon is found by the search of its own profile.
+
+Both profiles have a gap of up to 1e-3 in log delta then, so a common search gains nothing.
+"""
 
 LEAST_BUDGET = 1e-290
-"""Smaller budgets, 0 among them, are taken for this one over unknown data."""
+"""Smaller budgets, including 0, are replaced by this one in the upper bound over all datasets, which needs positive budgets."""
 
 
 @dataclass(frozen=True, eq=False)
 class _PersonalPair(DominatingPair):
+    """The sum of the bits with the target's bit 0 against 1; `law` is the distribution of the others' sum."""
+
     budget: float
     law: BernoulliGroups = field(repr=False)
 
@@ -52,7 +57,7 @@ class _PersonalPair(DominatingPair):
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         log_keep = -math.log1p(math.exp(-self.budget))
-        # the law of the reversed pair has the names 0 and 1 exchanged, and with them the order of the sums
+        # the reversed pair has 0 and 1 exchanged in all bits, so the same formula applies to it
         curve = curve_of_sum(*self.law.arrays, log_keep - self.budget, log_keep, log_tail, upper=upper)
         return curve or super()._tradeoff(upper)
 
@@ -66,7 +71,7 @@ class _PersonalPair(DominatingPair):
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
         log_keep = -math.log1p(math.exp(-self.budget))
-        # all of them: at any depth nothing is missing
+        # a truncated mass of e^-1e6 is below any delta: all outcomes are enumerated
         bit = log_keep, log_keep - self.budget
         return atoms_of_sum(*self.law.arrays, bit, bit[::-1], -1e6) if self.budget > 0 else None
 
@@ -74,35 +79,35 @@ class _PersonalPair(DominatingPair):
 @with_passages
 @dataclass(frozen=True, eq=False)
 class PersonalizedBits(PrivacyProfile):
-    r"""Each user i flips their bit with probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`; the analyst sees the shuffled bits.
+    r"""The bit of user i is flipped with probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`; the analyst sees the shuffled bits.
 
-    With W the law of the other users' sum, a Poisson-binomial law, and q, p = 1 - q the target's,
+    Let W be the other users' sum, which has a Poisson-binomial distribution, and q = 1 - p the target's flip probability. Then
 
     .. math:: \delta(\varepsilon) = \max_k\; (p - q e^\varepsilon)\, W(k) - (e^\varepsilon - 1) \Pr[W < k]
 
-    for the target at 0 against 1, and the same with all bits exchanged for the other direction.
+    for the target's bit 0 against 1; for 1 against 0 the formula is the same with 0 and 1 exchanged in all bits.
 
     Parameters
     ----------
     local_eps : array_like of float, shape (users,)
         Budget of each user in nats, in [0, 700].
     bits : array_like of 0 and 1, shape (users,), optional
-        The users' data (the target's own entry does not matter). Without it the guarantee is over all data.
+        The users' bits (the target's own entry does not matter). Without them the guarantee is for all datasets.
     target : int, optional
-        Index of the user whose guarantee is asked; None for everyone's, the maximum over all users.
+        Index of the target user; None for the maximum over all users.
 
     Notes
     -----
-    Neighbours: the target's bit is replaced. Known data: exact for the protocol, both sides about 1e-12 apart. With
-    ``target=None`` the maximum is searched best-first over intervals of sorted budgets (dropping the interval's users and
-    taking its largest budget bounds it from above, by post-processing), until the sides are within a relative 1e-3 in delta.
+    Neighbours: the target's bit is replaced. For a given dataset: exact for the protocol, with a gap of about 1e-12. With
+    ``target=None`` the maximum is found by branch and bound over intervals of sorted budgets, to a relative 1e-3 in delta: an upper
+    bound for an interval is that of its largest budget without the other users of the interval, by post-processing.
 
-    Unknown data: the upper side is the clone bound with :math:`r_i = q_i`
-    (:meth:`PersonalizedClones.randomized_response`, proven for all data); the lower side is exact for the data in which the
-    others are all equal. The sides are then typically tens of per cent apart in delta: which data is worst depends on eps and
-    is not always all-equal; :meth:`ascend` looks for worse data and so raises the lower side.
+    For all datasets: the upper bound is the clone bound with :math:`r_i = q_i`
+    (:meth:`PersonalizedClones.randomized_response`); the lower bound is exact for the dataset in which the others' bits are all
+    equal. The gap is typically tens of per cent in delta: the worst dataset depends on eps, and its bits are not always all equal.
+    :meth:`ascend` searches for a worse dataset, which gives a larger lower bound.
 
-    Messages do not say who sent them, so there is no unbiased estimate of the number of ones when flips differ.
+    Messages do not reveal their senders, so there is no unbiased estimate of the number of ones if the flip probabilities differ.
 
     References
     ----------
@@ -124,15 +129,15 @@ class PersonalizedBits(PrivacyProfile):
     target: int | None = field(default=None, kw_only=True)
 
     theorem: ClassVar[str] = (
-        "known data: exact for the protocol; unknown data: clone bound with r_i = 1/(e^eps_i + 1) above, exact for all-equal "
-        "data below"
+        "given dataset: exact for the protocol; all datasets: upper bound by clones with r_i = 1/(e^eps_i + 1), lower bound "
+        "exact for equal bits"
     )
     neighbours: ClassVar[str] = "replace the target's bit; the analyst sees the shuffled bits"
 
     def __post_init__(self) -> None:
         budgets = _validate.local_budgets("local_eps", self.local_eps, 0, MAX_LOCAL_EPS)
         if budgets.ndim != 1:
-            raise ValueError(f"local_eps has shape {budgets.shape}: it must be one-dimensional, one budget a user")
+            raise ValueError(f"local_eps has shape {budgets.shape}: it must be one-dimensional, one budget for each user")
         budgets.setflags(write=False)
         object.__setattr__(self, "local_eps", budgets)
         if self.bits is not None:
@@ -158,7 +163,7 @@ class PersonalizedBits(PrivacyProfile):
         return f"PersonalizedBits(<{self.local_eps.size} budgets>, bits={data}, target={self.target})"
 
     def pair(self, target: int | None = None) -> DominatingPair:
-        """Return the sum with the target at 0 against the target at 1, for known data.
+        """Return the pair of distributions of the sum with the target's bit 0 against 1, for the given dataset.
 
         Parameters
         ----------
@@ -169,10 +174,10 @@ class PersonalizedBits(PrivacyProfile):
         -------
         DominatingPair
 
-        {raises: If the data is unknown or no target is named, or it lies outside 0..users - 1.}
+        {raises: If `bits` or the target is None, or the target lies outside 0..users - 1.}
         """
         if self.bits is None:
-            raise ValueError("bits=None must be known data: give one 0 or 1 a user")
+            raise ValueError("bits=None must be a dataset: give one 0 or 1 for each user")
         chosen = self.target if target is None else target
         if chosen is None:
             raise ValueError("target=None must be the index of a user")
@@ -186,11 +191,11 @@ class PersonalizedBits(PrivacyProfile):
 
     @cached_property
     def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile]:
-        """What stands below and above the guarantee over all data."""
+        """Profiles that are a lower and an upper bound of the guarantee over all datasets."""
         zeros = np.zeros(self.local_eps.size)
         return (
             type(self)(self.local_eps, bits=zeros, target=self.target),
-            # more budget is less privacy; the clones want some
+            # larger budgets only weaken privacy, so this remains an upper bound; PersonalizedClones needs positive budgets
             PersonalizedClones.randomized_response(np.maximum(self.local_eps, LEAST_BUDGET), 2, target=self.target),
         )
 
@@ -206,28 +211,28 @@ class PersonalizedBits(PrivacyProfile):
         if self.target is not None:
             first, second = (pair._log_delta(eps) for pair in self.pairs())
             return IntervalArray(np.maximum(first[0], second[0]), np.maximum(first[1], second[1]))
-        return at_each(self._everyone.sides, eps)
+        return at_each(self._all_users.sides, eps)
 
     @cached_property
-    def _everyone(self) -> WorstTarget:
+    def _all_users(self) -> WorstTarget:
         assert self.bits is not None
         return WorstTarget.of(self.local_eps, self.bits)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bits is None and self.local_eps.size > MANY:
-            # one side at a time, by a search of its own
+            # each bound separately, by the search of its own profile
             return self._side(upper)._epsilon(delta, upper)
-        if self.bits is None or self.target is not None or delta in (0, 1) or self._everyone.exact is self._everyone.coarse:
+        if self.bits is None or self.target is not None or delta in (0, 1) or self._all_users.exact is self._all_users.coarse:
             return super()._epsilon(delta, upper)
-        return self._everyone.epsilon(delta, upper)
+        return self._all_users.epsilon(delta, upper)
 
     def _side(self, upper: bool) -> PrivacyProfile:
-        """Return what stands above or below the privacy loss over all data."""
+        """Return the profile that is the upper or lower bound over all datasets."""
         below, above = self._enclosing
         return above if upper else below
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        # more privacy loss is a lower curve
+        # a larger privacy loss is a lower trade-off curve
         return super()._tradeoff(upper) if self.bits is not None else self._side(not upper)._tradeoff(upper)
 
     def _gdp_mu(self, upper: bool) -> float:
@@ -237,7 +242,7 @@ class PersonalizedBits(PrivacyProfile):
         return super()._rdp(orders, upper) if self.bits is not None else self._side(upper)._rdp(orders, upper)
 
     def _seconds(self) -> float:
-        # one user among known data is one pair, formed of all budgets
+        # one target in a given dataset is one pair, whose run time grows with the number of users
         return 5e-2 if self.bits is None or self.target is None else 1e-4 + 1e-7 * self.local_eps.size
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -246,10 +251,10 @@ class PersonalizedBits(PrivacyProfile):
             return known
         if self.target is not None:
             return replace(known, effort=1e-4, seconds=None, setup=min(2.0, 7e-4 * self.local_eps.size))
-        return replace(known, blocks=blocks_of_targets(self._everyone.exact))
+        return replace(known, blocks=blocks_of_targets(self._all_users.exact))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        # one user, and all others at 0 where nobody knows: the largest budget is not always the worst, but one that counts
+        # every choice of a target and a dataset is attained; the largest budget and bits 0 are often close to the worst
         bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits
         target = int(np.argmax(self.local_eps)) if self.target is None else self.target
         return type(self)(self.local_eps, bits=bits, target=target).pairs()
@@ -259,26 +264,26 @@ class PersonalizedBits(PrivacyProfile):
         return float(budget)
 
     def ascend(self, eps: float, *, steps: int = 100) -> Self:
-        """Return the mechanism with known data found by greedy ascent of delta at `eps`, for the lower side of unknown data.
+        """Return the mechanism with a dataset of large delta at `eps`, found by greedy ascent.
 
         Parameters
         ----------
         eps : float
-            Privacy loss in nats, finite and >= 0, at which data is to be bad.
+            Privacy loss in nats, finite and >= 0, at which delta is increased.
         steps : int
-            Most changes of one user's bit, 1 to 10**6.
+            Largest number of changed bits, 1 to 10**6.
 
         Returns
         -------
         PersonalizedBits
-            With `bits` set; its lower delta at `eps` is at least that of all-equal data.
+            With `bits` set. Its lower delta at `eps` is a lower bound of that over all datasets, and at least that of the start.
 
-        {raises: If no target is named, or an argument lies outside its range.}
+        {raises: If the target is None, or an argument lies outside its range.}
 
         Notes
         -----
-        From the known data, or all zeros: change the one bit (among users of equal budget they are alike) that raises
-        delta most, until none does. A local search: it proves a lower bound, not a maximum.
+        The search starts from the given dataset, or from all zeros. Each step changes the bit that increases delta the most (users
+        of equal budget and bit are equivalent), until no change does. This is a local search: it need not find the maximum.
 
         Examples
         --------
@@ -313,7 +318,7 @@ class PersonalizedBits(PrivacyProfile):
         return type(self)(self.local_eps, bits=bits, target=self.target)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int8]:
-        """Return what the analyst sees: every bit flipped with its own probability, in random order.
+        """Run the protocol once and return the shuffled bits.
 
         Parameters
         ----------
@@ -328,7 +333,7 @@ class PersonalizedBits(PrivacyProfile):
 
         {raises: If `values` has another shape or holds anything but 0 and 1, or `rng` is no generator.}
         """
-        known = _validate.zeros_and_ones("values", values, self.local_eps.shape, "one bit a user")
+        known = _validate.zeros_and_ones("values", values, self.local_eps.shape, "one bit for each user")
         source = _validate.generator(rng)
         flips = source.random(known.size) * (1 + np.exp(self.local_eps)) < 1
         messages: NDArray[np.int8] = known.astype(np.int8) ^ flips

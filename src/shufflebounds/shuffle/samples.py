@@ -1,4 +1,4 @@
-"""How many users it takes to find a support, and so to chase pointers, by the shuffled histogram."""
+"""Sample sizes of the shuffled histogram: numbers of users that suffice for support identification and pointer chasing."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["SampleSize", "pointer_chasing", "pointer_jumping", "printed_support_
 
 @dataclass(frozen=True)
 class SampleSize:
-    """How many users solve a problem by :class:`ShuffledHistogram`, and at which noise.
+    """A number of users that suffices to solve a problem by :class:`ShuffledHistogram`, and the calibrated noise.
 
     Parameters
     ----------
     users : int
         Number of users.
     bins : int
-        Size of the domain: every user sends up to so many messages beside their own.
+        Size of the domain: every user sends at most 1 + bins messages.
     gamma : float
-        Chance of a zero noise bit, calibrated.
+        Calibrated probability of a zero noise bit.
     failure : float
-        Upper bound of the probability that a bin of the support comes out as 0. Other bins are 0 for certain.
+        Upper bound of the probability that some bin of the support is estimated as 0. Bins outside the support always are.
     """
 
     users: int
@@ -41,7 +41,7 @@ class SampleSize:
     failure: float
 
     def __repr__(self) -> str:
-        # a huge domain is shown by its logarithm: Python refuses to print thousands of digits
+        # a huge domain is shown by its logarithm, because Python limits the number of digits that it converts
         bins = str(self.bins) if self.bins < 10**30 else f"<10**{math.log10(self.bins):.2f}>"
         return f"SampleSize(users={self.users}, bins={bins}, gamma={self.gamma!r}, failure={self.failure!r})"
 
@@ -57,7 +57,7 @@ def _log_missed(users: int, gamma: float, support: int) -> float:
 
     def value(zeros: FloatArray) -> IntervalArray:
         log_below = binom_logcdf(zeros, float(users), share)
-        # 1/support is rounded
+        # the last term is for the rounding of 1/support
         error = 1e-13 + 8 * ULP * np.abs(np.maximum(log_below, -1e300)) + 2 * ULP * users * share
         return IntervalArray(log_below - error, np.minimum(log_below + error, 0.0))
 
@@ -69,10 +69,11 @@ def _log_missed(users: int, gamma: float, support: int) -> float:
 def support_identification(
     support: int, *, eps: float, delta: float, bins: int | None = None, failure: float = 0.01
 ) -> SampleSize:
-    r"""Users who suffice to find which h of d values their data is drawn from, uniformly and independently.
+    r"""Return a number of users that suffices to identify the support of size h, if their values are uniform on it.
 
-    The histogram is 0 outside the support, so the support is where it is not 0. A bin of the support is missed where its
-    :math:`X \sim \mathrm{Bin}(n, 1/h)` users are no more than its :math:`Y \sim \mathrm{Bin}(n, \gamma)` zero noise bits:
+    The estimated support is the set of bins where the shuffled histogram is not 0; it is always 0 outside the support. A bin of the
+    support is missed if its number of users :math:`X \sim \mathrm{Bin}(n, 1/h)` is at most its number of zero noise bits
+    :math:`Y \sim \mathrm{Bin}(n, \gamma)`:
 
     .. math:: \Pr[\text{failure}] \le h \Pr[X \le Y].
 
@@ -85,25 +86,25 @@ def support_identification(
     delta : float
         Failure probability of privacy, in (0, 1).
     bins : int, optional
-        Size d of the domain, at least max(h, 2); that number by default. The number of users does not depend on it.
+        Size d of the domain, at least max(h, 2), which is the default. The number of users does not depend on it.
     failure : float
         Largest probability of missing a value, in (0, 1).
 
     Returns
     -------
     SampleSize
-        With privacy and the bound of the failure checked at the returned number of users.
+        Privacy and the bound of the failure probability were evaluated at the returned number of users.
 
     {raises}
 
     Notes
     -----
-    gamma is calibrated for every number of users that is tried; the number is found by bisection.
+    The number of users is found by bisection to a relative 1e-3; gamma is calibrated for every number that is tried.
 
     References
     ----------
     Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, Claim 3.4, whose constants
-    ask for 40 to 90 times as many: :func:`printed_support_samples`.
+    require 40 to 90 times as many users: :func:`printed_support_samples`.
 
     Examples
     --------
@@ -134,7 +135,7 @@ def support_identification(
     doublings = least_int(lambda times: solved(support << times) is not None, 1, 52)
     assert doublings is not None
     low = support << (doublings - 1)
-    # the number is found to a thousandth: every trial is a calibration
+    # a relative step of 1/1024 keeps the number of trials small, because each is a calibration
     step = max(1, low // 1024)
     index = bisect_left(range(low, 2 * low, step), True, key=lambda users: solved(users) is not None)
     size = solved(min(low + index * step, 2 * low))
@@ -144,10 +145,10 @@ def support_identification(
 
 @with_passages
 def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
-    r"""Users that Claim 3.4 asks for, its constants made explicit.
+    r"""Return the number of users that Claim 3.4 of Balcer and Cheu requires, with its constants made explicit.
 
     With :math:`e = \varepsilon/2`, :math:`L = \ln(4/\delta)`, :math:`t = \lceil 50 L/e^2 + \sqrt{200 L \ln(400 h)}/e \rceil` and
-    :math:`k = 2t + 1`: the least :math:`n \ge 100 L/e^2` with :math:`h \Pr[\mathrm{Bin}(n, 1/h) < k] \le 1/200`.
+    :math:`k = 2t + 1`, it is the smallest :math:`n \ge 100 L/e^2` with :math:`h \Pr[\mathrm{Bin}(n, 1/h) < k] \le 1/200`.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
     eps : float
         Privacy loss in nats, in (0, 1].
     delta : float
-        Failure probability of privacy, in (0, 1); the claim wants it below :math:`(200 h)^{-1/25}`.
+        Failure probability of privacy, in (0, 1); the claim assumes that it is below :math:`(200 h)^{-1/25}`.
 
     Returns
     -------
@@ -189,19 +190,19 @@ def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
 
 @with_passages
 def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
-    r"""Users who suffice for pointer chasing: each holds one of two permutations of `length` integers, with its label.
+    r"""Return a number of users that suffices for pointer chasing: each has one of two permutations of `length` integers.
 
     Parameters
     ----------
     length : int
-        Number l of integers, 1 to 10**4. The domain has :math:`2\, l!` values, and so many messages a user there may be.
+        Number l of integers, 1 to 10**4. The domain has :math:`2\, l!` values: a permutation and which of the two it is.
     eps, delta, failure : float
         As in :func:`support_identification`.
 
     Returns
     -------
     SampleSize
-        The same number of users whatever the length and the number of steps: the support has two values, which are then followed.
+        The number of users does not depend on the length or the number of steps, because the support has two values.
 
     {raises}
 
@@ -223,7 +224,7 @@ def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0
 
 @with_passages
 def pointer_jumping(branching: int, height: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
-    r"""Users who suffice for multi-party pointer jumping: each holds the labels of one level of a complete tree.
+    r"""Return a number of users that suffices for multi-party pointer jumping: each has the labels of one level of a complete tree.
 
     Parameters
     ----------
@@ -237,7 +238,7 @@ def pointer_jumping(branching: int, height: int, *, eps: float, delta: float, fa
     Returns
     -------
     SampleSize
-        That of a support of h values.
+        The answer of :func:`support_identification` for a support of h values.
 
     {raises}
 

@@ -1,4 +1,4 @@
-"""Arrays of deployments of shuffled randomizers: eps and delta for many of them at once, in compiled code."""
+"""Shuffled randomizers for arrays of parameters (deployments), evaluated in compiled code where possible."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ __all__ = ["shuffled_epsilon", "shuffled_log_delta"]
 
 
 class _DeploymentArray:
-    """Deployments of shuffled randomizers: their shape, and of each deployment its randomizer, users and the third argument."""
+    """An array of deployments: each has a randomizer, a number of users and a third argument (eps or delta)."""
 
     def __init__(self, randomizer: Any, users: ArrayLike, participation: float, **third: FloatArray) -> None:
         counts = _validate.whole_array("users", users, 1, _validate.MAX_COUNT).astype(np.float64)
         self.share = participation
         self.kinds, places = _distinct(randomizer)
         self.shape, (self.places, self.users, self.third) = flat(randomizer=places, users=counts, **third)
-        # the class refuses a share or a randomizer that is none
+        # the constructor validates the randomizers and the participation
         self.protocols = [Shuffled(kind, _validate.MAX_COUNT, participation) for kind in self.kinds]
 
     def protocol(self, place: int) -> Shuffled:
-        """Return the class of one deployment."""
+        """Return the protocol of one deployment."""
         return Shuffled(self.kinds[self.places[place]], int(self.users[place]), self.share)
 
     def laws(self, upper: bool) -> list[list[ExcessLaw]]:
-        """Return the laws of each randomizer, none where the class does more than take the largest."""
+        """Return the distributions of X of each randomizer; none if its bound is more than the largest Phi of these."""
         return [protocol._searched(upper) or [] for protocol in self.protocols]
 
     def left(self, upper: bool, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
-        """Return which deployments are left to the class: those of which it knows more than their laws."""
+        """Return for which deployments `Shuffled` is evaluated one by one, because the compiled code does not have its bound."""
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
-        # of few users every dataset may be enumerated
+        # for few users `Shuffled` may enumerate every dataset
         for place in np.flatnonzero(~alone & (self.users <= FEW)).tolist():
             alone[place] = self.protocol(place)._searched(upper) is None
         return alone
@@ -51,7 +51,7 @@ class _DeploymentArray:
     def answers(
         self, upper: bool, compiled: Callable[..., FloatArray], single: Callable[[Shuffled, float], float | FloatArray]
     ) -> FloatArray:
-        """Return one answer each: in compiled code from the laws, and of the class where these are not all that is known."""
+        """Return the answer for each deployment: by the compiled code, or by `single` for those selected by `left`."""
         laws = self.laws(upper)
         alone = self.left(upper, laws)
         out = np.empty(alone.size)
@@ -63,7 +63,7 @@ class _DeploymentArray:
 
 
 def _distinct(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
-    """Return the different randomizers of one, of a sequence or of an array of them, and the place of each entry in that list."""
+    """Return the distinct randomizers of a randomizer, a sequence or an array, and the index of each entry among them."""
     entries: NDArray[Any]
     if isinstance(randomizer, Randomizer):
         entries = np.empty((), dtype=object)
@@ -97,10 +97,10 @@ def _distinct(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
 def shuffled_epsilon(
     randomizer: Any, users: ArrayLike, delta: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper"
 ) -> float | FloatArray:
-    r"""The epsilon of shuffled randomizers, for arrays of deployments.
+    r"""Return epsilon of shuffled randomizers for arrays of parameters.
 
-    The least :math:`\varepsilon` with :math:`\delta(\varepsilon) \le \delta`, :math:`\delta(\varepsilon)` that of
-    :class:`Shuffled`.
+    Epsilon is the smallest :math:`\varepsilon` with :math:`\delta(\varepsilon) \le \delta`, where :math:`\delta(\varepsilon)` is
+    that of :class:`Shuffled`.
 
     Parameters
     ----------
@@ -112,18 +112,19 @@ def shuffled_epsilon(
     Returns
     -------
     float or ndarray
-        The chosen bound in nats, of the common shape. The upper bound is that of the privacy blanket; ``epsilon`` of the class
+        The chosen bound in nats, in the common shape. The upper bound is that of the privacy blanket; ``epsilon`` of the class
         may return a smaller number, from the bound over all datasets. The lower bound is that of the class.
 
     {raises_of_randomizers}
 
     Notes
     -----
-    The laws of a randomizer are formed once. For a randomizer of few atoms an eps takes 0.03 to 0.08 ms from 1e6 users on, 0.1
-    to 0.4 ms at 1e4 and 1 to 20 ms at 1e2 to 1e3; it lies within a relative 1e-8 of the crossing of its side with `delta`. The
-    interpreter's lock is given up meanwhile, and an interrupt is answered after one deployment. The class itself answers for
-    the lower side for few users of a small randomizer, a search of the data, and heavy tails: outputs a hundred million times
-    as likely under one input as under the blanket, such as those of Gaussian noise of sigma up to 0.6 for inputs in [0, 1].
+    The distributions of X of a randomizer are computed once. For a randomizer with few outputs one eps takes 0.03 to 0.08 ms for
+    1e6 users or more, 0.1 to 0.4 ms for 1e4 and 1 to 20 ms for 1e2 to 1e3; it is within a relative 1e-8 of the point where its
+    bound of delta equals `delta`. The global interpreter lock is released meanwhile, and a keyboard interrupt takes effect after
+    one deployment. :class:`Shuffled` itself is evaluated for lower bounds with few users of a small randomizer, which take a search
+    over datasets, and for heavy tails: outputs that are 1e8 times more likely under one input than under the blanket, such as those
+    of Gaussian noise with sigma up to 0.6 for inputs in [0, 1].
 
     {balle2019}
 
@@ -147,7 +148,7 @@ def shuffled_epsilon(
 def shuffled_log_delta(
     randomizer: Any, users: ArrayLike, eps: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper"
 ) -> float | FloatArray:
-    r"""The logarithm of delta of shuffled randomizers, for arrays of deployments.
+    r"""Return the logarithm of delta of shuffled randomizers for arrays of parameters.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def shuffled_log_delta(
     Returns
     -------
     float or ndarray
-        The chosen bound of log delta, of the common shape; -inf where delta is 0. The upper bound is that of the privacy
+        The chosen bound of log delta, in the common shape; -inf where delta is 0. The upper bound is that of the privacy
         blanket; ``log_delta`` of :class:`Shuffled` may return a smaller number, from the bound over all datasets.
 
     {raises_of_randomizers}
@@ -175,7 +176,7 @@ def shuffled_log_delta(
     upper = _validate.upper_side(bound)
     population = _DeploymentArray(randomizer, users, participation, eps=_validate.real_array("eps", eps, 0))
     out = population.answers(upper, lambda *law: largest_log_delta(*law)[upper], lambda one, eps: one.log_delta(eps, bound=bound))
-    # from the pure budget on, delta is 0
+    # delta is 0 for eps at or above the pure budget
     pure = np.array([protocol._pure_epsilon() for protocol in population.protocols])[population.places]
     out[population.third >= pure] = -np.inf
     return plain(np.minimum(out, 0.0).reshape(population.shape))

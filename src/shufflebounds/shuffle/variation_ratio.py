@@ -1,4 +1,4 @@
-"""Shuffled randomizers of which three numbers are known: the law of X that dominates them all, and its profile."""
+"""Privacy profile of all shuffled randomizers with given variation-ratio parameters p, beta and q."""
 
 from __future__ import annotations
 
@@ -20,66 +20,69 @@ __all__ = ["VariationRatio", "variation_ratio_law"]
 
 
 def variation_ratio_law(p: float, beta: float, q: float, *, upper: bool = True) -> ExcessLaw:
-    """Return the law of X that dominates every randomizer with these three numbers.
+    """Return the distribution of X that dominates that of every randomizer with these three parameters.
 
     Parameters
     ----------
     p, beta, q : float
-        Largest ratio of the two laws, > 1, their total variation distance, at most (p-1)/(p+1), and the largest ratio of either
-        to the output law of any input, >= 1 + beta.
+        Largest ratio of the target's two output distributions, > 1; their total variation distance, at most (p-1)/(p+1); and the
+        largest ratio of either to the output distribution of any input, >= 1 + beta.
     upper : bool
-        Whether the law lies at or above the formula's, or at or below it.
+        Round the distribution for an upper bound; otherwise for a lower bound.
 
     Returns
     -------
     ExcessLaw
-        Of three atoms, moved by more than their rounding.
+        Three atoms and the mass at X = 0, moved by more than their rounding errors.
     """
     share = beta / (p - 1)
-    # mass that both laws share lowers the excess: an upper law takes less of it
+    # the common part of both distributions lowers Phi: it is rounded down for an upper bound
     rest = max(0.0, 1 - (p + 1) * share * (1 + (8 if upper else -8) * ULP))
     log_p, log_q = float(np.log(p)), float(np.log(q))
     with np.errstate(divide="ignore"):
         log_mass = np.array([np.log(share) + log_p - log_q] * 2 + [float(np.log(rest)) - log_q])
     low = log_q - log_p
     law = ExcessLaw(log_mass, np.array([log_q, low, log_q]), np.array([low, log_q, log_q]))
-    # what is left at X = 0, exactly rounded
+    # the mass at X = 0; fsum rounds q - 1 - beta correctly
     return law.filled(max(0.0, math.fsum([q, -1.0, -beta])) / q).widened(upper=upper)
 
 
 @dataclass(frozen=True)
 class VariationRatio(PrivacyProfile):
-    r"""Shuffled randomizers of which three numbers are known, as a proven upper bound.
+    r"""Upper bound for all shuffled randomizers with three given parameters p, beta and q.
 
     .. math:: p = \sup \frac{R_0}{R_1}, \qquad \beta = \mathrm{TV}(R_0, R_1), \qquad q = \sup_x \frac{\max(R_0, R_1)}{R_x}
 
-    The functional of :class:`Shuffled` with :math:`X = q(p - e^\varepsilon)/p` and :math:`q(1 - p e^\varepsilon)/p` of mass
-    :math:`p\alpha/q` each, :math:`\alpha = \beta/(p-1)`, :math:`q(1 - e^\varepsilon)` of mass :math:`(1 - (p+1)\alpha)/q`, and 0.
+    The bound is :math:`\Phi_n(X)` as in :class:`Shuffled`, where X has the values :math:`q(p - e^\varepsilon)/p` and
+    :math:`q(1 - p e^\varepsilon)/p` of mass :math:`p\alpha/q` each, :math:`\alpha = \beta/(p-1)`,
+    :math:`q(1 - e^\varepsilon)` of mass :math:`(1 - (p+1)\alpha)/q`, and 0.
 
     Parameters
     ----------
     users : int
-        Number n of users, 1 to 2**53, the target included.
+        Number n of users, 1 to 2**53, including the target.
     p : float
-        Largest ratio of the target's two output laws, in either order; > 1.
+        Largest ratio of the target's two output distributions, in either order; > 1. A larger p is permitted, too: the
+        bound is then less tight. The same holds for beta and q.
     beta : float
-        Their total variation distance, in (0, (p-1)/(p+1)], or more than it: a larger one is a weaker claim.
+        Total variation distance of these distributions, in (0, (p-1)/(p+1)].
     q : float
-        Largest ratio of either to the output law of another user's input, >= 1 + beta, or more.
+        Largest ratio of either distribution to the output distribution of another user's input, >= 1 + beta.
 
     Notes
     -----
     Where :math:`R_0 \ge R_1` the pair is :math:`\lambda (p, 1) + \mu (1, 1)`, :math:`\lambda = (R_0 - R_1)/(p-1)`, :math:`\mu =
-    (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear there: a mean-preserving spread of the blanket's law, of equal mass;
-    larger beta spreads further. It mends the printed bound, which is too small where a third class of outputs hides. Sides
-    enclose the value of the formula, which is attained: by four outputs of the chances :math:`(p\alpha, \alpha,
-    1-(p+1)\alpha, 0)` for the value 0, the first two exchanged for 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha,
-    q-1-\beta)/q` for what all others hold. So releases compose as those of this pair, from both sides.
+    (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear there. So X above is a mean-preserving spread of that of the privacy blanket
+    with equal mass, and a larger beta spreads it further. This corrects the published bound, which is too small for some
+    randomizers with a third kind of outputs. The lower and upper bound contain the value of the formula. It is attained by a
+    randomizer with four outputs, of the probabilities :math:`(p\alpha, \alpha, 1-(p+1)\alpha, 0)` for the value 0, the first two
+    exchanged for the value 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha, q-1-\beta)/q` for the value of all other users. So
+    compositions are those of this pair, for both bounds.
 
     References
     ----------
     Wang, S. et al. Shuffle model of differential privacy: numerical composition for pure and approximate DP. VLDB 2024 (the three
-    numbers; the bound printed there is unsound).
+    parameters; the bound published there is not valid).
 
     Examples
     --------
@@ -96,7 +99,7 @@ class VariationRatio(PrivacyProfile):
     q: float
 
     theorem: ClassVar[str] = (
-        "upper bound, proven for every randomizer with these three numbers (mean-preserving spread of the privacy blanket)"
+        "upper bound, proven for every randomizer with these three parameters (mean-preserving spread of the privacy blanket)"
     )
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 
@@ -106,7 +109,7 @@ class VariationRatio(PrivacyProfile):
         object.__setattr__(self, "p", p)
         most = (p - 1) / (p + 1)
         _validate.real_field(self, "beta", 0, most * (1 + 4 * ULP), open_low=True)
-        # the larger of the two laws has the total 1 + beta, the others' law the total 1; a larger q claims less
+        # max(R_0, R_1) has the total 1 + beta and R_x has the total 1, so q >= 1 + beta; rounding q up only weakens the bound
         q = _validate.real("q", self.q, (1 + self.beta) * (1 - 4 * ULP), 1e300)
         while math.fsum([q, -1.0, -self.beta]) < 0:
             q = math.nextafter(q, math.inf)
@@ -134,5 +137,5 @@ class VariationRatio(PrivacyProfile):
         return math.log(self.p) * (1 + 2 * ULP)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # the formula is that of a pair, the same in both orders; a value takes a millisecond
+        # the formula is the divergence of a symmetric pair; one value takes about a millisecond
         return replace(super()._pair_info(), single=True, spacing=0.2, effort=1e-3)

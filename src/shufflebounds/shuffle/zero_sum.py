@@ -1,4 +1,4 @@
-"""A sum of bits that is exactly zero where the data is: the protocol zsum of Balcer and Cheu."""
+"""A sum of bits whose estimate is exactly 0 if all bits are 0: the protocol zsum of Balcer and Cheu."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = ["ZeroSum"]
 @with_passages
 @dataclass(frozen=True)
 class ZeroSum(ShuffleProtocol):
-    r"""Every user sends their bit and a noise bit that is mostly one, as copies of one message; empty data gives exactly 0.
+    r"""Every user sends the own bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
 
     User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
-    :math:`y = \sum x_i + \mathrm{Bin}(n, 1-\gamma)` and answers :math:`y - n(1-\gamma)` where y > n, and 0 otherwise.
+    :math:`y = \sum x_i + \mathrm{Bin}(n, 1-\gamma)` and estimates :math:`y - n(1-\gamma)` if y > n, and 0 otherwise.
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(B \,\|\, B+1),\; H_{e^\varepsilon}(B+1 \,\|\, B)\}, \qquad
         B \sim \mathrm{Bin}(n, \gamma)
@@ -40,19 +40,19 @@ class ZeroSum(ShuffleProtocol):
     users : int
         Number n of users, 1 to 2**53.
     gamma : float
-        Chance :math:`\gamma` of a zero noise bit, in (0, 1/2].
+        Probability :math:`\gamma` of a zero noise bit, in (0, 1/2].
 
     Notes
     -----
-    Neighbours: one user's bit is replaced. Exact for the protocol, whatever the data: the noise is that of
-    :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is tens of times what
-    is needed; the error is about :math:`n\gamma`, so that it shrinks by as much with the calibrated one. delta is not monotone
-    in gamma (ripples of up to a relative 4e-4 at n = 1000).
+    Neighbours: one user's bit is replaced. Exact for the protocol and every dataset: the noise is that of
+    :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is tens of times larger
+    than the calibrated one, and so is the error, which is about :math:`n\gamma`. delta is not monotone in gamma: it oscillates by
+    up to a relative 4e-4 at n = 1000.
 
-    Messages are all alike, so the analyst sees their number, an int. The error depends on the sum S of the users' bits alone,
+    All messages are equal, so the analyst sees their number, an int. The error depends only on the sum S of the users' bits,
     which :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits it is :math:`n\gamma -
-    Y` where Y < S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: a larger one is recognised more often, and
-    a smaller one errs by no more than a where it is not recognised.
+    Y` if Y < S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: for a larger one an estimate of 0 is less likely,
+    and for a smaller one an estimate of 0 has an error of at most a.
 
     {balcer2020: Figure 1, Theorem 3.1}
 
@@ -71,7 +71,9 @@ class ZeroSum(ShuffleProtocol):
     users: int
     gamma: float
 
-    theorem: ClassVar[str] = "exact for the protocol: the larger hockey stick of Bin(users, gamma) and its shift by one"
+    theorem: ClassVar[str] = (
+        "exact for the protocol: the larger hockey-stick divergence, of both orders, of Bin(users, gamma) and its shift by one"
+    )
     neighbours: ClassVar[str] = "replace one user's bit; the analyst sees the number of messages"
 
     def __post_init__(self) -> None:
@@ -80,7 +82,7 @@ class ZeroSum(ShuffleProtocol):
 
     @cached_property
     def noise(self) -> BinomialNoise:
-        """The noise on the count, seen from the zero noise bits."""
+        """The noise of the number of messages, in terms of the number of zero noise bits."""
         return BinomialNoise(self.users, self.gamma)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -91,7 +93,7 @@ class ZeroSum(ShuffleProtocol):
 
     @classmethod
     def calibrate(cls, users: int, *, eps: float, delta: float) -> Self:
-        """Return the mechanism at the smallest crossing of gamma whose upper delta at `eps` is at most `delta`.
+        """Return the mechanism with about the smallest gamma whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
@@ -101,12 +103,12 @@ class ZeroSum(ShuffleProtocol):
         Returns
         -------
         ZeroSum
-            The target holds at the returned gamma, evaluated there, and fails just below it; since delta ripples in gamma, a
-            slightly smaller gamma may meet it too.
+            Its upper delta at `eps` was evaluated and is at most `delta`; just below this gamma it is larger. Since delta
+            oscillates in gamma, a slightly smaller gamma may meet the target, too.
 
         {raises}
         InfeasibleError
-            If gamma = 1/2, the most noise there is, does not suffice; the message names what does (a ValueError).
+            If gamma = 1/2, the largest noise, does not suffice; the message states a number of users that does (a ValueError).
 
         Examples
         --------
@@ -120,18 +122,18 @@ class ZeroSum(ShuffleProtocol):
         return cls(users, smallest_gamma(cls, users, eps, delta))
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> int:
-        bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit a user")
+        bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit for each user")
         return int(bits.sum()) + self.users - int(_validate.generator(rng).binomial(self.users, self.gamma))
 
     def estimate(self, messages: int, *, raw: bool = False) -> float:
-        r"""Return the estimate of the number of ones: :math:`y - n(1-\gamma)` where y > n, and 0 otherwise.
+        r"""Return the estimate of the number of ones: :math:`y - n(1-\gamma)` if y > n, and 0 otherwise.
 
         Parameters
         ----------
         messages : int
             Number of messages y, 0 to 2 users.
         raw : bool
-            Leave out the comparison with n: unbiased, of variance :attr:`variance`, but not zero on empty data.
+            Omit the comparison with n: the estimate is then unbiased with variance :attr:`variance`, but not 0 if all bits are.
 
         Returns
         -------
@@ -144,11 +146,11 @@ class ZeroSum(ShuffleProtocol):
 
     @property
     def variance(self) -> float:
-        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate, whatever the data."""
+        r"""Variance :math:`n\gamma(1-\gamma)` of the raw estimate, for every dataset."""
         return self.users * self.gamma * (1 - self.gamma)
 
     def messages_per_user(self) -> float:
-        r"""Return how many messages a user who holds 1 sends on average, :math:`2-\gamma`; nobody sends more than 2."""
+        r"""Return the mean number of messages of a user with bit 1, :math:`2-\gamma`; no user sends more than 2."""
         return 2 - self.gamma
 
     def _checked_truth(self, truth: Any) -> int | None:
@@ -163,8 +165,8 @@ class ZeroSum(ShuffleProtocol):
 
 
 def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
-    """Return bounds of log Pr[|error| > a] for this sum S: Pr[Y < S, |Y - n gamma| > a] + [S > a] Pr[Y >= S]."""
-    # what the estimate subtracts, as it is rounded there
+    """Return bounds of log Pr[|error| > a] for the sum S = `total`: Pr[Y < S, |Y - n gamma| > a] + [S > a] Pr[Y >= S]."""
+    # n gamma, rounded as in the estimate
     mean = Fraction(users * gamma)
     below = math.ceil(mean - a) - 1
     if total > a:
@@ -187,7 +189,10 @@ def smallest_gamma(
     low: float | None = None,
     high: float = 0.5,
 ) -> float:
-    """Return the crossing of gamma, looked for in low..high, at which build(users, gamma) meets the target, checked there."""
+    """Return about the smallest gamma for which build(users, gamma) meets the target; this is evaluated at the returned gamma.
+
+    The search starts in low..high.
+    """
     eps, delta = _validate.target(eps, delta)
 
     if high == 0.5 and not meets(build(users, 0.5), eps, delta):
@@ -202,8 +207,8 @@ def smallest_gamma(
     def at(gamma: float) -> PrivacyProfile:
         return build(users, gamma)
 
-    # no zero noise bit at all with probability (1 - gamma)^n: below this, delta is out of reach
+    # with probability (1 - gamma)^n no noise bit is 0, which bounds delta from below: smaller gammas miss the target
     low = min(-math.expm1(math.log(delta) / users), 0.25) / 2 if low is None else low
     gamma = least_parameter(at, low, high, eps, delta)
-    # delta ripples in gamma: what suffices in theory may be just above the target
+    # delta oscillates in gamma, so `high`, which would suffice if delta were monotone, may miss the target slightly
     return gamma if gamma < high or meets(at(high), eps, delta) else least_parameter(at, high, 0.5, eps, delta)
