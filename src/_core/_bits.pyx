@@ -1,20 +1,21 @@
-"""Hockey hockey_stick of a sum of independent bits between the two values of one of them: shuffled randomized response, exactly.
+"""Hockey-stick divergence of a sum of independent bits between the two values of one bit: shuffled randomized response.
 
 Layer: one kernel ``noexcept nogil`` (declared in _bits.pxd), a ufunc for two groups, a function on arrays of groups.
 
-Definition. S is the sum of the other users' bits, W its law; q = flip, p = 1 - q, E = e^eps. The ratio of S + Ber(q) to
-S + Ber(p) decreases, so the best test is one threshold:
-    H = max_k (p - q E) W(k) - (E - 1) Pr[S < k],
-attained at the last k with W(k)/W(k-1) > rho = (p E - q)/(p - q E), which is the mode of the law tilted by e^theta = 1/rho.
-Method. One inversion along the contour tilted by theta (no search for a tilt) gives W(k-1), W(k), W(k+1) and the strict
-tail Pr[S < k], all relative to one exponential factor, for k next to the tilted mean; where the mode is a neighbour, a
-second one there. The difference above is taken between these relative values: it loses about the square of the distance
-in sigmas, that is |log H|, times 1e-16: a few ulp of the logarithm at most.
-Error     the inversion's own bound (roundings at every node, nodes left out, aliasing) through that difference, and the
-          roundings of p - q E and of the exponent; returned. Measured, relative to delta, less 4 ulp(log delta):
-              every data of 1..12 users, exact fractions     1866 cases   peak 3.2e-14   rms 0.9e-15
+Definition. S is the sum of the other users' bits and W(k) = Pr[S = k]; q = flip, p = 1 - q, E = e^eps. The likelihood ratio of
+S + Ber(q) to S + Ber(p) decreases, so the optimal test is a threshold:
+    H = max_k (p - q E) W(k) - (E - 1) Pr[S < k].
+The maximum is at the last k with W(k)/W(k-1) > rho = (p E - q)/(p - q E). This k is the mode of the distribution of S,
+exponentially tilted by e^theta = 1/rho.
+Method. The tilt theta is known, so no search for it is needed. One Fourier inversion along the contour tilted by theta gives
+W(k-1), W(k), W(k+1) and Pr[S < k], all relative to one exponential factor, for the integer k next to the tilted mean. If the
+mode is k - 1 or k + 1, the inversion is repeated there. The difference in H is formed from these relative values. Its relative
+rounding error is about |log H| times 1e-16, which is a few ulp of log H.
+Error     the returned bound contains the error of the inversion (roundings at every node, omitted nodes, aliasing), carried through
+          the difference, and the roundings of p - q E and of the exponent. Measured, relative to delta, less 4 ulp(log delta):
+              every dataset of 1..12 users, exact fractions  1866 cases   peak 3.2e-14   rms 0.9e-15
               n = 100..1e6, delta 1e-2..1e-48, 30 digits     24 cases     peak 1.0e-13   rms 2.1e-14
-          the returned bound held in all of them, and was 7e-13 at most.
+          The returned bound was at most 7e-13 and was never exceeded.
 Cost      about 4 us for two groups at any n, O(groups) otherwise.
 Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; Darroch 1964 for the mode.
 """
@@ -39,18 +40,20 @@ cdef extern from "lattice.h" nogil:
 
 
 cdef struct Local:
-    double below        # W(k-1), W(k), W(k+1) and Pr[S < k], tilted to k and without the common factor
-    double here
-    double above
-    double strict
-    double error        # of the first three, absolute
-    double strict_error
+    double below        # W(k-1); this and the next three are those of the tilted distribution, without the common factor
+    double here         # W(k)
+    double above        # W(k+1)
+    double strict       # Pr[S < k]
+    double error        # bound of the absolute error of below, here and above
+    double strict_error  # bound of the absolute error of strict
 
 
 cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
-    """Trapezoid of 2J nodes about k; below, above and strict are divided by e^(-theta), e^theta and 1, as the tilt has it.
+    """Fill out with the tilted probabilities next to k by the trapezoidal rule with 2J nodes.
 
-    Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, cut at J terms as in _lattice.pyx.
+    The tilted probability of i is e^(theta (i - k)) times the plain one, so below, above and strict are the plain values times
+    e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, truncated at J
+    terms as in _lattice.pyx.
     """
     cdef double slope = -tilt.theta, J = c_half_period(tilt.var, fabs(tilt.shift) + 1), half
     cdef double s, c, re, im, dr, di, norm, wr, wi, stray
@@ -69,12 +72,12 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
         here_abs += at.size * at.rounding
         even += re * (1 - 2 * s * s)
         odd += im * 2 * s * c
-        # the sum without its term at k: (keep e^(it) - (-1)^m cut)/(1 - keep e^(it))
+        # the Fourier factor of the terms i = 1 .. J-1: (keep e^(it) - (-1)^m cut)/(1 - keep e^(it))
         norm = c_geometric_below(&sums, &at, &dr, &di)
         if norm > 0:
             wr = sums.keep * (1 - 2 * s * s) - (-sums.cut if m & 1 else sums.cut)
             wi = sums.keep * 2 * s * c
-            # (wr + i wi)/(dr + i di), times re + i im, real part
+            # the real part of (re + i im) (wr + i wi)/(dr + i di)
             strict += (re * (wr * dr + wi * di) - im * (wi * dr - wr * di)) / norm
             strict_abs += at.size * at.rounding * sqrt((wr * wr + wi * wi) / norm)
         else:
@@ -103,7 +106,7 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     error[0] = 0
     if gap <= 0:
         return -INFINITY
-    # p - q E and (p E - q)/(p - q E), E = e^eps, by the distance to the local budget eps + gap
+    # p - q E and (p E - q)/(p - q E), both from the distance `gap` to the local budget eps + gap: no cancellation at small gap
     gain = -keep * expm1(-gap)
     gain_error = 8 * UNIT * gain
     loss = expm1(eps)
@@ -118,7 +121,7 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
                   lattice_shift(p, q, counts, groups, exp(0.5 * tilt.theta), exp(-0.5 * tilt.theta),
                                 2 * sinh(0.5 * tilt.theta), &tilt.var))
     k = min(max(floor(mean.hi + 0.5), 0), law.trials)
-    # Darroch: the mode lies within 1 of the mean
+    # the mode is within 1 of the mean (Darroch 1964)
     for attempt in range(4):
         tilt.shift = (mean.hi - k) + mean.lo
         c_exponent(&law, tilt.theta, k, &tilt)
@@ -137,7 +140,8 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     value = gain * at.here - loss * at.strict
     rounding = (gain_error * at.here + gain * (at.error + 4 * UNIT * at.here)
                 + loss * (at.strict_error + 4 * UNIT * at.strict))
-    # a tie misjudged costs gain |W(j) - rho W(j - 1)|: rho times a rounding where the next k, j = k + 1, is better
+    # A rounding error can choose the wrong one of two neighbouring k. This loses at most gain |W(j) - rho W(j - 1)|: for j = k + 1,
+    # rho times the rounding error of W(k).
     blur = 2 * (at.error + 4 * UNIT * at.here) + at.here * (gain_error / gain + 8 * UNIT * (1 + fabs(tilt.theta)))
     if at.above > at.here - blur or at.below > at.here - blur:
         rounding += gain * blur * (max(rho, 1) if at.above > at.here - blur else 1)
@@ -163,16 +167,17 @@ cdef void each_bits(const double *x, double *out) noexcept nogil:
         out[0] = c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, x[3], x[4], out + 1)
 
 
-# gap = ln((1 - flip)/flip) - eps to an ulp: formed here, from a rounded budget, it would be off next to it
+# The caller passes gap = ln((1 - flip)/flip) - eps: the difference of a rounded budget and eps cancels where eps is close to it.
 shuffled_bits_log_delta = ufunc_of_pairs(
     <void *> each_bits,
-    "shuffled_bits_log_delta(ones, zeros, flip, eps, gap) -> (value, error): others hold ones and zeros, the target 0 against 1.")
+    "shuffled_bits_log_delta(ones, zeros, flip, eps, gap) -> (log delta, error bound), the target 0 against 1.")
 
 
 def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps, double gap):
-    """Return log delta of the target 0 against 1, and a bound of its absolute error; gap: the target's budget less eps, to an ulp.
+    """Return log delta of a target with value 0 against 1, and a bound of its absolute error.
 
-    p, q, counts: the other bits' law in groups; counts is None where every group is one bit, which is faster.
+    p, q, counts: probabilities of one and zero of the other users' bits and how many bits share them. counts=None means one bit
+    each, which is faster. gap = ln((1 - flip)/flip) - eps, accurate to an ulp.
     """
     cdef double error = 0, value
     cdef Py_ssize_t groups = p.shape[0]

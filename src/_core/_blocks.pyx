@@ -1,27 +1,27 @@
-"""Poisson-binomial points and blocks of points for Python, over the kernels of _lattice.pyx.
+"""Poisson-binomial probabilities and tails for Python, one point or a block of consecutive points; built on _lattice.pyx.
 
-A block is a run of consecutive values s = center + j of one tilted law, all from one inverse real FFT: the coefficients
-made here are those of P_theta(center + j), or of the geometric sums
+A block is a run of consecutive values s = center + j of one tilted distribution, computed with one inverse real FFT. The kernel
+returns the Fourier coefficients of the tilted probabilities P_theta(center + j), or of the geometric sums
 
-    sum_{i < J} e^(-theta i) P_theta(s + i)   (upper)        sum_{i < J} e^(theta i) P_theta(s - i)   (lower)
+    sum_{i < J} e^(-theta i) P_theta(s + i)   (upper tail)        sum_{i < J} e^(theta i) P_theta(s - i)   (lower tail)
 
-and log Pr[S = s], log Pr[S >= s], log Pr[S <= s] are exponent - theta j + log(value). Rounding is absolute within a
-block, so a block serves the values above 1.5e-3 of its largest (3.6 sigma either way).
+and log Pr[S = s], log Pr[S >= s], log Pr[S <= s] are exponent - theta j + log(value). The rounding error is absolute within a
+block, so a block is used only for values above 1.5e-3 of its largest one (3.6 sigma to either end).
 
 Blocks near the mean share one pass over the data: with z = theta + i t, S = sinh(z/2)^2, T = tanh(z/2),
 
     sum_j log(q_j + p_j e^z) - p_j z = 1/2 sum_m (-1)^(m+1) S^m/m sum_j (4 p_j q_j)^m
                                        - sum_m T^(2m+1)/(2m+1) sum_j delta_j (1 - delta_j^2m),   delta = p - q.
 
-Measured error of log p in windows of e^-50 a side, in units of 1e-13 min(1, |log p|) + 2.2e-16 |log p|:
+Measured error of log p over the values with tails above e^-50, in units of 1e-13 min(1, |log p|) + 2.2e-16 |log p|:
 
     domain                                  trials    peak    rms     against
     n <= 600, by blocks of sigma < 13       3083      5.1     0.14    python-flint, 512 bits
     n = 9000, pmf and tail of every k       36000     1.6     0.27    113-bit direct convolution
     n = 1e5, 1e6                            2239      8.4     0.34    the single points of _lattice.pyx, grouped
-    The peaks stand where two blocks meet (5e-16 of a block's largest value); the median error is 4e-15.
+    The largest errors are where two blocks meet (5e-16 of a block's largest value); the median error is 4e-15.
 
-Cost       n = 1e6 distinct p: mean and variance 0.3 ms, the series 1.3 ms (6 orders), then 4 us a block beside its FFT
+Cost       n = 1e6 distinct p: mean and variance 0.3 ms, the series 1.3 ms (6 orders), then 4 us a block besides its FFT
 Source     series and blocks by hand; convolution: textbook, two factors at a time
 """
 
@@ -43,7 +43,7 @@ cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
 cdef extern from "Python.h":
-    # plain functions here: an error that they find stays set until `settled` hands it on
+    # These are declared as functions that raise no exception here: an error that they set stays set until `settled` raises it.
     void *error_set "PyErr_Occurred"()
     int look_for_signals "PyErr_CheckSignals"()
     void *this_interpreter "PyInterpreterState_Get"()
@@ -58,13 +58,13 @@ cdef extern from "lattice.h" nogil:
 
 ctypedef struct Series:
     int orders
-    double radius                     # for |theta| up to this
+    double radius                     # largest |theta| for which the series may be used
     double[64] even
     double[64] odd
 
 
 cdef Py_ssize_t fast_length(Py_ssize_t least) noexcept nogil:
-    """The least 2^a 3^b 5^c >= least >= 1: what real transforms are fast at."""
+    """Returns the smallest 2^a 3^b 5^c >= least, for least >= 1: a length for which the real FFT is fast."""
     cdef Py_ssize_t best = 1, five = 1, three, size
     while best < least:
         best *= 2
@@ -81,7 +81,7 @@ cdef Py_ssize_t fast_length(Py_ssize_t least) noexcept nogil:
 
 
 cdef void series_at(const Series *series, double zr, double zi, double *re, double *im) noexcept nogil:
-    """The centred log mgf at z; see the head of the file."""
+    """The centred log moment generating function sum_j log(q_j + p_j e^z) - p_j z, by the series in the header."""
     cdef double sh = sinh(0.5 * zr), ch = cosh(0.5 * zr), s = sin(0.5 * zi), c = cos(0.5 * zi)
     cdef double ar = sh * c, ai = ch * s, br = ch * c, bi = sh * s        # sinh(z/2), cosh(z/2)
     cdef double Sr = ar * ar - ai * ai, Si = 2 * ar * ai
@@ -104,7 +104,7 @@ cdef void series_at(const Series *series, double zr, double zi, double *re, doub
 
 
 cdef double series_moments(const Series *series, double theta, double *var) noexcept nogil:
-    """K'(theta) - K'(0), and K''(theta) into var, by differentiating the series term by term."""
+    """Returns K'(theta) - K'(0) and writes K''(theta) to var, by differentiating the series term by term."""
     cdef double S = sinh(0.5 * theta) ** 2, S1 = 0.5 * sinh(theta), S2 = 0.5 * cosh(theta)
     cdef double T = tanh(0.5 * theta), T1 = 0.5 * (1 - T * T), T2 = -T * T1
     cdef double even1 = 0, even2 = 0, odd1 = 0, odd2 = 0, W = T * T
@@ -120,19 +120,20 @@ cdef double series_moments(const Series *series, double theta, double *var) noex
 
 
 cdef int signalled() noexcept with gil:
-    """Whether an error waits, Ctrl-C say; other threads have their turn."""
+    """Whether to stop: an exception, for example of Ctrl-C, is set. Acquiring the lock also lets other threads run."""
     return error_set() != NULL or look_for_signals() < 0
 
 
 cdef int settled() except -1:
-    """Raise what a pass was left for."""
+    """Raises the exception for which a pass over the data was stopped."""
     return -1 if error_set() != NULL else 0
 
 
 cdef class PoissonBinomialPMF:
-    """A law given by p, counts and q = 1 - p (where that is known better than p tells).
+    """The distribution of a sum of independent bits with probabilities p, multiplicities counts, and q = 1 - p.
 
-    Checked by the caller: as in _lattice.pxd; C-contiguous float64 arrays of one length.
+    Pass q where 1 - p would lose digits, that is, where p is close to 1. The caller has checked the conditions of _lattice.pxd and
+    passes C-contiguous float64 arrays of one length.
     """
 
     cdef Law law
@@ -140,7 +141,8 @@ cdef class PoissonBinomialPMF:
     cdef object p, counts, q
 
     def __init__(self, const double[::1] p not None, const double[::1] counts=None, const double[::1] q=None):
-        self.p = p                            # keeps the buffers alive
+        # the references keep the buffers alive, to which self.law points
+        self.p = p
         self.counts = counts
         self.q = q
         self.series.orders = 0
@@ -149,7 +151,7 @@ cdef class PoissonBinomialPMF:
         cdef const double *complement = &q[0] if q is not None else NULL
         with nogil:
             c_lattice_law(&self.law, &p[0], complement, g, p.shape[0])
-        # only the main interpreter has signals
+        # only the main interpreter handles signals
         if p.shape[0] > LATTICE_LONG and this_interpreter() == main_interpreter():
             self.law.heard = signalled
 
@@ -175,7 +177,7 @@ cdef class PoissonBinomialPMF:
 
     @property
     def reach(self):
-        """Distance from the mean within which blocks come from the series; 0 before `expand`."""
+        """Distance from the mean within which blocks use the series; 0 before `expand`."""
         return self.series.radius * self.law.var
 
     def edge(self, bint all_ones):
@@ -187,7 +189,7 @@ cdef class PoissonBinomialPMF:
         return edge
 
     def point(self, double k, bint upper):
-        """(log tail, log pmf, relative error bound) at the integer k; the tail is Pr[S >= k] or Pr[S <= k]."""
+        """Return (log tail, log pmf, bound of the relative error) at the integer k; the tail is Pr[S >= k] or Pr[S <= k]."""
         cdef double pmf, error, tail
         with nogil:
             tail = c_lattice_point(&self.law, k, upper, &pmf, &error)
@@ -195,7 +197,7 @@ cdef class PoissonBinomialPMF:
         return tail, pmf, error
 
     def tail(self, double k, bint upper):
-        """(log tail, relative error bound), for less than `point` where the pmf would cost extra."""
+        """Return (log tail, bound of its relative error). It is faster than `point` where the pmf would need a second inversion."""
         cdef double error, tail
         with nogil:
             tail = c_lattice_point(&self.law, k, upper, NULL, &error)
@@ -203,12 +205,12 @@ cdef class PoissonBinomialPMF:
         return tail, error
 
     def expand(self, double depth):
-        """Take the sums of the series for |theta| sigma <= depth. Checked by the caller: hypot(depth, 9.4) < sigma."""
+        """Compute the sums of the series for |theta| sigma <= depth. The caller has checked: hypot(depth, 9.4) < sigma."""
         cdef double radius = depth / sqrt(self.law.var)
         if self.series.radius >= radius:
             return
         cdef int orders = c_orders(self.law.var, depth)
-        # none, if the pass is left
+        # if the pass is stopped, there is no series
         self.series.orders = 0
         self.series.radius = 0
         with nogil:
@@ -241,10 +243,10 @@ cdef class PoissonBinomialPMF:
     @cython.boundscheck(False)
     @cython.wraparound(False)
     def block(self, double center, int kind):
-        """One block about the integer 0 < center < n: kind 0 for the pmf, 1 for Pr[S >= s], -1 for Pr[S <= s].
+        """Return one block around the integer 0 < center < n: kind 0 for the pmf, 1 for Pr[S >= s], -1 for Pr[S <= s].
 
-        Returns (coefficients, period, reach, theta, exponent, sigma, error, exponent_error): values =
-        irfft(coefficients, period) to the absolute error, free of aliasing for |j| <= reach.
+        The result is (coefficients, period, reach, theta, exponent, sigma, error, exponent_error). The values are
+        irfft(coefficients, period) with absolute error `error`, and free of aliasing for |j| <= reach.
         """
         cdef Tilt tilt
         cdef Phi phi
@@ -262,7 +264,7 @@ cdef class PoissonBinomialPMF:
         sigma = sqrt(tilt.var)
         reach = ceil(3.8 * sigma) + 4
         span = c_half_period(tilt.var, reach + fabs(tilt.shift))
-        # even, so that the node at pi is one of them; for tails a multiple of 2 of the length of the kernel
+        # An even period has a node at pi. For tails the geometric sum has period/2 terms.
         period = 2 * fast_length(whole(span if kind else ceil(0.5 * (span + reach)), 1, 1 << 53))
         J = period // 2
         half = c_half(tilt.var)
@@ -279,7 +281,7 @@ cdef class PoissonBinomialPMF:
                 if fast:
                     if not c_place(half, J, m, &at):
                         break
-                    # the tilted law's own characteristic function, about its own mean: e^(K(theta+it) - K(theta))
+                    # centred characteristic function of the tilted distribution: e^(K(theta+it) - K(theta)) without its mean
                     series_at(&self.series, tilt.theta, at.t, &log_abs, &phase)
                     log_abs -= base
                     effort = fabs(base) + fabs(log_abs) + fabs(phase)
@@ -306,9 +308,9 @@ cnp.import_array()
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def convolve(const double[::1] p not None):
-    """Probabilities of 0..n by direct convolution; all terms are positive, so each is right to about n ulp.
+    """Return the probabilities of 0..n by direct convolution. All terms are positive: the relative error is about n ulp.
 
-    Below 1e-290 they lose digits, and below 5e-324 they vanish: the caller sees to it that this does not matter.
+    Below 1e-290 the probabilities are less accurate, and below 5e-324 they are 0: the caller checks that this does not matter.
     """
     cdef Py_ssize_t n = p.shape[0], i
     both = np.zeros((2, n + 8))

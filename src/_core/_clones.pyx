@@ -1,21 +1,24 @@
-"""Clone bounds of deployments: delta(eps) and eps(delta) of one, and loops over arrays of them.
+"""Clone bounds: delta(eps) and eps(delta) of one deployment, and loops over arrays of deployments.
 
 Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _clones.pxd, which says what the caller has checked), and
-functions on memoryviews that give up the interpreter's lock and look for signals between blocks.
+functions on memoryviews that release the interpreter's lock and check for signals between blocks.
 
 Definition. w = 1/(e^l + 1) for a target of pure budget l (w = 0 for l = inf), C ~ Bin(n - 1, r) clones:
     delta(eps) = tanh(l/2) (1 + e^eps) E[max(0, D - u M)]/(n r),   M ~ Bin(n, r),   D a sum of M random signs,
     u = tanh(eps/2)/tanh(l/2),   v = 1 - u = sinh((l - eps)/2)/(sinh(l/2) cosh(eps/2)),
-the expectation by _compound.pyx, at a cost free of n where that is large. l - eps is exact near the budget, and v is formed
-from it, so that delta falls to 0 with full relative accuracy. For n v <= 2 one user on the other side ends it:
+The expectation is computed by _compound.pyx, in a time that does not grow with n where n is large. The difference l - eps of
+two doubles is exact near the budget, and v is formed from it, so that delta falls to 0 with full relative accuracy. For n v <= 2
+only the outcomes in which all M signs are +1 have a positive part, and
     delta(eps) = (1 - e^(eps - l)) (1 - r/2)^(n-1)/(1 + e^-l).
 
-eps(delta). The search of _crossing.pyx on an estimate of log delta (a normal law about the tilted mean, a constant off), where the
-sums are dear on the middle of the contour integral too. Where one user on the other side ends it, eps has a form.
+eps(delta). The search of _crossing.pyx starts from an estimate of log delta: the normal approximation around the tilted mean,
+with a constant offset. Where the sums are expensive, the search first uses the middle of the contour integral's bounds. For
+n v <= 2 the equation delta(eps) = delta has a closed form.
 
-Returned error, taken outward: that of _compound.pyx, and some ulp of every logarithm that is added to it.
-Cost      3 to 18 us a value of delta; an epsilon takes 4 of them at n = 1e2..1e4, two or three, found by two contours, from 1e5
-          on: 20 to 37 us, 31 in the mean over n = 1e2..1e8, budgets .1..6, delta 1e-12..1e-5
+Returned error: that of _compound.pyx and the roundings of every logarithm that is added to it; both bounds are rounded
+          conservatively.
+Cost      3 to 18 us a value of delta. An epsilon needs 4 of these values at n = 1e2..1e4; from 1e5 on it needs two or three,
+          found by two contour integrals: 20 to 37 us, 31 in the mean over n = 1e2..1e8, budgets .1..6, delta 1e-12..1e-5
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -29,13 +32,13 @@ from shufflebounds._core._special cimport c_log_add_exp, c_mills_ratio
 
 cdef extern from *:
     """
-    #define BLOCK 64                        /* answers between two looks for signals, some 2 ms */
-    #define CLOSE 3e-13                     /* of eps: so far an answer may lie beyond the crossing */
-    #define DEAR 2e4                        /* variance of the number of clones: from here the sweep is dearer than the contour */
+    #define BLOCK 64                        /* answers between two checks for signals, about 2 ms */
+    #define CLOSE 3e-13                     /* relative distance in eps that an answer may have from the crossing */
+    #define SLOW_SWEEP 2e4                  /* variance of the number of clones above which the sweep is slower than the contour */
     """
     const int BLOCK
     const double CLOSE
-    const double DEAR
+    const double SLOW_SWEEP
 
 
 cdef struct Pair:
@@ -59,7 +62,7 @@ cdef inline Pair make_pair(double users, double rate, double local) noexcept nog
 cdef inline void slopes(double eps, const Pair *pair, double *u, double *v) noexcept nogil:
     cdef double local = pair.local
     if local < 1e-8:
-        # also where half of it is no double
+        # for a subnormal `local`, 0.5 * local is not representable
         u[0] = eps / local
         v[0] = (local - eps) / local
         return
@@ -68,7 +71,7 @@ cdef inline void slopes(double eps, const Pair *pair, double *u, double *v) noex
 
 
 cdef inline double edge(double eps, const Pair *pair, double *error) noexcept nogil:
-    """log delta where users v <= 2."""
+    """Returns log delta where users v <= 2, by the closed form, and writes a bound of its absolute error."""
     cdef double gap = pair.local - eps, part = -log1p(exp(-pair.local)), others = (pair.users - 1) * log1p(-0.5 * pair.rate)
     gap = log(-expm1(-gap))
     error[0] = 4 * UNIT * (fabs(gap) + 4 * fabs(others) + 2)
@@ -99,7 +102,7 @@ cdef void c_clone_log_delta(double users, double rate, double local, double eps,
 
 
 cdef double centre(double eps, const Pair *pair) noexcept nogil:
-    """log delta within a few parts in a thousand of delta, and much less from 1e5 clones on, by the contour where it serves."""
+    """Returns log delta, by the contour where it applies: relative error of delta a few 1e-3, and less from 1e5 clones on."""
     cdef double u, v, low, high
     if eps >= pair.local:
         return -INFINITY
@@ -111,7 +114,7 @@ cdef double centre(double eps, const Pair *pair) noexcept nogil:
 
 
 cdef double estimate(double eps, const Pair *pair) noexcept nogil:
-    """log delta, roughly, as if the number of messages on the other side were normal: smooth to the edge."""
+    """Returns an approximation of log delta that is smooth up to eps = local: the positive part of a normal variable."""
     cdef double u, v, tilt, half, weight, moved, mean, x
     if eps >= pair.local:
         return -INFINITY
@@ -126,14 +129,14 @@ cdef double estimate(double eps, const Pair *pair) noexcept nogil:
     moved = pair.rate * expm1(weight)
     mean = pair.users * pair.rate * exp(weight) / (1 + moved)
     x = tilt * sqrt(mean * v * (1 + u))
-    # E max(0, S) of a normal S: x M(x) falls short of 1 by 1/x^2, M Mills' ratio
+    # E max(0, S) of a normal S has the factor 1 - x M(x), M Mills' ratio, which cancels for large x: it is about 1/x^2
     x = 1 - x * c_mills_ratio(x) if x < 40 else 1 / (x * x + 3)
     return (pair.users * log1p(moved) + 0.5 * log(mean * v * (1 + u) + 1e-300) - 0.91893853320467274 + log(x)
             + pair.log_factor + c_log_add_exp(0, eps))
 
 
 cdef inline double guess(double target, const Pair *pair) noexcept nogil:
-    """An eps from which to look for that of the estimate, 0 where none is at hand: a normal law about the number of clones."""
+    """Returns an eps to start the search from, or 0 if there is none: the inverse of the normal approximation."""
     cdef double mean = pair.users * pair.rate, depth = pair.log_factor + 0.5 * log(mean) - target - 0.23, x
     if not depth > 0.5:
         return 0
@@ -145,7 +148,7 @@ cdef inline double guess(double target, const Pair *pair) noexcept nogil:
 
 
 cdef inline double edge_of(double target, const Pair *pair) noexcept nogil:
-    """The eps at which one user on the other side makes log delta the target, 0 where more count."""
+    """Returns the eps at which the closed form for users v <= 2 has the target as log delta, or 0 if users v > 2 there."""
     cdef double u, v, error, gap = target - edge(0, pair, &error) + log(-expm1(-pair.local))
     if not (gap < 0 and pair.local < INFINITY):
         return 0
@@ -176,7 +179,7 @@ cdef double c_clone_epsilon(double users, double rate, double local, double delt
     cdef double target, form = 0, start = 0
     curve.side, curve.rough = curve_side, curve_rough
     curve.centre = NULL
-    if users * rate * (1 - rate) > DEAR:
+    if users * rate * (1 - rate) > SLOW_SWEEP:
         curve.centre = curve_centre
     curve.law, curve.pure, curve.last, curve.close = &pair, local, BEYOND, CLOSE
     curve.sure = users * rate >= 100
@@ -187,12 +190,12 @@ cdef double c_clone_epsilon(double users, double rate, double local, double delt
 
 
 def clone_rate(double local, bint stronger):
-    """Return the chance that another user's message is a clone."""
+    """Return the probability that another user's message is a clone."""
     return c_clone_rate(local, stronger)
 
 
 def clone_epsilon(double users, double rate, double local, double delta, bint upper):
-    """Return a side of epsilon of one deployment."""
+    """Return the upper or lower bound of epsilon of one deployment."""
     cdef double eps
     with nogil:
         eps = c_clone_epsilon(users, rate, local, delta, upper)
@@ -200,7 +203,7 @@ def clone_epsilon(double users, double rate, double local, double delta, bint up
 
 
 def rates(const double[::1] local, bint stronger, double[::1] out):
-    """Fill out with clone_rate at every budget."""
+    """Fill out with clone_rate for every local budget."""
     cdef Py_ssize_t i
     with nogil:
         for i in range(local.shape[0]):
@@ -209,7 +212,7 @@ def rates(const double[::1] local, bint stronger, double[::1] out):
 
 def clones_log_delta(const double[::1] users, const double[::1] rates, const double[::1] local, const double[::1] eps,
                      double[::1] lower, double[::1] upper):
-    """Fill lower and upper with the sides of log delta, deployment by deployment."""
+    """Fill lower and upper with the bounds of log delta of each deployment."""
     cdef Py_ssize_t i, first = 0, count = users.shape[0]
     while first < count:
         with nogil:
@@ -221,7 +224,7 @@ def clones_log_delta(const double[::1] users, const double[::1] rates, const dou
 
 def clones_epsilon(const double[::1] users, const double[::1] rates, const double[::1] local, const double[::1] delta,
                    bint upper, double[::1] out):
-    """Fill out with a side of epsilon, deployment by deployment."""
+    """Fill out with the upper or lower bound of epsilon of each deployment."""
     cdef Py_ssize_t i, first = 0, count = users.shape[0]
     while first < count:
         with nogil:

@@ -1,26 +1,27 @@
-"""Compound binomial sums along a line through the origin: behind every clone bound, by a sweep or by the contour of _contour.pyx.
+"""Compound binomial sums along a line through the origin, the core of every clone bound: by a sweep or by _contour.pyx.
 
 Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _compound.pxd, which says what the caller has checked),
-a ufunc for the scalar one, a function on a memoryview for the other.
+a ufunc for a binomial number of clones, and a function on a memoryview for any distribution of it.
 
 Definition. M is a random number of clones, D the sum of M independent random signs. For 0 <= u < 1
     G_m = E[max(0, D - u m) | M = m] = sum_(a >= tau) (2a - m - u m) b_m(a),  tau = floor(m (1+u)/2) + 1,
-with b_m the law Bin(m, 1/2), and the kernels sum G_m over the law of M. A clone bound is
+where b_m is the distribution Bin(m, 1/2). The kernels sum G_m over the distribution of M. A clone bound is
     delta(eps) = (1 - 2w)(1 + e^eps) sum_c Pr[C = c] G_(c+1)/(c+1),  u = tanh(eps/2)/(1 - 2w)
-(the hockey stick of the clone pair, spread over the threshold a/(a+b) > theta, with theta - 1/2 = u/2 free of
-cancellation); and since Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r), for binomial C the sum is E[max(0, D - u M)]/(n r).
+(the hockey-stick divergence of the clone pair, whose optimal test is a/(a+b) > theta with theta - 1/2 = u/2). Since
+Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r), the sum is E[max(0, D - u M)]/(n r) for binomial C.
 
 Method. Downward in m, with B = b_m(tau) 2 tau/m, tau' the threshold of m - 1 (tau or tau - 1) and g' = 2 tau' - (m-1) - u (m-1):
     tau' = tau - 1:  b' = B,                       S' = S + B/2
     tau' = tau:      b' = b_m(tau) 2 (m-tau)/m,    S' = S - B/2
     both:            G' = G + u S' - |g' - 1 - u| B/2
-where S = Pr[Bin(m, 1/2) >= tau]. Errors of earlier steps are damped downward (upward they grow). Fresh seeds every block of
-at most 512 steps: b from the binomial kernel, S/b from its tail ratio, G = tau b - u m S, whose cancellation grows like the
-square of the distance in sigmas, that is like |log G|: a few ulp of the logarithm. For u >= 1/2 the differences do not
-serve (G << S as u -> 1), and G_m/b is summed term by term, all positive, at most 40 terms.
-Window: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l), so the sum outside m = lo..hi is at most
-(1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k): the window is taken from the terms (they
-peak where Bin(n, r') does, in deep tails far below n r), and what lies outside is added to the upper bound only.
+where S = Pr[Bin(m, 1/2) >= tau]. The recursion runs downward because it damps the errors of earlier steps (upward they grow).
+It starts anew every block of at most 512 steps: b from the binomial kernel, S/b from its tail ratio, and G = tau b - u m S. This
+difference cancels by a factor like |log G|, that is, by a few ulp of the logarithm. For u >= 1/2 the differences cancel too much
+(G << S as u -> 1); there G_m/b is summed term by term, all terms positive, at most 40 of them.
+Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
+(1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k). The terms are largest near the mean of
+Bin(n, r'), which is far below n r for small delta; the range lies around that mean. The bound of the truncated sum is added to
+the upper bound only.
 
 Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(log delta), and the gap between them
 (tests/reference/measure_errors.py, clone bounds for 1..3e4 users, direct sums of the two laws at 500 bits):
@@ -29,12 +30,13 @@ Measured error, relative to delta, of the middle of the two bounds, less 4 ulp(l
     delta >= 1e-30               855      3.7e-14   5.5e-15   3.7e-12     6.2e-13
     1e-300 <= delta < 1e-30      107      1.4e-14   1.7e-15   1.0e-11     3.2e-12
     below                        38       0         0         3.0e-11     1.5e-11
-Returned error: twelve roundings a step of a block, eighteen of runs side by side, the seeds' cancellation, the kernels' stated
-errors; all taken outward.
-Cost      about 4 ns a step (u < 1/2; 1.5 to 2.1 by eight runs side by side, sweep.h) or 60 ns (u >= 1/2), 18 sigma of M
-          steps. From 4000 steps on the contour integral is tried first (5 us at any n, .2 where its revivals forbid it) and taken
-          if its sides are within 1e-10 of each other, times 1 - log of the tilted mass (about 1 + |log delta|); from 1e4 steps
-          on with up to 40 revivals (5 us each); from 1e5 steps on a gap of 1e-9 will do, from 1e6 on any.
+Returned error: twelve roundings a step of a block, eighteen a step of parallel runs, the cancellation of the starting values and
+          the stated errors of the kernels; the bounds are rounded conservatively.
+Cost      about 4 ns a step (u < 1/2; 1.5 to 2.1 by eight parallel runs, sweep.h) or 60 ns (u >= 1/2), for 18 sigma of M steps.
+          From 4000 steps on the contour integral is tried first (5 us at any n, .2 us where its secondary maxima forbid it).
+          It is used if the gap of its bounds is below 1e-10 times 1 - log of the tilted mass (about 1 + |log delta|). From 1e4
+          steps on up to 40 secondary maxima are integrated (5 us each); from 1e5 steps on a gap of 1e-9 is accepted, from 1e6
+          on any gap.
 Source    Feldman, McMillan, Talwar 2021 and 2023 for the pair; the sweep and the bounds are derived above.
 """
 
@@ -65,19 +67,19 @@ cdef extern from "sweep.h" nogil:
 
 cdef extern from *:
     """
-    #define BLOCK 512
-    #define LONGEST_RUN 340                 /* steps, as exact as a block of 512 */
-    #define FEW_STEPS 600                   /* for which eight seeds cost more than they save */
-    #define RANGE 300.0                     /* e^RANGE: how far b and the weights may move within a block */
-    #define WIDTH 9.0                       /* standard deviations of the number of clones on either side */
-    #define NEGLIGIBLE 1e-13                /* of the sum: what the window may leave out */
-    #define PATIENCE 65536                  /* binomial terms between two looks for signals */
-    #define CLOSE 1e-10                     /* a gap of the contour, over 1 - log of the tilted mass, no sweep need mend */
-    #define FEW 4e3                         /* steps: a sweep as cheap as the contour */
-    #define SOME 1e4                        /* steps: up to PEAKS revivals of the contour are evaluated, 3000 steps each */
+    #define BLOCK 512                       /* steps between two starting values: more save time and add 12 roundings each */
+    #define LONGEST_RUN 340                 /* steps of a parallel run: 18 roundings each, so the error of a block of 512 */
+    #define FEW_STEPS 600                   /* below it, eight starting values take longer than the parallel steps save */
+    #define RANGE 300.0                     /* b and the weights may change by e^RANGE within a block without underflow */
+    #define WIDTH 9.0                       /* half width of the truncation range, in standard deviations of the number of clones */
+    #define NEGLIGIBLE 1e-13                /* largest truncated part, relative to the sum */
+    #define PATIENCE 65536                  /* binomial terms between two checks for signals */
+    #define CLOSE 1e-10                     /* gap of the contour's bounds, over 1 - log of the tilted mass, that is accepted */
+    #define FEW 4e3                         /* steps up to which a sweep is not slower than the contour */
+    #define SOME 1e4                        /* steps from which on PEAKS secondary maxima may be integrated, one per 3000 steps */
     #define PEAKS 40
-    #define MANY 1e6                        /* steps: any gap will do; a step with u >= 1/2 counts for 15 */
-    #define TOO_MANY 1e8                    /* steps that nobody waits for */
+    #define MANY 1e6                        /* steps from which on any gap is accepted; a step with u >= 1/2 counts as 15 */
+    #define TOO_MANY 1e8                    /* steps above which no sweep is run (more than 0.1 s) */
     """
     const int BLOCK
     const int LONGEST_RUN
@@ -96,23 +98,23 @@ cdef extern from *:
 cdef struct Line:
     double u        # slope of the threshold, D > u m
     double v        # 1 - u, accurate as u -> 1
-    double rate     # of decay, G_m ~ e^(-rate m)
+    double rate     # of exponential decay: G_m <= e^(-rate m) times a constant
 
 
 cdef inline double gap(double a, double m, Line *line) noexcept nogil:
-    """2 a - m - u m."""
+    """Returns 2 a - m - u m."""
     return (2 * a - m) - line.u * m if line.u <= 0.5 else line.v * m - 2 * (m - a)
 
 
 cdef inline double threshold(double m, Line *line) noexcept nogil:
-    """The least a with gap > 0; rounding may take its neighbour, whose term is then negligible."""
+    """Returns the smallest a with gap > 0. Rounding may give its neighbour; the term at the boundary is then negligible."""
     if line.u <= 0.5:
         return floor(0.5 * (m + line.u * m)) + 1
     return m - (ceil(0.5 * line.v * m) - 1)
 
 
 cdef inline double positive_series(double a, double m, double g) noexcept nogil:
-    """G_m/b_m(a) = sum_i (g + 2i) b_m(a+i)/b_m(a)."""
+    """Returns G_m/b_m(a) = sum_i (g + 2i) b_m(a+i)/b_m(a)."""
     cdef double term = 1, total = g, i = 0
     while a < m:
         term *= (m - a) / (a + 1)
@@ -125,7 +127,7 @@ cdef inline double positive_series(double a, double m, double g) noexcept nogil:
 
 
 cdef inline double seed(double a, double m, double g, Line *line, double *tail, double *error) noexcept nogil:
-    """G_m/b by its tail, S/b, where u < 1/2; error[0] gains what cancels."""
+    """Returns G_m/b from the tail S/b, for u < 1/2. Adds the error of the cancellation to error[0]."""
     cdef double value
     tail[0] = c_binom_tail_ratio(a, m, 0.5, 0, 0.5, 0)
     value = a - line.u * m * tail[0]
@@ -136,7 +138,7 @@ cdef inline double seed(double a, double m, double g, Line *line, double *tail, 
 
 
 cdef double excess_block(double m, int count, Line *line, double *out, double *error) noexcept nogil:
-    """out[i] = G_(m-i)/b, i = 0..count-1; the answer is log b, b = b_m(tau). error[0]: relative, of the whole."""
+    """Writes out[i] = G_(m-i)/b, i = 0..count-1, and returns log b, b = b_m(tau). error[0]: bound of the relative error of all."""
     cdef double a = threshold(m, line), g = gap(a, m, line), b = 1, tail, value, step
     cdef double log_b = c_binom_logpmf(a, m, 0.5)
     cdef int i
@@ -147,7 +149,7 @@ cdef double excess_block(double m, int count, Line *line, double *out, double *e
             if i + 1 == count:
                 break
             step = b * (2 * a / m)
-            # not gap(a) > 2, which would round a small 1 - u away
+            # the condition gap(a) > 2 would lose a small 1 - u to rounding
             g = gap(a - 1, m - 1, line)
             if g > 0:
                 a -= 1
@@ -178,17 +180,17 @@ cdef double excess_block(double m, int count, Line *line, double *out, double *e
 
 
 cdef inline int block_length(double steps, double steepness) noexcept nogil:
-    """How many steps, 1..BLOCK, keep a quantity that moves by e^steepness a step within e^RANGE; steps >= 1."""
+    """Returns how many steps, 1..BLOCK, change a quantity by at most e^RANGE, if one step changes it by e^steepness."""
     return <int> whole(fmin(steps, fmin(BLOCK, 1 + floor(RANGE / (steepness + 1e-300)))), 1, BLOCK)
 
 
 cdef inline double steepness(double m, double low, double n, double log_odds, Line *line) noexcept nogil:
-    """How far a step between low and m moves a weight, or G, in logarithms."""
+    """Returns a bound of the change of the logarithm of a weight, or of G, in one step between low and m."""
     return fmax(line.rate, fmax(fabs(log(m / (n - m + 1)) + log_odds), fabs(log(low / (n - low + 1)) + log_odds)))
 
 
 cdef double side_by_side(double m, int count, double n, double rate, double odds, Line *line, double *error) noexcept nogil:
-    """log sum of Pr[Bin(n, rate) = i] G_i over SWEEP_RUNS runs of count steps down from m."""
+    """Returns log sum of Pr[Bin(n, rate) = i] G_i over SWEEP_RUNS parallel runs of count steps each, downward from m."""
     cdef sweep_runs runs
     cdef double total = -INFINITY, a, log_b, log_weight, own
     cdef int j
@@ -209,12 +211,12 @@ cdef double side_by_side(double m, int count, double n, double rate, double odds
 
 
 cdef double window_sum(double n, double rate, double lo, double hi, Line *line, double *error) noexcept nogil:
-    """log sum_(m = lo..hi) Pr[Bin(n, rate) = m] G_m."""
+    """Returns log sum_(m = lo..hi) Pr[Bin(n, rate) = m] G_m, and a bound of its absolute error."""
     cdef double out[BLOCK]
     cdef double total = -INFINITY, m = hi, partial, weight, scale, log_weight, worst = 0, steep
-    # below 1e-300 blocks have one step, and no use for the odds
+    # for rates below 1e-300 a block has one step, which does not use the odds
     cdef double odds = (1 - rate) / fmax(rate, 1e-300)
-    # at rate = 1 any number: a compiler may take the logarithm before it looks whether it is wanted
+    # log(1) at rate = 1, where it is not used: a compiler may evaluate the logarithm in any case, and log(0) raises a flag
     cdef double log_odds = log(odds if odds > 0 else 1)
     cdef int count, i
     while line.u < 0.5 and rate < 1 and m - lo >= FEW_STEPS:
@@ -250,17 +252,17 @@ cdef inline Line make_line(double u, double v) noexcept nogil:
     return line
 
 cdef struct Window:
-    double mean         # of the number of clones under the tilt
+    double mean         # of the number of clones under the tilted distribution
     double sigma
-    double tilted       # its chance
-    double log_mass     # n log(1 - r + r e^-k), the mass of the tilted law
-    double bound        # of the sum outside, over a tail of the tilted law
+    double tilted       # r', the tilted probability of a clone
+    double log_mass     # n log(1 - r + r e^-k), the mass of the tilted distribution
+    double bound        # log of the factor of a tail of the tilted distribution in the bound of the truncated sum
     Line line
 
 
 cdef inline Window make_window(double n, double rate, double u, double v) noexcept nogil:
     cdef Window w
-    # any tilt l > 0 gives a bound; 1/sqrt(n rate) stands in where u vanishes
+    # every tilt l > 0 gives a valid bound; 1/sqrt(n rate) replaces a tilt that is smaller, as at u = 0
     cdef double tilt = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v)), decay, shrink
     w.line = make_line(u, v)
     decay = w.line.rate
@@ -278,7 +280,7 @@ cdef inline Window make_window(double n, double rate, double u, double v) noexce
 
 
 cdef void sweep(double n, double rate, Window *w, double *lower, double *upper) noexcept nogil:
-    """The sum over the window, and what lies outside."""
+    """Bounds by the sum over a truncation range and the bound of the truncated part; the range grows until that is negligible."""
     cdef double lo, hi, inside, outside, error, width = WIDTH
     while True:
         lo = fmax(1, floor(w.mean - width * w.sigma))
@@ -289,7 +291,7 @@ cdef void sweep(double n, double rate, Window *w, double *lower, double *upper) 
         if outside < inside + log(NEGLIGIBLE) or (lo == 1 and hi == n):
             break
         width *= 1.25
-    # the rounding of rate and u reaches the sum through its logarithm
+    # rounding errors of rate and u change the sum by a relative amount like its logarithm
     error += 16 * UNIT * fabs(inside)
     lower[0] = inside - error
     upper[0] = (c_log_add_exp(inside, outside) if lo > 1 or hi < n else inside) + error
@@ -299,7 +301,7 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
     cdef Window w
     cdef double error, steps
     if v * n <= 2:
-        # a single minus ends it: E = v E[M 2^-M]
+        # one sign -1 makes D - u M <= 0, so only M signs +1 count: E = v E[M 2^-M]
         lower[0] = log(v) + log(0.5 * n * rate) + (n - 1) * log1p(-0.5 * rate)
         error = 8 * UNIT * (fabs(log(v)) + fabs(log(0.5 * n * rate)) + (1 - n) * log1p(-0.5 * rate) + 1)
         upper[0] = lower[0] + error
@@ -311,13 +313,14 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
     if steps > FEW:
         if c_log_sign_contour(n, rate, u, v, 0, error, lower, upper) and upper[0] - lower[0] <= error:
             return
-        # a peak costs what 2000 steps do
+        # integrating one secondary maximum takes as long as about 2000 sweep steps
         error *= 1 if steps <= 1e5 else 10 if steps <= MANY else 1e300
         if (steps > SOME and c_log_sign_contour(n, rate, u, v, <int> whole(fmin(PEAKS, steps / 3000), 0, 100), error, lower, upper)
                 and upper[0] - lower[0] <= error):
             return
     if steps > TOO_MANY:
-        # next to nobody on the other side, among 1e11 clones and more: some 30 of a log delta beyond -1e11
+        # Here a sweep would take more than 0.1 s and log delta is below about -1e11: the upper bound is that of the tail, the
+        # lower bound is the sum over 1024 terms next to the tilted mean. The gap is about 30 in log delta.
         lower[0] = window_sum(n, rate, fmax(1, floor(w.mean) - BLOCK), fmin(n, floor(w.mean) + BLOCK), &w.line, &error)
         lower[0] -= error + 16 * UNIT * fabs(lower[0])
         upper[0] = fmax(w.bound, lower[0])
@@ -379,7 +382,7 @@ log_sign_excess = ufunc_of_pairs(
     "log_sign_excess(n, rate, u, v) -> (lower, upper): bounds of log E[max(0, D - u M)], M ~ Bin(n, rate), v = 1 - u.")
 log_sign_sweep = ufunc_of_pairs(
     <void *> each_sign_sweep,
-    "log_sign_sweep(n, rate, u, v): the same by the sweep at any size, what the contour integral is tested against.")
+    "log_sign_sweep(n, rate, u, v): the same bounds by the sweep at any n; the contour integral is tested against it.")
 
 
 def log_weighted_excess(double first, const double[::1] log_weights, double u, double v):
@@ -395,9 +398,10 @@ def log_weighted_excess(double first, const double[::1] log_weights, double u, d
 
 cdef double c_compound_log(int kind, double k, double first, const double *log_weights, Py_ssize_t count,
                            double p) noexcept nogil:
-    """log Pr[X = k] (kind 0), log Pr[X <= k] (1) or log Pr[X > k] (2), X ~ Bin(S, p), Pr[S = first + i] = e^log_weights[i].
+    """Returns log Pr[X = k] (kind 0), log Pr[X <= k] (1) or log Pr[X > k] (2), X ~ Bin(S, p), Pr[S = first + i] = e^log_weights[i].
 
-    A sum of positive terms, each relatively accurate; terms 50 below the largest so far cannot be seen in it.
+    All terms are positive and relatively accurate. Terms below e^-50 of the largest so far are dropped: they are below
+    the rounding error of the sum.
     """
     cdef double top = -INFINITY, total = 0, term
     cdef Py_ssize_t i
@@ -420,7 +424,7 @@ cdef double c_compound_log(int kind, double k, double first, const double *log_w
 
 
 def compound_binom(int kind, const double[::1] k, double first, const double[::1] log_weights, double p, double[::1] out):
-    """Fill out with c_compound_log at every k; looks for signals every few milliseconds."""
+    """Fill out with c_compound_log at every k, and check for signals every few milliseconds."""
     cdef Py_ssize_t i, start = 0, count = log_weights.shape[0], block = max(1, PATIENCE // max(1, count))
     while start < k.shape[0]:
         with nogil:

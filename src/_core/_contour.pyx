@@ -1,37 +1,38 @@
-"""The clone sum by a contour integral: both sides, at a cost that does not grow with the number of users.
+"""The clone sum as a contour integral: an upper and a lower bound, in a time that does not grow with the number of users.
 
 Layer: a kernel ``cdef ... c_...(...) noexcept nogil`` (declared in _contour.pxd, which says what the caller has checked), and a
-ufunc of it for tests. _compound.pyx chooses between this and its sweep.
+ufunc of it for tests. _compound.pyx chooses between this kernel and its sweep.
 
-Definition. S = D - u M with M ~ Bin(n, r) and D a sum of M random signs: n independent values, 1 - u or -1 - u with chance r/2
-each, else 0. With phi(s) = 1 - r + r e^(-us) cosh s and any theta > 0
+Definition. S = D - u M with M ~ Bin(n, r) and D a sum of M random signs. S is thus the sum of n independent values, each 1 - u or
+-1 - u with probability r/2, else 0. With phi(s) = 1 - r + r e^(-us) cosh s and any theta > 0
     E max(0, S) = (1/2 pi) int phi(theta + it)^n / (theta + it)^2 dt.
-Theta is the saddle of the integrand, n K'(theta) = 2/theta, roughly, K = log phi; the bounds hold for every theta.
+Theta is chosen close to the saddle point of the integrand, n K'(theta) = 2/theta, K = log phi; the bounds hold for every theta.
 
 Form.  T = tanh theta, r' = r e^(-u theta) cosh theta / phi(theta), a = n r' (1 - T^2), zeta = e^(-iut) (cos t + i T sin t):
     phi(s)/phi(theta) = 1 - r' + r' zeta,   |zeta|^2 = 1 - (1 - T^2) sin^2 t,   arg zeta = chi = atan(T tan t) - u t,
     |1 - r' + r' zeta|^2 = 1 - 2 r' (1 - r') (1 - Re zeta) - r'^2 (1 - |zeta|^2),
-all sums of terms of one sign, but for chi: its two parts are n r' T t ~ 9 sigma theta radians where it is multiplied by n, so
-that the phases need no reduction and no extended precision at any n. (u >= 1/2: chi from 1 - u and 1 - T.)
+The terms of each sum have one sign, except in chi. After the multiplication by n, the two parts of chi are n r' T t ~ 9 sigma
+theta radians, so that the phases need no argument reduction and no extended precision at any n. (u >= 1/2: chi from 1 - u, 1 - T.)
 
 Bounds.
-    aliasing    the trapezoid rule of step h adds sum_(m <> 0) e^(theta m y) E max(0, S - m y), y = 2 pi/h, all positive; with
-                max(0, x) <= e^(theta' x)/(e theta') each is a Chernoff bound, theta' on either side of theta; y makes it e^-36
-    truncation  |phi/phi(theta)|^n <= exp(-a sin^2(t)/2): the triangle inequality; the nodes reach to the exponent 36
-    revivals    that bound returns to 1 at t = pi j. There, t = pi j + tau, the phase psi_j = pi j (1 - u) of zeta adds the factor
-                exp(-c |zeta| (1 - cos(psi_j + chi(tau)))), c = n r' (1 - r'), while 1/|s|^2 is 1/(pi j)^2, not 1/theta^2.
-                The psi_j of even j (and those of odd j) turn by 2 pi u a step, so that in one turn the factors sum to at most
+    aliasing    the trapezoidal rule of step h adds sum_(m <> 0) e^(theta m y) E max(0, S - m y), y = 2 pi/h. All terms are
+                positive, and by max(0, x) <= e^(theta' x)/(e theta') each has a Chernoff bound, with theta' above theta for
+                m > 0 and below it for m < 0. y is chosen to make the sum e^-36
+    truncation  |phi/phi(theta)|^n <= exp(-a sin^2(t)/2) by the triangle inequality; nodes with an exponent up to 36 are evaluated
+    secondary   that bound returns to 1 at t = pi j. There, t = pi j + tau, the phase psi_j = pi j (1 - u) of zeta adds the factor
+    maxima      exp(-c |zeta| (1 - cos(psi_j + chi(tau)))), c = n r' (1 - r'), while 1/|s|^2 is 1/(pi j)^2, not 1/theta^2.
+                The psi_j of even j (and those of odd j) advance by 2 pi u a step, so that the factors of one turn sum to at most
                 1 + mean/u, mean <= 1.2/sqrt(2 pi c): of every turn only the neighbourhood of psi = 0 counts, first at
-                j = 1/u, and the sum over j <> 0 of what the peaks weigh is some u^2/5, or theta^2 u^2 in relation to the
-                central peak; theta^2/12 is left where M is so narrow that even the second peak, psi = 2 pi u, keeps its
-                height. Those of even j = 2, 4, .. may be evaluated, `peaks` of them, by the nodes of the same rule; what is left
-                widens the two sides. The constants of this paragraph (1.2, and 0.0462 and 0.1576 in revivals()) are measured, not
-                proved.
+                j = 1/u. The weights of all secondary maxima sum to about u^2/5, which is theta^2 u^2 relative to the
+                central peak; it is theta^2/12 where M has so small a variance that the first secondary maximum, psi = 2 pi u,
+                keeps its height. Up to `peaks` of those of even j = 2, 4, .. may be integrated, by nodes of the same rule; the
+                bound of the remaining ones widens the gap. The constants of this paragraph (1.2, and 0.0462 and 0.1576 in
+                secondary_maxima()) are measured, not proved.
 
-Measured, n = 1e5 .. 1e9 and r = 0.001 .. 0.99, u = x/sqrt(n r), no revival evaluated, against the sweep of _compound.pyx, in
-137,224 cases: how far the middle lies from that of the sweep, and the gap between the two sides; _compound.pyx ships it only
-where the gap is small enough. (The two enclosures also met in 240,000 cases of n = 1e3 .. 2e6 with rational, steep and narrow
-ones, and in 103,213 with 1 to 40 revivals evaluated.)
+Measured, n = 1e5 .. 1e9 and r = 0.001 .. 0.99, u = x/sqrt(n r), no secondary maximum integrated, against the sweep of
+_compound.pyx, in 137,224 cases: the distance of the middle of the bounds from that of the sweep, and the gap of the bounds;
+_compound.pyx uses the integral only where the gap is small enough. (The two intervals also intersected in 240,000 cases of
+n = 1e3 .. 2e6 with rational, steep and narrow integrands, and in 103,213 cases with 1 to 40 secondary maxima integrated.)
 
     n r       x         middle    gap: peak   rms                n r       x         middle    gap: peak   rms
     1e4..1e5  1..6      2.1e-6    1.4e-5      1.3e-6             1e6..1e7  6..40     2.5e-7    2.6e-6      2.5e-7
@@ -39,7 +40,8 @@ ones, and in 103,213 with 1 to 40 revivals evaluated.)
     1e5..1e6  6..40     1.5e-5    2.9e-4      2.3e-5             1e7..1e8  1..6      2.1e-8    1.0e-7      1.2e-8
     1e6..1e7  below 1   1.5e-7    4.0e-6      1.0e-6             1e7..1e8  6..40     2.3e-9    2.9e-8      2.4e-9
     1e6..1e7  1..6      2.0e-7    1.1e-6      1.2e-7             beyond    any       2.1e-9    4.0e-8      falling like 1/n, 1/n^2
-Returned error: aliasing, truncation, revivals as above; 24 roundings a node, 12 of its exponent, 6 of the parts of its phase.
+Returned error: aliasing, truncation, secondary maxima as above; 24 roundings a node, 12 of its exponent, 6 of the parts of its
+          phase.
 Cost      13 to 25 nodes, 5 us at any n
 Source    the integral is that of E max(0, S) in any text on saddle points; the bounds are derived above.
 """
@@ -55,9 +57,9 @@ cdef extern from "arithmetic.h" nogil:
 
 cdef extern from *:
     """
-    #define DEPTH 36.0                      /* -log of what aliasing and truncation may add, in relation to the sum */
-    #define LEAST_SPREAD 1000.0             /* of a: below it the tails of a peak reach the next */
-    #define EXPLICIT 64                     /* peaks bounded one by one where u is no small number */
+    #define DEPTH 36.0                      /* -log of the aliasing and truncation errors relative to the sum; more: more nodes */
+    #define LEAST_SPREAD 1000.0             /* smallest a: for smaller a the tails of a peak reach the next one */
+    #define EXPLICIT 64                     /* secondary maxima that are bounded one by one where u >= 1/8 */
     """
     const double DEPTH
     const double LEAST_SPREAD
@@ -79,7 +81,7 @@ cdef struct Tilt:
 
 
 cdef inline double log_cosh_less(double theta, double u, double v) noexcept nogil:
-    """log cosh(theta) - u theta."""
+    """Returns log cosh(theta) - u theta."""
     if u < 0.5:
         return log1p(2 * sinh(0.5 * theta) * sinh(0.5 * theta)) - u * theta
     return v * theta - 0.6931471805599453 + log1p(exp(-2 * theta))
@@ -94,13 +96,13 @@ cdef inline void set_tilt(double theta, Tilt *p) noexcept nogil:
     p.idle = (1 - p.rate) / (1 + moved)
     p.spread = p.n * p.tilted * p.off * (1 + p.slope)
     p.level = p.n * log1p(moved)
-    # the parts of weight have one sign each and a few ulp
+    # both terms of weight are positive and have a relative error of a few ulp
     weight = log1p(2 * sinh(0.5 * theta) * sinh(0.5 * theta)) + p.u * theta if p.u < 0.5 else p.v * theta + 0.7
     p.level_error = UNIT * (12 * p.n * p.tilted * weight + 8 * fabs(p.level))
 
 
 cdef inline double level_change(double d, Tilt *p) noexcept nogil:
-    """n K(theta + d) - n K(theta)."""
+    """Returns n K(theta + d) - n K(theta)."""
     cdef double weight
     if p.u < 0.5:
         weight = log1p(2 * sinh(0.5 * d) * sinh(0.5 * d) + p.slope * sinh(d)) - p.u * d
@@ -110,7 +112,7 @@ cdef inline double level_change(double d, Tilt *p) noexcept nogil:
 
 
 cdef inline double node(double tau, double turns, Tilt *p, double *error) noexcept nogil:
-    """Re phi(s)^n/s^2 over phi(theta)^n, s = theta + i (tau + 2 pi turns); error[0] gains a bound of its rounding error."""
+    """Returns Re phi(s)^n/s^2 over phi(theta)^n at s = theta + i (tau + 2 pi turns); error[0] grows by its rounding error."""
     cdef double x = sin(tau), y = cos(tau), t = tau + 2 * M_PI * turns
     cdef double short, length, chi, parts, half, turn, real, size, phase, weight
     # 1 - |zeta|^2 and |zeta|
@@ -134,30 +136,33 @@ cdef inline double node(double tau, double turns, Tilt *p, double *error) noexce
 
 
 cdef inline double factor(double psi, double slack, double c) noexcept nogil:
-    """exp(-c (1 - cos psi)), or above it by what slack allows psi to be off."""
+    """Returns an upper bound of exp(-c (1 - cos psi')) over all psi' within slack of psi."""
     cdef double away = 0.5 * fmax(0, fabs(remainder(psi, 2 * M_PI)) - slack)
     return exp(-2 * c * sin(away) * sin(away))
 
 
-cdef double revivals(double reach, int peaks, Tilt *p) noexcept nogil:
-    """A bound of sum_(j >= 1) max |phi/phi(theta)|^n/(pi j)^2, the maximum within reach of pi j, without j = 2, 4, .., 2 peaks."""
+cdef double secondary_maxima(double reach, int peaks, Tilt *p) noexcept nogil:
+    """A bound of the secondary maxima: sum_(j >= 1) max |phi/phi(theta)|^n/(pi j)^2 without j = 2, 4, .., 2 peaks.
+
+    The maximum of each term is over the t within reach of pi j.
+    """
     cdef double c = p.n * p.tilted * p.idle * sqrt(1 - reach * reach), u = p.u, v = p.v, slack, mean, total = 0, runs, drift, psi
     cdef int j, strands
     drift = fabs(p.slope - u) if u < 0.5 else fabs(v - p.off)
     slack = drift * reach + p.off * (1 + p.slope) * p.slope * reach * reach * reach / (1 - reach * reach) + 4 * UNIT * EXPLICIT
     mean = fmin(1.0, slack / M_PI + 1.2 / sqrt(2 * M_PI * c)) if c > 0 else 1.0
     if u < 0.125:
-        # even j at first: psi = 2 pi u, 4 pi u, ..., falling factors as far as half a turn, which is past peaks + 4
+        # even j: psi = 2 pi u, 4 pi u, ..., with factors that decrease up to half a turn, which is beyond peaks + 4
         for j in range(peaks + 1, peaks + 4):
             total += factor(2 * M_PI * u * j, slack, c) / (4 * M_PI * M_PI * j * j)
         total += factor(2 * M_PI * u * (peaks + 4), slack, c) / (4 * M_PI * M_PI * (peaks + 3))
-        # whole turns about psi = 0: within pi/8 of it 1/j^2 is summed for even and odd j, elsewhere the factor is small
+        # whole turns: within pi/8 of psi = 0 the sum of 1/j^2 over even and odd j; elsewhere the bound of the factor
         total += (0.0462 + 0.1576) * u * (u + mean) + factor(M_PI / 8, slack, c) / 6
     else:
         for j in range(1, EXPLICIT + 1):
             psi = M_PI * v * j if u >= 0.5 else M_PI * (j & 1) - M_PI * u * j
             total += factor(psi, slack, c) / (M_PI * M_PI * j * j)
-        # the further ones by turns of one strand, or of the even and the odd one
+        # j > EXPLICIT, turn by turn: one sequence of phases for u >= 1/2, or one of even j and one of odd j
         strands = 1 if u >= 0.5 else 2
         runs = 2 / v if u >= 0.5 else 1 / u
         total += fmin(1.0, strands * (2 + mean * runs) * (1.0 / EXPLICIT + 1 / (strands * (runs - 1)))) / (M_PI * M_PI * EXPLICIT)
@@ -171,7 +176,7 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     cdef double depth, reach, period, d, h, tau, total, error, tails, wings, low, high
     cdef int j, k, nodes
     p.n, p.rate, p.u, p.v = n, rate, u, v
-    # the saddle, K taken for a parabola about atanh u, where K' = 0
+    # the saddle point, with K approximated by a parabola around atanh u, where K' = 0
     set_tilt(theta, &p)
     if not p.spread >= LEAST_SPREAD:
         return False
@@ -186,12 +191,12 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     d = fmin(d, 0.8 * theta)
     period = fmax(period, fmax((depth + level_change(-d, &p)) / d, 30 / d))
     tails += 1 / (theta - d)
-    # twice e^-depth: the later m of the aliasing sum, and the rounding of the exponents, which are below 200
+    # two factors 2: the later m of the aliasing sum, and the rounding of the exponents, which are below 200
     tails *= 2 * M_PI * exp(-1 - depth) * 2
     h = 2 * M_PI / period
     reach = asin(sqrt(2 * DEPTH / p.spread))
-    # what the revivals add to a sum of at most 2/theta^2 terms: no node is needed to see that this is too much
-    if worth > 0 and peaks == 0 and 2 * theta * theta * revivals(reach, 0, &p) > worth:
+    # the sum is at most about 2/theta^2: if the bound of the secondary maxima already exceeds `worth`, no node is evaluated
+    if worth > 0 and peaks == 0 and 2 * theta * theta * secondary_maxima(reach, 0, &p) > worth:
         return False
     # reach <= 0.28, period sqrt(a) < 60: below 2**7
     nodes = <int> whole(ceil(reach / h), 1, 500)
@@ -199,13 +204,13 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     total = 0.5 / (theta * theta)
     for k in range(1, nodes + 1):
         total += node(k * h, 0, &p, &error)
-    # peaks that would leave the sides further apart than they are worth are not evaluated
+    # if the secondary maxima that remain make the gap larger than `worth`, none is integrated
     d = 1 - reach / M_PI
     tau = 2 * (h + 1.044 * sqrt(2 * M_PI / p.spread)) / (d * d)
-    if u * (peaks + 4) > 0.5 or (peaks > 0 and 2 * tau * revivals(reach, peaks, &p) > worth * 2 * h * total):
+    if u * (peaks + 4) > 0.5 or (peaks > 0 and 2 * tau * secondary_maxima(reach, peaks, &p) > worth * 2 * h * total):
         peaks = 0
     for j in range(1, peaks + 1):
-        # the nodes of the same rule about 2 pi j, j = 1, 2, .. as long as one may be seen
+        # the nodes of the same rule around 2 pi j, until the next maximum is negligible
         tau = ceil((2 * M_PI * j - reach) / h)
         for k in range(<int> whole(floor((2 * M_PI * j + reach) / h) - tau, 0, 1000) + 1):
             total += node((tau + k) * h - 2 * M_PI * j, j, &p, &error)
@@ -214,11 +219,11 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
             break
     total *= 2 * h
     error *= 2 * h * (1 + nodes * UNIT)
-    # beyond the nodes, then beyond 0.5 of pi j, for all j; sin(t)^2 >= 0.9194 t^2 up to there
+    # truncation between the nodes and 0.5 of pi j, then the rest of every period, for all j; sin(t)^2 >= 0.9194 t^2 for t <= 0.5
     wings = exp(-DEPTH) * (h + 1 / (0.877 * sqrt(2 * DEPTH * p.spread)))
     error += 2 * wings * (1 / (theta * theta) + 0.5) + 4.2 * exp(-0.1149 * p.spread) * (1 + 1 / (theta * theta))
     d = 1 - reach / M_PI
-    error += 2 * (h + 1.044 * sqrt(2 * M_PI / p.spread)) * revivals(reach, peaks, &p) / (d * d)
+    error += 2 * (h + 1.044 * sqrt(2 * M_PI / p.spread)) * secondary_maxima(reach, peaks, &p) / (d * d)
     low = total - error - tails
     high = total + error
     p.level -= log(2 * M_PI)
@@ -236,4 +241,4 @@ cdef void each_sign_contour(const double *x, double *sides) noexcept nogil:
 
 log_sign_contour = ufunc_of_pairs(
     <void *> each_sign_contour,
-    "log_sign_contour(n, rate, u, v, peaks) -> (lower, upper) of log E[max(0, D - u M)], NaN where the method does not serve.")
+    "log_sign_contour(n, rate, u, v, peaks) -> (lower, upper) of log E[max(0, D - u M)]; NaN where the method does not apply.")

@@ -1,19 +1,20 @@
-"""eps(delta) by a search on functions that know log delta: what the loops over arrays of deployments share.
+"""eps(delta) by a search on compiled functions for log delta(eps), shared by the loops over arrays of deployments.
 
 Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which says what the caller has checked.
 
-Method. A smooth rough curve is solved for the target; its offset is measured by the middle of the curve or by a side, and it is
-solved again with the offset extended as a straight line. The last evaluations are those of the side asked for, each time a step
-outward by the rest, until it holds; a bracket keeps every step, and cuts where the estimate leads nowhere. All on the scale of
-sqrt(-log delta), which is nearly straight in eps.
+Method. First, an approximate smooth curve for log delta is solved for the target. Its offset from log delta is measured at
+that eps, by the approximate middle of the bounds or by the requested bound, and the curve is solved again with this offset,
+extended as a straight line in eps. The last evaluations are those of the requested bound. Each moves eps to the conservative
+end by the estimated remainder, until the bound meets the target. A bracket is kept throughout, and is bisected where the
+estimate does not lead to the crossing. The search works with sqrt(-log delta), which is nearly linear in eps.
 
-Promise   what is returned was evaluated and lies on its side, but for the ends of the range: pure, where delta is 0, and 0 below.
-Measured error   none of its own: both ends of a step are sides of the curve. What they are apart, as a part of eps, over random
-          deployments, 10 to 1e12 users or trials, delta 0.1 to 1e-40 (clones: the gap is that of the contour's sides, _contour.pyx)
+Guarantee the returned eps was evaluated and satisfies its bound, except at the ends of the range: pure, where delta is 0, and 0.
+Measured error   the search adds no error of its own: both bounds of eps are evaluated. Relative gap of the two bounds of eps, for
+          random deployments, 10 to 1e12 users or trials, delta 0.1 to 1e-40 (clones: it is the gap of the contour, _contour.pyx)
                                           trials   median   peak
-          clones, gap of the sides of eps 19150    3.0e-13  1.4e-8
-          noise, gap of the sides of eps  16545    4.8e-13  2.2e-11
-Cost      one to four sides where the rough curve is good, at most 200
+          clones                          19150    3.0e-13  1.4e-8
+          binomial noise                  16545    4.8e-13  2.2e-11
+Cost      one to four evaluations of a bound where the approximate curve is good, at most 200
 """
 
 from libc.math cimport INFINITY, fabs, fmax, fmin, log, nextafter, sqrt
@@ -22,35 +23,36 @@ from shufflebounds._core._constants cimport UNIT
 
 cdef extern from *:
     """
-    #define EXP_SLACK 8.881784197001252e-16 /* what delta() adds on the way back from the logarithm */
+    #define EXP_SLACK 8.881784197001252e-16 /* relative rounding allowance that delta() adds in exp(log delta) */
     """
     const double EXP_SLACK
 
 
 cdef inline double depth(double value) noexcept nogil:
-    """A scale on which log delta is nearly straight in eps."""
+    """Returns sqrt(-log delta), which is nearly linear in eps."""
     return sqrt(fmax(0, -value))
 
 
+# The corrected approximate curve: rough(eps) - offset - rise (eps - about).
 cdef struct Line:
-    double offset       # of the rough curve: rough(eps) - offset - rise (eps - about) stands for log delta
+    double offset
     double rise
-    double about
-    double seen         # the rough curve there
+    double about        # the eps of the last correction, 0 before the first
+    double seen         # rough(about)
 
 
 cdef inline double beyond(double eps, double goal, const Line *line, const Curve *curve) noexcept nogil:
-    """The depth of the corrected rough curve, less the depth that is looked for."""
+    """Returns sqrt(-log) of the corrected approximate curve at eps, minus its value `goal` at the target."""
     return depth(fmax(-1e300, curve.rough(eps, curve.law) - line.offset - line.rise * (eps - line.about))) - goal
 
 
 cdef double solve_rough(double target, double start, const Line *line, const Curve *curve) noexcept nogil:
-    """An eps in 0..pure at which the corrected rough curve is target, to a third of `close`; before it is corrected, to 1e-5."""
+    """Returns the eps in 0..pure where the corrected curve meets the target, to close/3; to 1e-5 before the first correction."""
     cdef double goal = depth(target), a = 0, b = curve.pure, fa, fb, eps, value
     cdef double close = curve.close / 3 if line.about > 0 else 1e-5
     cdef int i, stay = 0
     if start > 0:
-        # secant steps from a start that is nearly right
+        # secant steps from a start close to the solution
         a, b = start, fmin(start * (1 + 1e-4), start + 0.5 * (curve.pure - start))
         fa, fb = beyond(a, goal, line, curve), beyond(b, goal, line, curve)
         for _ in range(6):
@@ -74,7 +76,7 @@ cdef double solve_rough(double target, double start, const Line *line, const Cur
         return b
     for i in range(80):
         eps = a - fa * (b - a) / (fb - fa)
-        # a false position that stays on one side twice is cut in half (Illinois), or the bracket is
+        # false position with the Illinois rule (an end kept twice counts half); every eighth step bisects
         if not a < eps < b or i % 8 == 7:
             eps = 0.5 * (a + b)
         value = beyond(eps, goal, line, curve)
@@ -94,10 +96,10 @@ cdef double solve_rough(double target, double start, const Line *line, const Cur
 
 
 cdef inline void correct(double eps, double value, Line *line, const Curve *curve) noexcept nogil:
-    """Take in the value of log delta at eps."""
+    """Correct the approximate curve so that it has the given value of log delta at eps."""
     cdef double seen = curve.rough(eps, curve.law), offset = seen - value
     line.rise = 0
-    # where the rough curve tells something of the change
+    # a slope is used only if it makes the corrected curve between 1/4 and 5 times as steep as the approximate one
     if line.about > 0 and -4 < (offset - line.offset) / (seen - line.seen) < 0.75:
         line.rise = (offset - line.offset) / (eps - line.about)
     line.offset, line.seen, line.about = offset, seen, eps
@@ -110,7 +112,7 @@ cdef double c_level(double delta, bint upper) noexcept nogil:
 
 
 cdef double last_positive(const Curve *curve) noexcept nogil:
-    """An eps with positive lower delta next below the pure one."""
+    """Returns the largest eps below pure, of a sequence with doubling steps, at which the lower bound of delta is positive."""
     cdef double eps = nextafter(curve.pure, 0), step = 4 * UNIT
     while eps > 0 and curve.side(eps, False, curve.law) == -INFINITY:
         eps = fmax(0, eps - curve.pure * step)
@@ -119,7 +121,7 @@ cdef double last_positive(const Curve *curve) noexcept nogil:
 
 
 cdef double near(double target, double guess, Line *line, const Curve *curve) noexcept nogil:
-    """An eps with centre(eps) = target, nearly, in 0..pure; line is left corrected by what was seen."""
+    """Returns an eps in 0..pure with centre(eps) close to the target; `line` is corrected by the values seen."""
     cdef double value, before, eps = solve_rough(target, guess, line, curve)
     for _ in range(4):
         if not 0 < eps < curve.pure:
@@ -136,13 +138,13 @@ cdef double near(double target, double guess, Line *line, const Curve *curve) no
 
 
 cdef inline double pushed(double eps, double push, bint upper, const Curve *curve) noexcept nogil:
-    """eps, moved outward."""
+    """Returns eps moved by the relative step `push` to the conservative end: up for the upper bound, down for the lower."""
     cdef double moved = fmin(eps, curve.pure - eps) * push
     return fmax(eps + moved, nextafter(eps, INFINITY)) if upper else fmin(eps - moved, nextafter(eps, 0))
 
 
 cdef double from_start(double target, double eps, bint upper, Line *line, const Curve *curve) noexcept nogil:
-    """The eps of a side, from one that is nearly right."""
+    """Returns the requested bound of eps, from a starting eps close to it."""
     cdef double trial, value, low = 0, high = curve.pure, slope, step, rest = INFINITY, before, push = 0.5 * curve.close
     cdef double at_low = 0, at_high = 0, beyond_it, far = fmax(1e-8, 10 * curve.close)
     cdef int i, stay = 0
@@ -154,7 +156,7 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
                 break
         value = curve.side(eps, upper, curve.law)
         beyond_it = depth(fmax(value, -1e300)) - depth(target)
-        # the end that stays twice counts half (Illinois)
+        # Illinois rule: the value at an end that is kept twice counts half
         if (value <= target) if upper else (value < target):
             at_low *= 0.5 if stay == 1 else 1
             high, at_high, stay = eps, fmax(beyond_it, 1e-300), 1
@@ -163,7 +165,7 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
             low, at_low, stay = eps, fmin(beyond_it, -1e-300), -1
         if high < INFINITY and high - low <= curve.close * high:
             break
-        # rest: how far eps lies beyond the crossing, by the slope of the rough curve
+        # rest: estimated distance of eps from the crossing, by the slope of the approximate curve
         step = 1e-4 * fmin(eps, curve.pure - eps)
         slope = curve.rough(eps + step, curve.law) - curve.rough(eps - step, curve.law) if step > 0 else 0
         slope = slope / (2 * step) - line.rise if step > 0 else 0
@@ -175,13 +177,13 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
             trial = solve_rough(target, eps, line, curve)
         else:
             trial = eps - rest
-            # rounding may hold the side back: further out every time
+            # rounding may keep the bound from meeting the target: move by a larger step every time
             push *= 1.5
         if i > 20 or not low < trial < high or (i > 1 and fabs(rest) > fmax(0.5 * fabs(before), far * eps)):
-            # no slope, or one that leads nowhere
+            # the slope is not usable, or did not lead closer: false position, or bisection (trial = 0)
             trial = low - at_low * (high - low) / (at_high - at_low) if at_low < 0 < at_high < INFINITY and i % 8 < 6 else 0
         eps = pushed(trial, push, upper, curve)
-    # high and low were evaluated, but for the ends of the range, where delta is 0 and above the target
+    # high and low were evaluated, except the ends of the range, where delta is 0 and above the target
     return high if upper else low
 
 
@@ -194,12 +196,12 @@ cdef double c_crossing(const Curve *curve, double delta, bint upper, double gues
     if delta >= 1:
         return 0
     target = c_level(delta, upper)
-    # the value at 0, where a side is dear, only if the rough curve leaves it open
+    # the bound at eps = 0, which may be slow, is evaluated only if the approximate curve does not decide
     if not curve.sure or curve.rough(0, curve.law) < target + 1 + 0.1 * fabs(target):
         value = curve.side(0, upper, curve.law)
         if (value <= target) if upper else (value < target):
             return 0
-    # without a budget delta falls to the chance that nobody hides the target, and no further
+    # without a pure budget delta falls to the probability that no message hides the target, and not below
     if curve.pure == INFINITY and curve.side(curve.last, upper, curve.law) > target:
         return INFINITY if upper or endless else curve.last
     eps = exact

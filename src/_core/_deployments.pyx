@@ -1,17 +1,20 @@
-"""Loops over arrays of deployments: binomial noise, and shuffled randomizers whose laws of X have few atoms.
+"""Loops over arrays of deployments: binomial noise, and shuffled randomizers whose privacy-amplification variable X has few atoms.
 
-Layer: functions on memoryviews that give up the interpreter's lock and look for signals between blocks; eps by _crossing.pyx.
+Layer: functions on memoryviews that release the interpreter's lock and check for signals between blocks; eps by _crossing.pyx.
 
-Noise     log delta = max over both orders of c_shift_log_delta, with its error; the rough curve is that value itself.
-Laws      a law of X = a - e^eps b has masses under m, log a and log b in atoms, and parts that m leaves out (its cuts):
+Noise     log delta is the maximum of c_shift_log_delta over (P, Q) and (Q, P), with its error. The approximate curve of the
+          search is that value itself.
+Laws      a distribution of X = a - e^eps b has atoms with masses under a reference measure m, log a and log b, and parts on which
+          m has no mass (its cuts):
               delta(eps) = E(X_1 + ... + X_n)_+/n + sum over cuts of (a - e^eps b)_+
-          X is formed from log a - log b - eps, so that it does not cancel next to a pure budget. The value is c_log_excess, the
-          rough curve its saddle point, the centre a contour of few nodes. A set of laws is the largest of them: eps is found
-          for one, the others are looked at there, coarsely where that settles it, and searched where they are larger.
+          X is formed from log a - log b - eps, so that it does not cancel where eps is close to a pure budget. The value is
+          c_log_excess, the approximate curve its saddle-point approximation, the centre a contour of few nodes. A set of
+          distributions stands for their maximum: eps is found for one of them and the others are evaluated there, at first with
+          a large tolerance. Those that exceed the target are searched as well.
 
-Errors    those of _binomial.pyx and _excess.pyx; what log a, log b and the masses are worth is the caller's `slack`.
-Cost      noise: 2 to 6 us an eps. Laws of 3 atoms: one side of _excess.pyx, two coarse ones and some twenty rough values, which
-          are 0.03 to 0.08 ms an eps from 1e6 users on, 0.1 to 0.4 at 1e4, 0.7 to 13 at 1e3, 6 to 20 at 1e2
+Errors    those of _binomial.pyx and _excess.pyx; the caller's `slack` is the error of log a, log b and the masses.
+Cost      noise: 2 to 6 us an eps. X of 3 atoms: one bound of _excess.pyx, two coarse ones and about twenty approximate values,
+          together 0.03 to 0.08 ms an eps from 1e6 users on, 0.1 to 0.4 at 1e4, 0.7 to 13 at 1e3, 6 to 20 at 1e2
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -26,11 +29,11 @@ from shufflebounds._core._special cimport c_log_add_exp
 
 cdef extern from *:
     """
-    #define BLOCK 256                       /* answers of noise between two looks for signals, some ms */
-    #define FINE 2e-7                       /* relative distance of the sides of a law */
-    #define COARSE 1e-4
-    #define CENTRE 0.623                    /* where the value lies between coarse sides, nearly, if the sum has a smooth density */
-    #define WORK 6e7                        /* evaluations of an atom that a side may cost */
+    #define BLOCK 256                       /* answers of noise between two checks for signals, a few ms */
+    #define FINE 2e-7                       /* relative gap of the bounds that are returned; smaller takes longer */
+    #define COARSE 1e-4                     /* relative gap of the bounds that only decide or start a search */
+    #define CENTRE 0.623                    /* place of the value between coarse bounds if the sum has a smooth density, measured */
+    #define WORK 6e7                        /* largest number of evaluations of an atom for one bound */
     """
     const int BLOCK
     const double FINE
@@ -64,7 +67,7 @@ cdef double noise_rough(double eps, const void *law) noexcept nogil:
 
 
 cdef double gaussian_guess(double delta, bint upper, double sigma) noexcept nogil:
-    """An eps near the crossing, or 0: the delta of Gaussian noise at eps = x/sigma is about e^(-x^2/2)/(2.5 sigma x^2)."""
+    """Returns an eps near the crossing, or 0: for Gaussian noise delta at eps = x/sigma is about e^(-x^2/2)/(2.5 sigma x^2)."""
     cdef double rest, x
     if not (0 < delta < 1 and sigma > 3):
         return 0
@@ -78,7 +81,7 @@ cdef double gaussian_guess(double delta, bint upper, double sigma) noexcept nogi
 
 
 def noise_epsilon(const double[::1] trials, const double[::1] prob, const double[::1] delta, bint upper, double[::1] out):
-    """Fill out with a side of epsilon, mechanism by mechanism."""
+    """Fill out with the upper or lower bound of epsilon of each mechanism."""
     cdef Py_ssize_t i, first = 0, count = trials.shape[0]
     cdef Noise noise
     cdef Curve curve
@@ -95,7 +98,7 @@ def noise_epsilon(const double[::1] trials, const double[::1] prob, const double
 
 
 def noise_log_delta(const double[::1] trials, const double[::1] prob, const double[::1] eps, bint upper, double[::1] out):
-    """Fill out with a side of log delta, mechanism by mechanism."""
+    """Fill out with the upper or lower bound of log delta of each mechanism."""
     cdef Py_ssize_t i, first = 0, count = trials.shape[0]
     cdef Noise noise
     while first < count:
@@ -107,7 +110,7 @@ def noise_log_delta(const double[::1] trials, const double[::1] prob, const doub
         PyErr_CheckSignals()
 
 
-# ----------------------------------------------------------------------------------------------------------------- laws of X
+# ------------------------------------------------------------------------------------------------------ distributions of X
 
 cdef struct Law:
     const double *log_mass
@@ -120,11 +123,11 @@ cdef struct Law:
     double slack
     double pure
     double users
-    double *room        # for the values of the atoms
+    double *room        # buffer for the values of the atoms
 
 
 cdef inline double excess(double log_a, double log_b, double eps) noexcept nogil:
-    """a - e^eps b from the larger of the two terms."""
+    """Returns a - e^eps b, formed from the larger of the two terms."""
     cdef double loss
     if log_a == -INFINITY and log_b == -INFINITY:
         return 0
@@ -133,7 +136,7 @@ cdef inline double excess(double log_a, double log_b, double eps) noexcept nogil
 
 
 cdef inline double log_gain(double eps, const Law *law) noexcept nogil:
-    """The logarithm of what the cuts add."""
+    """Returns the logarithm of sum over cuts of (a - e^eps b)_+."""
     cdef double gain = 0
     cdef Py_ssize_t i
     for i in range(law.cuts):
@@ -155,7 +158,7 @@ cdef void c_law_log_phi(double eps, const Law *law, double rtol, double *lower, 
     cdef double cut = log_gain(eps, law), size = log(law.users), low = -INFINITY, high = -INFINITY, slack
     if law.atoms > 0:
         users = with_values(eps, law)
-        # without memory the sides are infinite, and say nothing
+        # if memory runs out, the bounds are infinite and remain valid
         c_log_excess(&users, 1, rtol, WORK, &low, &high)
     lower[0] = c_log_add_exp(low - size * (1 + 4 * UNIT), cut - 8 * UNIT)
     upper[0] = c_log_add_exp(high - size * (1 - 4 * UNIT), cut + 8 * UNIT) if high < INFINITY else 0
@@ -193,7 +196,7 @@ cdef double law_rough(double eps, const void *pointer) noexcept nogil:
 
 
 cdef double law_guess(double delta, bint upper, const Law *law) noexcept nogil:
-    """An eps near the crossing: X is a - b at eps = 0, and its mean falls by about 1 for each unit of eps."""
+    """Returns an eps near the crossing, or 0: X is a - b at eps = 0, and its mean falls by about 1 for each unit of eps."""
     cdef Users users = with_values(0, law)
     cdef double square = 0
     cdef Py_ssize_t i
@@ -213,13 +216,13 @@ cdef double law_epsilon(const Law *law, double delta, bint upper) noexcept nogil
 
 
 cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint upper) noexcept nogil:
-    """eps of the largest of several laws; the upper one was looked at for all of them."""
+    """Returns the largest eps over several distributions; an upper bound was evaluated for all of them at the same eps."""
     cdef double eps = law_epsilon(&laws[0], delta, upper), other, low, high, target, push = 1e-9
     cdef Py_ssize_t j = 0, searched = 0, since = 0
     if number == 1 or delta >= 1:
         return eps
     target = c_level(delta, upper) if delta > 0 else -INFINITY
-    # round and round, until all have passed at the same eps
+    # cycle through the distributions until none exceeds the target at the current eps
     while since < number and eps < INFINITY:
         if j != searched and laws[j].pure > eps:
             if delta == 0:
@@ -240,7 +243,7 @@ cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint u
 
 
 cdef class Laws:
-    """Laws of X with their cuts, one after the other, in sets: set k is laws[sets[k]:sets[k + 1]], the widest first."""
+    """Distributions of X with their cuts, in sets: set k is laws[sets[k]:sets[k + 1]], starting with the largest variance."""
 
     cdef const double[::1] log_mass, log_a, log_b, log_cut, log_cut_b, slack, pure
     cdef const Py_ssize_t[::1] starts, cut_starts, sets
@@ -260,7 +263,7 @@ cdef class Laws:
             self.most = max(self.most, sets[i + 1] - sets[i])
 
     cdef Py_ssize_t fill(self, Py_ssize_t place, double users, double *room, Law *out) noexcept nogil:
-        """Write the laws of one set, and return their number."""
+        """Write the distributions of one set to out, and return their number."""
         cdef Py_ssize_t i, j = 0
         for i in range(self.sets[place], self.sets[place + 1]):
             out[j].log_mass, out[j].log_a = &self.log_mass[0] + self.starts[i], &self.log_a[0] + self.starts[i]
@@ -273,7 +276,7 @@ cdef class Laws:
 
     def run(self, const Py_ssize_t[::1] places, const double[::1] users, const double[::1] at, bint epsilon, bint upper,
             double[:, ::1] out):
-        """Fill out[0] with a side of eps at each delta, or out with both sides of the largest log phi at each eps."""
+        """Fill out[0] with a bound of eps at each delta, or out with both bounds of the set's largest log delta at each eps."""
         cdef Py_ssize_t i, j, number
         cdef double low, high
         cdef Law *laws = <Law *> malloc(self.most * sizeof(Law))
@@ -291,7 +294,7 @@ cdef class Laws:
                         for j in range(number):
                             c_law_log_phi(at[i], &laws[j], FINE, &low, &high)
                             out[0, i], out[1, i] = fmax(out[0, i], low), fmax(out[1, i], high)
-                # up to a second may have passed
+                # one answer may take up to a second
                 PyErr_CheckSignals()
         finally:
             free(laws)

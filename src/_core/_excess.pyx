@@ -1,32 +1,34 @@
-"""The positive part of a sum of independent users in atoms, from both sides.
+"""Upper and lower bounds of the expected positive part of a sum of independent users, each with finitely many values (atoms).
 
-    E S_+,  S = sum of independent X_i;  groups of users, X = x[j] with chance w[j], else 0
-    Phi_n(X) = E S_+ / n is the hockey stick behind every shuffled randomizer (docs/mathematics).
+    E S_+,  S = sum of independent X_i;  users are in groups, X = x[j] with probability w[j], else 0
+    Phi_n(X) = E S_+ / n is the hockey-stick divergence of every shuffled randomizer (docs/mathematics).
 
-Layer: ``c_log_excess`` and ``c_rough_excess``, noexcept nogil, declared in _excess.pxd, and thin loops for Python. The tilted law
-is in _tilted.pyx, the contour in _smoothed.pyx, heavy tails in _heavy.pyx, sums over atoms in excess.h.
+Layer: ``c_log_excess`` and ``c_rough_excess``, noexcept nogil, declared in _excess.pxd, and thin loops for Python. _tilted.pyx
+has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, excess.h sums over atoms.
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0 with a total of at most 1 to rounding, x finite.
-Method   at most 2e5 outcomes     all of them are listed (up to 3e4 users)
-         heavy tails              values that decide the sign of S alone are taken out: E S_+ given none, and E S + E S_- given some
-         otherwise                a contour, which aims at rtol; then at 1e-4 and at 1e-2, where a heavy tail needs too many nodes
-         always                   between n E X_+ and what that is while nobody has a loss
-Roundings   values and masses are taken to be good to 4 ulp, plus what exp(log w) loses, by a model (ulp counts), not interval
-         arithmetic. It grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
+Method   at most 2e5 outcomes     all outcomes are enumerated (up to 3e4 users)
+         heavy tails              values that decide the sign of S alone are split off: E S_+ given that no user has one, plus
+                                  E S + E S_- given that some user has one
+         otherwise                a contour integral with the tolerance rtol; then 1e-4 and 1e-2, where a heavy tail needs too
+                                  many nodes
+         always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
+Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their effect is a model
+         (ulp counts), not interval arithmetic. It grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
 
-Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 bits, lattice laws, n = 1..600, log masses to -60;
-    the clone sweep; Gaussian noise from 1e3 to 1e6 users, 1 to 6 standard deviations out: no value to compare with)
-    domain                                        trials   outside the sides   gap (log): median   peak
-    listed                                        400      0                   1.1e-13             1e-9
+Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 bits, distributions on a lattice, n = 1..600, log
+    masses to -60; the clone sweep; Gaussian noise from 1e3 to 1e6 users, thresholds at 1 to 6 standard deviations: no reference)
+    domain                                        trials   outside the bounds  gap (log): median   peak
+    enumerated                                    400      0                   1.1e-13             1e-9
     contour, atom at S = 0                        84       0                   1.3e-5              11 (a)
     binary response, n = 1e4..1e9, eps0 to 8      600      0                   1.9e-7              1.2e-6
     Gaussian noise on [0, 1], sigma 1..2          60       2.2e-7              3.1e-4
     the same, sigma = 1/2                         60       1.2e-5              2.6e-5
     the same, sigma = 3/10                        60       5.7e-7              18 (b)
-    (a) n Pr[X > 0] << 1 and a next value far above 0: smoothing sees the atom at 0. The gap of an atom is first order in tau.
-    (b) both tails heavy, no value decides alone: sums of several heavy values are formed over the contour of the others
-        (_smoothed.tilted_nodes, shuffle/_heavy_tails.py), without which the median is 5e-4; at few users, deep down, the sides say
-        nothing.
+    (a) n Pr[X > 0] << 1 and the next value far above 0: the smoothing reaches the atom at 0. The gap is then first order in tau.
+    (b) both tails are heavy, and no value decides the sign alone: sums of several heavy values are formed over the contour of
+        the other values (_smoothed.tilted_nodes, shuffle/_heavy_tails.py), without which the median is 5e-4. With few users
+        and at small delta the bounds can be trivial.
 Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3; 1.5 at log delta = -15486;
          Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.
 Source   inversion: classical; bounds by subadditivity
@@ -48,13 +50,13 @@ from shufflebounds._core._tilted cimport Cumulant, Group, c_lay_out, c_masses, c
 cdef extern from "arithmetic.h" nogil:
     double log_gamma(double x)
 
-cdef double LISTED = 2e5                          # so many outcomes are listed
-cdef double MOST_LISTED = 3e4                     # of so many users
+cdef double LISTED = 2e5                          # largest number of outcomes to enumerate; more is slower than the contour
+cdef double MOST_LISTED = 3e4                     # largest number of users for an enumeration
 
 
 # ------------------------------------------------------------------------------------------------------------ few users
 
-# The outcomes listed so far: two sums over e^top.
+# The outcomes enumerated so far: a lower and an upper sum, both divided by e^top.
 cdef struct Listing:
     Group *groups
     Py_ssize_t number
@@ -65,14 +67,14 @@ cdef struct Listing:
 
 cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, double log_p, double effort, double value,
                  double blur) noexcept nogil:
-    """All ways to deal `left` users of this group to the atoms from this one on, and the later groups."""
+    """Add all ways to distribute `left` users of this group over its atoms from `atom` on, and those of the later groups."""
     cdef Group *g
     cdef double k, chance, size
     if group == out.number:
         size = value + blur
         if size <= 0 or log_p == -INFINITY:
             return
-        # rarely, so that few roundings of the scale add up
+        # rescale only where log_p exceeds top by 40, so that few roundings accumulate
         if log_p > out.top + 40:
             chance = exp(out.top - log_p) if out.top > -INFINITY else 0
             out.low = dd_make(out.low.hi * chance, 0)
@@ -94,7 +96,7 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
             c_list(out, group + 1, 0, -1, log_p + (left * g.log_rest - log_gamma(left + 1) if left > 0 else 0),
                    effort - (left * g.log_rest if left > 0 else 0), value, blur)
         return
-    # without a rest the last atom takes whoever is left
+    # if the atoms have all the mass, the last atom takes the remaining users
     k = left if g.rest == 0 and atom == g.atoms - 1 else 0
     while k <= left:
         c_list(out, group, atom + 1, left - k, log_p + k * g.log_w[atom] - log_gamma(k + 1), effort - 2 * k * g.log_w[atom],
@@ -103,11 +105,11 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
 
 
 cdef double c_outcomes(const Group *groups, Py_ssize_t number) noexcept nogil:
-    """How many outcomes there are, or somewhat more than are listed."""
+    """Returns the number of outcomes, or some number above LISTED if there are more."""
     cdef double total = 1, k
     cdef Py_ssize_t i, j
     for i in range(number):
-        # so many users have few enough outcomes only where they toss one coin: the contour is faster
+        # more users than MOST_LISTED have at most 2e5 outcomes only with two values each, where the contour is faster
         if groups[i].count > MOST_LISTED:
             return 2 * LISTED
         for j in range(groups[i].atoms if groups[i].rest > 0 else groups[i].atoms - 1):
@@ -131,10 +133,10 @@ cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *uppe
     upper[0] = listing.top + log(listing.high.hi) + blur if listing.high.hi > 0 else -INFINITY
 
 
-# ------------------------------------------------------------------------------------------------------------- the sides
+# ------------------------------------------------------------------------------------------------------------ the bounds
 
 cdef void c_prepare(const Users *users, Py_ssize_t number, Group *groups, double *room, int *power, double *most) noexcept nogil:
-    """Copy the laws, values scaled by a power of 2 to at most 1 above; most[0]: the largest scaled value."""
+    """Copy the distributions with values scaled by a power of 2 to at most 1; most[0]: the largest scaled value."""
     cdef Py_ssize_t i, j
     cdef double top = 0
     cdef Group *g
@@ -156,7 +158,7 @@ cdef void c_prepare(const Users *users, Py_ssize_t number, Group *groups, double
 cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol, double work,
                              double *lower, double *upper) noexcept nogil:
     cdef Py_ssize_t size = 0, terms = 0, i, j, kept = 0
-    cdef double top, simple = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, calm
+    cdef double top, simple = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, nonnegative
     cdef int power
     cdef Group *groups
     cdef double *room
@@ -177,22 +179,22 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
         return -1
     c_prepare(users, number, groups, room, &power, &top)
     scale = power * 0.6931471805599453
-    # (x)_+ is subadditive: n E X_+ bounds the answer; from below, so does a gain while nobody has a loss
+    # (x)_+ is subadditive, so n E X_+ is an upper bound; times Pr[no user has a negative value], it is a lower bound
     for i in range(number):
         aim = 0
         for j in range(groups[i].atoms):
             simple += groups[i].count * groups[i].w[j] * fmax(groups[i].x[j], 0)
             aim += groups[i].w[j] if groups[i].x[j] < 0 else 0
         if aim > 0.5:
-            # what is left is not known from what is not
-            calm = groups[i].rest
+            # Pr[X >= 0] is small here: add its masses instead of computing 1 - Pr[X < 0]
+            nonnegative = groups[i].rest
             for j in range(groups[i].atoms):
-                calm += groups[i].w[j] if groups[i].x[j] >= 0 else 0
-            least += groups[i].count * log(calm) if calm > 0 else -INFINITY
+                nonnegative += groups[i].w[j] if groups[i].x[j] >= 0 else 0
+            least += groups[i].count * log(nonnegative) if nonnegative > 0 else -INFINITY
         else:
             least += groups[i].count * log1p(-aim)
     if simple <= 0:
-        # no gain at all, or one of a chance below the smallest double
+        # no value is positive, or only with a probability below the smallest double
         upper[0] = -INFINITY if top <= 0 else scale - 700
         free(groups)
         free(room)
@@ -201,7 +203,7 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
     upper[0] = log(simple) + 8 * UNIT * (terms + 1 + fabs(log(simple)))
     lower[0] = log(simple) + least * (1 + 1e-12) - 1e-12 - 8 * UNIT * (terms + 1) if least > -1e5 else -INFINITY
     for i in range(3):
-        # a rough answer comes sooner by the contour
+        # with a large tolerance the contour is faster than an enumeration of many outcomes
         if c_outcomes(groups, number) <= (LISTED if rtol < 1e-5 else 0.01 * LISTED):
             c_listed(groups, number, &low, &high)
             some.log_none = some.mean = some.error = 0
@@ -209,9 +211,9 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
             aim = rtol if i == 0 else fmax(rtol, 1e-4 if i == 1 else 1e-2)
             c_split(groups, number, top, aim, turns, &some)
             low = high = -INFINITY
-            # nobody else gains where the jumps are the only gains
+            # if all positive values are split off, the rest of the sum has no positive part
             if c_gains(groups, number):
-                # a coarse U would reach from what jumps give into the bulk
+                # a larger tolerance means wider smoothing, which would count more of the bulk, below 0, as positive
                 kept = c_contour(groups, number, aim if i == 0 else fmax(rtol, 0.3 * aim), work, turns, &low, &high)
             if kept < 0:
                 break
@@ -222,7 +224,7 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
         upper[0] = fmin(upper[0], high + 4 * UNIT * fabs(high))
         if upper[0] - lower[0] < 2e-4:
             break
-        # coarser, where a heavy tail needs too many nodes: fewer values are left on the contour
+        # next, a larger tolerance, where a heavy tail needs too many nodes: more values are split off the contour
         c_prepare(users, number, groups, room, &power, &top)
     lower[0] += scale - 4 * UNIT * (fabs(scale) + fabs(lower[0]))
     upper[0] += scale + 4 * UNIT * fabs(scale)
@@ -254,18 +256,18 @@ cdef double c_rough_excess(const Users *users, Py_ssize_t number) noexcept nogil
 
 def log_excess(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
                double rtol=2e-7, double work=6e7):
-    """log E[max(0, S)], S a sum over groups of users: atoms starts[i]..starts[i+1] and counts[i] users each.
+    """Return bounds of log E[max(0, S)], S a sum over groups of users: atoms starts[i]..starts[i+1], counts[i] users each.
 
     Parameters
     ----------
     values, log_mass : ndarray
-        The atoms of all groups, one group after the other; the rest of each group's mass sits at 0.
+        Values and log probabilities of the atoms of all groups, one group after the other. The remaining mass of a group is at 0.
     starts : ndarray
-        First atom of each group, and the end.
+        Index of the first atom of each group, and the end.
     counts : ndarray
-        Users of each group.
+        Number of users of each group.
     rtol, work : float
-        Aimed-at distance of the sides, and evaluations of an atom that may be spent on it.
+        Relative gap of the bounds to aim at, and the largest number of evaluations of an atom.
 
     Returns
     -------
@@ -291,12 +293,12 @@ def log_excess(const double[::1] values, const double[::1] log_mass, const Py_ss
 
 
 def log_excess_rows(const double[:, ::1] values, const double[::1] log_mass, double count, double rtol=2e-7, double work=6e7):
-    """log E[max(0, S)] of `count` users with the same law, for each row of values.
+    """Return bounds of log E[max(0, S)] of `count` users with the same distribution, for each row of values.
 
     Returns
     -------
     (ndarray, ndarray)
-        Lower and upper bounds, one a row.
+        Lower and upper bounds, one per row.
     """
     cdef Py_ssize_t i, rows = values.shape[0], done = 0
     cdef double[::1] lower = np.empty(rows), upper = np.empty(rows)
@@ -310,6 +312,6 @@ def log_excess_rows(const double[:, ::1] values, const double[::1] log_mass, dou
             done = c_log_excess(&users, 1, rtol, work, &lower[i], &upper[i])
         if done < 0:
             raise MemoryError
-        # up to a second may have passed
+        # one row may take up to a second
         PyErr_CheckSignals()
     return np.asarray(lower), np.asarray(upper)

@@ -1,14 +1,14 @@
-"""Heavy tails: values so high that one of them decides the sign of a sum of independent users are taken out of its law.
+"""Heavy tails: values so high that one of them decides the sign of a sum are split off from the distribution of the users.
 
-    E S_+ = Pr[none] E[S_+; given none] + E[S; some] + E[S_-; some]
+    E S_+ = Pr[none] E[S_+; given none] + E[S; some] + E[S_-; some]        (none, some: the numbers of users with such a value)
 
 Layer: ``c_split``, noexcept nogil, declared in _heavy.pxd, which says what the caller has checked.
 
-Method      the edge above which values are taken out is the lowest for which the last term, bounded by Chernoff, is less than an
-            eighth of rtol of the answer; that is known roughly from the sum without its largest values
-Roundings   of the means of what is taken out: 256 ulp
-Checked     by the sides of _excess.pyx, which tells what was measured
-Cost        some twenty passes over the atoms and one rough contour
+Method      values above an edge are split off. The edge is the lowest one for which the last term, by a Chernoff bound, is less
+            than rtol/8 of the answer; a lower bound of the answer comes from the sum without its largest values
+Roundings   of the means of the values that are split off: 256 ulp
+Checked     by the bounds of _excess.pyx; its header states the measured errors
+Cost        about twenty passes over the atoms and one contour with a large tolerance
 Source      derived above
 """
 
@@ -20,7 +20,7 @@ from shufflebounds._core._tilted cimport c_masses
 
 
 cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil:
-    """Move the values above `edge` behind the others and out of the laws; returns how many of them there are on average."""
+    """Move the values above `edge` behind those below and out of the distributions; returns the expected number of such values."""
     cdef Py_ssize_t i, j, k
     cdef Group *g
     cdef double x, w, chance = 0
@@ -42,7 +42,7 @@ cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil
 
 
 cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
-    """How far above 0 a single value has to be to decide the sign of the sum of the others, about."""
+    """Returns roughly how far above 0 a single value has to be to decide the sign: twice the mean loss plus 8 sigma."""
     cdef double mean = 0, var = 0
     cdef Py_ssize_t i, j
     for i in range(number):
@@ -53,10 +53,10 @@ cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
 
 
 cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcept nogil:
-    """Bound on E[S_-] for a sum of one value above `edge` and all other users below.
+    """Returns a bound of E[S_-] for a sum of one value above `edge` and the values below it of all other users.
 
-    Losses beyond edge/8 are added one by one; without them (x)_- <= e^(-s x)/(e s), at the best of some s. Given that a user is
-    below, masses are at most 2 w.
+    Negative values beyond -edge/8 are added one by one. For the others, (x)_- <= e^(-s x)/(e s) at the best of six s. Given that a
+    user's value is below the edge, its probabilities are at most 2 w.
     """
     cdef double best = INFINITY, large = 0, far = edge / 8, total, sum, x, s
     cdef Py_ssize_t i, j
@@ -80,15 +80,15 @@ cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcep
 
 cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Turn *turns,
                   Jumps *out) noexcept nogil:
-    """Take out of the laws the values that decide the sign of the sum alone; the laws become those given that there are none.
+    """Split off the values that decide the sign of the sum alone; the distributions become those given that no user has one.
 
-    With some, E[S_+] = E[S] + E[S_-]; the edge is the lowest that makes the last less than rtol/8 of the answer.
+    If some user has one, E[S_+] = E[S] + E[S_-]. The edge is the lowest for which E[S_-] is less than rtol/8 of the answer.
     """
     cdef double edge, least, unused, sums, first, later, chance, short_of = 0
     cdef Py_ssize_t i, j
     cdef Group *g
     out.log_none = out.mean = out.error = 0
-    # no lower than what the losses alone ask for
+    # the edge is at least twice the mean loss plus 8 sigma of the negative values alone
     c_part(groups, number, 0.0)
     edge = c_width(groups, number)
     edge = fmax(edge, ldexp(top, -1000)) if edge > 0 else ldexp(top, -40)
@@ -97,7 +97,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
         if c_width(groups, number) <= edge:
             break
         edge *= 2
-    # without larger values the sum is smaller: a bound of the answer from below
+    # without the larger values the sum is smaller: this gives a lower bound of the answer
     least = -INFINITY
     if edge < 0.125 * top:
         for i in range(4):
@@ -118,7 +118,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
-            # the answer, roughly: what the others lose is at most half a jump
+            # a lower bound of the answer, roughly: the other users lose at most half of a value above the edge
             if short_of <= 0.125 * rtol * fmax(exp(least), 0.3 * sums):
                 break
         edge *= 1.4142135623730951
@@ -139,14 +139,14 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
             else:
                 sums += unused
         c_masses(g)
-        # n E X less what falls to the case without jumps
+        # n E X minus its part in the case that no user has a value above the edge
         later = -expm1(out.log_none - log1p(-g.above))
         out.mean += g.count * (sums + first * later)
         out.error += g.count * (sums + fabs(first) * later) * 256 * UNIT
 
 
 cdef bint c_gains(const Group *groups, Py_ssize_t number) noexcept nogil:
-    """Tell whether any value is above 0."""
+    """Returns whether any value is above 0."""
     cdef Py_ssize_t i, j
     for i in range(number):
         for j in range(groups[i].atoms):

@@ -1,18 +1,18 @@
-"""Logarithms of hypergeometric probabilities and tails, relatively accurate at any depth, population to 2**53.
+"""Logarithms of hypergeometric probabilities and tails, with relative accuracy in the extreme tails, populations up to 2**53.
 
-Layer: scalar kernels ``noexcept nogil`` (declared in _hypergeom.pxd; they check nothing beyond what is said there), then one
-ufunc each, which answers NaN outside the domain.
+Layer: scalar kernels ``noexcept nogil`` (declared in _hypergeom.pxd, which says what the caller has checked), then one ufunc
+each, which returns NaN outside the domain.
 
-Definition. X marked ones among `draws` taken without replacement from `total`, of which `marked` are marked.
-    pmf     b(k; marked, p) b(draws - k; total - marked, p)/b(draws; total, p), b the binomial kernel's: true for every p, taken
-            as draws/total; its three deviances do not cancel. Above e^-0.2 it is 1 minus the tails beside it.
-    tails   the smaller, Pr[X >= j] = pmf(j) sum_i g(i), g(i) = pmf(j + i)/pmf(j), the other is log(1 - e^small); a lower tail
-            is an upper one of marked - X. With w = -log of the ratio of neighbours at j:
-      w > 0.02 or sigma < 200   the positive terms by their ratios, some 2000 at most
-      otherwise                 Euler and Maclaurin: int_(-1/2)^inf g + g'/24 - 7 g'''/5760 at -1/2, what follows is below 1e-14
-                                of the sum. 32 Gauss nodes to where g < e^-42; log g(t) = t log(r) - sum of four deviances of
-                                the cells j, marked - j, draws - j, rest + j moved by t, and smaller terms, so that only
-                                differences are formed that are exact: r - 1 is (marked draws - j total)/(j rest).
+Definition. X is the number of marked items among `draws` taken without replacement from `total`, of which `marked` are marked.
+    pmf     b(k; marked, p) b(draws - k; total - marked, p)/b(draws; total, p), where b is the binomial pmf. This holds for every
+            p; with p = draws/total its three deviances do not cancel. Above e^-0.2 it is 1 minus the tails below and above k.
+    tails   the smaller tail is Pr[X >= j] = pmf(j) sum_i g(i), g(i) = pmf(j + i)/pmf(j), and the other is log(1 - e^small). A
+            lower tail is an upper tail of marked - X. With w = -log of the ratio of neighbours at j:
+      w > 0.02 or sigma < 200   the sum of positive terms by their ratios, at most about 2000 terms
+      otherwise                 Euler-Maclaurin: int_(-1/2)^inf g + g'/24 - 7 g'''/5760 at -1/2; the next term is below 1e-14
+                                of the sum. 32 Gauss nodes up to g < e^-42. log g(t) = t log(r) - sum of four deviances of
+                                the counts j, marked - j, draws - j, rest + j moved by t, and smaller terms, so that every
+                                difference that is formed is exact: r - 1 is (marked draws - j total)/(j rest).
 
 Measured error of log p in units of 1e-13 min(1, |log p|) + 4 ulp(log p), against exact sums (python-flint;
 tests/reference/measure_gamma.py, tests/core/test_hypergeom.py):
@@ -39,22 +39,22 @@ cdef extern from "tables.h" nogil:
 
 cdef extern from *:
     """
-    #define STEEP 0.02                      /* decay a step from which 2000 terms do */
-    #define WIDE 200.0                      /* standard deviations up to which 9 of them are few terms */
-    #define DEEP 42.0
+    #define STEEP 0.02                      /* decrease of log pmf per step above which 2000 terms suffice */
+    #define WIDE 200.0                      /* sigma up to which the terms within 9 sigma are summed one by one */
+    #define DEEP 42.0                       /* the integral ends where g < e^-DEEP */
     """
     const double STEEP
     const double WIDE
     const double DEEP
 
 cdef struct Cells:
-    # the four counts at j; the first and the last grow with X
+    # the four counts at j; counts 0 and 3 grow with X, 1 and 2 fall
     double at[4]
     double slope        # log of (marked - j)(draws - j)/(j rest)
 
 
 cdef inline double log_growth(const Cells *cells, double t, double *first) noexcept nogil:
-    """log g(t), and its derivative but for the slope."""
+    """Returns log g(t); first[0]: its derivative without the slope."""
     cdef double total = 0, sign = 1, moved, part
     cdef int i
     first[0] = 0
@@ -69,7 +69,7 @@ cdef inline double log_growth(const Cells *cells, double t, double *first) noexc
 
 
 cdef double smooth_sum(const Cells *cells, double var) noexcept nogil:
-    """sum_(i >= 0) g(i) by Euler and Maclaurin."""
+    """Returns sum_(i >= 0) g(i) by the Euler-Maclaurin formula."""
     cdef double w = -cells.slope, far = var * (sqrt(w * w + 2 * DEEP / var) - w), half = 0.5 * (far + 0.5), total = 0
     cdef double second = 0, first, unused, value
     cdef int i
@@ -84,7 +84,7 @@ cdef double smooth_sum(const Cells *cells, double var) noexcept nogil:
 
 
 cdef double log_upper(double j, double total, double marked, double draws) noexcept nogil:
-    """log Pr[X >= j], j in the support and above the mean."""
+    """Returns log Pr[X >= j] for j in the support and above the mean."""
     cdef double rest = total - marked - draws, sum_ = 1, term = 1, var, k = j
     cdef Cells cells
     cdef dd lead
@@ -107,14 +107,14 @@ cdef inline double least(double total, double marked, double draws) noexcept nog
 
 
 cdef inline double log_tail(double k, double total, double marked, double draws, bint upper) noexcept nogil:
-    """log Pr[X > k] (upper) or log Pr[X <= k]."""
+    """Returns log Pr[X > k] (upper) or log Pr[X <= k]."""
     cdef double low = least(total, marked, draws), high = fmin(marked, draws), small
     cdef dd lead
     if k < low:
         return 0 if upper else -INFINITY
     if k >= high:
         return -INFINITY if upper else 0
-    # k + 1 above the mean: the upper tail is the smaller one, but where nearly all lies at k + 1 itself
+    # if k + 1 is above the mean, the upper tail is the smaller one, unless most of the probability is at k + 1 itself
     lead = dd_add(dd_prod(marked, draws), dd_neg(dd_prod(k + 1, total)))
     if lead.hi <= 0:
         small = log_upper(k + 1, total, marked, draws)
@@ -145,7 +145,7 @@ cdef double c_hypergeom_logsf(double k, double total, double marked, double draw
 
 
 cdef inline double near_one(double value, double k, double total, double marked, double draws) noexcept nogil:
-    """The pmf's logarithm, from the tails beside it where it is near 0."""
+    """Returns log pmf, from the tails below and above k where the log is near 0 and its relative error matters."""
     cdef double outside
     if value < -0.2 or least(total, marked, draws) == fmin(marked, draws):
         return value
@@ -177,26 +177,26 @@ cdef double checked_hypergeom_logsf(double k, double total, double marked, doubl
 
 cdef dict HYPERGEOM_ARGUMENTS = {
     "M": "Size of the population, an integer in 0..2**53.",
-    "n": "How many of it are marked, an integer in 0..M.",
-    "N": "How many are drawn, an integer in 0..M.",
+    "n": "Number of marked items in the population, an integer in 0..M.",
+    "N": "Number of items drawn, an integer in 0..M.",
 }
 cdef str HYPERGEOM_NOTES = ("Parameters as in ``scipy.stats.hypergeom``. Relative error about 1e-13, or some ulp of the logarithm: "
                             "the header of ``_core/_hypergeom.pyx`` has the table.")
 
 hypergeom_logpmf = ufunc(<void *> checked_hypergeom_logpmf, document(
     "hypergeom_logpmf(k, M, n, N)", "Log of the probability that exactly k of N drawn are marked, without replacement.",
-    {"k": "Number of marked ones drawn; -inf where it is not an integer of the support.", **HYPERGEOM_ARGUMENTS},
+    {"k": "Number of marked items drawn; -inf where it is not an integer of the support.", **HYPERGEOM_ARGUMENTS},
     "hypergeom_logcdf, hypergeom_logsf", "hypergeom_logpmf(0, 10**6, 1000, 10**5):.8f", "-105.41605472",
     HYPERGEOM_NOTES))
 
 hypergeom_logcdf = ufunc(<void *> checked_hypergeom_logcdf, document(
     "hypergeom_logcdf(k, M, n, N)", "Log of the probability that at most k of N drawn are marked, without replacement.",
-    {"k": "Number of marked ones drawn; any real number, its floor counts.", **HYPERGEOM_ARGUMENTS},
+    {"k": "Number of marked items drawn; any real number, rounded down.", **HYPERGEOM_ARGUMENTS},
     "hypergeom_logpmf, hypergeom_logsf", "hypergeom_logcdf(10, 10**6, 1000, 10**5):.8f", "-73.35557152",
     HYPERGEOM_NOTES))
 
 hypergeom_logsf = ufunc(<void *> checked_hypergeom_logsf, document(
     "hypergeom_logsf(k, M, n, N)", "Log of the probability that more than k of N drawn are marked, without replacement.",
-    {"k": "Number of marked ones drawn; any real number, its floor counts.", **HYPERGEOM_ARGUMENTS},
+    {"k": "Number of marked items drawn; any real number, rounded down.", **HYPERGEOM_ARGUMENTS},
     "hypergeom_logpmf, hypergeom_logcdf", "hypergeom_logsf(6 * 10**11, 2**50, 10**12, 2**49):.8f", "-20153292923.74845886",
     HYPERGEOM_NOTES))

@@ -1,14 +1,14 @@
-"""Sums of two independent variables on few points: what lies in each cell between two of them.
+"""Sums of two independent discrete variables, reduced to few points: the mass and the first moment of each cell between points.
 
-    X + Y,  X and Y in atoms, rising;  points z_0 < ... < z_m;  of each cell the mass, and the mean distance from its lower end
-    spread   the mass of a cell goes to its two ends, the mean kept: E f(X + Y) grows for every convex f
-    merged   it goes to its mean: E f(X + Y) falls
+    X + Y,  X and Y with increasing atoms;  points z_0 < ... < z_m;  of each cell its mass, and mass times distance from its start
+    split    the mass of a cell goes to its two ends, with the mean kept: E f(X + Y) increases for every convex f
+    merged   the mass goes to its mean: E f(X + Y) decreases
 
-Layer: a function on memoryviews. Points must enclose all sums; masses >= 0, their products may underflow.
+Layer: a function on memoryviews. The caller has checked: the points enclose all sums; masses >= 0, their products may underflow.
 
-Roundings   a sum is moved by more than its rounding, to the side asked for; masses and distances are sums of positive terms, of
-            2 UNIT for each of their terms in error
-Cost        3 to 6 ns a pair: for each jump the places go through the points once
+Roundings   each sum is moved by more than its rounding error, up or down as requested; masses and distances are sums of positive
+            terms, each with an error of 2 UNIT
+Cost        3 to 6 ns a pair: for each atom of Y one pass over the atoms of X and the points
 Source      Shaked, Shanthikumar, Stochastic Orders, 3.A: splitting and merging
 """
 
@@ -21,16 +21,16 @@ from shufflebounds._core._constants cimport UNIT
 
 def cell_sums(const double[::1] place, const double[::1] mass, const double[::1] jump, const double[::1] chance,
               const double[::1] nodes, bint upper):
-    """Masses of a sum in the cells between nodes, and mass times distance from the lower end.
+    """Return the mass of X + Y in each cell between nodes, and the sum of mass times distance from the cell's lower end.
 
     Parameters
     ----------
     place, mass, jump, chance : ndarray
-        The atoms of the two laws, both rising.
+        Values and probabilities of X (place, mass) and of Y (jump, chance), values increasing.
     nodes : ndarray
-        Rising, at least two, with all sums between the first and the last.
+        Increasing, at least two, with all sums between the first and the last.
     upper : bool
-        Which way sums are rounded.
+        Whether sums are rounded up or down.
 
     Returns
     -------

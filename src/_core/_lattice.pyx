@@ -4,17 +4,17 @@
     K(theta) = sum_j g_j log(q_j + p_j e^theta); Pr[S >= k] has the factor 1/(1 - e^(-(theta + i t))) in the integrand.
 
 Layer: scalar kernels ``noexcept nogil`` declared in _lattice.pxd, the passes over the data in lattice.h; _blocks.pyx
-hands single points and whole blocks of points to Python.
+makes single points and blocks of points available to Python.
 
 Checked by the caller: 0 < p < 1 (subnormals too), counts integers >= 1 of total n <= 2**53, k an integer.
 Ranges   k = 0, n; Pr[S >= 1], Pr[S < n]   closed forms: the tilt would be infinite
-         otherwise    K'(theta) = k within 0.02 sigma; trapezoid on 2J ~ 19 sigma + 30 nodes, of which those with
-                      2 sigma^2 sin^2(t/2) <= 43 are formed (28 of a half period, for large sigma)
-         tails        the smaller; a tail above e^-0.5 as 1 minus the other, a pmf above e^-0.2 as 1 minus both tails
-                      beside it: there the logarithm is small, and has to be right itself
+         otherwise    K'(theta) = k within 0.02 sigma; trapezoidal rule with 2J ~ 19 sigma + 30 nodes, of which those with
+                      2 sigma^2 sin^2(t/2) <= 43 are evaluated (28 of a half period, for large sigma)
+         tails        the smaller tail; a tail above e^-0.5 as 1 minus the other, a pmf above e^-0.2 as 1 minus the tails
+                      below and above k: there the logarithm is small, and its relative error matters
 
 Measured error of log p (pmf and both tails), in units of 1e-13 min(1, |log p|) + 2.2e-16 |log p|, against python-flint
-(512 bits: products of polynomials, ratios of neighbours; 420 bits: the incomplete beta integral). The laws have p
+(512 bits: products of polynomials, ratios of neighbours; 420 bits: the incomplete beta integral). The probabilities p are
 uniform, log-uniform down to 1e-320, up to 1 - 1e-16, mixtures of both, or equal; k = 0, 1, 2, n-2, n-1, n and between.
 
     domain                                          trials    peak    rms
@@ -23,11 +23,11 @@ uniform, log-uniform down to 1e-320, up to 1 - 1e-16, mixtures of both, or equal
     two groups, n = 1e6..1e12, to 440 sigma         24        0.5     0.16
     distinct p, n = 16..8192                        446       0.6     0.11
     distinct p, n = 9000, log p down to -11000      600       0.9     0.24    (113-bit direct convolution)
-    distinct p, n = 1e5, 1e6, to 430 sigma          682       0.7     0.13    (against the same law grouped)
+    distinct p, n = 1e5, 1e6, to 430 sigma          682       0.7     0.13    (against the same distribution in groups)
 
-rel_error plus 4 ulp of the logarithm exceeded the error in all of them. It is a bound on what is left out (Bennett,
-|phi| <= exp(-2 sigma^2 sin^2(t/2))) plus a model of the roundings (ulp counts times magnitudes), not interval
-arithmetic. For more than 2048 p without multiplicities it is not sharp: 10 half ulp of the exponent.
+In all of these trials the error was at most rel_error plus 4 ulp of the logarithm. rel_error is a bound of the truncation
+(Bennett, |phi| <= exp(-2 sigma^2 sin^2(t/2))) plus a model of the roundings (ulp counts times magnitudes), not interval
+arithmetic. For more than 2048 p without multiplicities it is not tight: 10 half ulp of the exponent.
 
 Cost     2.3 us for one group, 2.8 us for two (any n); 0.16 ms for 1000 p, 0.4 ms for 1e4, 3 ms for 1e5, 30 ms for 1e6
          (within 10 sigma tails/ takes the series of _blocks.pyx: 0.9 ms for 1e5, 4.3 ms for 1e6)
@@ -60,16 +60,16 @@ cdef extern from "lattice.h" nogil:
                              Py_ssize_t room)
     bint lattice_leave(Heard heard, Py_ssize_t done)
 
-cdef double BAND = 43.0                           # nodes with |phi| <= e^-43 are left out
-cdef Py_ssize_t FEW = 24                          # so many groups are treated one by one at every node (72 places in Phi.near)
-cdef Py_ssize_t MOST_NODES = 1 << 53              # J is 12 sigma and the reach at most, n <= 2**53
+cdef double BAND = 43.0                           # nodes with |phi| <= e^-BAND are omitted; more means more nodes
+cdef Py_ssize_t FEW = 24                          # up to FEW groups are evaluated one by one at every node (Phi.near: 3 * FEW)
+cdef Py_ssize_t MOST_NODES = 1 << 53              # above every J, which is at most 12 sigma plus the reach, for n <= 2**53
 
 
 # ---------------------------------------------------------------------------------------------------------------- tilt
 
 cdef void c_lattice_law(Law *law, const double *p, const double *q, const double *counts,
                         Py_ssize_t groups) noexcept nogil:
-    """Mean (as a double-double), variance and number of trials."""
+    """Fill in a Law: mean (as a double-double), variance and number of trials."""
     law.p = p
     law.q = q
     law.counts = counts
@@ -80,7 +80,7 @@ cdef void c_lattice_law(Law *law, const double *p, const double *q, const double
 
 
 cdef inline double deviance(double m, double d) noexcept nogil:
-    """x log(x/m) - d at x = m + d, for any 0 < m < 1 and 0 <= x < 1; the rounding of x is carried along."""
+    """Returns x log(x/m) - d at x = m + d, for 0 < m < 1 and 0 <= x < 1. The rounding error of x is corrected."""
     cdef dd x = dd_sum(m, d), part
     cdef double r, rest, log_r
     if x.hi <= 0:
@@ -98,13 +98,13 @@ cdef inline double deviance(double m, double d) noexcept nogil:
 
 
 cdef inline dd divergence(double p, double q, double x, double y, dd *d) noexcept nogil:
-    """kl(x || p) to about 2**-60 and d = x - p exactly, for the double x (or, where it is larger, the double y).
+    """Returns kl(x || p) with relative error about 2**-60, and the exact d = x - p, for the smaller of the doubles x and y = 1 - x.
 
-    Likewise the smaller of p and q is exact, the other carries what its rounding lost.
+    Of p and q, too, the smaller one is exact, and the rounding error of the larger is corrected.
     """
     cdef double lo = 0, part, rest, p_lo = 0, q_lo = 0
     cdef dd total
-    # 1 minus the larger one is exact
+    # 1 minus the larger of p and q is exact
     if p > q:
         p_lo = (1 - p) - q
     else:
@@ -121,7 +121,7 @@ cdef inline dd divergence(double p, double q, double x, double y, dd *d) noexcep
     total = dd_make(part, lo)
     part = c_deviance_dd(y, q, q_lo, -d[0].hi, -d[0].lo, &lo)
     total = dd_add(total, dd_make(part, lo))
-    # the larger of x and y is rounded: where c_deviance_dd takes a logarithm, it must be told by how much
+    # the larger of x and y is rounded: where c_deviance_dd uses a logarithm, its rounding error is added here
     if x <= y:
         if fabs(d[0].hi) > 0.03125 * (y + q):
             total = dd_add(total, dd_make(rest * (1 + log(y / q)), 0))
@@ -131,11 +131,11 @@ cdef inline dd divergence(double p, double q, double x, double y, dd *d) noexcep
 
 
 cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcept nogil:
-    """K(theta) - k theta = theta shift - sum g kl(x || p), a sum of non-negative deviances.
+    """Compute K(theta) - k theta = theta shift - sum g kl(x || p), a sum of non-negative deviances.
 
-    It is stationary in x at fixed theta if the shift is formed from the same x, so that a rounded x costs only second
-    order. Given multiplicities, or up to 2048 groups: deviances in double-double. Otherwise in double: at most 5 ulp
-    each, averaging out over different p.
+    If the shift is formed from the same x, the expression is stationary in x at fixed theta, so that rounding x has an effect of
+    second order only. With multiplicities, or up to 2048 groups, deviances are in double-double. Otherwise they are in double:
+    at most 5 ulp each, which average out over different p.
     """
     cdef double[256] x, y, d, w
     cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta), q
@@ -160,7 +160,7 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
                 total = dd_add(total, dd_mul_d(term, w[i]))
                 shift = dd_add(shift, dd_mul_d(change, w[i]))
         else:
-            # equal terms round alike, so that even these sums need more than double
+            # equal terms have equal rounding errors, which do not average out: the sums are double-double
             for i in range(size):
                 p = law.p[start + i]
                 part = deviance(p, d[i]) + deviance(law.q[start + i] if law.q != NULL else 1 - p, -d[i])
@@ -168,17 +168,17 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
                 shift = dd_add(shift, dd_make(d[i], 0))
                 lost += 10 * part
         start += size
-    # tilt.shift stays: the transform wants the mean of the exact tilt, not of the rounded x
+    # tilt.shift is not changed: the inversion needs the mean at the exact tilt, not that of the rounded x
     total = dd_add(dd_mul_d(shift, theta), dd_neg(total))
     tilt.exponent = total.hi
     tilt.exponent_error = UNIT * (fabs(total.hi) + lost)
 
 
 cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) noexcept nogil:
-    """theta with |K'(theta) - k| <= tolerance max(1, sigma), and the tilted law's shift, variance and exponent.
+    """Find theta with |K'(theta) - k| <= tolerance max(1, sigma); write it with the tilted shift, variance and exponent to tilt.
 
-    Newton on logit(K'(theta)/n), linear in theta for one group and of slope in (0, 1] for any, inside a bracket.
-    Checked by the caller: 0 < k < n. Returns the number of steps.
+    Newton steps on logit(K'(theta)/n), which is linear in theta for one group and has a slope in (0, 1] for any number of groups,
+    inside a bracket. The caller has checked: 0 < k < n. Returns the number of steps.
     """
     cdef double low = -1400, high = 1400, theta = 0, var = law.var, mean, slope, step
     cdef dd gap = dd_add(dd_make(law.mean, law.mean_lo), dd_make(-k, 0)), shift = gap
@@ -211,10 +211,10 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
 # ------------------------------------------------------------------------------------------- characteristic function
 
 cdef int c_orders(double var, double depth) noexcept nogil:
-    """Orders of the series in w and delta for nodes z = theta + i t, |theta| sigma <= depth.
+    """Returns the number of orders of the series in w and delta for nodes z = theta + i t, |theta| sigma <= depth.
 
-    With v = (sigma t)^2, what m orders leave out, weighed with |phi| = e^(-v/2), is at most
-    2 sigma^2 r^(m+1) e^(-v/2)/(m+1), r = tan^2 of half of |z|; the largest is at v = 2(m+1) - depth^2 or at v = 0.
+    With v = (sigma t)^2, the terms beyond m orders, times |phi| = e^(-v/2), are at most
+    2 sigma^2 r^(m+1) e^(-v/2)/(m+1), r = tan^2 of half of |z|. The largest is at v = 2(m+1) - depth^2 or at v = 0.
     """
     cdef int m
     cdef double v, r
@@ -228,13 +228,13 @@ cdef int c_orders(double var, double depth) noexcept nogil:
 
 
 cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil:
-    """Choose the form for nodes |sin(t/2)| <= half, and take its one pass over the data.
+    """Choose the form of log phi for nodes |sin(t/2)| <= half, and compute its sums in one pass over the data.
 
     At most 24 groups          one by one
     tan(t/2)^2 < 1/2           series, with T = tan(t/2), S = sin(t/2), w = 4xy, delta = x - y:
                                log|phi| = -1/2 sum_m S^2m/m sum_j g w^m,
                                arg phi = sum_m (-1)^(m+1) T^(2m+1)/(2m+1) sum_j g delta (1 - delta^2m)
-    otherwise                  sigma < 8.1: sums of x^m over x < 1/8, of y^m over y < 1/8; at most 9.2 sigma^2 others
+    otherwise                  sigma < 8.1: sums of x^m over x < 1/8, of y^m over y < 1/8; at most 9.2 sigma^2 other groups
     """
     cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta)
     cdef double ratio = half * half / (1 - half * half) if half < 1 else INFINITY
@@ -247,7 +247,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
     phi.y = phi.near + 24
     phi.g = phi.near + 48
     if law.groups <= FEW:
-        # lattice_fill pads to a multiple of 8: 24 entries have room for that
+        # lattice_fill pads to a multiple of 8, and 24 is one
         lattice_fill(law.p, law.q, law.counts, law.groups, a, b, c, phi.x, phi.y, d, phi.g)
         phi.middle = law.groups
     elif ratio < 0.5:
@@ -269,7 +269,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
 
 
 cdef inline double atan_rest(double v) noexcept nogil:
-    """atan(v) - v without cancellation for small v."""
+    """Returns atan(v) - v without cancellation for small v."""
     cdef double w = v * v, s
     if w > 0.12:
         return atan(v) - v
@@ -284,7 +284,7 @@ cdef inline double atan_rest(double v) noexcept nogil:
 
 
 cdef inline double sin_rest(double t) noexcept nogil:
-    """sin(t) - t without cancellation for small t."""
+    """Returns sin(t) - t without cancellation for small t."""
     cdef double w = t * t
     if w > 1:
         return sin(t) - t
@@ -294,14 +294,14 @@ cdef inline double sin_rest(double t) noexcept nogil:
 
 cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase,
                    double *effort) noexcept nogil:
-    """log|phi(t)| and arg phi(t), centred at the mean, for s = sin(t/2), c = cos(t/2), 0 <= t <= pi.
+    """Compute log|phi(t)| and arg phi(t), centred at the mean, for s = sin(t/2), c = cos(t/2), 0 <= t <= pi.
 
     One group, with delta = x - y and T = tan(t/2): log|phi| = log1p(-4xy s^2)/2, or log(c^2 + (delta s)^2)/2 where that
-    cancels, at a fair coin down to 0 (the error of delta is then that of |phi|: it stops at 3e-16, which effort counts);
+    cancels. For a fair coin the latter tends to log 0, so its argument is kept above 1e-31; effort contains that error.
     |delta| <= 1/2   arg = (atan(delta T) - delta T) - delta (atan(T) - T)
     otherwise        arg = (atan(r) - r) + u ((sin t - t) + 2 u s^2 t)/(1 - 2 u s^2),
                      r = u sin t/(1 - 2 u s^2), u = min(x, y)
-    The rounding errors of both are below 4 ulp of effort, the sum of the magnitudes that went in.
+    The rounding errors of both are below 4 ulp of effort, the sum of the magnitudes of the terms.
     """
     cdef double s2 = s * s, total = 0, turn = 0, part, delta, u, v, sine = 2 * s * c, rest = sin_rest(t), tangent, bend
     cdef double re, im, hold, ur, ui, spent = 0, wide = 2 * t if t > 0.6 else 0
@@ -327,7 +327,7 @@ cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs
         ui = sine
         re = im = 0
         for m in range(phi.small, 1, -1):
-            # (re, im) is the pair of Horner sums of low + high and of low - high, see below
+            # (re, im) is a complex Horner sum: here of low + high, below of low - high
             part = (phi.low[m - 1] + phi.high[m - 1]) / m
             hold = part - (re * ur - im * ui)
             im = -(re * ui + im * ur)
@@ -374,24 +374,23 @@ cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs
 # ----------------------------------------------------------------------------------------------------------- one point
 
 cdef struct Inverted:
-    double pmf                  # both relative to exp(exponent)
-    double tail
-    double pmf_error            # absolute
-    double tail_error
+    double pmf                  # relative to exp(exponent)
+    double tail                 # relative to exp(exponent)
+    double pmf_error            # absolute error bound of pmf
+    double tail_error           # absolute error bound of tail
 
 
 cdef double c_half_period(double var, double reach) noexcept nogil:
-    """J such that the tilted law leaves at most 2 e^-43 farther than J from a point within `reach` of its mean.
+    """Returns J such that the tilted distribution has mass at most 2 e^-43 farther than J from a point within `reach` of its mean.
 
-    Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u; a = 9.4 sigma + 15 leaves
-    e^-43, and the logarithm under the root a factor 1/sigma more, as the probabilities themselves are that small.
+    Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u; at a = 9.4 sigma + 15 it is e^-43. The
+    logarithm under the root adds a factor 1/sigma, as the probabilities themselves are of this size.
     """
     return ceil(sqrt(var * (88.4 + 2 * log1p(sqrt(var)))) + 15 + reach)
 
 
 cdef double c_left_out(double var, double half, double J) noexcept nogil:
-    """Bound on the nodes left out (|phi| <= exp(-2 sigma^2 sin^2(t/2)), split at sin^2 = 3/4) and on the law beyond J.
-    """
+    """Bound of the omitted nodes, by |phi| <= exp(-2 sigma^2 sin^2(t/2)) split at sin^2 = 3/4, and of the mass beyond J."""
     cdef double band = 0
     if half < 1:
         band = exp(-BAND) * (2 / J + 0.1 / sqrt(var)) + exp(-1.5 * var) if var > 29 else exp(-BAND)
@@ -445,7 +444,7 @@ cdef double c_geometric_below(const Geometric *sum, const Node *at, double *re, 
 
 cdef void c_geometric_times(const Geometric *sum, Py_ssize_t m, Node *at) noexcept nogil:
     cdef double re, im, norm = c_geometric_below(sum, at, &re, &im), above = 1 + sum.cut if m & 1 else sum.whole
-    # 0 at t = 0 without a tilt: the sum of J ones
+    # the norm is 0 only at t = 0 without a tilt, where the sum is J
     if norm > 0:
         at.re, at.im = above * (at.re * re + at.im * im) / norm, above * (at.im * re - at.re * im) / norm
         at.size *= above / sqrt(norm)
@@ -455,9 +454,10 @@ cdef void c_geometric_times(const Geometric *sum, Py_ssize_t m, Node *at) noexce
 
 
 cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noexcept nogil:
-    """Pr[S = k] and Pr[S >= k] (upper) or Pr[S <= k] of the law, divided by exp(K(theta) - k theta).
+    """Compute Pr[S = k] and Pr[S >= k] (upper) or Pr[S <= k], divided by exp(K(theta) - k theta).
 
-    Trapezoid on N = 2J nodes; the tail is the geometric sum of the values at k, k +- 1, ..., cut at J: no theta is too small.
+    The trapezoidal rule has N = 2J nodes. The tail is a geometric sum of the values at k, k +- 1, ..., truncated at J terms, so
+    that it is defined for theta = 0 as well.
     """
     cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift)), stray
     cdef double pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0
@@ -477,7 +477,7 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
         tail_abs += at.size * at.rounding
     if phi.small:
         free(phi.heap)
-    # nodes left out: int e^(-2 sigma^2 sin^2(t/2)) over them, split at sin(t/2)^2 = 3/4; then the law beyond J
+    # bounds the omitted nodes, and the mass beyond J
     stray = c_left_out(tilt.var, half, J)
     out.pmf = pmf / (2 * J)
     out.tail = tail / (2 * J)
@@ -486,7 +486,7 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
 
 
 cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil:
-    """log Pr[S = n] or log Pr[S = 0]."""
+    """Returns log Pr[S = n] or log Pr[S = 0]."""
     cdef Py_ssize_t j
     cdef double mine, other, part
     cdef dd total = dd_make(0, 0)
@@ -503,7 +503,7 @@ cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil:
 
 
 cdef double one_side(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil:
-    """log Pr[S >= k] (upper) or log Pr[S <= k], for k on that side of the mean or where it is a closed form."""
+    """Returns log Pr[S >= k] (upper) or log Pr[S <= k], for k on that side of the mean or where there is a closed form."""
     cdef Tilt tilt
     cdef Inverted at
     cdef double edge
@@ -523,7 +523,7 @@ cdef double one_side(const Law *law, double k, int upper, double *log_pmf, doubl
 
 
 cdef double log_tail(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil:
-    """The smaller tail by inversion; a tail above 0.6 from the other side, so that it is right as 1 minus something."""
+    """Returns the log tail: the smaller tail by inversion; a tail above 0.6 as 1 minus the other, so that its log is accurate."""
     cdef double toward = 1.0 if upper else -1.0, tail = -0.0, edge, unused
     cdef bint far = k > law.mean if upper else k < law.mean
     log_pmf[0] = INFINITY
@@ -541,10 +541,10 @@ cdef double log_tail(const Law *law, double k, int upper, double *log_pmf, doubl
 
 
 cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil:
-    """log Pr[S >= k] (upper) or log Pr[S <= k]; log Pr[S = k] into log_pmf unless that is NULL.
+    """Returns log Pr[S >= k] (upper) or log Pr[S <= k], and writes log Pr[S = k] to log_pmf unless that is NULL.
 
-    rel_error bounds the relative error of both probabilities. A pmf above 0.8 is formed as 1 minus the two tails beside
-    it, so that its logarithm is right too.
+    rel_error bounds the relative error of both probabilities. A pmf above 0.8 is formed as 1 minus the tails below and above k,
+    so that its logarithm is accurate.
     """
     cdef double pmf, tail, error, below, above, error_below = 0, error_above = 0, unused
     tail = log_tail(law, k, upper, &pmf, &error)
@@ -567,7 +567,7 @@ cdef double c_lattice_point(const Law *law, double k, int upper, double *log_pmf
 
 cdef double c_lattice_log_tail(const double *p, const double *q, const double *counts, Py_ssize_t groups, double k,
                                int upper, double *log_pmf, double *rel_error) noexcept nogil:
-    """`c_lattice_point` for a law that is used once."""
+    """`c_lattice_point` for a distribution that is used once."""
     cdef Law law
     c_lattice_law(&law, p, q, counts, groups)
     return c_lattice_point(&law, k, upper, log_pmf, rel_error)

@@ -1,25 +1,26 @@
-"""Privacy losses on a grid: the hockey stick of a law, and outcomes split or merged onto grid points.
+"""Privacy losses on a grid: the hockey-stick divergence of their distribution, and outcomes split or merged onto grid points.
 
 Layer: three kernels ``noexcept nogil`` (declared in _losses.pxd), functions on arrays over them.
 
-Definition. An outcome of mass p under P and loss l has mass p e^-l under Q. Its share of the hockey stick is
-p (1 - e^(eps - l)) above eps, and a law of losses is a list of (log p, l), l rising.
+Definition. An outcome of mass p under P and loss l has mass p e^-l under Q. Above eps its contribution to the hockey-stick
+divergence is p (1 - e^(eps - l)). A distribution of losses is a list of (log p, l), l increasing.
 Method
-    law_hockey_stick       the hockey stick at the law's own losses, from above: H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of
-                    positive terms, so relatively accurate at any depth; compensated, with an integer exponent that follows.
-    tilted_hockey_stick    the same for a tilted law on a grid, where two multiplications a point do.
-    split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, the masses of both laws kept: no test
-                    loses by it, since undoing it is a post-processing. Variance added: (l - g)(g + h - l).
-    merge           shares of neighbouring outcomes become one whose loss is exactly a grid point: a post-processing with
-                    randomness. A share of one outcome is exchanged for the balance sum p (1 - e^(g - l)) = 0, in which each
-                    term is formed by expm1. Where the outcomes lie closer than the grid, what is too much above g is left to
-                    the next point; where they lie farther apart, it is balanced by a share of the point below, the cheaper
-                    way. What cannot be balanced at the upper end is rounded down, and so is a lowest loss just above a point.
+    law_hockey_stick     the hockey-stick divergence at the distribution's own losses, downward:
+                    H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of positive terms, so relatively accurate in the extreme
+                    tail; compensated, with an adaptive integer exponent.
+    tilted_hockey_stick  the same for a tilted distribution on a grid, where a point takes two multiplications.
+    split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the masses under P and Q kept. The
+                    divergence does not decrease, since the split is undone by post-processing. It adds variance (l-g)(g+h-l).
+    merge           shares of neighbouring outcomes become one outcome whose loss is exactly a grid point: a randomized
+                    post-processing. The share of the last outcome solves the balance sum p (1 - e^(g - l)) = 0, in which each
+                    term is formed by expm1. Where the outcomes are closer than the grid, the excess above g goes to the next
+                    point; where they are farther apart, it is balanced by a share of the point below, which loses less.
+                    Outcomes at the upper end that cannot be balanced are rounded down, as is a lowest loss just above a point.
 Error     law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
           2.3e3 losses, peak 2.3, rms 0.50
-          merge: the balance at a point is off by rounding only, an error of its loss below 1e-13
+          merge: the balance at a point has only rounding errors, which change its loss by less than 1e-13
 Cost      law_hockey_stick, split, merge 140 ns an outcome each (merge 11 ns where many share a point), tilted_hockey_stick 3 ns
-Source    the split is the connect-the-dots of Doroshenko et al. 2022, section 4; the merge is that of this library
+Source    the split is the connect-the-dots method of Doroshenko et al. 2022, section 4; the merge is new here
 """
 
 from libc.math cimport INFINITY, ceil, exp, expm1, fabs, floor, fmin, log, log1p
@@ -28,9 +29,9 @@ import numpy as np
 
 cdef extern from *:
     """
-    #define SEARCHED 64                     /* grid points below that may lend a share */
-    #define ROUNDED 0.015625                /* steps by which the lowest loss may be rounded down */
-    #define TIED 8.9e-16                    /* 4 units: how far a grid point may round, relative to itself */
+    #define SEARCHED 64                     /* number of grid points below that are searched for one that can give a share */
+    #define ROUNDED 0.015625                /* fraction of a step by which the lowest loss may be rounded down */
+    #define TIED 8.9e-16                    /* relative rounding error of a grid point, 4 ulp */
     """
     const int SEARCHED
     const double ROUNDED
@@ -43,7 +44,7 @@ cdef extern from "arithmetic.h" nogil:
     Py_ssize_t slot(Py_ssize_t i, Py_ssize_t n)
 
 
-# A sum of exponentials that rise: (total + rest) e^top, compensated, its scale a whole power of e so that it is seldom moved.
+# A sum of exponentials with increasing exponents, (total + rest) e^top: compensated, and rescaled by whole powers of e only.
 cdef struct Rising:
     double top
     double total
@@ -65,8 +66,8 @@ cdef inline double log_of(const Rising *sum) noexcept nogil:
 
 
 cdef void c_law_hockey_stick(const double *loss, const double *log_p, Py_ssize_t n, double log_rest, double *out) noexcept nogil:
-    """log H at every loss. Checked by the caller: loss rises, nothing is NaN; log_rest is the mass of infinite loss."""
-    # the hockey stick so far, and the mass of the other law beyond
+    """Write log H at every loss. The caller has checked: loss increases, no NaN; log_rest is the log mass of infinite loss."""
+    # the hockey-stick divergence so far, and the mass under Q of the losses above
     cdef Rising hockey_stick, other
     cdef Py_ssize_t i
     hockey_stick.top = other.top = -INFINITY
@@ -89,9 +90,9 @@ cdef void c_merge(
     const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, Py_ssize_t size,
     double *out
 ) noexcept nogil:
-    """Masses on anchor + step k, k = first..first + size - 1, which encloses every loss; out is -inf and holds size.
+    """Merge outcomes onto anchor + step k, k = first..first + size - 1, which enclose every loss; out is -inf on entry.
 
-    Checked by the caller: loss rises, no NaN.
+    The caller has checked: loss increases, no NaN.
     """
     cdef Py_ssize_t i = 0, j, t, k = first, last, lowest
     cdef double rest = 1, g, balance, mass, c, f, ref, own, left, below
@@ -103,16 +104,16 @@ cdef void c_merge(
         k = t if t > k else k
         g = anchor + step * k
         if g < loss[i]:
-            # the rounding of the quotient
+            # the quotient was rounded down
             k += 1
             g = anchor + step * k
         ref = log_p[i] + log(rest)
         if i == lowest and rest == 1 and k - 1 >= first and loss[i] - (g - step) < ROUNDED * step:
-            # nothing lies below to balance it, and to lift it by a whole step costs more
+            # no point lies below to balance it, and moving it up by a whole step would lose more
             out[slot(k - 1 - first, size)] = ref
             i += 1
             continue
-        # nearer the point below than g, where only outcomes far apart can serve it: a share of a point below balances it
+        # closer to the point below than to g, and g has no outcome near it: balance it there by a share of a lower point
         if k - 1 >= first and loss[i] - (g - step) < 0.5 * step and (i + 1 == n or loss[i + 1] >= g):
             below = anchor + step * (k - 1)
             c = -expm1(below - loss[i])
@@ -132,7 +133,7 @@ cdef void c_merge(
                 continue
         j = i
         balance = mass = 0
-        # against the heaviest of them
+        # masses relative to the largest of them
         own = ref
         for t in range(i + 1, n):
             if not loss[t] < g + 0.5 * step:
@@ -147,7 +148,7 @@ cdef void c_merge(
         left = 1
         if balance < 0:
             while j < n and balance < 0:
-                # of one that is so much heavier only a share is taken
+                # of an outcome heavier than the balance needs, only a share is taken
                 f = exp(fmin(log_p[j] - ref, 700))
                 c = -f * expm1(g - loss[j])
                 if balance + c <= 0:
@@ -161,7 +162,7 @@ cdef void c_merge(
             if balance < 0:
                 for t in range(i, n):
                     k = whole(floor((loss[t] - anchor) / step + 0.5), first - 1, first + size)
-                    # a loss on the grid stays there, whatever the rounding of its point
+                    # a loss that is a grid point up to rounding stays there
                     if anchor + step * k > loss[t] + TIED * fabs(loss[t]):
                         k -= 1
                     k = k if k > first else first
@@ -197,7 +198,7 @@ cdef void c_merge(
 
 cdef void c_tilted_hockey_stick(const double *g, Py_ssize_t n, double theta, double step, double *tail,
                                 double *hockey_stick) noexcept nogil:
-    """Tilted tails of Q and hockey sticks at n points a step apart. Checked by the caller: theta >= 0, step > 0.
+    """Write tilted tails of Q and divergences at n points a step apart. The caller has checked: theta >= 0, step > 0.
 
     With g(k) = P(k) e^(theta l_k):  tail[k] = e^((theta + 1) l_k) Q(loss >= l_k),  hockey_stick[k] = e^(theta l_k) H(l_k).
     """
@@ -211,7 +212,7 @@ cdef void c_tilted_hockey_stick(const double *g, Py_ssize_t n, double theta, dou
 
 
 def law_hockey_stick(const double[::1] loss not None, const double[::1] log_p not None, double log_rest):
-    """Return log H at every loss of a law, log_rest its mass of infinite loss; loss rises, of equal length, no NaN."""
+    """Return log H at every loss of a distribution, log_rest its log mass of infinite loss; loss increases, no NaN."""
     cdef Py_ssize_t n = loss.shape[0]
     out = np.empty(n)
     cdef double[::1] o = out
@@ -223,7 +224,7 @@ def law_hockey_stick(const double[::1] loss not None, const double[::1] log_p no
 
 def split(const double[::1] log_p not None, const double[::1] loss not None, double anchor, double step, Py_ssize_t first,
           Py_ssize_t size):
-    """Return log masses on the points anchor + step (first..first + size - 1), which enclose every loss; no NaN."""
+    """Return log masses on the points anchor + step (first..first + size - 1), which enclose every loss; none is NaN."""
     cdef Py_ssize_t i, k
     cdef double over, under
     out = np.full(size, -np.inf)
@@ -247,7 +248,7 @@ def split(const double[::1] log_p not None, const double[::1] loss not None, dou
 
 def merge(const double[::1] log_p not None, const double[::1] loss not None, double anchor, double step, Py_ssize_t first,
           Py_ssize_t size):
-    """Return log masses on the points anchor + step (first..first + size - 1), which enclose every loss; loss rises, no NaN."""
+    """Return log masses on the points anchor + step (first..first + size - 1), which enclose every loss; increasing losses."""
     out = np.full(size + 1, -np.inf)
     cdef double[::1] o = out
     with nogil:
@@ -257,7 +258,7 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
 
 
 def tilted_hockey_stick(const double[::1] g not None, double theta, double step):
-    """Return (tail, hockey_stick) of tilted masses a step apart: e^((theta + 1) l) Q(loss >= l) and e^(theta l) H(l)."""
+    """Return (tail, hockey_stick) for tilted masses a step apart: e^((theta + 1) l) Q(loss >= l) and e^(theta l) H(l)."""
     cdef Py_ssize_t n = g.shape[0]
     tail, hockey_stick = np.empty(n), np.empty(n)
     cdef double[::1] w = tail, d = hockey_stick

@@ -1,21 +1,21 @@
-"""The positive part of a sum, between two smoothed ones, by inversion along an exponentially tilted contour.
+"""Bounds of the expected positive part of a sum from smoothed sums, by Fourier inversion along an exponentially tilted contour.
 
-    U ~ N(0, tau^2) independent of S, pdf and cdf the standard normal ones:
+    U ~ N(0, tau^2) independent of S, pdf and cdf those of the standard normal distribution:
     E(s+U)_+ - s_+ = tau g(|s|/tau), g(z) = pdf(z) - z cdf(-z), B(z) pdf(z) <= g(z) <= A(z) pdf(z)
 
-Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which says what the caller has checked; ``tilted_nodes`` in Python.
+Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which says what the caller has checked; ``tilted_nodes``.
 
-Method   sandwich        polynomials A, B = sum c_k He_2k (ABOVE and BELOW: linear programs of tests/reference/sandwich.py; a test
-                         holds B <= g/pdf <= A). E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0
+Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from linear programs in tests/reference/sandwich.py; a
+                         test checks B <= g/pdf <= A). E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0
          trapezoid       on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k. It adds
-                         sum_m e^(theta L m) E h(S-Lm), L = 2 pi/step, x_+ <= h(x) for the upper side: nothing to do; h(x) <= x_+
-                         for the lower one: Chernoff's bound of that at theta +- d goes off (c_alias), L is widened until it is a
-                         thousandth of rtol
-         revivals        of |phi|: the angle arccos|phi_i(t)| moves at most by sd_i dt (c_stride), so that stretches with
-                         |phi| < e^-band are proven and stepped over; nodes lie in between only
-Roundings   the phases n arg phi, n log|phi| and the sum of nodes are charged by a model (ulp counts), beside the cumulant's blur
-Checked     by the sides of _excess.pyx, which tells errors and cost
-Source   inversion: classical; the sandwich and the stride are derived above
+                         sum_m e^(theta L m) E h(S-Lm), L = 2 pi/step. For the upper bound x_+ <= h(x), and these terms only
+                         increase it. For the lower bound h(x) <= x_+, and their Chernoff bound at theta +- d (c_alias) is
+                         subtracted; L grows until this is a thousandth of rtol
+         secondary       where |phi| returns to 1: arccos|phi_i(t)| changes at most by sd_i dt (c_stride), so that intervals with
+         maxima          |phi| < e^-band are proven and skipped; nodes are evaluated only outside of them
+Roundings   the phases n arg phi, n log|phi| and the sum of nodes by a model (ulp counts), besides the cumulant's `blur`
+Checked     by the bounds of _excess.pyx; its header states errors and run time
+Source   inversion: classical; the smoothing bounds and the step are derived above
 """
 
 from libc.math cimport INFINITY, atan2, cos, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sin, sqrt
@@ -29,14 +29,14 @@ from shufflebounds._core._tilted cimport Cumulant, c_cumulant, c_lay_out, c_mass
 cdef extern from "excess.h" nogil:
     void excess_phi(const double *p, const double *y, Py_ssize_t n, double t, double reach, double *less, double *side)
 
-cdef double SPARE = 7.0                           # aliases and nodes left out: below rtol by e^-SPARE, about
-cdef double REACH = 7.0                           # the Gaussian factor ends at so many of its standard deviations
-cdef double MORE_DEPTH = 31.0                     # where the answer is far below that of a Gaussian: below it by e^-31
-cdef double MORE_REACH = 8.5
-cdef double *ABOVE = [0.6482, -0.063716, 0.10414, 0.018912, 0.0024703]
-cdef double *BELOW = [0.4103, -0.1536, -0.01702, -0.007484, 0.0]
-cdef double *SIZES = [0.6482, 0.1536, 0.10414, 0.018912, 0.0024703]
-cdef int TERMS = 5
+cdef double SPARE = 7.0                           # aliasing and omitted nodes are about e^-SPARE of rtol; more needs more nodes
+cdef double REACH = 7.0                           # nodes reach to this many standard deviations of the Gaussian factor
+cdef double MORE_DEPTH = 31.0                     # -log of the omitted terms where the answer is far below a Gaussian's
+cdef double MORE_REACH = 8.5                      # the reach in that case
+cdef double *ABOVE = [0.6482, -0.063716, 0.10414, 0.018912, 0.0024703]      # coefficients c_k of A
+cdef double *BELOW = [0.4103, -0.1536, -0.01702, -0.007484, 0.0]            # coefficients c_k of B
+cdef double *SIZES = [0.6482, 0.1536, 0.10414, 0.018912, 0.0024703]         # the larger |c_k| of both, for error bounds
+cdef int TERMS = 5                                # number of coefficients
 
 
 # The integrand without its Gaussian factor: log |phi|, its argument and its relative error, at t.
@@ -48,15 +48,15 @@ cdef struct Node:
 
 
 cdef inline double c_angle(double square) noexcept nogil:
-    """A bound below arccos of a modulus whose square is 1 + square: the first terms of 2 asin(y/2), and all are positive."""
+    """Returns a lower bound of arccos of a modulus whose square is 1 + square: the first terms of 2 asin(y/2), all positive."""
     cdef double z = -2 * square / (1 + sqrt(fmax(1 + square, 0)))
     return sqrt(fmax(z, 0)) * (1 + z * (1.0 / 24 + z * (3.0 / 640)))
 
 
 cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, double band) noexcept nogil:
-    """How far on |phi| is proven to stay below e^-band.
+    """Returns a distance in t over which |phi| is proven to stay below e^-band.
 
-    arccos |phi_i(t)|, the angle between the states sqrt(p) and sqrt(p) e^(itx), moves at most as fast as sd_i (Fubini-Study).
+    arccos |phi_i(t)|, the angle between the states sqrt(p) and sqrt(p) e^(itx), changes at most at the rate sd_i (Fubini-Study).
     """
     cdef double best = 0, edge, low, high, middle, total
     cdef Py_ssize_t i
@@ -87,7 +87,7 @@ cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, 
 
 cdef Py_ssize_t c_nodes(const Group *groups, Py_ssize_t number, double step, double last, double band, const Cumulant *at,
                         Node *nodes, Py_ssize_t most, Turn *turns, double *end) noexcept nogil:
-    """Nodes t = k step up to `last` with |phi| >= e^-band, at most so many evaluations; end[0]: up to where none is missing."""
+    """Write the nodes t = k step <= last with |phi| >= e^-band, by at most `most` evaluations; none is missing up to end[0]."""
     cdef double k = 0, t = 0, less, square, effort, jump
     cdef Py_ssize_t kept = 0, _used, i
     cdef Node *node
@@ -124,7 +124,7 @@ cdef Py_ssize_t c_nodes(const Group *groups, Py_ssize_t number, double step, dou
 
 
 cdef inline double real_part(const double *series, double re, double im, double cosine, double sine) noexcept nogil:
-    """Re e^(i phase) sum series[k] (re + i im)^k."""
+    """Returns Re e^(i phase) sum series[k] (re + i im)^k."""
     cdef double a = series[TERMS - 1], b = 0
     cdef int k
     for k in range(TERMS - 2, -1, -1):
@@ -134,10 +134,10 @@ cdef inline double real_part(const double *series, double re, double im, double 
 
 cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step, double tau, double reach, double band,
                   double alias, double *lower, double *upper) noexcept nogil:
-    """Sides of e^-K(theta) E S_+: E(S+U)_+ less what U adds at most, and at least; returns what errors part them by."""
+    """Bounds of e^-K(theta) E S_+: E(S+U)_+ minus the largest and least effect of U. Returns the part of the gap due to errors."""
     cdef double total = 0, total_error = 0, most = 0, least = 0, error = 0, end = reach / tau, square = tau * tau, peak
     cdef double t, size, turn, cosine, sine, norm, less, weight = step / 6.283185307179586, left
-    # what adding so many terms rounds
+    # rounding error of adding the terms
     cdef double sums = UNIT * (kept + 16)
     cdef Py_ssize_t i
     for i in range(kept):
@@ -154,8 +154,8 @@ cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step,
         size /= norm
         total += size * (cosine * less + sine * 2 * theta * t) / norm
         total_error += size * (nodes[i].error + sums)
-    # the nodes left out: below e^-band, and beyond the Gaussian's reach; with v = tau |s| the terms of the second sums are at
-    # most left^2 e^(-v^2/2) sum SIZES v^2k, which is below .66 and falls like v^8 e^(-v^2/2) there
+    # Omitted nodes: those below e^-band, and those beyond the reach of the Gaussian factor. With v = tau |s| the terms of the
+    # second sums are at most left^2 e^(-v^2/2) sum SIZES v^2k, which is below .66 and falls like v^8 e^(-v^2/2) beyond the reach.
     left = exp(0.5 * square * theta * theta)
     peak = exp(-0.5 * reach * reach)
     total_error = weight * total_error + left * (exp(-band) / (2 * theta) + peak / (end * reach))
@@ -169,9 +169,9 @@ cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step,
 
 cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double period, double depth,
                     const Cumulant *at) noexcept nogil:
-    """Bound on what the trapezoid adds: sum over m != 0 of e^(theta L m - K(theta)) E(S - L m)_+.
+    """Returns a bound of the aliasing error: sum over m != 0 of e^(theta L m - K(theta)) E(S - L m)_+.
 
-    From (x)_+ <= e^(s x)/(e s) with s = theta +- d; the tilt d is the one that suits a Gaussian. The factor 2 covers rounding.
+    It uses (x)_+ <= e^(s x)/(e s) at s = theta +- d, d the best tilt for a Gaussian. The factor 2 covers rounding.
     """
     cdef Cumulant beside
     cdef double root = period * period - 2 * at.var * depth, total = 0, d
@@ -186,23 +186,23 @@ cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double perio
     return 2 * total / 2.718281828459045 if total == total else INFINITY
 
 
-# How far a trapezoid goes: e^-depth is what may be left out, next to the answer of a Gaussian, and reach the end of U's factor.
+# The size of a trapezoidal sum. More of each means a smaller gap and more nodes.
 cdef struct Effort:
-    double depth
-    double reach
-    Py_ssize_t most        # evaluations of phi
+    double depth           # omitted terms are at most e^-depth of the answer of a Gaussian
+    double reach           # end of the nodes, in standard deviations of the Gaussian factor of U
+    Py_ssize_t most        # largest number of evaluations of phi
 
 
 cdef Py_ssize_t c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau, const Effort *effort,
                             const Cumulant *at, Node *nodes, Turn *turns, double *lower, double *upper,
                             double *errors) noexcept nogil:
-    """Sides of e^-K(theta) E S_+, and what errors part them by; returns the nodes kept."""
+    """Bounds of e^-K(theta) E S_+; errors[0]: the part of their gap that is due to errors. Returns the number of nodes."""
     cdef double wide = sqrt(theta * theta * at.var + 2), depth = effort.depth + log(wide), alias = INFINITY, step, end
     cdef double period = fmax(1.15 * (depth + 4) / theta, 1.1 * sqrt(2 * (depth + 4) * at.var))
     cdef Py_ssize_t kept, _try
     for _try in range(24):
         alias = c_alias(groups, number, theta, period, depth + 4, at)
-        # next to the saddle point's value of the answer
+        # compare with the saddle-point approximation of the answer
         if alias * theta * 2.5066282746310002 * wide < exp(-effort.depth):
             break
         period *= 1.25
@@ -215,7 +215,7 @@ cdef Py_ssize_t c_trapezoid(Group *groups, Py_ssize_t number, double theta, doub
 
 cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double work, Turn *turns,
                           double *lower, double *upper) noexcept nogil:
-    """Sides of log E S_+ by the trapezoid; returns the nodes kept, or -1 without memory."""
+    """Bounds of log E S_+ by the trapezoidal rule. Returns the number of nodes, or -1 if memory runs out."""
     cdef Cumulant at
     cdef double theta = c_saddle(groups, number, True, &at), tau, low, high, errors, slack
     cdef Py_ssize_t i, kept, size = 0
@@ -227,7 +227,7 @@ cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double 
     nodes = <Node *> malloc((effort.most + 1) * sizeof(Node))
     if nodes == NULL:
         return -1
-    # what the integrals of the two polynomials are apart
+    # tau for which the effects of A and B differ by rtol
     tau = sqrt(rtol / (ABOVE[0] - BELOW[0])) / theta
     kept = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
     if high - low > rtol * high and errors > 0.25 * (high - low):
@@ -235,7 +235,7 @@ cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double 
         effort.depth, effort.reach = fmax(MORE_DEPTH, effort.depth + 3), MORE_REACH
         kept = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
     free(nodes)
-    # the exponent: the values and masses as given are good to a few ulp
+    # error of the exponent: values and masses as passed are accurate to a few ulp
     slack = theta * at.blur + 4 * UNIT * (2 + fabs(at.value))
     lower[0] = at.value + log(low) - slack if low > 0 else -INFINITY
     upper[0] = at.value + log(high) + slack if high > 0 else INFINITY
@@ -243,30 +243,30 @@ cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double 
 
 
 def sandwich():
-    """Return the two series in Hermite polynomials of even order, above and below, for the test that holds them."""
+    """Return the coefficients of the upper and the lower polynomial and of the error bound, for the test that checks them."""
     return [ABOVE[i] for i in range(TERMS)], [BELOW[i] for i in range(TERMS)], [SIZES[i] for i in range(TERMS)]
 
 
 def tilted_nodes(const double[::1] values, const double[::1] log_mass, double count, double theta, double step, double last,
                  Py_ssize_t most):
-    """The characteristic function of a sum of `count` users tilted by theta, at nodes k step where it is not proven negligible.
+    """Return nodes of the characteristic function of a sum of `count` users tilted by theta, where it is not proven negligible.
 
     Parameters
     ----------
     values, log_mass : ndarray
-        The atoms of one user, the rest of the mass at 0.
+        Values and log probabilities of one user; the remaining mass is at 0.
     count, theta : float
-        Users, and the tilt > 0.
+        Number of users, and the tilt > 0.
     step, last : float
-        Distance of the nodes, and how far they go.
+        Distance between nodes, and the largest t.
     most : int
-        So many places are looked at, at most.
+        Largest number of evaluations.
 
     Returns
     -------
     (ndarray, float, float, float)
-        Columns t, log |phi|, arg phi and a bound of the relative error; up to where no node is missing with |phi| above e^-40;
-        K(theta); what rounding does to it for each unit of theta.
+        Columns t, log |phi|, arg phi and a bound of the relative error; the t up to which every node with |phi| above e^-40 is
+        present; K(theta); the rounding error of K(theta) for each unit of theta.
     """
     cdef Py_ssize_t atoms = values.shape[0], kept, i
     cdef double[::1] room = np.empty(room_of(atoms))
@@ -276,7 +276,7 @@ def tilted_nodes(const double[::1] values, const double[::1] log_mass, double co
     cdef Group group
     cdef Turn turn
     with nogil:
-        # unscaled: the caller's theta times the values is moderate
+        # the values are not scaled: the caller's theta times the values is moderate
         c_lay_out(&group, atoms, count, &room[0])
         for i in range(atoms):
             group.x[i], group.log_w[i] = values[i], log_mass[i]

@@ -1,7 +1,7 @@
-"""Elementary functions that the other kernels stand on, each free of cancellation.
+"""Elementary functions used by the other kernels, each without cancellation.
 
 Layer: scalar ``cdef double f(...) noexcept nogil``, declared in _special.pxd, then one ufunc a function. The scalars
-check nothing; every header says what the caller has checked. The ufuncs ask ``x == x`` first: an ordered comparison
+check nothing; each docstring says what the caller has checked. The ufuncs test ``x == x`` first: an ordered comparison
 with NaN would raise the invalid flag, and NumPy would warn.
 
 Measured error (units: ulp of the result, python-flint at 200 bits or more; tests/reference/measure_errors.py, and
@@ -11,10 +11,10 @@ tests/core/test_special.py repeats it):
     log1pmx         (-1, 1e300], |x| >= 1e-150      2e4       2.6     0.42
     log1mexp        [-700, -1e-300]                 2e4       1.5     0.31
     stirling_error  1..2**53                        2e4       2.1     0.61
-    mills_ratio     [0, 1e300]                      2e4       4.2     0.67    (the peak next to a joint)
+    mills_ratio     [0, 1e300]                      2e4       4.2     0.67    (the largest error is next to an end of a piece)
     log_ratio       1e-270 <= m, x <= 2**53         2e4       2**-72 relative; 2**-75 absolute within 1/16 of 1
     deviance        x, m in [1e-3, 2**53]           1.3e4     6.8     0.89    (x - m exact)
-    deviance_dd     the same, above 32              1.2e4     0.51    0.29    (hi alone; hi + lo is good to 2**-57)
+    deviance_dd     the same, above 32              1.2e4     0.51    0.29    (hi alone; hi + lo has a relative error of 2**-57)
 """
 
 from libc.math cimport INFINITY, M_LN2, NAN, exp, expm1, fabs, floor, frexp, log, log1p
@@ -48,13 +48,13 @@ cdef extern from *:
     const double LEAST
     const double MOST
 
-# ln 2 in two parts, the first with 21 trailing zero bits so that its product with an exponent is exact.
+# ln 2 in two parts; the first has 21 trailing zero bits, so that its product with an exponent is exact.
 cdef double LN2_HI = 0.693147180558298714458942413330078125
 cdef double LN2_LO = 1.6465949582897081279e-12
 
 
 cdef inline double atanh_tail(double w) noexcept nogil:
-    """(atanh(v)/v - 1)/v^2 at w = v^2 <= 1/9: twelve terms, summed in parallel halves."""
+    """Returns (atanh(v)/v - 1)/v^2 at w = v^2 <= 1/9: twelve terms, in two independent halves that a processor runs in parallel."""
     cdef double w2 = w * w, w4 = w2 * w2
     return ((ATANH[0] + w * ATANH[1]) + w2 * (ATANH[2] + w * ATANH[3])
             + w4 * (((ATANH[4] + w * ATANH[5]) + w2 * (ATANH[6] + w * ATANH[7]))
@@ -62,7 +62,7 @@ cdef inline double atanh_tail(double w) noexcept nogil:
 
 
 cdef double c_log1pmx(double x) noexcept nogil:
-    """log(1 + x) - x. Checked by the caller: x > -1.
+    """Returns log(1 + x) - x. The caller has checked: x > -1.
 
     -0.5 < x < 0.8   v (2 v^2 (1/3 + v^2/5 + ...) - x), v = x/(2 + x): log(1+x) = 2 atanh(v), x = 2v + v x
     otherwise        log1p(x) - x, where at most two bits cancel
@@ -76,14 +76,14 @@ cdef double c_log1pmx(double x) noexcept nogil:
 
 
 cdef double c_log1mexp(double x) noexcept nogil:
-    """log(1 - e^x). Checked by the caller: x <= 0. The cut at -ln 2 keeps both inner results in [1/2, 1]."""
+    """Returns log(1 - e^x). The caller has checked: x <= 0. The cut at -ln 2 keeps both inner results in [1/2, 1]."""
     if x > -M_LN2:
         return log(-expm1(x)) if x < 0 else -INFINITY
     return log1p(-exp(x))
 
 
 cdef double c_log_add_exp(double a, double b) noexcept nogil:
-    """log(e^a + e^b) for any a, b < inf."""
+    """Returns log(e^a + e^b) for any a, b < inf."""
     cdef double high = a if a > b else b
     if high == -INFINITY:
         return high
@@ -91,16 +91,16 @@ cdef double c_log_add_exp(double a, double b) noexcept nogil:
 
 
 cdef double c_log_sub_exp(double a, double b) noexcept nogil:
-    """log(e^a - e^b). Checked by the caller: a >= b. Loses log(1/(1 - e^(b - a))) by nature of its arguments."""
+    """Returns log(e^a - e^b). The caller has checked: a >= b. If b is close to a, rounded arguments cause cancellation."""
     if b == -INFINITY:
         return a
     return a + c_log1mexp(b - a)
 
 
 cdef double c_stirling_error(double n) noexcept nogil:
-    """log n! - log(sqrt(2 pi n) (n/e)^n). Checked by the caller: n is an integer, 1 <= n.
+    """Returns log n! - log(sqrt(2 pi n) (n/e)^n). The caller has checked: n is an integer, 1 <= n.
 
-    Table to 15, then the asymptotic series; its first dropped term is 4e-18 at n = 16.
+    A table up to 15, then the asymptotic series; its first omitted term is 4e-18 at n = 16.
     """
     cdef double r, w
     if n <= STIRLING_LAST:
@@ -112,7 +112,7 @@ cdef double c_stirling_error(double n) noexcept nogil:
 
 
 cdef double c_mills_ratio(double x) noexcept nogil:
-    """M(x) = e^(x^2/2) int_x^inf e^(-t^2/2) dt. Checked by the caller: x >= 0.
+    """Returns M(x) = e^(x^2/2) int_x^inf e^(-t^2/2) dt. The caller has checked: x >= 0.
 
     M(x)/y is smooth in y = 4/(4 + x) on [0, 1]: 32 polynomials of degree 8.
     """
@@ -131,11 +131,11 @@ cdef double c_mills_ratio(double x) noexcept nogil:
 
 
 cdef double c_log_ratio(double x, double m, double m_lo, double *lo) noexcept nogil:
-    """log(x/(m + m_lo)) as a double-double. Checked by the caller: x > 0, m > 0.
+    """Returns log(x/(m + m_lo)) as a double-double. The caller has checked: x > 0, m > 0.
 
     z = x/m = 2^e z', z' in [11/16, 11/8): c ~ 1/z' from a table, r = c z' - 1 with |r| < 0.008,
     log = e ln 2 - log c + log1p(r), the series' first two terms in double-double.
-    Where x/m leaves 2^+-990, and its splitting would overflow: log x - log m, in plain double.
+    For x/m outside 2^+-990, where its splitting would overflow, it is log x - log m in plain double.
     """
     cdef dd z = dd_div(dd_make(x, 0), dd_make(m, m_lo)), r, total, square
     cdef int e
@@ -165,9 +165,9 @@ cdef double c_log_ratio(double x, double m, double m_lo, double *lo) noexcept no
 
 
 cdef double c_deviance(double x, double m, double d) noexcept nogil:
-    """x log(x/m) - (x - m), in plain double, given d = x - m as accurately as it is known.
+    """Returns x log(x/m) - (x - m) in plain double, given d = x - m as accurately as the caller can form it.
 
-    Checked by the caller: x > 0, m > 0, d = x - m.
+    The caller has checked: x > 0, m > 0, d = x - m.
     |v| <= 1/3    v d + 2 x v^3 (1/3 + v^2/5 + ...), v = d/(x + m) (Loader's deviance by atanh)
     otherwise     x log(x/m) - d, where at most two bits cancel
     """
@@ -179,10 +179,10 @@ cdef double c_deviance(double x, double m, double d) noexcept nogil:
 
 
 cdef double c_deviance_dd(double x, double m, double m_lo, double d, double d_lo, double *lo) noexcept nogil:
-    """x log(x/m) - (x - m) as a double-double, for deviances so large that an ulp of double counts.
+    """Returns x log(x/m) - (x - m) as a double-double, for deviances so large that an ulp of a double matters in the exponent.
 
-    Checked by the caller: as log_ratio; d + d_lo = x - (m + m_lo) to double-double.
-    |v| <= 1/32    v d in double-double; the rest, at most |v|/3 of it, in double
+    The caller has checked: as log_ratio; d + d_lo = x - (m + m_lo) to double-double.
+    |v| <= 1/32    v d in double-double; the remainder, at most |v|/3 of it, in double
     otherwise      x log(x/m) - d, where five bits of 66 cancel
     """
     cdef dd total, v, sum_
@@ -244,5 +244,5 @@ stirling_error = ufunc(
     "stirling_error(n): log n! minus Stirling's formula, log(sqrt(2 pi n) (n/e)^n), for integers n >= 1; NaN otherwise.")
 mills_ratio = ufunc(
     <void *> checked_mills_ratio,
-    "mills_ratio(x): Mills' ratio of the standard normal law, (1 - Phi(x))/phi(x), for x >= 0; NaN otherwise.")
+    "mills_ratio(x): Mills' ratio of the standard normal distribution, (1 - Phi(x))/phi(x), for x >= 0; NaN otherwise.")
 deviance = ufunc(<void *> checked_deviance, "deviance(x, m): x log(x/m) - x + m for x >= 0 and m > 0 (m at x = 0); NaN otherwise.")

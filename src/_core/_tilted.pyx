@@ -1,21 +1,21 @@
-"""The law of a sum of independent users in atoms, tilted exponentially, and the tilt at which a contour crosses the real axis.
+"""The exponentially tilted distribution of a sum of independent users, and the tilt at which a contour crosses the real axis.
 
-    K(s) = sum n log1p(sum w expm1(s x)) over groups of n users, X = x[j] with chance w[j], else 0
-    tilted by theta: chances p = w e^(theta x)/e^(K_1(theta)), values y = x - mean
+    K(s) = sum n log1p(sum w expm1(s x)) over groups of n users, X = x[j] with probability w[j], else 0
+    tilted by theta: probabilities p = w e^(theta x)/e^(K_1(theta)), values y = x - mean
 
-Layer: functions without the interpreter's lock, declared in _tilted.pxd, which says what the caller has checked.
+Layer: functions that need no interpreter lock, declared in _tilted.pxd, which says what the caller has checked.
 
-Method      a sum over the atoms of expm1, which keeps what small theta x lose; products with n and sums over groups in pairs of
-            doubles. Atoms whose tilted mass moves log phi by less than 1e-22 are left out of the tilted law.
-Roundings   values and masses are taken to be good to 4 ulp, plus what exp(log w) loses: Cumulant.blur is what that does to K(s),
-            by a model (ulp counts), not interval arithmetic. It grows like sqrt(n) beside the width of the sum: 3e-6 at n = 2**53
+Method      sums over the atoms with expm1, so that small theta x do not cancel; products with n and sums over groups in
+            double-double. Atoms whose tilted mass changes log phi by less than 1e-22 are omitted from the tilted distribution.
+Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w): Cumulant.blur is their effect on K(s),
+            by a model (ulp counts), not interval arithmetic. Relative to the width of the sum it grows like sqrt(n): 3e-6 at 2**53
 
-Measured error of K(theta), as a part of what the contour charges for it: theta blur + 4 UNIT (2 + |K|)
+Measured error of K(theta), as a fraction of the error bound that the contour uses: theta blur + 4 UNIT (2 + |K|)
     (tests/reference/measure_errors.py: python-flint at 400 bits)
     domain                                     trials   peak     rms
     1 to 8 atoms, masses to e^-40, n to 1e6    5.0e3    0.44     0.032
     the same, n from 1e6 to 2**53              5.0e3    0.50     0.045
-Cost        1 to 2 exponentials an atom for each theta; some ten thetas for a saddle point
+Cost        1 to 2 exponentials an atom for each theta; about ten thetas for a saddle point
 Source      classical
 """
 
@@ -33,7 +33,7 @@ cdef void c_lay_out(Group *g, Py_ssize_t atoms, double count, double *room) noex
 
 
 cdef void c_masses(Group *g) noexcept nogil:
-    """Masses from their logarithms, and the rest; a full mass is known to rounding only."""
+    """Compute the masses from their logarithms, and the remaining mass; one below 8 ulp is taken as 0, since it may be rounding."""
     cdef Py_ssize_t j
     cdef dd mass = dd_make(1, 0)
     for j in range(g.atoms):
@@ -44,7 +44,7 @@ cdef void c_masses(Group *g) noexcept nogil:
 
 
 cdef inline double grow(double up, double *more) noexcept nogil:
-    """e^up; more[0]: e^up - 1."""
+    """Returns e^up; more[0]: e^up - 1 without cancellation."""
     cdef double grown
     if up < -0.5:
         grown = exp(up)
@@ -55,9 +55,9 @@ cdef inline double grow(double up, double *more) noexcept nogil:
 
 
 cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, Cumulant *out) noexcept nogil:
-    """K(theta) = sum n log1p(sum w expm1(theta x)) and its derivatives; the tilted laws too, if asked for.
+    """Compute K(theta) = sum n log1p(sum w expm1(theta x)) and its derivatives, and, if `tilt`, the tilted distributions.
 
-    K is infinite where a term overflows: theta is beyond the saddle then, as max(p x theta) <= 2/n + 1/e there.
+    K is infinite where a term overflows. Such a theta is above the saddle point, where max(p x theta) <= 2/n + 1/e.
     """
     cdef Py_ssize_t i, j, k
     cdef Group *g
@@ -82,7 +82,7 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
             blur += grown * fabs(g.x[j]) * (20 - g.log_w[j]) if grown > 0 else 0
             if tilt:
                 g.p[j] = grown
-        # where most is lost, from what is left
+        # if the tilt removes most of the mass, add the masses that remain
         left = log(g.rest + left) if gain.hi < -0.5 else log1p(gain.hi)
         mass = exp(-left)
         total = dd_add(total, dd_prod(g.count, left))
@@ -90,7 +90,7 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
         mean = first.hi * mass
         out.blur += g.count * blur * mass
         if tilt:
-            # centred, so that the variance does not cancel
+            # from centred values, so that the variance does not cancel
             second = g.rest * mass * mean * mean
             g.reach = fabs(mean)
             k = 0
@@ -98,7 +98,7 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
                 grown = g.p[j] * mass
                 y = g.x[j] - mean
                 second += grown * y * y
-                # the others move log phi by less than 1e-22 each
+                # each omitted atom changes log phi by less than 1e-22
                 if grown * g.count > 1e-22:
                     g.p[k], g.y[k] = grown, y
                     g.reach = fmax(g.reach, fabs(y))
@@ -106,7 +106,7 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
             g.p[k] = g.rest * mass
             g.y[k] = -mean
             k += 1
-            # nothing, up to whole vectors
+            # pad with zeros to whole vectors
             while k % EXCESS_LANES:
                 g.p[k] = g.y[k] = 0
                 k += 1
@@ -121,11 +121,11 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
 
 
 cdef double c_saddle(Group *groups, Py_ssize_t number, bint tilt, Cumulant *at) noexcept nogil:
-    """theta > 0 with K'(theta) = 2/theta, to a thousandth of the width of the peak: Newton inside a bracket."""
+    """Returns theta > 0 with K'(theta) = 2/theta, to a thousandth of the width of the peak, by Newton steps inside a bracket."""
     cdef double low = 0, high = INFINITY, theta, gap, step, curve
     cdef int i
     c_cumulant(groups, number, 0.0, False, at)
-    # of a Gaussian of the same moments; rationalised where the mean is far below 0
+    # start: the saddle point of a Gaussian with the same moments, in a form that does not cancel where the mean is below 0
     gap = sqrt(at.slope * at.slope + 8 * at.var)
     theta = 4 / (gap + at.slope) if at.slope > 0 else (gap - at.slope) / (2 * at.var)
     for i in range(400):
@@ -143,7 +143,7 @@ cdef double c_saddle(Group *groups, Py_ssize_t number, bint tilt, Cumulant *at) 
         step = gap / curve
         if fabs(step) * sqrt(curve) < 1e-3 or high < INFINITY and high - low <= 1e-13 * high:
             break
-        # from the left the slope grows exponentially: a long step is cut
+        # left of the solution the slope can grow exponentially: steps are limited to a factor of 4
         step = theta - step
         if step > 4 * theta:
             step = 4 * theta

@@ -1,30 +1,31 @@
-"""Trade-off functions of two laws: knots in the order of the likelihood ratio, hockey sticks, lower hulls.
+"""Trade-off functions of two distributions: breakpoints in likelihood-ratio order, hockey-stick divergences, lower hulls.
 
 Layer: kernels ``noexcept nogil`` (declared in _tradeoff.pxd), functions on arrays.
 
-Definition. For atoms ordered by falling Q/P, the most powerful tests reject the first i of them:
+Definition. For atoms ordered by decreasing Q/P, the most powerful tests reject the first i of them:
     log_alpha[i] = log sum_(j < i) P(j),   log_beta[i] = log sum_(j >= i) Q(j),   i = 0..n.
     H(eps) = sum max(0, X - e^eps Y). The hull is the greatest convex, non-increasing function at or below given points.
-Method. Each end is summed on its own, so nothing is ever 1 - x, and so are 1 - alpha and 1 - beta: terms e^(x - top) with an
-integer top that follows the sum (so that differences of tops are exact), compensated; log = top + log(sum).
-          The order, where the ratio is not monotone as given: NumPy sorts integers, the ratios' bits but for the last, where
-          the places stand; those that agree in the others follow by insertion. Where that would be long, a radix sort of all
-          bits, eleven at a time.
-          H at falling eps in one sweep, O(atoms + eps): as the threshold falls from e to e', the atoms already counted gain
-          Y(counted) (e^e - e^e') and each new one begins with X (1 - e^(e' - log X/Y)). All terms are positive; prefix sums of
-          X and of Y would cancel.
-          The hull by one scan that drops a point when the next step down is steeper. A step between two points is the
+Method. alpha, beta, 1 - alpha and 1 - beta are each summed from their own end, so that none is formed as 1 - x. Terms are
+          e^(x - top) with an integer top that grows with the sum (so that differences of tops are exact), compensated;
+          log = top + log(sum).
+          The order, where the ratio is not monotone: NumPy sorts integers, which are the bits of the ratios with the last bits
+          replaced by the index. Ratios that agree in the other bits are sorted by insertion; where that would take long, by a
+          radix sort of all bits, eleven at a time.
+          H at decreasing eps in one sweep, O(atoms + eps): when the threshold falls from e to e', the atoms counted before add
+          Y(counted) (e^e - e^e'), and each new one adds X (1 - e^(e' - log X/Y)). All terms are positive; differences of prefix
+          sums of X and of Y would cancel.
+          The hull by one scan that drops a point if the next step down is steeper. A step between two points is the
           difference of the levels or of their complements, whichever are smaller, as top + log(-expm1(low - top)).
 Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); against python-flint at 200 bits:
-              knots, atoms of random size, e^-50 .. e^-10   2.0e4 knots    peak 1.1     rms 0.24
-              knots, normal laws on lattices, to -1e5       2.5e5 knots    peak 1.6     rms 0.35
-              H, atoms of random size, e^-50 .. e^-10       4.5e3 values   peak 2.1     rms 0.31
+              breakpoints, random atoms, e^-50 .. e^-10     2.0e4          peak 1.1     rms 0.24
+              breakpoints, normal on lattices, to -1e5      2.5e5          peak 1.6     rms 0.35
+              H, random atoms, e^-50 .. e^-10               4.5e3 values   peak 2.1     rms 0.31
               H, the same, to log = -1e5                    3.0e3 values   peak 0.48    rms 0.05
-          The distance of a ratio from e^eps is formed exactly: H keeps its digits where they agree to an ulp.
-          Vertices of the hull are given points. One that is dropped lies below the new chord by a few units of the logarithms
-          of the steps at most, relative to these: the hull is never too low, and too high by that.
-Cost      1e6 atoms: four sums 34 ms, to see that the order holds 1 ms, the sort where it does not 23 ms (where NumPy sorts 1e6
-          doubles in 14; 72 where ratios agree in 40 bits), hull 17 ms, H at 1000 eps 6 ms, at 1e6 eps 32 ms
+          The difference of a log ratio and eps is formed exactly: H is accurate where they agree to an ulp.
+          Vertices of the hull are among the given points. A point that is dropped is below the new edge by at most a few units
+          of the logarithms of the steps, relative to these: the hull is never too low, and too high by at most that.
+Cost      1e6 atoms: four sums 34 ms, the test of the order 1 ms, the sort if needed 23 ms (NumPy sorts 1e6 doubles in 14; 72
+          where ratios agree in 40 bits), hull 17 ms, H at 1000 eps 6 ms, at 1e6 eps 32 ms
 Source    J. Neyman, E. S. Pearson 1933; A. Neumaier 1974 for the compensated sum; A. M. Andrew 1979 for the hull
 """
 
@@ -36,9 +37,9 @@ import numpy as np
 
 cdef extern from *:
     """
-    #define DIGIT 11                        /* bits a pass */
-    #define PASSES 6
-    #define BUCKETS 2048
+    #define DIGIT 11                        /* bits sorted in one pass */
+    #define PASSES 6                        /* passes for 64 bits */
+    #define BUCKETS 2048                    /* 2^DIGIT */
     """
     const int DIGIT
     const int PASSES
@@ -58,7 +59,7 @@ cdef inline void add(Sum *s, double v, double factor) noexcept nogil:
     """Add factor e^v, factor >= 0."""
     cdef double term, old, scale
     if v > s.top + 1 or (s.total == 0 and v > -INFINITY):
-        # the first term, or one that outgrows the sum's unit
+        # the first term, or one that is much larger than the sum so far: choose a new top
         term = ceil(v)
         scale = exp(s.top - term) if s.total > 0 else 0
         s.total *= scale
@@ -79,7 +80,7 @@ cdef inline double log_sum(const Sum *s) noexcept nogil:
 
 
 cdef void c_log_cumulate(const double *x, Py_ssize_t n, Py_ssize_t step, double start, double *out) noexcept nogil:
-    """out[step i] = log(e^start + sum_(j < i) e^(x[step j])), i <= n. Checked by the caller: x and start not NaN, <= 1."""
+    """Write out[step i] = log(e^start + sum_(j < i) e^(x[step j])), i <= n. The caller has checked: x and start not NaN, <= 1."""
     cdef Sum s = Sum(0, 0, 0)
     cdef Py_ssize_t i
     add(&s, start, 1)
@@ -90,17 +91,17 @@ cdef void c_log_cumulate(const double *x, Py_ssize_t n, Py_ssize_t step, double 
 
 
 cdef inline double lost_of(double x, double y, double difference) noexcept nogil:
-    """What the rounding of x - y = difference lost, exactly (Knuth)."""
+    """Returns the rounding error of x - y = difference, exactly (Knuth)."""
     cdef double back = x - difference
     return (x - (difference + back)) + (back - y)
 
 
 cdef void hockey_sticks(const double *x, const double *y, const double *losses, Py_ssize_t n, const double *eps, Py_ssize_t m,
                         double *out) noexcept nogil:
-    """out[k] = log sum max(0, e^x - e^(eps[k] + y)), with x - y the losses where these are given; losses is NULL otherwise.
+    """Write out[k] = log sum max(0, e^x - e^(eps[k] + y)), where x - y are `losses` if they are given (not NULL).
 
-    Checked by the caller: x, y and losses finite, x - y or the losses fall, eps finite and falls. Given losses are taken as exact,
-    and y, which then only weighs the steps of eps, need not have their digits.
+    The caller has checked: x, y and losses finite, x - y or the losses decrease, eps finite and decreasing. Losses that are given
+    are taken as exact; y then only weights the steps of eps, and need not be as accurate.
     """
     cdef Sum excess = Sum(0, 0, 0), light = Sum(0, 0, 0), tied
     cdef Py_ssize_t k, j, at = 0
@@ -108,10 +109,10 @@ cdef void hockey_sticks(const double *x, const double *y, const double *losses, 
     for k in range(m):
         e = eps[k]
         if k > 0 and e == last:
-            # many atoms may be tied there
+            # repeat the value: many atoms may have this loss
             out[k] = out[k - 1]
             continue
-        # what the atoms already counted gain as the threshold falls from last to e: a positive term
+        # the increase from the atoms already counted as the threshold falls from last to e: a positive term
         if light.total > 0 and e < last:
             add(&excess, last + log_sum(&light), -expm1(e - last))
         while at < n:
@@ -123,7 +124,7 @@ cdef void hockey_sticks(const double *x, const double *y, const double *losses, 
             add(&light, y[at], 1)
             at += 1
         last = e
-        # losses that are e to an ulp may lie above it all the same: exactly x - y - e
+        # losses that equal e after rounding may be above e: compare x - y - e exactly
         tied = excess
         j = at
         while losses == NULL and j < n and x[j] - y[j] == e:
@@ -136,12 +137,12 @@ cdef void hockey_sticks(const double *x, const double *y, const double *losses, 
 
 cdef void c_log_hockey_stick(const double *x, const double *y, Py_ssize_t n, const double *eps, Py_ssize_t m,
                              double *out) noexcept nogil:
-    """out[k] = log sum max(0, e^x - e^(eps[k] + y)). Checked by the caller: x, y finite, x - y falls, eps finite and falls."""
+    """`hockey_sticks` without losses. The caller has checked: x, y finite, x - y decreases, eps finite and decreasing."""
     hockey_sticks(x, y, NULL, n, eps, m, out)
 
 
 cdef inline double log_gap(const double *u, const double *c, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-    """log(e^u[j] - e^u[i]), u[i] <= u[j], c = log(1 - e^u): from whichever of the two has the smaller numbers."""
+    """Returns log(e^u[j] - e^u[i]), u[i] <= u[j], c = log(1 - e^u): from u or from c, whichever are smaller."""
     cdef double top, low
     if u[j] <= c[i]:
         top, low = u[j], u[i]
@@ -151,16 +152,16 @@ cdef inline double log_gap(const double *u, const double *c, Py_ssize_t i, Py_ss
 
 
 cdef inline bint lower(const double *u, const double *c, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
-    """Whether u[j] lies below u[i], told by whichever of u and c has the smaller numbers."""
+    """Whether u[j] is below u[i], compared by u or by c, whichever are smaller."""
     return u[j] < u[i] if u[i] <= c[j] else c[j] > c[i]
 
 
 cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b, const double *bc, Py_ssize_t n,
                              Py_ssize_t *kept, double *across, double *down) noexcept nogil:
-    """Keep the vertices of the lower hull of points with e^a rising, below which and right of which all is allowed.
+    """Find the vertices of the lower hull of points with increasing e^a, for a set closed upward and to the right.
 
-    across[k], down[k] are the logarithms of the steps from vertex k - 1 to vertex k. Returns how many are kept.
-    Checked by the caller: not NaN, n >= 1; ac, bc the logarithms of 1 - e^a, 1 - e^b (or inf, where e^a has no such meaning).
+    across[k], down[k] are the logarithms of the steps from vertex k - 1 to vertex k. Returns the number of vertices.
+    The caller has checked: not NaN, n >= 1; ac, bc the logarithms of 1 - e^a, 1 - e^b (or inf, where e^a is not a probability).
     """
     cdef Py_ssize_t i, size = 1
     cdef double da, db
@@ -171,7 +172,7 @@ cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b,
             continue
         da = log_gap(a, ac, kept[size - 1], i)
         db = log_gap(b, bc, i, kept[size - 1])
-        # steeper than the step before: the point between lies above the chord
+        # the new step is steeper than the one before, so the point between them is above the edge
         while size > 1 and db - da >= down[size - 1] - across[size - 1]:
             size -= 1
             da = log_gap(a, ac, kept[size - 1], i)
@@ -182,7 +183,7 @@ cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b,
 
 
 cdef int c_ratio_order(const double *log_p, const double *log_q, Py_ssize_t n) noexcept nogil:
-    """1 where Q/P never rises, -1 where it never falls, 0 otherwise. Checked by the caller: no NaN, no -inf twice."""
+    """Returns 1 if Q/P never increases, -1 if it never decreases, else 0. The caller has checked: no NaN, no -inf twice."""
     cdef bint falls = True, rises = True
     cdef double last, ratio
     cdef Py_ssize_t i
@@ -202,7 +203,7 @@ cdef int c_ratio_order(const double *log_p, const double *log_q, Py_ssize_t n) n
 
 
 cdef int radix(Py_ssize_t n, int first, uint64_t *keys, Py_ssize_t *place, int half) noexcept nogil:
-    """Sort by the digits from `first` on, equal ones as they stand; returns which half of keys and place holds the order."""
+    """Sort by the digits from `first` on, stably; returns which half of keys and place has the result."""
     cdef Py_ssize_t[PASSES][BUCKETS] starts
     cdef uint64_t key
     cdef Py_ssize_t i, at, total, size
@@ -238,18 +239,18 @@ cdef int radix(Py_ssize_t n, int first, uint64_t *keys, Py_ssize_t *place, int h
 
 
 cdef inline uint64_t ratio_key(const double *log_p, const double *log_q, Py_ssize_t i) noexcept nogil:
-    """P/Q as an integer: doubles in order are integers in order."""
+    """Returns P/Q as an integer, in the same order as the doubles."""
     cdef uint64_t sign = (<uint64_t> 1) << 63, key
-    # no -0
+    # adding 0.0 turns -0.0 into 0.0
     cdef double loss = log_p[i] - log_q[i] + 0.0
     memcpy(&key, &loss, sizeof(double))
     return ~key if key & sign else key | sign
 
 
 cdef int c_ratio_argsort(const double *log_p, const double *log_q, Py_ssize_t n, uint64_t *keys, Py_ssize_t *place) noexcept nogil:
-    """Order the atoms by falling Q/P, ties as they stand. Checked by the caller: as above; keys and place hold 2 n each.
+    """Order the atoms by decreasing Q/P, stably. The caller has checked: as c_ratio_order; keys and place have 2 n elements each.
 
-    Returns which half of place holds the order.
+    Returns which half of place has the order.
     """
     cdef Py_ssize_t i
     for i in range(n):
@@ -259,9 +260,9 @@ cdef int c_ratio_argsort(const double *log_p, const double *log_q, Py_ssize_t n,
 
 cdef bint settle(const double *log_p, const double *log_q, Py_ssize_t n, int bits, const uint64_t *mixed,
                  Py_ssize_t *place) noexcept nogil:
-    """Read the order from sorted keys whose last bits are places, and sort by the whole key those that agree in the others.
+    """Read the order from sorted keys whose last bits are indices, and sort by the whole key those that agree in the other bits.
 
-    False where that takes more than four steps an atom.
+    Returns False where that takes more than four steps an atom.
     """
     cdef uint64_t key, mask = ((<uint64_t> 1) << bits) - 1
     cdef Py_ssize_t i, j, at, steps = 0
@@ -282,7 +283,7 @@ cdef bint settle(const double *log_p, const double *log_q, Py_ssize_t n, int bit
 
 
 def ratio_argsort(const double[::1] log_p not None, const double[::1] log_q not None):
-    """Return the order of the atoms by falling Q/P, ties as they stand; of equal length, no NaN, no -inf twice."""
+    """Return the order of the atoms by decreasing Q/P, ties in input order. Equal lengths, no NaN, no atom with -inf twice."""
     cdef Py_ssize_t n = log_p.shape[0], i
     cdef int bits = 0, half = 0
     cdef uint64_t mask
@@ -310,7 +311,7 @@ def ratio_argsort(const double[::1] log_p not None, const double[::1] log_q not 
 
 
 def ratio_order(const double[::1] log_p not None, const double[::1] log_q not None):
-    """Return 1 where Q/P never rises along the atoms, -1 where it never falls, 0 otherwise; of equal length, no NaN."""
+    """Return 1 where Q/P never increases along the atoms, -1 where it never decreases, 0 otherwise. Equal lengths, no NaN."""
     cdef int order
     with nogil:
         order = c_ratio_order(&log_p[0], &log_q[0], log_p.shape[0]) if log_p.shape[0] else 1
@@ -319,9 +320,9 @@ def ratio_order(const double[::1] log_p not None, const double[::1] log_q not No
 
 def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not None, double lost_p=-INFINITY,
                    double lost_q=-INFINITY):
-    """Return log alpha, log(1 - alpha), log beta, log(1 - beta), each of n + 1 knots, for atoms in the order of falling Q/P.
+    """Return log alpha, log(1 - alpha), log beta, log(1 - beta) of n + 1 breakpoints, for atoms by decreasing Q/P.
 
-    lost_p, lost_q: logarithms of the masses beyond the atoms, which 1 - alpha and 1 - beta contain. Of equal length, no NaN.
+    lost_p, lost_q: logarithms of the masses not in the atoms, which 1 - alpha and 1 - beta include. Equal lengths, no NaN.
     """
     cdef Py_ssize_t n = log_p.shape[0]
     knots = np.empty((4, n + 1))
@@ -338,7 +339,7 @@ def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not
 
 
 def log_hockey_stick(const double[::1] log_x not None, const double[::1] log_y not None, const double[::1] eps not None):
-    """Return log sum max(0, X - e^eps Y) for atoms in the order of falling X/Y, all finite, of equal length; eps falls."""
+    """Return log sum max(0, X - e^eps Y) for atoms by decreasing X/Y, all finite, of equal length; eps decreases."""
     cdef Py_ssize_t n = log_x.shape[0], m = eps.shape[0]
     value = np.empty(m)
     cdef double[::1] out = value
@@ -352,9 +353,9 @@ def log_hockey_stick(const double[::1] log_x not None, const double[::1] log_y n
 
 
 def log_hockey_stick_of_losses(const double[::1] log_p not None, const double[::1] loss not None, const double[::1] eps not None):
-    """Return log sum P max(0, 1 - e^(eps - loss)) for atoms in the order of falling losses, all finite, of equal length; eps falls.
+    """Return log sum P max(0, 1 - e^(eps - loss)) for atoms by decreasing loss, all finite, of equal length; eps decreases.
 
-    A loss near 0 keeps its digits, which a difference of two logarithms would not.
+    A loss near 0 keeps its relative accuracy, which the difference of two logarithms would lose.
     """
     cdef Py_ssize_t n = log_p.shape[0], m = eps.shape[0], i
     value, light = np.empty(m), np.empty(n)
@@ -375,7 +376,7 @@ def lower_hull(const double[::1] a not None, const double[::1] a_rest not None, 
                const double[::1] b_rest not None):
     """Return (kept, across, down): the vertices of the lower hull and the logarithms of the steps between them.
 
-    Of equal length >= 1, a rising, no NaN; a_rest, b_rest the logarithms of 1 - e^a, 1 - e^b.
+    Equal lengths >= 1, a increasing, no NaN; a_rest, b_rest are the logarithms of 1 - e^a, 1 - e^b.
     """
     cdef Py_ssize_t n = a.shape[0], size
     places, steps = np.empty(n, dtype=np.intp), np.empty((2, n))

@@ -1,7 +1,7 @@
-"""The ufuncs of this library, made in one way: a kernel, the loop of loops.h around it, a docstring of the common parts.
+"""Makes the ufuncs of this library: a kernel, the loop of loops.h around it, and a docstring assembled from common parts.
 
-Layer: between the scalar kernels, which know no Python, and the names that users import.
-Measured error   none of its own: an element is what its kernel returns, to the bit (tests/core/test_cython_tails.py).
+Layer: between the scalar kernels, which do not use Python, and the names that users import.
+Measured error   none of its own: an element is the kernel's result, to the bit (tests/core/test_cython_tails.py).
 """
 
 cimport numpy as cnp
@@ -9,14 +9,14 @@ cimport numpy as cnp
 cdef extern from "numpy/ufuncobject.h":
     int _import_umath() except -1
 
-# after NumPy's own headers, whose types it uses
+# loops.h uses the types of NumPy's headers, so it comes after them
 cdef extern from "loops.h":
     object loops_make(void *kernel, int inputs, int outputs, int blocks, int slow, const char *name, const char *doc)
 
 cnp._import_array()
 _import_umath()
 
-KEPT = []           # names and docstrings, which ufuncs only point to
+KEPT = []           # keeps the names and docstrings alive, since a ufunc only points to them
 
 
 cdef object made(void *kernel, int outputs, bint blocks, bint slow, str doc):

@@ -1,22 +1,24 @@
-"""The worst data of shuffled bits and of their sums: a branch and bound over all numbers of ones, in one call.
+"""The worst-case dataset of shuffled bits and of their sums: a branch and bound over all numbers of ones, in one call.
 
-Layer: kernels ``noexcept nogil`` (declared in _worst.pxd), functions on arrays of eps that see to interrupts between two of them.
+Layer: kernels ``noexcept nogil`` (declared in _worst.pxd), functions on arrays of eps that check for signals between two of them.
 
-Definition. Of `others` bits of the other users m are ones, each flipped with probability q. With f(m) the hockey stick of a target
-that adds `width` bits, all 0 against all 1, the kernels enclose max over m = 0..others of f(m). With B bits fewer among the zeros
+Definition. Of `others` bits of the other users m are ones; each bit is flipped with probability q. Let f(m) be the hockey-stick
+divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound max over m = 0..others of f(m) above
+and below. With B fewer zeros among the other bits
     f(m + j) <= f_(others - B)(m),   0 <= j <= B
-(more bits are post-processing: shuffled bits, Proposition 3.1), so one value bounds a whole interval of data.
-Method. Best first, BATCH intervals halved at a time, until the largest bound is within the tolerance of the best value. Where all
-data are nearly alike, what is left after MOST_HALVED intervals is gone through from its first number of ones to its last: the
-bound of an interval exceeds its value by about a multiple of its length, which tells how long the next may be. For width = 1 a
-value is that of _bits.pyx; else S + Bin(width, q) against S + Bin(width, 1 - q), whose likelihood ratio falls: the test is
-Pr[sum <= k] for the last k with P(k) > e^eps Q(k), found by steps along the local slope, and two tails of _lattice.pyx.
-Error     that of the values, and the tolerance: upper - lower is at most 1e-3 (1e-9 up to 1024 candidates), more by `loose` times
-          1 - log delta. For width = 1 both sides were those of the same search in Python to the last digit before some were
-          gone through: 200 cases drawn at random, n = 2..3e5. For width 2..4 against enumeration by Fractions, up to 12 other
-          bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15, the sides held in all and were 2.8e-11 apart at
-          most.
-Cost      4 us a value for width = 1, 50 us else; some 20 values where one end is the worst, 1500 where all data are nearly alike.
+(adding bits is post-processing: shuffled bits, Proposition 3.1), so one value bounds a whole interval of datasets.
+Method. Best-first search: BATCH intervals are halved at a time, until the largest bound is within the tolerance of the best value.
+Where all datasets give similar values, the intervals left after MOST_HALVED ones are scanned from the first number of ones to the
+last: the bound of an interval exceeds its value by about a multiple of its length, which gives the length of the next. For
+width = 1 a value is that of _bits.pyx. Otherwise it compares S + Bin(width, q) with S + Bin(width, 1 - q), whose likelihood ratio
+decreases: the optimal test is Pr[sum <= k] for the last k with P(k) > e^eps Q(k), which is found by steps along the local slope,
+and two tails of _lattice.pyx.
+Error     that of the values, and the tolerance: upper - lower is at most 1e-3 (1e-9 up to 1024 candidates), plus `loose` times
+          1 - log delta. For width = 1 both bounds agreed to the last digit with the same search in Python, before the scan was
+          added: 200 random cases, n = 2..3e5. For width 2..4 against enumeration by Fractions, up to 12 other bits, less
+          4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and their gap was at most 2.8e-11.
+Cost      4 us a value for width = 1, 50 us otherwise; about 20 values where an end is the worst case, 1500 where all datasets
+          give similar values.
 Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
 
@@ -32,11 +34,11 @@ from shufflebounds._core._lattice cimport Law, c_lattice_law, c_lattice_point, c
 
 cdef extern from *:
     """
-    #define BATCH 8
-    #define SMALL 1024                      /* up to so many candidates the sides meet closely */
-    #define MOST_HALVED 128                 /* so many intervals are halved; what is left of more candidates is gone through */
-    #define AIM 0.95                        /* of the tolerance an interval is to take */
-    #define VALUE_EVERY 16                  /* intervals gone through between two values */
+    #define BATCH 8                         /* intervals halved between two looks at the best value */
+    #define SMALL 1024                      /* candidates up to which the bounds are computed to 1e-9 instead of 1e-3 */
+    #define MOST_HALVED 128                 /* intervals to halve; with more than SMALL candidates the rest is scanned */
+    #define AIM 0.95                        /* fraction of the tolerance that the length of an interval is chosen for */
+    #define VALUE_EVERY 16                  /* intervals scanned between two values */
     """
     const int BATCH
     const double SMALL
@@ -135,7 +137,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     cdef int _attempt
     make_law(&first, ones, zeros + width, p, q, g, flip)
     make_law(&second, ones + width, zeros, p_other, q_other, g_other, flip)
-    # the gain falls in k, from positive at 0 to negative at the last
+    # P(k) - e^eps Q(k) changes sign once, from positive at k = 0 to negative at the last k
     high = first.trials
     slope = width * (1 - 2 * flip) / fmax(first.var, 0.25)
     k = floor(first.mean + 0.5 * width * (1 - 2 * flip) - eps / slope)
@@ -148,7 +150,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
             low = k
         else:
             high = k
-        # the next guess by the local slope, a little beyond, so that both ends close in
+        # Newton step along the local slope, one further after a positive value, so that both ends of the bracket move
         k += floor(value / slope) + (1 if value > 0 else 0)
         if not low < k < high:
             k = floor(0.5 * (low + high)) if high - low > 4 else low + 1
@@ -159,7 +161,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     ratio = exp(fmin(g_tail + eps - f, 0))
     f_error += 4 * UNIT * (fabs(f) + 4)
     g_error += 4 * UNIT * (fabs(g_tail) + eps + 4)
-    # a threshold misjudged at a tie costs its mass times the error of the ratio there
+    # rounding may choose a threshold next to the optimal one: this loses at most P(k) times the error of the ratio there
     tie = 8 * (at_error + 8 * UNIT * (fabs(at) + eps + 1)) * exp(fmin(at - f, 0))
     error = f_error + g_error * ratio + tie
     value = -expm1(fmin(g_tail + eps - f, 0))
@@ -168,7 +170,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
 
 
 cdef void bit_sides(double ones, double zeros, double flip, double eps, double gap, double *lower, double *upper) noexcept nogil:
-    """Both sides for one bit; where the kernel has nothing to say, delta is at most its value before, and 1 - e^-gap."""
+    """Both bounds for width 1. Where the kernel gives no upper bound, use a smaller eps, and delta <= 1 - e^-gap."""
     cdef double p[2]
     cdef double q[2]
     cdef double counts[2]
@@ -202,12 +204,12 @@ cdef inline void enclose(const Question *of, double first, double removed, doubl
     if of.width == 1:
         bit_sides(first, zeros, of.flip, of.eps, of.gap, lower, upper)
         if of.fakes > 0:
-            # fakes hold 0: the other direction is not that of other data
+            # dummy reports have value 0, so exchanging ones and zeros does not give another dataset: evaluate both
             bit_sides(zeros, first, of.flip, of.eps, of.gap, &low, &high)
             lower[0], upper[0] = fmax(lower[0], low), fmax(upper[0], high)
     else:
         c_sum_log_delta(first, zeros, of.width, of.flip, of.eps, lower, upper)
-    # a kernel that leaves its range says nothing
+    # a kernel outside its range returns NaN: use the trivial bounds
     if lower[0] != lower[0]:
         lower[0] = -INFINITY
     if upper[0] != upper[0]:
@@ -215,18 +217,18 @@ cdef inline void enclose(const Question *of, double first, double removed, doubl
 
 
 cdef struct Found:
-    double lower        # the largest lower side of a value
-    double best         # the largest upper side of one
-    double bound        # no value among the intervals that are done with is larger
+    double lower        # the largest lower bound of a value
+    double best         # the largest upper bound of a value
+    double bound        # upper bound of all values in the intervals that are finished
 
 
 cdef inline double within(double best, double rtol, double loose) noexcept nogil:
-    """The largest bound that need not be improved."""
+    """Returns the largest bound of an interval that needs no improvement."""
     return best + rtol + loose * (1 - best) if best > -INFINITY else best
 
 
 cdef void see(const Question *of, double first, double *value, Found *found) noexcept nogil:
-    """The upper side of a value, which is the largest seen, perhaps."""
+    """Write the upper bound of the value at `first`, and update the largest bounds found."""
     cdef double low
     enclose(of, first, 0, &low, value)
     found.lower, found.best = fmax(found.lower, low), fmax(found.best, value[0])
@@ -234,7 +236,7 @@ cdef void see(const Question *of, double first, double *value, Found *found) noe
 
 cdef void go_through(const Question *of, const Block *block, double rtol, double loose, double *length,
                      Found *found) noexcept nogil:
-    """Cover an interval by such whose bounds are within the tolerance of the best value; `length` is about how long they are."""
+    """Cover an interval by pieces whose bounds are within the tolerance of the best value; `length` is the next length to try."""
     cdef double first = block.first, last, value = 0, bound, low, slope
     cdef int age = 0
     while first <= block.last:
@@ -321,10 +323,10 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
 
 def worst_log_delta(double others, double fakes, double width, double flip, const double[::1] eps, const double[::1] gap,
                     double loose=0):
-    """Return both sides of the largest log delta over all data of so many other bits, at each eps.
+    """Return bounds of the largest log delta over all datasets of `others` other bits, at each eps.
 
-    Besides there are fakes, zeros for certain (none where width > 1). The target adds `width` bits, all 0 against all 1;
-    gap = ln((1 - flip)/flip) - eps to an ulp, used where width = 1. Checked by the caller: whole numbers, others + fakes + width
+    `fakes` dummy reports with value 0 are added (0 if width > 1). The target adds `width` bits, all 0 against all 1.
+    gap = ln((1 - flip)/flip) - eps to an ulp, used where width = 1. The caller has checked: whole numbers, others + fakes + width
     at most 2**53, 0 < flip < 1/2, 0 <= eps < width ln((1 - flip)/flip), eps <= 700.
     """
     lower, upper = np.empty(eps.shape[0]), np.empty(eps.shape[0])
@@ -335,13 +337,13 @@ def worst_log_delta(double others, double fakes, double width, double flip, cons
         with nogil:
             held = c_worst_log_delta(others, fakes, width, flip, eps[i], gap[i], loose, &low[i], &high[i])
         if not held:
-            raise MemoryError("no memory for the search over the data")
+            raise MemoryError("memory ran out in the search for the worst-case dataset")
         PyErr_CheckSignals()
     return lower, upper
 
 
 def sum_log_delta(double ones, double zeros, double width, double flip, const double[::1] eps):
-    """Return both sides of log delta of known data at each eps: so many other bits are 1 and 0. Checked as above."""
+    """Return bounds of log delta of a given dataset at each eps: `ones` and `zeros` count the other bits. Checked as above."""
     lower, upper = np.empty(eps.shape[0]), np.empty(eps.shape[0])
     cdef double[::1] low = lower, high = upper
     cdef Py_ssize_t i

@@ -1,6 +1,6 @@
-/* What the kernels ask of the machine's arithmetic, and the one road from a double to an index.
+/* Requirements of the kernels on the machine's arithmetic, and the conversion of a double to an index.
  *
- * Their error bounds hold for IEEE doubles, evaluated as written: no reassociation, no wider registers.
+ * The kernels' error bounds hold for IEEE doubles, evaluated as written: no reassociation, no wider registers.
  */
 #ifndef SHUFFLEBOUNDS_ARITHMETIC_H
 #define SHUFFLEBOUNDS_ARITHMETIC_H
@@ -16,7 +16,7 @@
 #error "the kernels need doubles that are evaluated as doubles (FLT_EVAL_METHOD 0): on 32-bit x86 build with -msse2 -mfpmath=sse"
 #endif
 
-/* SHUFFLEBOUNDS_CHECKED: a build for tests (setup.py reads the variable of this name), in which a broken promise about an
+/* With SHUFFLEBOUNDS_CHECKED, a build for tests (setup.py reads the variable of this name), a violated condition on an
  * index ends the process. */
 #ifdef SHUFFLEBOUNDS_CHECKED
 #include <stdio.h>
@@ -27,7 +27,7 @@
 #define PROMISE(condition) ((void)0)
 #endif
 
-/* log |Gamma(x)|. POSIX's lgamma leaves the sign in a global, where threads meet. */
+/* log |Gamma(x)|. POSIX's lgamma writes the sign to a global variable, which is a data race between threads. */
 #ifdef _WIN32
 static inline double log_gamma(double x) { return lgamma(x); }
 #else
@@ -39,15 +39,15 @@ static inline double log_gamma(double x)
 }
 #endif
 
-/* x towards 0 as an integer in low..high. NaN and what lies outside, which callers promise not to pass, go to an end: never
- * an undefined cast, never an index outside a table. */
+/* x rounded towards 0, as an integer in low..high. Callers pass no NaN and nothing outside of this range; if one does,
+ * the result is an end of the range, not an undefined cast or an index outside of an array. */
 static inline ptrdiff_t whole(double x, ptrdiff_t low, ptrdiff_t high)
 {
     PROMISE(x > (double)low - 1 && x < (double)high + 1);
     return x >= (double)low ? (x <= (double)high ? (ptrdiff_t)x : high) : low;
 }
 
-/* An index into n places, which callers promise to be one. */
+/* An index into an array of n elements. Callers pass 0 <= i < n; any other i gives the nearest end. */
 static inline ptrdiff_t slot(ptrdiff_t i, ptrdiff_t n)
 {
     PROMISE(0 <= i && i < n);

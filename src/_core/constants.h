@@ -5,12 +5,12 @@
 #define INV_SQRT_2PI 0.39894228040143267794
 #define TWO_53 9007199254740992.0
 #define UNIT 1.1102230246251565e-16             /* the unit roundoff */
-#define BEYOND 1500.0                           /* an eps where 2^53 e^-eps is nothing */
-/* The uniform expansion of _binomial.pyx, sigma^2 the variance and s the distance from the mode:
- * max(s, 2.5)^2 < NEAR_SLOPE sigma^2 asks for its order 15, LOW_ORDER_SLOPE for order 9; below SERIES_VARIANCE, a series. */
+#define BEYOND 1500.0                           /* an eps above which delta no longer changes: 2^53 e^-1500 underflows */
+/* Limits of the uniform expansion of _binomial.pyx; sigma^2 is the variance and s the distance from the mode. For
+ * max(s, 2.5)^2 < NEAR_SLOPE sigma^2 order 15 is used, for LOW_ORDER_SLOPE order 9; below SERIES_VARIANCE, a series. */
 #define NEAR_SLOPE 0.0745                       /* (0.077 * 2 sqrt(pi))^2 */
 #define LOW_ORDER_SLOPE 2.4e-3                  /* (0.0138 * 2 sqrt(pi))^2 */
 #define SERIES_VARIANCE 84.0
-#define EXCESS_LANES 8                          /* sums over tilted atoms run in so many lanes (excess.h) */
-#define TINY_P 0x1p-830                         /* below it, probabilities go with a power of p */
+#define EXCESS_LANES 8                          /* number of partial sums over tilted atoms that run in parallel (excess.h) */
+#define TINY_P 0x1p-830                         /* for smaller p, probabilities are a leading power of p times a constant */
 #endif

@@ -1,8 +1,8 @@
-"""The public C interface of shufflebounds: checked kernels under stable names; the .pxd beside this module is its contract.
+"""The public C interface of shufflebounds: kernels with checked arguments under stable names; the .pxd file declares them.
 
 Layer: nothing is computed here. Each function checks its arguments and calls a kernel of shufflebounds._core.
 
-Measured   no error of its own: what a kernel's header states holds here to the bit (tests/core/test_cython_tails.py).
+Measured   no error of its own: the errors in a kernel's header hold here too, to the bit (tests/core/test_cython_tails.py).
 """
 
 from libc.math cimport INFINITY, NAN, exp, floor
@@ -15,7 +15,7 @@ version = "1.1"
 
 cdef extern from *:
     """
-    #define WORK 6e7                        /* as log_excess of _excess.pyx: some seconds */
+    #define WORK 6e7                        /* largest number of evaluations of an atom in log_excess: a few seconds */
     """
     const double WORK
 
@@ -112,7 +112,7 @@ cdef double poisson_binom_log_tail(const double *p, const double *counts_, Py_ss
 
 
 cdef double poisson_binom(const double *p, const double *counts_, Py_ssize_t groups, double k, int upper) noexcept nogil:
-    """log Pr[X > k] (upper) or log Pr[X <= k]: certain bits are taken out, since the kernel wants 0 < p < 1."""
+    """Returns log Pr[X > k] (upper) or log Pr[X <= k]. Bits with p = 0 or 1 are removed first: the kernel needs 0 < p < 1."""
     cdef double total = 0, sure = 0, many, unused, value
     cdef double *inner
     cdef double *held

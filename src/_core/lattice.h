@@ -1,12 +1,12 @@
-/* Passes over the probabilities of a Poisson-binomial law, written so that a compiler can vectorise them.
+/* Passes over the probabilities of a Poisson-binomial distribution, written so that a compiler can vectorise them.
  *
  * p, q = 1 - p and multiplicities g; q and g may be NULL (then q is formed as 1 - p, and g is 1). The tilted
  * probabilities are x = a p/(a p + b q) and y = b q/(a p + b q) with a = e^(theta/2), b = e^(-theta/2), and
  * d = x - p = c p q/(a p + b q) with c = 2 sinh(theta/2): none of the three is a difference.
  *
- * Sums run in interleaved lanes over chunks of 256 or runs of 4096, and these are added in double-double: the order is
- * fixed, so every instruction set gives the same bits, and a sum of 1e7 terms keeps about 1e-15 of the sum of their
- * magnitudes. Lanes are what lets a compiler vectorise a sum without -ffast-math.
+ * Each sum runs as several partial sums (lanes) over chunks of 256 or runs of 4096, which are added in double-double. The order
+ * is fixed, so every instruction set gives the same bits, and a sum of 1e7 terms has an error of about 1e-15 of the sum of
+ * their magnitudes. With lanes a compiler can vectorise a sum without -ffast-math.
  */
 #ifndef SHUFFLEBOUNDS_LATTICE_H
 #define SHUFFLEBOUNDS_LATTICE_H
@@ -25,8 +25,8 @@
 
 enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMALL = 28, LATTICE_LONG = 1 << 21 };
 
-/* Asked after every LATTICE_LONG elements of a slow pass, unless it is NULL: whether to leave it, its sums unfinished. It may be a
- * tenth of a second between two of them. */
+/* Called after every LATTICE_LONG elements of a slow pass, unless it is NULL; returns whether to stop the pass. The sums of a
+ * stopped pass are not valid. Two calls may be a tenth of a second apart. */
 typedef int (*lattice_heard)(void);
 
 LATTICE_INLINE int lattice_leave(lattice_heard heard, ptrdiff_t done)
@@ -34,7 +34,7 @@ LATTICE_INLINE int lattice_leave(lattice_heard heard, ptrdiff_t done)
     return heard && done && !(done & (LATTICE_LONG - 1)) && heard();
 }
 
-/* One chunk of x, y, d and g, padded with zeros to a multiple of 8; returns the padded length. */
+/* Fills x, y, d and w = g for one chunk, padded with zeros to a multiple of 8; returns the padded length. */
 LATTICE_INLINE ptrdiff_t lattice_fill(const double *p, const double *q, const double *g, ptrdiff_t n,
                                       double a, double b, double c, double *x, double *y, double *d, double *w)
 {
@@ -57,7 +57,7 @@ LATTICE_INLINE ptrdiff_t lattice_fill(const double *p, const double *q, const do
     return padded;
 }
 
-/* Sum of n numbers, n a power of 2, by halving; overwrites them. */
+/* Returns the sum of n numbers, n a power of 2, by halving; overwrites them. */
 LATTICE_INLINE double lattice_fold(double *s, int n)
 {
     int i, half;
@@ -84,7 +84,7 @@ LATTICE_INLINE double lattice_dot3(const double *u, const double *v, const doubl
     return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
 }
 
-/* sum g d as a double-double (products with given g are exact), and sum g x y. */
+/* Returns sum g d as a double-double (products with a given g are exact), and writes sum g x y to var. */
 static LATTICE_CLONES dd lattice_shift(const double *p, const double *q, const double *g, ptrdiff_t n,
                                        double a, double b, double c, double *var)
 {
@@ -104,7 +104,7 @@ static LATTICE_CLONES dd lattice_shift(const double *p, const double *q, const d
     return shift;
 }
 
-/* sum g p as a double-double, sum g, and sum g p q. */
+/* Returns sum g p as a double-double, and writes sum g to count and sum g p q to var. */
 static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const double *g, ptrdiff_t n, double *count,
                                       double *var)
 {
@@ -115,7 +115,7 @@ static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const do
         for (i = 0; i < n; i++) {
             double w = g ? g[i] : 1;
             mean = dd_add(mean, dd_prod(w, p[i]));
-            /* the smaller of p and q is exact: what 1 - q lost by rounding */
+            /* the smaller of p and q is exact: add the rounding error of 1 - q */
             if (q && p[i] > q[i]) mean = dd_add(mean, dd_make(w * ((1 - p[i]) - q[i]), 0));
             total = dd_add(total, dd_make(w, 0));
             spread = dd_add(spread, dd_make(w * p[i] * (q ? q[i] : 1 - p[i]), 0));
@@ -124,7 +124,7 @@ static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const do
         *var = spread.hi;
         return mean;
     }
-    /* theta multiplies the mean minus k, so that its rounding would be seen: every addition keeps its own (Knuth) */
+    /* The caller multiplies the mean minus k by theta, so its rounding would matter: every addition keeps its error (Knuth). */
     for (start = 0; start + 32 <= n; start += 32)
         for (i = 0; i < 32; i++) {
             double u = p[start + i], v = hi[i] + u, w = v - hi[i];
@@ -145,8 +145,8 @@ static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const do
     return mean;
 }
 
-/* Twice: power *= w and rest = rest * u + v over a chunk; the sums over its quarters of the powers after the first and
- * the second time are added to s[0], s[1], those of the rests to s[2], s[3]. */
+/* Two orders at once: power *= w and rest = rest * u + v over a chunk, twice. The quarters of the chunk are added: the powers
+ * after the first and the second time to s[0] and s[1], the rests to s[2] and s[3]. */
 LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restrict w, double *__restrict rest,
                                  const double *__restrict u, const double *__restrict v,
                                  double (*__restrict s)[LATTICE_CHUNK / 4])
@@ -196,8 +196,8 @@ LATTICE_INLINE double lattice_first(double x, double y, double g, double *w, dou
     return a;
 }
 
-/* The arrays for lattice_step from a chunk of x, y and multiplicities g, or (plain) from x alone with y = 1 - x, g = 1;
- * they hold the first two orders already; their sums are added to s. */
+/* Computes the arrays for lattice_step from a chunk of x, y and multiplicities g, or (plain) from x alone with y = 1 - x, g = 1.
+ * They contain the first two orders, whose sums are added to s. */
 LATTICE_INLINE void lattice_begin(const double *__restrict x, const double *__restrict y, const double *__restrict g,
                                   int plain, double *__restrict w, double *__restrict u, double *__restrict v,
                                   double *__restrict power, double *__restrict rest,
@@ -220,7 +220,7 @@ LATTICE_INLINE void lattice_begin(const double *__restrict x, const double *__re
     }
 }
 
-/* Add the lanes of both families of sums, two orders of each by turns, to their totals. */
+/* Adds the lanes of both families of sums, which alternate every two orders, to their totals. */
 LATTICE_INLINE void lattice_gather(double (*__restrict s)[LATTICE_CHUNK / 4], int orders, dd *__restrict one, dd *__restrict two)
 {
     int m, i;
@@ -267,8 +267,8 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
     }
 }
 
-/* Power sums of order 1..LATTICE_SMALL of x where x < 1/8 (low) and of y where y < 1/8 (high); the others are copied
- * to (mx, my, mg), at most `room` of them. Returns how many there are. */
+/* Computes power sums of order 1..LATTICE_SMALL of x where x < 1/8 (low) and of y where y < 1/8 (high). The other groups are
+ * copied to (mx, my, mg), at most `room` of them. Returns their number. */
 static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, const double *g, ptrdiff_t n,
                                               double a, double b, double c, lattice_heard heard, double *low, double *high,
                                               double *mx, double *my, double *mg, ptrdiff_t room)
@@ -295,7 +295,7 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
                     middle++;
                     w[i] = 0;
                 }
-            /* from here on: x the smaller of the two, y = 0, (w, d) the running powers of the low and the high ones */
+            /* from here on x is the smaller of x and y, y = 0, and w, d are the running powers of the low and the high groups */
             for (i = 0; i < padded; i++) {
                 double least = x[i] < y[i] ? x[i] : y[i], high = x[i] < y[i] ? 0 : w[i];
                 w[i] -= high;
@@ -315,7 +315,7 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
     return middle;
 }
 
-/* out[j] = c0 in[j] + c1 in[j-1] + c2 in[j-2], j = 0..n+1, for in[0..n-1] with two zeros before and two after it. */
+/* Sets out[j] = c0 in[j] + c1 in[j-1] + c2 in[j-2], j = 0..n+1, for in[0..n-1] with two zeros before and two after it. */
 static LATTICE_CLONES void lattice_convolve(const double *__restrict in, double *__restrict out, ptrdiff_t n,
                                             double c0, double c1, double c2)
 {

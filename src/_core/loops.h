@@ -1,16 +1,17 @@
 /* The loop of every ufunc of this library: NumPy's strides, signals, the interpreter's lock, floating-point flags.
  *
- * A kernel takes 1 to 4 doubles and returns one, or takes arrays (inputs, outputs) of one element, or passes over whole blocks of
- * elements; the rest is here.
- *   Signals  NumPy holds no hook in its loops. Every STRIDE elements (every one of a slow kernel) the clock is read, and once more
- *            than PAUSE seconds have passed, Ctrl-C is looked for under the lock; what is raised then ends the loop. NumPy may cut a
- *            call into many small loops, so the count is kept a thread, as is the news that an error waits.
- *   Lock     NumPy keeps it in calls of 500 elements or fewer. Kernels of a few microseconds at most are done in a millisecond then;
- *            slow ones, up to some 30 ms an element, give it up once they have had it for HELD seconds. To give it up at once would
- *            cost a call of microseconds the 5 ms that another thread may keep it.
- *            A subinterpreter has no signals, and PyGILState knows none but the main one: there a loop only runs.
- *   Flags    kernels meet infinities by design, and answer NaN outside their domain: what they raised is cleared, or NumPy would
- *            warn.
+ * A kernel takes 1 to 4 doubles and returns one, or takes arrays (inputs, outputs) of one element, or processes whole blocks of
+ * elements. This file does the rest.
+ *   Signals  NumPy does not check for signals in its loops. Every LOOPS_STRIDE elements (every element of a slow kernel) the clock
+ *            is read, and if more than LOOPS_PAUSE seconds have passed, signals such as Ctrl-C are checked under the lock. An
+ *            exception that this raises ends the loop. NumPy may split a call into many small loops, so the count of elements and
+ *            the flag of an exception are kept per thread.
+ *   Lock     NumPy keeps the lock in calls of 500 elements or fewer. Kernels of a few microseconds then take at most a millisecond.
+ *            Slow kernels, up to 30 ms an element, release it after LOOPS_HELD seconds. Releasing it at once would make a
+ *            call of microseconds wait up to 5 ms for the lock that another thread has taken.
+ *            Signals exist in the main interpreter only, and PyGILState supports no other: in a subinterpreter neither is done.
+ *   Flags    kernels produce infinities on purpose and return NaN outside their domain. The flags that this sets are cleared;
+ *            otherwise NumPy would warn.
  */
 #ifndef SHUFFLEBOUNDS_LOOPS_H
 #define SHUFFLEBOUNDS_LOOPS_H
@@ -57,8 +58,8 @@ typedef struct {
 
 LOOPS_OWN ptrdiff_t loops_since;        /* elements since the clock was read */
 LOOPS_OWN double loops_looked;          /* when signals were last looked for */
-LOOPS_OWN int loops_failed;             /* an error was seen: is it still there? */
-static int loops_main;                  /* whether the main interpreter has imported this: no other can then, nor the other way round */
+LOOPS_OWN int loops_failed;             /* the last check found an exception, which may still be set */
+static int loops_main;                  /* whether the main interpreter imported this module; only one interpreter can */
 
 static inline double loops_now(void)
 {
@@ -71,15 +72,15 @@ static inline double loops_now(void)
 #endif
 }
 
-/* Whether this thread has the lock. Up to Python 3.11 the current state is that of whichever thread has it, so it is compared with
- * this thread's own. */
+/* Whether this thread has the lock. Up to Python 3.11 the current state is that of whichever thread has the lock, so it is compared
+ * with this thread's own. */
 static inline int loops_locked(void)
 {
     PyThreadState *state = LOOPS_STATE();
     return state != NULL && state == PyGILState_GetThisThreadState();
 }
 
-/* Whether an error waits; signals are looked for first. */
+/* Checks for signals; returns whether an exception is set. */
 static int loops_stop(void)
 {
     PyGILState_STATE state = PyGILState_Ensure();
@@ -88,7 +89,7 @@ static int loops_stop(void)
     return loops_failed;
 }
 
-/* After count more elements: whether to end. */
+/* Called after `count` more elements; returns whether to end the loop. */
 static inline int loops_patience(ptrdiff_t count, int slow)
 {
     double now;
@@ -129,7 +130,7 @@ static inline void loops_scalars(const Loop *loop, char *const *args, const npy_
 #undef RUN
 }
 
-/* Any kernel that takes arrays, gathered into blocks of at most `most` elements. */
+/* A kernel that takes arrays; elements are copied to contiguous blocks. */
 static inline void loops_gathered(const Loop *loop, char *const *args, const npy_intp *steps, ptrdiff_t count)
 {
     double held[LOOPS_OPERANDS][LOOPS_BLOCK], each[LOOPS_OPERANDS];
@@ -187,7 +188,7 @@ static void loops_run(char **args, const npy_intp *dims, const npy_intp *steps, 
 static Loop loops_made[LOOPS_MOST];
 static char loops_types[LOOPS_OPERANDS];
 
-/* A ufunc around a kernel; name and doc must stay where they are. */
+/* Returns a ufunc around a kernel. The ufunc points to name and doc, which must stay alive. */
 static PyObject *loops_make(void *kernel, int inputs, int outputs, int blocks, int slow, const char *name, const char *doc)
 {
     static int made = 0;

@@ -116,7 +116,7 @@ def bits(rng, trials):
         if math.isfinite(exact):
             errors.append(less(float(got), exact))
             assert errors[-1] <= float(error)
-    yield "every data of 1..12 users, exact fractions", "peak", errors
+    yield "every dataset of 1..12 users, exact fractions", "peak", errors
 
 
 def gap_of(flip, eps):
@@ -209,8 +209,8 @@ def tradeoff(rng, trials):
             exact = sum((d for d in (x - arb(float(e)).exp() * y for x, y in zip(p, q, strict=True)) if d > 0), arb(0))
             if exact > 0:
                 hockey_sticks.append(distance(got, exact.log()) / relative_unit(float(exact.log().mid())))
-    yield "knots, atoms of random size, e^-50 .. e^-10", "peak", knots
-    yield "H, atoms of random size, e^-50 .. e^-10", "peak", hockey_sticks
+    yield "breakpoints, random atoms, e^-50 .. e^-10", "peak", knots
+    yield "H, random atoms, e^-50 .. e^-10", "peak", hockey_sticks
 
 
 def losses(rng, trials):
@@ -264,8 +264,8 @@ def tilted(rng, trials):
 def excess(rng, trials):
     """Yield the rows of _excess.pyx: how many values lie outside their sides, and the gap."""
     outside, gaps = measure_excess.powers(rng, trials, 300)
-    yield "listed", 1, outside["listed"]
-    yield "listed", 3, gaps["listed"]
+    yield "enumerated", 1, outside["listed"]
+    yield "enumerated", 3, gaps["listed"]
     yield "contour, atom at S = 0", 1, outside["contour"] or [0.0]
     outside, gaps = measure_excess.clones(rng, trials)
     yield "binary response, n = 1e4..1e9, eps0 to 8", 1, outside

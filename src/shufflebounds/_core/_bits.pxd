@@ -1,11 +1,10 @@
 # Hockey-stick divergence of a sum of independent bits for the two values of the target user. Errors: the header of _bits.pyx.
 
-# log max(0, sum_s (P0(s) - e^eps P1(s))), P0 the distribution of S + Ber(flip), P1 that of
-# S + Ber(1 - flip), S the sum of the bits of the other users.
-# The caller has checked: the law as in _lattice.pxd (counts > 0, 0 < p < 1; groups may be 0), 0 < flip <= 1/2, eps >= 0;
-# gap = ln((1 - flip)/flip) - eps to an ulp. The caller passes gap, since the difference
-# of a rounded budget and eps cancels where eps is close to the budget.
-# error[0] bounds the absolute error of the logarithm.
+# Returns log max(0, sum_s (P0(s) - e^eps P1(s))), where P0 is the distribution of S + Ber(flip), P1 that of S + Ber(1 - flip),
+# and S the sum of the bits of the other users. error[0] bounds the absolute error of the logarithm.
+# The caller has checked: p, q, counts as in _lattice.pxd (counts > 0, 0 < p < 1; groups may be 0), 0 < flip <= 1/2, eps >= 0.
+# The caller passes gap = ln((1 - flip)/flip) - eps, accurate to an ulp, since the difference of a rounded budget and eps
+# cancels where eps is close to the budget.
 cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
                              double flip, double eps, double gap, double *error) noexcept nogil
 

@@ -1,23 +1,24 @@
-# eps(delta) of a curve log delta(eps) that is known by functions: a search without the interpreter's lock.
+# eps(delta) of a curve log delta(eps) that is given by C functions: a search without the interpreter's lock.
 
-# A falling curve of log delta, and what the search may ask of it. law is handed to the functions.
+# A decreasing curve of log delta. `law` is passed to the functions.
 cdef struct Curve:
-    # a side of log delta at 0 <= eps < inf, at most 0; -inf from `pure` on
+    # the upper or lower bound of log delta at 0 <= eps < inf, at most 0; -inf from `pure` on
     double (*side)(double eps, bint upper, const void *law) noexcept nogil
-    # log delta roughly, but smooth: a constant off and a slope off cost little
+    # a smooth approximation of log delta; errors in its value and slope cost a few evaluations
     double (*rough)(double eps, const void *law) noexcept nogil
-    # nearer than that, and much cheaper than a side; NULL where there is no such thing
+    # an approximation closer than that, and much faster than a bound; NULL if there is none
     double (*centre)(double eps, const void *law) noexcept nogil
     const void *law
-    double pure         # from here on delta is 0, may be inf
-    double last         # where pure = inf: the last eps looked at, from which on delta does not change or is not asked
-    double close        # relative distance from the crossing that an answer may have, 3e-13 at least
-    bint sure           # rough is right within a part in ten and one at eps = 0
+    double pure         # delta is 0 from here on; may be inf
+    double last         # for pure = inf: the largest eps to evaluate; delta is constant above it, or larger eps are not supported
+    double close        # relative distance from the crossing that an answer may have, at least 3e-13
+    bint sure           # at eps = 0, rough has an error of at most 1 plus a tenth of its value
 
-# The log delta that an answer has to meet on its side: past delta, in (0, 1), by what delta() adds on the way back.
+# The log delta that a bound of eps has to meet: delta, in (0, 1), with an allowance for the rounding that delta() adds to a bound.
 cdef double c_level(double delta, bint upper) noexcept nogil
 
-# An eps at which the upper side was evaluated and is at most delta, next to the crossing; or, upper = 0, at which the lower one
-# still reaches it. 0 <= delta <= 1. From pure = inf: inf where the side at `last` is above delta (lower: `last`, where it is not
-# sure that delta changes no more beyond: endless = 0). guess: an eps where to begin, exact: one that is right to rounding; else 0.
+# An eps at which the upper bound was evaluated and is at most delta, close to the crossing; or, for upper = 0, one at which the
+# lower bound is at least delta. 0 <= delta <= 1. If pure = inf and the bound at `last` is above delta, the result is inf; for the
+# lower bound it is `last` if delta may change above it (endless = 0). guess: a starting eps, or 0. exact: an eps that is accurate
+# to rounding, or 0.
 cdef double c_crossing(const Curve *curve, double delta, bint upper, double guess, double exact, bint endless) noexcept nogil

@@ -10,7 +10,8 @@ cdef struct Jumps:
     double mean            # E[S; some user has such a value], with an absolute error of at most `error`
     double error
 
-# Take them out: the laws become those given that there are none. top: the largest value; turns: room for one of each group.
+# Splits such values off: the distributions become those given that no user has one. top: the largest value; turns: a buffer with
+# one element per group.
 cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Turn *turns, Jumps *out) noexcept nogil
 
 # Returns whether any value is above 0.

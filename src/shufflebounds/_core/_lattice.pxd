@@ -17,7 +17,7 @@ cdef struct Law:
     double mean            # sum of counts * p, with mean_lo a double-double
     double mean_lo
     double var
-    Heard heard            # NULL: the pass cannot be interrupted
+    Heard heard            # NULL if the pass cannot be interrupted
 
 # The distribution tilted by e^(theta s); its mean is k + shift.
 cdef struct Tilt:
@@ -42,8 +42,8 @@ cdef struct Phi:
     double[28] high
     double[72] near
 
-# A node t = pi m/J of the trapezoid for the law tilted to mean k: s, c = sin, cos of t/2; re + i im: weight (2, at the ends 1)
-# times phi e^(i t shift), of the given size, which rounding changes by at most so many units of 2**-53 size.
+# A node t = pi m/J of the trapezoidal rule, for the distribution tilted to mean k: s, c = sin, cos of t/2; re + i im is its weight
+# (2, or 1 at the ends) times phi e^(i t shift). size is its modulus, and size * rounding * 2**-53 bounds its rounding error.
 cdef struct Node:
     double t
     double s
@@ -54,12 +54,13 @@ cdef struct Node:
     double size
     double rounding
 
-# The half = |sin(t/2)| beyond which nodes are negligible. The place of the m-th of the nodes 0..J: False beyond the half.
+# Returns half = |sin(t/2)| beyond which nodes are negligible.
 cdef double c_half(double var) noexcept nogil
+# Sets t, s, c and weight of the m-th of the nodes 0..J; returns False if it is beyond half.
 cdef bint c_place(double half, double J, Py_ssize_t m, Node *at) noexcept nogil
-# The node there, of log |phi| and phase; effort: the magnitudes that went into both.
+# Sets the other fields of the node from log |phi| and the phase; effort is the sum of the magnitudes of the terms of both.
 cdef void c_fill(double log_abs, double phase, double effort, Node *at) noexcept nogil
-# Both at once for a law that is no series: phi, and its m-th node.
+# c_nodes_make fills in phi and returns half; c_node then sets all fields of its m-th node, or returns False beyond half.
 cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept nogil
 cdef bint c_node(const Phi *phi, const Tilt *tilt, double half, double J, Py_ssize_t m, Node *at) noexcept nogil
 
@@ -74,7 +75,7 @@ cdef struct Geometric:
     double toward
 
 cdef void c_geometric_make(double slope, double J, double toward, Geometric *out) noexcept nogil
-# re + i im = 1 - keep z^toward; returns its square
+# re + i im = 1 - keep z^toward; returns re^2 + im^2
 cdef double c_geometric_below(const Geometric *sum, const Node *at, double *re, double *im) noexcept nogil
 cdef void c_geometric_times(const Geometric *sum, Py_ssize_t m, Node *at) noexcept nogil
 

@@ -8,7 +8,7 @@ cdef struct Turn:
     double side
     double angle
 
-# Sides of log E[max(0, S)] that aim at a relative distance of rtol and spend `work` evaluations of an atom at most; turns: room for
-# one of each group. Returns the nodes kept, or -1 without memory. Checked by the caller: some value is above 0.
+# Bounds of log E[max(0, S)] that aim at a relative gap of rtol and use at most `work` evaluations of an atom; turns: a buffer
+# with one element per group. Returns the number of nodes, or -1 if memory runs out. The caller has checked: some value is above 0.
 cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double work, Turn *turns,
                           double *lower, double *upper) noexcept nogil

@@ -1,14 +1,14 @@
-# Ufuncs made of kernels; loops.h documents the arguments of a kernel and the handling of signals, the lock and flags. A docstring
+# Makes ufuncs of kernels; loops.h documents the arguments of a kernel and the handling of signals, the lock and flags. A docstring
 # begins with the call, name(arguments).
 
-# A kernel of 1 to 4 doubles that returns one.
+# For a kernel of 1 to 4 doubles that returns one.
 cdef object ufunc(void *kernel, str doc)
 
-# A kernel (const double *in, double *out) of two results an element, which may take long.
+# For a kernel (const double *in, double *out) with two results an element, which may take long.
 cdef object ufunc_of_pairs(void *kernel, str doc)
 
-# A kernel (const double *const *in, double *const *out, count) over at most 256 elements.
+# For a kernel (const double *const *in, double *const *out, count) over at most 256 elements.
 cdef object ufunc_of_blocks(void *kernel, str doc)
 
-# The docstring of a public one; arguments: name -> what it is; example is what stands in an f-string, answer what it prints.
+# The docstring of a public ufunc. arguments: name -> description; example: an expression inside an f-string; answer: its output.
 cdef str document(str call, str summary, dict arguments, str see, str example, str answer, str notes=*)
