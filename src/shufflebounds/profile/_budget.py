@@ -1,4 +1,4 @@
-r"""How far eps is from a pure budget: the one place where that difference is formed.
+r"""The difference between a pure budget and eps, without cancellation.
 
 Next to the budget delta is about proportional to the distance, so a rounded budget, some ulp off, moves log delta without bound
 or makes it 0 where it is not. Parameters are doubles, and the budget a function of them, so it is held as an unevaluated sum of
@@ -17,19 +17,19 @@ import numpy as np
 
 __all__ = ["Budget", "log_odds"]
 
-_WIDE = Context(prec=80)     # ln near 1 loses 16 digits, and two doubles hold 32
+_WIDE = Context(prec=80)     # ln of a number near 1 loses up to 16 digits, and two doubles hold 32
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A pure budget head + rest, to some 1e-32 relatively; inf where there is none."""
+    """A pure budget as the sum head + rest of two doubles, with a relative error of about 1e-32; inf if there is none."""
 
     head: float
     rest: float = 0.0
 
     @property
     def above(self) -> float:
-        """The least double at or above the budget."""
+        """The smallest double at or above the budget."""
         return math.nextafter(self.head, math.inf) if self.rest > 0 else self.head
 
     @property
@@ -38,14 +38,14 @@ class Budget:
         return math.nextafter(self.head, -math.inf) if self.rest < 0 else self.head
 
     def less(self, eps: Any) -> Any:
-        """Return budget - eps for eps >= 0, to an ulp where it is positive, and not positive where the exact one is not."""
+        """Return budget - eps for eps >= 0: accurate to an ulp if it is positive, and not positive if the exact one is not."""
         if self.head == math.inf:
             return np.full_like(eps, math.inf, dtype=np.float64) if isinstance(eps, np.ndarray) else math.inf
-        # where the first difference is small it is exact
+        # The first difference is exact if it is small.
         return (self.head - eps) + self.rest
 
     def times(self, many: int) -> Budget:
-        """Return so many of them."""
+        """Return the budget of `times` releases."""
         return _split(_WIDE.multiply(_WIDE.add(Decimal(self.head), Decimal(self.rest)), Decimal(many)))
 
 
@@ -56,7 +56,7 @@ def _split(value: Decimal) -> Budget:
 
 @lru_cache(maxsize=4096)
 def log_odds(chance: float) -> Budget:
-    """Return ln((1 - chance)/chance) for a chance in [0, 1/2]."""
+    """Return ln((1 - chance)/chance) for a probability `chance` in [0, 1/2]."""
     if chance == 0:
         return Budget(math.inf)
     if chance == 0.5:

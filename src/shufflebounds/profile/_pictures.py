@@ -1,4 +1,4 @@
-"""Profiles as pictures: each asks for its values and hands arrays to the plotting module."""
+"""Figures of profiles: compute the values and pass them to the plotting module."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _POINTS = 241
 _LEAST_DELTA = 1e-15
 _TABLE_DELTA = (1e-6, 1e-9, 1e-12)
 _TABLE_SECONDS = 0.02
-"""A table stops asking when so much time is spent, or a class says that an answer would take longer."""
+"""Seconds after which the table for notebooks computes no more values."""
 
 _QUESTIONS = 40
-"""Values of delta that both sides of one epsilon take, about."""
+"""Approximate number of values of delta that both bounds of one epsilon need."""
 
 
 def parameters(profile: Any) -> dict[str, Any]:
-    """Return the parameters of a profile by name; none where it has no fields."""
+    """Return the parameters of a profile by name; empty if it is not a dataclass."""
     if not is_dataclass(profile):
         return {}
     return {f.name: getattr(profile, f.name) for f in fields(profile) if f.init and f.repr}
 
 
 _LONGEST = 64
-"""Characters that fit into the title of a picture."""
+"""Number of characters that fit into the title of a figure."""
 
 
 def name_of(profile: Any) -> str:
-    """Return the name of a profile in a picture: its repr if that is short, what it composes, or its class."""
+    """Return the name of a profile in a figure: its repr if that is short, the mechanisms it composes, or its class."""
     factors = getattr(profile, "factors", None)
     if factors is not None:
         return _name_of_releases(factors)
@@ -62,7 +62,7 @@ def _name_of_releases(factors: tuple[tuple[Any, int], ...]) -> str:
 
 @_validate.quiet()
 def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points: int = _POINTS) -> FloatArray:
-    """Return the eps to draw: those given, or from 0 to where delta is negligible or no longer falls."""
+    """Return the eps to draw: those given, or a grid from 0 to where delta is negligible or constant."""
     if eps is not None:
         return np.unique(_validate.real_array("eps", eps, 0))
     ends = []
@@ -148,7 +148,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
 
 
 def table(profile: ExportMixin) -> str:
-    """Return a small HTML table: what the profile is, what is proven, and eps at a few delta where that takes no time."""
+    """Return a small HTML table: the parameters, the theorem, and eps at a few delta if that is fast."""
     rows = [(name, html.escape(plotting.number(value))) for name, value in parameters(profile).items()]
     rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Profiles as plain data, and back: the class by name, its parameters, nothing else."""
+"""Conversion of profiles to plain data and back: the name of the class and its parameters."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["from_dict", "to_dict"]
 
 ROOMS = ("mechanisms", "sampling", "shuffle")
-"""Where the classes of profiles live that nobody may have loaded."""
+"""Subpackages with classes of profiles, which may not be imported yet."""
 
 
 def to_dict(profile: BoundedProfile) -> dict[str, Any]:
-    """Return a profile as plain data that JSON holds.
+    """Return a profile as plain data for JSON.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def to_dict(profile: BoundedProfile) -> dict[str, Any]:
 
 @with_passages
 def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
-    """Return the profile that was made plain data; its parameters are checked as in a call.
+    """Return the profile saved by `to_dict`; its parameters are validated as in a call.
 
     Parameters
     ----------
@@ -96,9 +96,9 @@ def _key(name: str) -> str:
 
 
 def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
-    """Return the classes of this library by name, those loaded or all; they are public, so that names do not clash."""
+    """Return the classes of this library by name, either the imported ones or all. They are public, so their names are unique."""
     if everywhere:
-        # rooms load what is asked of them; nothing here may depend on them
+        # Subpackages import their modules on first use; this module must not depend on them.
         for room in ROOMS:
             module = importlib.import_module(f"shufflebounds.{room}")
             for name in module.__all__:

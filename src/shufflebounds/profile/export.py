@@ -1,4 +1,4 @@
-"""What a profile gives to others: distributions for other libraries, pictures, a table for notebooks."""
+"""Export of a profile: distributions for other libraries, figures, saved data, and a table for notebooks."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 __all__ = ["ExportMixin"]
 
 MAX_POINTS = 2**20
-"""Grid points a direction: dp-accounting keeps them in a dictionary, about 100 bytes each, before it makes an array."""
+"""Largest number of grid points per order: dp-accounting stores each in a dictionary, about 100 bytes."""
 LARGEST_EPS = 700.0
-"""Beyond it e^eps leaves the doubles; delta is not increasing, so its value here serves."""
+"""Beyond this eps e^eps overflows. delta is non-increasing, so its value here is an upper bound there."""
 _OUTWARD = 1e-13
-"""Covers the rounding of the masses (a few ulp) and that of the sums that dp-accounting forms of them."""
+"""Relative margin for the rounding of the masses (a few ulp) and of the sums that dp-accounting computes from them."""
 
 
 @with_passages
 class ExportMixin(BoundedProfile):
-    """What other libraries and readers take of a profile: distributions, pictures, certified digits, a table for notebooks."""
+    """Methods of a profile that export it: distributions, figures, certified digits, saved data, a table for notebooks."""
 
     theorem: ClassVar[str]
     neighbours: ClassVar[str]
 
     @abstractmethod
     def _seconds(self) -> float:
-        """Return about what one value of delta costs, with a share of the preparations. This answer itself takes no time."""
+        """Return the predicted seconds of one value of delta, with a share of the preparations."""
 
     def _opposite(self) -> ExportMixin:
-        """Return the guarantee with the two data sets exchanged: the same one, where neighbours are symmetric."""
+        """Return the guarantee with both datasets exchanged, which is the profile itself if the relation is symmetric."""
         return self
 
     def to_dp_accounting(self, interval: float = 1e-4, *, log_tail: float = -50.0) -> Any:
-        r"""Return a privacy loss distribution of dp-accounting whose delta is nowhere below the exact one.
+        r"""Return a privacy loss distribution of dp-accounting whose delta is an upper bound.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class ExportMixin(BoundedProfile):
         return _opendp_profile(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this profile as plain data that JSON holds, as :func:`~shufflebounds.composition.to_dict` does.
+        """Return this profile as plain data for JSON, as :func:`~shufflebounds.composition.to_dict` does.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class ExportMixin(BoundedProfile):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the profile that :meth:`to_dict` made plain data, as :func:`~shufflebounds.composition.from_dict` does.
+        """Return the profile saved by :meth:`to_dict`, as :func:`~shufflebounds.composition.from_dict` does.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class ExportMixin(BoundedProfile):
         return profile
 
     def plot(self, ax: Any = None, *, eps: ArrayLike | None = None, label: str | None = None) -> Any:
-        r"""Draw :math:`\delta(\varepsilon)` on a logarithmic axis: both sides, and what lies between them shaded.
+        r"""Draw :math:`\delta(\varepsilon)` on a logarithmic axis: both bounds, with the area between them shaded.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class ExportMixin(BoundedProfile):
         return late("certify")(self, eps, digits)
 
     def _repr_html_(self) -> str:
-        # a table only: a plot takes longer to draw than a notebook's output should
+        # A table only, because drawing a figure takes too long for the output of a cell.
         table: str = late("table")(self)
         return table
 
@@ -279,7 +279,7 @@ def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
     tail = max(math.exp(log_tail), 5e-324)
     eps = profile.epsilon(tail)
     if eps == math.inf:
-        # a part of the law has infinite loss: the grid resolves delta above the mass of that part
+        # Part of the mass has infinite loss: the grid resolves only the delta above that mass.
         eps = profile.epsilon(min(1.0, profile.delta(min(cap, LARGEST_EPS)) * (1 + 1e-9) + tail))
     if eps > min(cap, LARGEST_EPS):
         if cap < LARGEST_EPS:
@@ -292,7 +292,7 @@ def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
 
 
 def _privacy_loss_distribution(profile: BoundedProfile, opposite: BoundedProfile, interval: float, log_tail: float) -> Any:
-    """Return the pessimistic distribution whose delta meets the profile's upper bound at the multiples of interval."""
+    """Return the pessimistic distribution whose delta equals the profile's upper bound at the multiples of `interval`."""
     interval = _validate.real("interval", interval, 0, 10, open_low=True)
     log_tail = _validate.real("log_tail", log_tail, -700, -1)
     try:
@@ -323,7 +323,7 @@ def _opendp_profile(profile: BoundedProfile) -> Any:
         raise ImportError("to_opendp needs opendp: pip install 'shufflebounds[interop]'") from problem
     pure = profile.epsilon(0.0)
 
-    # OpenDP calls this at points of its own choice
+    # OpenDP chooses the points at which it calls this.
     @_validate.quiet()
     def delta(eps: float) -> float:
         return 0.0 if eps >= pure else profile.delta(min(eps, LARGEST_EPS))

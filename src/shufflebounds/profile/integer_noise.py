@@ -1,4 +1,4 @@
-"""Integer noise of any distribution: a whole number is released with noise K, and neighbouring numbers differ by one."""
+"""Integer noise of any distribution: an integer is released with noise K, and neighbouring integers differ by one."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from shufflebounds.profile.profile import PrivacyProfile
 __all__ = ["IntegerNoise"]
 
 FIRST_TAIL = -60.0
-"""Logarithm of the mass on each side that the first list of outcomes may leave out. A larger one needs a second list sooner."""
+"""Log of the mass that the first enumeration may truncate at each end. A larger one needs a second enumeration sooner."""
 
 DEEPEST = -1e5
-"""No list reaches below this logarithm of the mass; the upper bound of a smaller delta is that mass."""
+"""Log of the smallest truncated mass; a smaller delta is bounded by that mass."""
 
 MARGIN = 40.0
-"""The mass left out is at most e^-MARGIN of delta: below the rounding of its logarithm."""
+"""The truncated mass is at most e^-MARGIN times delta, which is below the rounding of log delta."""
 
 DEEPER = 2.5
-"""Factor by which the logarithm of the mass left out grows from one list to the next."""
+"""Factor by which the log of the truncated mass grows from one enumeration to the next."""
 
 LISTS = 3
-"""Lists of outcomes kept, for the depths asked last; a search for eps uses one or two."""
+"""Number of cached enumerations; a search for eps uses one or two."""
 
 MOST_OUTCOMES = 2**22
-"""Longest list of outcomes, about 0.3 GB; a longer one is refused."""
+"""Largest number of enumerated outcomes, about 0.3 GB; more are refused."""
 
 
 @with_passages
 class IntegerNoise(PrivacyProfile):
-    r"""A whole number released with integer noise K, for neighbours whose numbers differ by one.
+    r"""An integer released with integer noise K, for neighbours whose integers differ by one.
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(K \,\|\, K+1),\; H_{e^\varepsilon}(K+1 \,\|\, K)\}
 
@@ -83,15 +83,15 @@ class IntegerNoise(PrivacyProfile):
 
     @abstractmethod
     def _log_pmf(self, k: FloatArray) -> FloatArray:
-        """Return log Pr[K = k] at each whole k, -inf outside of the support."""
+        """Return log Pr[K = k] at each integer k, -inf outside of the support."""
 
     @abstractmethod
     def _log_cdf(self, k: FloatArray) -> FloatArray:
-        """Return log Pr[K <= k] at each whole k."""
+        """Return log Pr[K <= k] at each integer k."""
 
     @abstractmethod
     def _log_sf(self, k: FloatArray) -> FloatArray:
-        """Return log Pr[K > k] at each whole k."""
+        """Return log Pr[K > k] at each integer k."""
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self._pairs
@@ -104,16 +104,16 @@ class IntegerNoise(PrivacyProfile):
         return largest(pair._log_delta(eps) for pair in self.pairs())
 
     def _window(self, log_tail: float) -> tuple[FloatArray, FloatArray, float]:
-        """Return log Pr[K = k] and log Pr[K + 1 = k] for consecutive k, and the log of a bound of the mass left out."""
+        """Return log Pr[K = k] and log Pr[K + 1 = k] for consecutive k, and the log of a bound of the truncated mass."""
         allowed = log_tail - self.log_error * (1 - log_tail)
 
         def least(enough: Callable[[int], bool]) -> int | None:
-            # numbers are counted from -2**53, and the search starts at 0
+            # Integers are counted from -2**53; the search starts at 0.
             found = least_int(lambda k: enough(k - MAX_COUNT), 0, 2 * MAX_COUNT, guess=MAX_COUNT)
             return None if found is None else found - MAX_COUNT
 
         last = least(lambda k: self._at(self._log_sf, k) <= allowed)
-        # the list starts at the first number up to which more than the allowed mass lies
+        # The enumeration starts at the first integer up to which more than the allowed mass lies.
         first = least(lambda k: self._at(self._log_cdf, k) > allowed)
         if last is None or first is None:
             raise InfeasibleError(f"{self!r}: more than e^{log_tail:.0f} of the mass lies beyond 2**53; noise must be smaller")
@@ -130,7 +130,7 @@ class IntegerNoise(PrivacyProfile):
 
 @dataclass(frozen=True)
 class _Shift(DominatingPair):
-    """(K, K + 1), or (K + 1, K) where `shifted_first` is set."""
+    """The pair (K, K + 1), or (K + 1, K) if `shifted_first` is set."""
 
     noise: IntegerNoise
     shifted_first: bool

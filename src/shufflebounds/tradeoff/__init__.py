@@ -1,4 +1,4 @@
-"""Trade-off functions: the least error of the second kind of a test whose error of the first kind is given; divergences."""
+"""Trade-off functions (the least error of the second kind at each error of the first kind), and divergences."""
 
 from shufflebounds.tradeoff.curve import Tradeoff
 from shufflebounds.tradeoff.divergences import hockey_stick, log_hockey_stick, max_divergence, renyi_divergence

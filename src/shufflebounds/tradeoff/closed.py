@@ -1,4 +1,4 @@
-"""Curves by a formula: of normal and of Laplace noise."""
+"""Trade-off functions given by a formula: Gaussian and Laplace noise."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from shufflebounds.tradeoff.representation import Representation, log1mexp, log_
 __all__ = ["MU_ERROR", "QUANTILE_ERROR", "Gaussian", "Laplace"]
 
 QUANTILE_ERROR = 4e-15
-"""Relative error of normal quantiles of logarithms, with a margin of ten over what was measured."""
+"""Assumed relative error of normal quantiles computed from logarithms; ten times the measured error."""
 
 ROOT_2, ROOT_8 = math.sqrt(2), math.sqrt(8)
 
 MU_ERROR = 16 * ULP
-"""Of the mu of Laplace noise, relative."""
+"""Assumed relative error of mu of Laplace noise."""
 
 # nodes of the double exponential rule on (0, inf), s = exp(pi/2 sinh(t)), for integrands that decay
 _T = np.linspace(-3.6, 1.75, 102)
@@ -29,10 +29,11 @@ _W = math.pi / 2 * np.cosh(_T) * _S * (_T[1] - _T[0])
 
 @dataclass(frozen=True, repr=False)
 class Gaussian(Representation):
-    """N(0, 1) against N(mu, 1).
+    """The trade-off function of N(0, 1) and N(mu, 1).
 
-    Its values are rounded to the nearest where `side` is 0; above the exact curve where it is 1, and below where it is -1, by what
-    their rounding amounts to. The delta of a lower curve lies above the exact one.
+    Values are rounded to nearest if `side` is 0, above the exact curve if it is 1, and below if it is -1. The delta of a
+    lower curve is
+    above the exact delta.
     """
 
     mu: float
@@ -64,7 +65,7 @@ class Gaussian(Representation):
             x, y = eps / mu - mu / 2, eps / mu + mu / 2
         tail = log_ndtr(-x)
         log_gap = np.empty_like(x)
-        # 1 - m(y)/m(x), m Mills' ratio
+        # log of 1 - m(y)/m(x), where m is Mills' ratio
         close = (mu < 0.5) & (x > -2) & (tail > -np.inf)
         log_gap[close] = _log_mills_gap(x[close], mu)
         far = ~close
@@ -81,16 +82,16 @@ class Gaussian(Representation):
 
 
 def _moved(log_beta: FloatArray, side: int, error: float) -> FloatArray:
-    """Return the logarithms moved up (side 1) or down (side -1) by a relative error, and not to 0 from below it."""
+    """Return the logarithms moved up (side 1) or down (side -1) by a relative error; a negative logarithm stays negative."""
     return np.asarray(log_beta * (1 - side * error)) if side else log_beta
 
 
 def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
-    """Return log(1 - m(x + mu)/m(x)), the integral of e^(-s^2/2 - x s) (1 - e^(-mu s)) over m(x): positive terms."""
+    """Return log(1 - m(x + mu)/m(x)), as the integral of the positive function e^(-s^2/2 - x s) (1 - e^(-mu s)) divided by m(x)."""
     scale = 1 / np.maximum(1.0, x)
     s = _S * scale[:, None]
     with np.errstate(under="ignore"):
-        # over mu, which may be the smallest double
+        # The integrand is divided by mu, which may be as small as the smallest double.
         gap = (np.exp(-s * (s / 2 + x[:, None])) * s * exprel(-mu * s)) @ _W * scale
     out: FloatArray = np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / ROOT_2))) + math.log(mu)
     return out
@@ -98,7 +99,7 @@ def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
 
 @dataclass(frozen=True, repr=False)
 class Laplace(Representation):
-    """Laplace noise of scale 1 against its shift by eps; `side` as for :class:`Gaussian`."""
+    """The trade-off function of Laplace noise of scale 1 and its shift by eps; `side` as for :class:`Gaussian`."""
 
     eps: float
     side: int = 0
@@ -111,7 +112,7 @@ class Laplace(Representation):
         low, high = x < -e - math.log(2), x > -math.log(2)
         rest = log1mexp(x)
         if self.side:
-            # the sums of x and e are rounded
+            # Account for the rounding of the sums of x and e.
             x = x - self.side * 4 * ULP * (1 + np.where(x > -np.inf, np.abs(x), 0.0) + e)
         value = np.where(low, log1mexp(np.minimum(x + e, 0.0)), np.where(high, rest - e, -e - x - math.log(4)))
         return np.minimum(_moved(np.minimum(value, rest), self.side, 16 * ULP), 0.0)
@@ -122,13 +123,14 @@ class Laplace(Representation):
         return np.asarray(_moved(value, -self.side, 16 * ULP))
 
     def _epsilon(self, delta: float) -> float:
-        # delta = 1 - e^((eps - e)/2); outward by what the logarithm and the sum may lose
+        # Solve delta = 1 - e^((eps - e)/2) and add the rounding errors of the logarithm and the sum.
         eps = self.eps + 2 * math.log1p(-delta) if delta < 1 else 0.0
         return max(0.0, eps + (4 * ULP * (self.eps - eps + self.eps) if delta else 0.0))
 
     def gdp_mu(self) -> float:
-        # the two quantiles add up to most where alpha = beta = e^(-eps/2)/2
-        # near 1/2 the quantile of a logarithm loses what an error function keeps; both are accurate to 5e-16
+        # The sum of the two quantiles is largest at alpha = beta = e^(-eps/2)/2. Near 1/2, the inverse error function
+        # is more accurate
+        # than the quantile of a logarithm.
         small = self.eps < 1
         mu = ROOT_8 * erfinv(-math.expm1(-self.eps / 2)) if small else -2 * ndtri_exp(-self.eps / 2 - math.log(2))
         return float(mu) * (1 + MU_ERROR)

@@ -1,4 +1,4 @@
-"""The trade-off function, and the ways to make one: from lists, knots, delta, or by a formula."""
+"""The class Tradeoff, and its constructors from lists of probabilities, breakpoints, delta, or a formula."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["Tradeoff"]
 @with_passages
 @dataclass(frozen=True, repr=False)
 class Tradeoff(Function):
-    r"""The trade-off function of two laws: the least error of the second kind at a given one of the first.
+    r"""The trade-off function of two distributions: the least error of the second kind at each error of the first kind.
 
     .. math:: f(\alpha) = T(P, Q)(\alpha) = \min \{ 1 - \mathrm{E}_Q[\phi] : 0 \le \phi \le 1,\; \mathrm{E}_P[\phi] \le \alpha \}
 
     over the tests :math:`\phi` that reject P in favour of Q. The best tests reject the outcomes with the largest
-    :math:`Q/P`; for listed laws the curve is piecewise linear, and the straight lines between its knots are randomised tests.
+    :math:`Q/P`. For distributions given as lists the curve is piecewise linear, with randomised tests between its breakpoints.
 
     Made by :meth:`from_pmfs`, :meth:`from_knots` and :meth:`from_log_delta` (piecewise linear), by :meth:`gaussian`,
     :meth:`laplace`, :meth:`approximate` and :meth:`randomized_response`, or by
-    :meth:`~shufflebounds.DominatingPair.tradeoff`. Two curves are equal when their knots or their parameters are.
+    :meth:`~shufflebounds.DominatingPair.tradeoff`. Two curves are equal if their breakpoints or their parameters are.
 
     See Also
     --------
@@ -54,24 +54,24 @@ class Tradeoff(Function):
 
     @staticmethod
     def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> Tradeoff:
-        r"""Return :math:`T(P, Q)` of two listed laws on the same atoms.
+        r"""Return :math:`T(P, Q)` of two lists of log probabilities of the same outcomes.
 
         Parameters
         ----------
         log_p, log_q : array_like, shape (atoms,)
-            Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9;
-            mass that is missing is left out of alpha and of beta, so the curve is never above that of the whole laws.
+            Natural logarithms of the probabilities, -inf for an impossible outcome, in any order. The probabilities of each list
+            sum to 1 within 1e-9. Missing mass is omitted from alpha and beta, so the curve is never above the exact one.
 
         Returns
         -------
         Tradeoff
-            Its first knot is (0, 1 - Q(P = 0)), its last :math:`\alpha` is 1 - P(Q = 0).
+            Its first breakpoint is (0, 1 - Q(P = 0)), its last :math:`\alpha` is 1 - P(Q = 0).
 
-        {raises: If the shapes differ, an entry is NaN or positive, or a law does not sum to 1.}
+        {raises: If the shapes differ, an entry is NaN or positive, or a list does not sum to 1.}
 
         Notes
         -----
-        O(atoms) where the likelihood ratio is monotone along the atoms, one sort otherwise.
+        Linear time if the likelihood ratio is monotone along the outcomes, otherwise one sort.
 
         Examples
         --------
@@ -85,12 +85,12 @@ class Tradeoff(Function):
 
     @staticmethod
     def _of(log_p: FloatArray, log_q: FloatArray) -> Tradeoff:
-        """Return the curve of two checked lists, either of which may lack mass."""
+        """Return the curve of two checked lists, each of which may sum to less than 1."""
         return Tradeoff(Piecewise.of(log_p, log_q))
 
     @staticmethod
     def from_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> Tradeoff:
-        r"""Return the curve of straight lines through given knots, convex or not.
+        r"""Return the piecewise linear curve through given breakpoints, which need not be convex.
 
         Parameters
         ----------
@@ -103,16 +103,17 @@ class Tradeoff(Function):
         Returns
         -------
         Tradeoff
-            Level left of the first knot, 0 from the last on, and the lower value where two knots share their alpha: at or below
-            any trade-off function that lies at or above the lines between the knots. Give both ends, (0, f(0)) and (f = 0), to
-            set them otherwise.
+            Constant to the left of the first breakpoint, 0 from the last one on, and the lower value where two breakpoints have the
+            same alpha. So it is at or below every trade-off function that is at or above the lines between the
+            breakpoints. Give both
+            ends, (0, f(0)) and (f = 0), to change this.
 
-        {raises: If the shapes differ, an entry is NaN or positive, the order is wrong, or a knot lies above the diagonal.}
+        {raises: If the shapes differ, an entry is NaN or positive, the order is wrong, or a breakpoint lies above the diagonal.}
 
         Notes
         -----
-        A curve that is not convex, such as the least of several, is a valid pointwise bound; `delta`, `epsilon` and
-        `advantage` are those of its convex hull, which has the same.
+        A curve that is not convex, such as a minimum of several, is a valid pointwise bound. Its `delta`, `epsilon` and
+        `advantage` equal those of its convex hull.
 
         Examples
         --------
@@ -126,7 +127,7 @@ class Tradeoff(Function):
 
     @staticmethod
     def from_log_delta(eps: ArrayLike, log_delta: ArrayLike, log_delta_reverse: ArrayLike | None = None) -> Tradeoff:
-        r"""Return the curve that delta at a grid of eps encloses from below.
+        r"""Return the lower bound of the trade-off function that follows from delta at a grid of eps.
 
         .. math:: f(\alpha) = \max_i\, \{ 0, 1 - \delta_i - e^{\varepsilon_i} \alpha, e^{-\varepsilon_i} (1 - \delta'_i - \alpha) \}
 
@@ -137,8 +138,8 @@ class Tradeoff(Function):
         log_delta : array_like, shape (grid,)
             Natural logarithm of :math:`\delta_i`, an upper bound of :math:`H_{e^{\varepsilon_i}}(Q \| P)`; -inf where that is 0.
         log_delta_reverse : array_like, shape (grid,), optional
-            The same for :math:`\delta'_i`, of the pair in the other order. Left out it is `log_delta`: the profile of a mechanism
-            covers both orders.
+            The same for :math:`\delta'_i`, of the pair in the other order. By default it is `log_delta`, because the profile of a
+            mechanism holds for both orders.
 
         Returns
         -------
@@ -149,12 +150,13 @@ class Tradeoff(Function):
 
         Notes
         -----
-        The knots are where neighbouring lines of the envelope meet. Each is rounded down onto both its lines, by a few units of
-        roundoff of the logarithms, so the straight lines between them lie below the envelope whatever the position of a knot.
-        :math:`1 - \beta` is relatively accurate on the steep half and :math:`1 - \alpha` on the flat one, as sums of positive
-        terms; a tiny :math:`\beta` on the steep half is accurate as far as log delta tells delta from 1.
+        The breakpoints are the intersections of neighbouring lines. Each is rounded down, so that the piecewise linear
+        curve is below
+        the maximum of the lines. :math:`1 - \beta` is relatively accurate on the steep half and :math:`1 - \alpha` on
+        the flat half,
+        because they are sums of positive terms. A small :math:`\beta` on the steep half is as accurate as log delta near 0.
 
-        Unless delta is 0 at the largest eps, f(0) < 1, and no Gaussian curve lies below.
+        Unless delta is 0 at the largest eps, f(0) < 1, and no Gaussian trade-off function is below f.
 
         {dong2022: proposition 2.5}
 
@@ -177,7 +179,7 @@ class Tradeoff(Function):
 
     @staticmethod
     def gaussian(mu: float) -> Tradeoff:
-        r"""Return the Gaussian curve :math:`G_\mu(\alpha) = \Phi(\Phi^{-1}(1 - \alpha) - \mu)`, of N(0, 1) against N(mu, 1).
+        r"""Return :math:`G_\mu(\alpha) = \Phi(\Phi^{-1}(1 - \alpha) - \mu)`, of N(0, 1) against N(mu, 1).
 
         Parameters
         ----------
@@ -187,7 +189,7 @@ class Tradeoff(Function):
         Returns
         -------
         Tradeoff
-            Exact to rounding, with relative accuracy at any depth.
+            Exact to rounding; its logarithms have relative accuracy.
 
         {raises: If `mu` lies outside its range.}
 
@@ -210,7 +212,7 @@ class Tradeoff(Function):
 
     @staticmethod
     def laplace(eps: float) -> Tradeoff:
-        r"""Return the curve of Laplace noise, that of a law with density :math:`e^{-|x|}/2` against its shift by eps.
+        r"""Return the trade-off function of the density :math:`e^{-|x|}/2` and its shift by eps.
 
         .. math::
 
@@ -240,7 +242,7 @@ class Tradeoff(Function):
 
     @staticmethod
     def approximate(eps: float, delta: float) -> Tradeoff:
-        r"""Return the least curve of an (eps, delta)-differentially private mechanism.
+        r"""Return the largest lower bound of the trade-off function of every (eps, delta)-differentially private mechanism.
 
         .. math:: f(\alpha) = \max \{ 0,\; 1 - \delta - e^{\varepsilon} \alpha,\; e^{-\varepsilon} (1 - \delta - \alpha) \}
 

@@ -214,12 +214,12 @@ class Function:
         return self._form.gdp_mu()
 
     def advantage(self) -> float:
-        r"""The most a test gains over guessing, :math:`\max_\alpha 1 - \alpha - f(\alpha)`: the total variation distance.
+        r"""The largest advantage of a test over guessing, :math:`\max_\alpha 1 - \alpha - f(\alpha)`: the total variation distance.
 
         Returns
         -------
         float
-            In [0, 1]; delta at eps = 0. Mass that the curve left out counts in full.
+            In [0, 1]; equal to delta at eps = 0. Missing mass of the distributions counts in full.
         """
         return self.delta(0.0)
 
@@ -229,7 +229,7 @@ class Function:
         Returns
         -------
         Tradeoff
-            The same knots with alpha and beta exchanged; a Gaussian or a Laplace curve is its own inverse.
+            The same breakpoints with alpha and beta exchanged; a Gaussian or a Laplace curve is its own inverse.
 
         Examples
         --------
@@ -247,8 +247,7 @@ class Function:
         Returns
         -------
         Tradeoff
-            Symmetric and convex: what is known when both orders of the pair must be expected. Its delta is the larger of the two
-            orders'.
+            Symmetric and convex: a guarantee for both orders of the pair. Its delta is the larger one of the two orders.
 
         References
         ----------
@@ -271,12 +270,14 @@ class Function:
         Returns
         -------
         Tradeoff
-            Itself where f is known to be convex. Its knots are knots of f; it lies above the exact hull by roundoff at most.
+            f itself if it is known to be convex. Its breakpoints are breakpoints of f; it is above the exact hull
+            by rounding at most.
 
         Notes
         -----
-        One pass. Slopes are compared as differences of logarithms, each step between knots formed from the smaller of the
-        probabilities and their complements, so both ends are resolved.
+        One pass over the breakpoints. Slopes are compared as differences of logarithms. Each difference between
+        breakpoints is computed
+        from the smaller of the probabilities and their complements, so both ends are accurate.
 
         Examples
         --------
@@ -290,24 +291,24 @@ class Function:
         return type(self)(self._form.convex_hull())
 
     def tensor(self, other: Function) -> Self:
-        r"""Return the trade-off function of two pairs observed together, :math:`T(P \times P', Q \times Q')`.
+        r"""Return the trade-off function of a product of two pairs, :math:`T(P \times P', Q \times Q')`.
 
         Parameters
         ----------
         other : Tradeoff
-            The curve of the other pair, observed independently.
+            The trade-off function of the other pair, which is independent.
 
         Returns
         -------
         Tradeoff
-            Of two Gaussian curves :math:`G_{\sqrt{\mu^2 + \mu'^2}}`; of two piecewise linear ones that of all products of their
-            segments, exact to rounding. Curves that are not convex count as their convex hulls.
+            For two Gaussian curves :math:`G_{\sqrt{\mu^2 + \mu'^2}}`; for two piecewise linear curves that of all products of their
+            segments, exact to rounding. Curves that are not convex are replaced by their convex hulls.
 
         Raises
         ------
         ValueError
-            If `other` is no curve, if only one is Gaussian or one is that of Laplace noise, or if the products are more than
-            4 million; :meth:`~shufflebounds.profile.PrivacyProfile.compose` bounds those from both sides.
+            If `other` is not a Tradeoff, if only one is Gaussian or one is that of Laplace noise, or if there are more than
+            4 million products; :meth:`~shufflebounds.profile.PrivacyProfile.compose` bounds those from both sides.
 
         {dong2022: definition 3.1}
 
@@ -326,14 +327,14 @@ class Function:
         return type(self)(product(self._form, other._form))
 
     def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
-        r"""Draw the curve with the diagonal of perfect privacy and the advantage, the longest way down from it.
+        r"""Draw the curve with the diagonal of perfect privacy and the advantage, the largest vertical distance from it.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
             Where to draw; a new figure by default.
         label : str, optional
-            Words for the legend.
+            Text for the legend.
 
         {axes}
 
@@ -344,7 +345,7 @@ class Function:
 
         See Also
         --------
-        shufflebounds.compare : several on one picture.
+        shufflebounds.compare : several curves in one figure.
 
         Examples
         --------
@@ -360,7 +361,7 @@ class Function:
         return ax
 
     def _draw(self, ax: Any, label: str, place: int = 0, *, shade: bool = False) -> None:
-        """Draw the curve alone, with its advantage."""
+        """Draw the curve and its advantage, without the diagonal."""
         try:
             knots = self.knots[0]
         except AttributeError:

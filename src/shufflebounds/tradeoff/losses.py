@@ -1,4 +1,4 @@
-"""The privacy losses of two listed laws, and how often a loss is exceeded."""
+"""The privacy losses of two distributions given as lists, and the tail probability of the loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["loss_tail", "privacy_losses"]
 
 @with_passages
 def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    r"""Return the privacy losses of P against Q, and what mass P puts on each.
+    r"""Return the privacy losses of P against Q, and the mass of P at each.
 
     .. math:: \mathcal{L}(y) = \ln\frac{P(y)}{Q(y)}
 
@@ -26,9 +26,9 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
     Returns
     -------
     losses : ndarray, shape (losses,)
-        The different losses of the outcomes that P can give, rising; inf where Q cannot give them.
+        The different losses of the outcomes with positive probability under P, increasing; inf if Q cannot produce them.
     log_mass : ndarray, shape (losses,)
-        Natural logarithms of the mass of P at each. What P lacks of 1 is not among them.
+        Natural logarithms of the mass of P at each. Missing mass of P is not included.
 
     {raises: As from :func:`log_hockey_stick`.}
 
@@ -54,7 +54,7 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
 
 @with_passages
 def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
-    r"""How often P's outcome has a privacy loss above eps, :math:`\Pr_{y \sim P}[\mathcal{L}(y) > \varepsilon]`.
+    r"""The probability under P of a privacy loss above eps, :math:`\Pr_{y \sim P}[\mathcal{L}(y) > \varepsilon]`.
 
     It is at least delta(eps), and the pointwise guarantee of the literature; see also
     :meth:`~shufflebounds.profile.PrivacyProfile.loss_tail`.
@@ -69,13 +69,13 @@ def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | Flo
     Returns
     -------
     float or ndarray
-        Of the shape of `eps`, exact to rounding; what P lacks of 1 is left out.
+        Of the shape of `eps`, exact to rounding; missing mass of P is omitted.
 
     {raises: As from :func:`log_hockey_stick`.}
 
     Notes
     -----
-    Losses that rounding makes equal to `eps` are not above it.
+    Losses that equal `eps` after rounding do not count as above it.
 
     References
     ----------
@@ -91,7 +91,7 @@ def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | Flo
     """
     losses, log_mass = privacy_losses(log_p, log_q)
     array = _validate.real_array("eps", eps)
-    # sums from the largest loss down, each of positive terms
+    # Cumulative sums of positive terms from the largest loss downwards.
     above = np.append(np.cumsum(np.exp(log_mass[::-1]))[::-1], 0.0)
     out = np.minimum(above[np.searchsorted(losses, array, side="right")], 1.0)
     return plain(out)
