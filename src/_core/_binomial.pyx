@@ -36,12 +36,10 @@ Cost      see docs/numerics and tails.h: in arrays 9 to 26 ns a probability and 
 Source    Loader 2000; Temme 1979/1982 for the idea of the uniform expansion; DLMF 8.17.
 """
 
-import numpy as np
-
 from libc.math cimport INFINITY, M_PI, NAN, ceil, exp, expm1, fabs, floor, fmax, fmin, log, log1p, sqrt
 
 from shufflebounds._core._constants cimport (
-    INV_SQRT_2PI, LOG_SQRT_2PI, LOW_ORDER_SLOPE, NEAR_SLOPE, SERIES_VARIANCE, TINY_P, TWO_53, UNIT)
+    INV_SQRT_2PI, LOG_SQRT_2PI, LOW_ORDER_SLOPE, NEAR_SLOPE, SERIES_VARIANCE, TAILS_BINOMIAL, TINY_P, TWO_53, UNIT)
 from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_neg, dd_prod, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp, c_mills_ratio, c_stirling_error
 from shufflebounds._core._ufunc cimport document, ufunc_of_blocks, ufunc_of_pairs
@@ -51,12 +49,9 @@ cdef extern from "tables.h" nogil:
     double uniform_9(double gamma, double h, double s, double *leading)
     double uniform_15(double gamma, double h, double s, double *leading)
 
-ctypedef double (*scalar)(double, double, double) noexcept nogil
-
 cdef extern from "tails.h" nogil:
-    int vectors_level()
-    void pmf_block(int level, const double *const *x, double *value, Py_ssize_t count, scalar one)
-    void tails_block(int level, const double *const *x, double *value, Py_ssize_t count, double upper, scalar one)
+    void pmf_block(int level, int law, const double *const *x, double *value, Py_ssize_t count, scalar one)
+    void tails_block(int level, int law, const double *const *x, double *value, Py_ssize_t count, double upper, scalar one)
 
 
 cdef inline dd complement(double p) noexcept nogil:
@@ -360,8 +355,17 @@ cdef dict BINOM_ARGUMENTS = {
     "p": "Probability of success of each trial, in [0, 1].",
 }
 
-cdef void block_logpmf(const double *const *x, double *const *value, Py_ssize_t count) noexcept nogil:
-    pmf_block(vectors_level(), x, value[0], count, checked_binom_logpmf)
+cdef void c_pmf_block(int level, int law, const double *const *x, double *value, Py_ssize_t count, scalar one) noexcept nogil:
+    pmf_block(level, law, x, value, count, one)
+
+
+cdef void c_tails_block(int level, int law, const double *const *x, double *value, Py_ssize_t count, double upper,
+                        scalar one) noexcept nogil:
+    tails_block(level, law, x, value, count, upper, one)
+
+
+cdef void block_logpmf(int level, const double *const *x, double *value, Py_ssize_t count) noexcept nogil:
+    pmf_block(level, TAILS_BINOMIAL, x, value, count, checked_binom_logpmf)
 
 
 binom_logpmf = ufunc_of_blocks(<void *> block_logpmf, document(
@@ -370,12 +374,12 @@ binom_logpmf = ufunc_of_blocks(<void *> block_logpmf, document(
     "binom_logcdf, binom_logsf", "binom_logpmf(1, 10**15, 1e-12):.8f", "-993.09224472",
     "Loader's deviances, in double-double where they are large: no term cancels another, at any n and p."))
 
-cdef void block_logcdf(const double *const *x, double *const *value, Py_ssize_t count) noexcept nogil:
-    tails_block(vectors_level(), x, value[0], count, 0, checked_binom_logcdf)
+cdef void block_logcdf(int level, const double *const *x, double *value, Py_ssize_t count) noexcept nogil:
+    tails_block(level, TAILS_BINOMIAL, x, value, count, 0, checked_binom_logcdf)
 
 
-cdef void block_logsf(const double *const *x, double *const *value, Py_ssize_t count) noexcept nogil:
-    tails_block(vectors_level(), x, value[0], count, 1, checked_binom_logsf)
+cdef void block_logsf(int level, const double *const *x, double *value, Py_ssize_t count) noexcept nogil:
+    tails_block(level, TAILS_BINOMIAL, x, value, count, 1, checked_binom_logsf)
 
 
 binom_logcdf = ufunc_of_blocks(<void *> block_logcdf, document(
@@ -390,29 +394,6 @@ binom_logsf = ufunc_of_blocks(<void *> block_logsf, document(
     {"k": "Number of successes, any real number; its floor counts.", **BINOM_ARGUMENTS},
     "binom_logpmf, binom_logcdf", "binom_logsf(9000, 10**4, 0.5):.8f", "-3687.04201456",
     "As :func:`binom_logcdf`; the survival function is Pr[X > k], not Pr[X >= k]."))
-
-
-def on_level(int level, str name, *arguments):
-    """Values of the ufunc of that name, from the block code compiled for one instruction set (vectors.h); for tests.
-
-    Levels above the processor's own are replaced by its own. The arguments are at most 256 values each.
-    """
-    k, n, p = (np.ascontiguousarray(x, np.float64) for x in arguments)
-    out = np.empty_like(k)
-    cdef const double[::1] first = k, second = n, third = p
-    cdef double[::1] result = out
-    cdef const double *pointers[3]
-    pointers[0], pointers[1], pointers[2] = &first[0], &second[0], &third[0]
-    if not k.size == n.size == p.size <= 256:
-        raise ValueError(f"on_level takes three arrays of one length, at most 256, not of lengths {k.size}, {n.size}, {p.size}")
-    level = min(level, vectors_level())
-    if name == "binom_logpmf":
-        pmf_block(level, pointers, &result[0], k.size, checked_binom_logpmf)
-    elif name == "binom_logcdf":
-        tails_block(level, pointers, &result[0], k.size, 0, checked_binom_logcdf)
-    else:
-        tails_block(level, pointers, &result[0], k.size, 1, checked_binom_logsf)
-    return out
 
 
 cdef void each_shift(const double *x, double *out) noexcept nogil:

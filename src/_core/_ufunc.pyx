@@ -4,6 +4,8 @@ Layer: between the scalar kernels, which do not use Python, and the names that u
 Measured error   none of its own: an element is the kernel's result, to the bit (tests/core/test_cython_tails.py).
 """
 
+import numpy as np
+
 cimport numpy as cnp
 
 cdef extern from "numpy/ufuncobject.h":
@@ -12,6 +14,7 @@ cdef extern from "numpy/ufuncobject.h":
 # loops.h uses the types of NumPy's headers, so it comes after them
 cdef extern from "loops.h":
     object loops_make(void *kernel, int inputs, int outputs, int blocks, int slow, const char *name, const char *doc)
+    bint loops_on_level(object ufunc, int level, const double *const *inputs, double *out, Py_ssize_t count)
 
 cnp._import_array()
 _import_umath()
@@ -36,6 +39,26 @@ cdef object ufunc_of_pairs(void *kernel, str doc):
 
 cdef object ufunc_of_blocks(void *kernel, str doc):
     return made(kernel, 1, True, False, doc)
+
+
+def on_level(function, int level, *arguments):
+    """Values of a ufunc of blocks, computed with one instruction set (vectors.h) if the processor has it; for tests.
+
+    The arguments are as many as the ufunc's, at most 4, and arrays of one length.
+    """
+    cdef const double *pointers[4]
+    cdef const double[::1] view
+    cdef double[::1] out = np.empty(len(arguments[0]))
+    cdef int i
+    held = [np.ascontiguousarray(x, np.float64) for x in arguments]
+    if len(held) != function.nin or {x.shape for x in held} != {(out.size,)}:
+        raise ValueError(f"{function.__name__} takes {function.nin} arrays of one length, not {[x.shape for x in held]}")
+    for i in range(len(held)):
+        view = held[i]
+        pointers[i] = &view[0]
+    if not loops_on_level(function, level, pointers, &out[0], out.size):
+        raise TypeError(f"{function.__name__} has no block kernel")
+    return np.asarray(out)
 
 
 cdef str document(str call, str summary, dict arguments, str see, str example, str answer, str notes=""):

@@ -1,7 +1,7 @@
 /* The loop of every ufunc of this library: NumPy's strides, signals, the interpreter's lock, floating-point flags.
  *
- * A kernel takes 1 to 4 doubles and returns one, or takes arrays (inputs, outputs) of one element, or processes whole blocks of
- * elements. This file does the rest.
+ * A kernel takes 1 to 4 doubles and returns one, or takes arrays (inputs, outputs) of one element, or takes a level of instruction
+ * sets (vectors.h), arrays of inputs and one array of results for a block of elements. This file does the rest.
  *   Signals  NumPy does not check for signals in its loops. Every LOOPS_STRIDE elements (every element of a slow kernel) the clock
  *            is read, and if more than LOOPS_PAUSE seconds have passed, signals such as Ctrl-C are checked under the lock. An
  *            exception that this raises ends the loop. NumPy may split a call into many small loops, so the count of elements and
@@ -19,6 +19,7 @@
 #include <Python.h>
 #include <fenv.h>
 #include <stddef.h>
+#include "vectors.h"
 #ifdef _WIN32
 #include <windows.h>
 #else
@@ -46,7 +47,7 @@ enum { LOOPS_STRIDE = 4096, LOOPS_BLOCK = 256, LOOPS_MOST = 128, LOOPS_OPERANDS 
 #define LOOPS_PAUSE 0.05
 #define LOOPS_HELD 0.001
 
-typedef void (*loops_block)(const double *const *in, double *const *out, ptrdiff_t count);
+typedef void (*loops_block)(int level, const double *const *in, double *out, ptrdiff_t count);
 typedef void (*loops_each)(const double *in, double *out);
 
 typedef struct {
@@ -135,7 +136,6 @@ static inline void loops_gathered(const Loop *loop, char *const *args, const npy
 {
     double held[LOOPS_OPERANDS][LOOPS_BLOCK], each[LOOPS_OPERANDS];
     const double *in[LOOPS_OPERANDS];
-    double *out[LOOPS_OPERANDS];
     ptrdiff_t i;
     int j, n = loop->inputs, m = loop->outputs;
     if (!loop->blocks) {
@@ -150,10 +150,26 @@ static inline void loops_gathered(const Loop *loop, char *const *args, const npy
         for (i = 0; i < count; i++) held[j][i] = *(const double *)(args[j] + i * steps[j]);
         in[j] = held[j];
     }
-    for (j = 0; j < m; j++) out[j] = held[n + j];
-    ((loops_block)loop->kernel)(in, out, count);
-    for (j = n; j < n + m; j++)
-        for (i = 0; i < count; i++) *(double *)(args[j] + i * steps[j]) = held[j][i];
+    ((loops_block)loop->kernel)(vectors_level(), in, held[n], count);
+    for (i = 0; i < count; i++) *(double *)(args[n] + i * steps[n]) = held[n][i];
+}
+
+/* The block kernel of a ufunc, on the instruction set of a level or the widest below it that the processor has; for tests. Returns
+ * whether the ufunc has a block kernel. */
+static int loops_on_level(PyObject *ufunc, int level, const double *const *in, double *out, ptrdiff_t count)
+{
+    const Loop *loop = (const Loop *)((PyUFuncObject *)ufunc)->data[0];
+    int most = vectors_level(), j;
+    ptrdiff_t start, some;
+    const double *at[LOOPS_OPERANDS];
+    if (!loop->blocks) return 0;
+    for (start = 0; start < count; start += some) {
+        some = count - start < LOOPS_BLOCK ? count - start : LOOPS_BLOCK;
+        for (j = 0; j < loop->inputs; j++) at[j] = in[j] + start;
+        ((loops_block)loop->kernel)(level < most ? level : most, at, out + start, some);
+    }
+    LOOPS_CLEAR();
+    return 1;
 }
 
 static void loops_run(char **args, const npy_intp *dims, const npy_intp *steps, void *data)

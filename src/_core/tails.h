@@ -1,5 +1,9 @@
-/* Binomial log probabilities and log tails of a block of elements, in passes that a compiler can vectorise (vectors.h). The
- * formulas are those of _binomial.pyx.
+/* Log probabilities and log tails of a block of elements, in passes that a compiler can vectorise (vectors.h). The formulas are those
+ * of _binomial.pyx.
+ *
+ * Distributions. The binomial one; the negative binomial distribution and the incomplete beta function with integer parameters, which
+ * are binomial tails; the Poisson distribution and the incomplete gamma functions, which are the binomial tail for TAILS_MANY trials
+ * of mean mu: at n = 2**200 all that depends on n is far below the rounding of a double, so that this is the limit itself.
  *
  * Probabilities. One pass computes every element with deviances in plain double. The elements whose deviance exceeds 32, or where
  * k or n - k is more than twice or less than half of its mean, are gathered and computed again with deviances in double-double.
@@ -8,7 +12,8 @@
  *   near     the uniform expansion, of order 9 or 15
  *   far      the continued fraction, in six lists by the expected number of steps, 5 to 37 over the whole domain. The deviance is
  *            in plain double up to 32 and in double-double beyond.
- * The scalar kernel computes what is left: p below 2**-830, and arguments outside the domain or the support.
+ * The scalar kernel of the distribution computes what is left: p below 2**-830, arguments outside the domain or the support, and
+ * parameters that are no integers, except those of the incomplete gamma functions (tails_gamma).
  *
  * The method of an element depends on its own arguments only. Therefore an element has the same bits alone, in any block, and on
  * every instruction set.
@@ -34,7 +39,10 @@ enum { TAILS_LOW, TAILS_HIGH, TAILS_FAR, TAILS_LONE = TAILS_FAR + 6, TAILS_WAYS,
 /* Above this deviance, an ulp of it is more than the other errors, and it is formed in double-double. */
 #define TAILS_PLAIN 32.0
 
-typedef double (*tails_scalar)(double k, double n, double p);
+#define TAILS_MANY 0x1p200
+#define TAILS_MOST_MEAN 0x1p100          /* Poisson means from one over this to this are computed in blocks */
+/* The scalar kernel of the distribution; it ignores an argument that it does not have. */
+typedef double (*tails_scalar)(double first, double second, double third);
 
 /* The means of a binomial variable, N p and N (1 - p), and the distance d = x - N p, in double-double. All of them are formed from
  * the smaller of p and 1 - p, N = n + extra; x and y are the two counts, x + y = N. */
@@ -66,15 +74,43 @@ VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
     return dd_add(vector_deviance_dd(x, m.mean, m.d, fused), vector_deviance_dd(y, m.other, dd_neg(m.d), fused));
 }
 
-/* log Pr[X = x] but for the deviances: log(n/(2 pi x y))/2 and Stirling's errors. */
-VECTORS_INLINE double tails_rest(double x, double y, double n)
+/* The binomial question that answers an element, Pr[X = k], Pr[X <= k] or Pr[X > k] for n trials: k = r or r - 1 for the r-th success.
+ * n is NaN where there is none. */
+VECTORS_INLINE void tails_binomial(int law, int tail, const double *const *in, double *k, double *n, ptrdiff_t count)
 {
-    return 0.5 * vector_log(n / (y * 6.283185307179586477 * x)) + (vector_stirling(n) - vector_stirling(x) - vector_stirling(y));
+    const double *first = in[0], *second = in[1];
+    ptrdiff_t i;
+    if (law == TAILS_NEGATIVE) {
+        VECTORS_LOOP
+        for (i = 0; i < count; i++) {
+            double failures = tail ? floor(first[i]) : first[i], r = second[i], trials = failures + r;
+            int whole = (r >= 1) & (r == floor(r)) & (failures >= 0) & (failures == floor(failures)) & (trials <= TWO_53);
+            k[i] = tail ? r - 1 : r;
+            n[i] = whole ? trials : NAN;
+        }
+    } else {
+        VECTORS_LOOP
+        for (i = 0; i < count; i++) {
+            double a = first[i], b = second[i], trials = (a - 1) + b;
+            int whole = (a >= 1) & (a == floor(a)) & (b >= 1) & (b == floor(b)) & (trials <= TWO_53);
+            k[i] = a - 1;
+            n[i] = whole ? trials : NAN;
+        }
+    }
+}
+
+/* log Pr[X = x] but for the deviances: log(n/(2 pi x y))/2 and Stirling's errors. With negative = 1, x/n times that: the x-th success
+ * comes in the last trial. */
+VECTORS_INLINE double tails_rest(double x, double y, double n, int negative)
+{
+    double over = negative ? x : n, under = negative ? n : x;
+    return 0.5 * vector_log(over / (y * 6.283185307179586477 * under)) + (vector_stirling(n) - vector_stirling(x) - vector_stirling(y));
 }
 
 /* deep[i] = 0 where out[i] is log Pr[X = k], 1 where the deviances must be formed in double-double, 2 where the scalar kernel is
  * needed. */
-VECTORS_INLINE void pmf_all(const double *k, const double *n, const double *p, double *out, double *deep, ptrdiff_t count, int fused)
+VECTORS_INLINE void pmf_all(const double *k, const double *n, const double *p, int negative, double *out, double *deep, ptrdiff_t count,
+                            int fused)
 {
     ptrdiff_t i;
     VECTORS_LOOP
@@ -83,62 +119,91 @@ VECTORS_INLINE void pmf_all(const double *k, const double *n, const double *p, d
         Means m = tails_means(x, y, n[i], 0, p[i], fused);
         int plain = (x >= 1) & (y >= 1) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (x == floor(x)) & (p[i] >= TINY_P) & (p[i] < 1);
         dev = vector_deviance(x, n[i] * p[i], m.d.hi, &v) + vector_deviance(y, n[i] * (1 - p[i]), -m.d.hi, &u);
-        out[i] = -dev + tails_rest(x, y, n[i]);
+        out[i] = -dev + tails_rest(x, y, n[i], negative);
         deep[i] = plain ? ((dev <= TAILS_PLAIN) & (fabs(v) <= 1 / 3.0) & (fabs(u) <= 1 / 3.0) ? 0.0 : 1.0) : 2.0;
     }
 }
 
-VECTORS_INLINE void pmf_deep(const double *k, const double *n, const double *p, double *out, ptrdiff_t count, int fused)
+VECTORS_INLINE void pmf_deep(const double *k, const double *n, const double *p, int negative, double *out, ptrdiff_t count, int fused)
 {
     ptrdiff_t i;
     VECTORS_LOOP
     for (i = 0; i < count; i++) {
         double x = k[i], y = n[i] - x;
         dd dev = tails_deviances_dd(x, y, tails_means(x, y, n[i], 0, p[i], fused), fused);
-        out[i] = -dev.hi + (tails_rest(x, y, n[i]) - dev.lo);
+        out[i] = -dev.hi + (tails_rest(x, y, n[i], negative) - dev.lo);
     }
 }
 
-/* log Pr[X = k] of count <= TAILS_BLOCK elements. */
-VECTORS_INLINE void pmf_block_body(const double *const *in, double *out, ptrdiff_t count, tails_scalar scalar, int fused)
+/* The same two passes for a Poisson variable. */
+VECTORS_INLINE void poisson_all(const double *k, const double *mu, double *out, double *deep, ptrdiff_t count)
 {
-    const double *k = in[0], *n = in[1], *p = in[2];
-    double deep[TAILS_BLOCK], some[4][TAILS_BLOCK];
-    int at[TAILS_BLOCK];
+    ptrdiff_t i;
+    VECTORS_LOOP
+    for (i = 0; i < count; i++) {
+        double x = k[i], v, dev = vector_deviance(x, mu[i], x - mu[i], &v);
+        int plain = (x >= 1) & (x <= TWO_53) & (x == floor(x)) & (mu[i] >= 1 / TAILS_MOST_MEAN) & (mu[i] <= TAILS_MOST_MEAN);
+        out[i] = -dev - (0.5 * vector_log(6.283185307179586477 * x) + vector_stirling(x));
+        deep[i] = plain ? ((dev <= TAILS_PLAIN) & (fabs(v) <= 1 / 3.0) ? 0.0 : 1.0) : 2.0;
+    }
+}
+
+VECTORS_INLINE void poisson_deep(const double *k, const double *mu, double *out, ptrdiff_t count, int fused)
+{
+    ptrdiff_t i;
+    VECTORS_LOOP
+    for (i = 0; i < count; i++) {
+        double x = k[i];
+        dd dev = vector_deviance_dd(x, dd_make(mu[i], 0), dd_sum(x, -mu[i]), fused);
+        out[i] = -dev.hi - ((0.5 * vector_log(6.283185307179586477 * x) + vector_stirling(x)) + dev.lo);
+    }
+}
+
+/* log Pr[X = k] of count <= TAILS_BLOCK elements; law is TAILS_BINOMIAL, TAILS_POISSON or TAILS_NEGATIVE. */
+VECTORS_INLINE void pmf_block_body(int law, const double *const *in, double *out, ptrdiff_t count, tails_scalar scalar, int fused)
+{
+    const double *k = in[0], *n = in[1], *p = law == TAILS_POISSON ? n : in[2];
+    double successes[TAILS_BLOCK], trials[TAILS_BLOCK], deep[TAILS_BLOCK], some[4][TAILS_BLOCK];
+    int at[TAILS_BLOCK], negative = law == TAILS_NEGATIVE;
     ptrdiff_t i, found = 0;
-    pmf_all(k, n, p, out, deep, count, fused);
+    if (negative) {
+        tails_binomial(law, 0, in, successes, trials, count);
+        k = successes;
+        n = trials;
+    }
+    if (law == TAILS_POISSON) poisson_all(k, n, out, deep, count); else pmf_all(k, n, p, negative, out, deep, count, fused);
     for (i = 0; i < count; i++) {
         at[found] = (int)i;
         found += deep[i] == 1;
-        if (deep[i] == 2) out[i] = scalar(k[i], n[i], p[i]);
+        if (deep[i] == 2) out[i] = scalar(in[0][i], in[1][i], p[i]);
     }
-    if (found == count) {
-        pmf_deep(k, n, p, out, count, fused);
-        return;
-    }
+    if (!found) return;
     for (i = 0; i < found; i++) {
         some[0][i] = k[at[i]];
         some[1][i] = n[at[i]];
         some[2][i] = p[at[i]];
     }
-    for (; found && i % TAILS_ABREAST; i++) {
+    for (; i % TAILS_ABREAST; i++) {
         some[0][i] = some[0][0];
         some[1][i] = some[1][0];
         some[2][i] = some[2][0];
     }
-    pmf_deep(some[0], some[1], some[2], some[3], i, fused);
+    if (law == TAILS_POISSON) poisson_deep(some[0], some[1], some[3], i, fused);
+    else pmf_deep(some[0], some[1], some[2], negative, some[3], i, fused);
     for (i = 0; i < found; i++) out[at[i]] = some[3][i];
 }
 
-VECTORS_ENTRY(pmf_block, (const double *const *in, double *out, ptrdiff_t count, tails_scalar scalar), (in, out, count, scalar))
+VECTORS_ENTRY(pmf_block, (int law, const double *const *in, double *out, ptrdiff_t count, tails_scalar scalar),
+              (law, in, out, count, scalar))
 
 typedef struct {
     /* The smaller tail is Pr[X >= j] with probability p of success and q of failure, size = n + 1 = j + b, d = j - size p;
      * dev + dev_lo is its deviance, steep the larger |d/(x + m)| of the two parts of dev, var = j b/size; other is 1 where the larger
-     * tail is to be returned, mirror is 1 where failures are counted: p is then one minus the given probability. */
+     * tail is to be returned, mirror is 1 where failures are counted: p is then one minus the given probability. plain is 1 where the
+     * passes apply. */
     double j[TAILS_ROOM], b[TAILS_ROOM], size[TAILS_ROOM], p[TAILS_ROOM], q[TAILS_ROOM], d[TAILS_ROOM];
     double dev[TAILS_ROOM], dev_lo[TAILS_ROOM], steep[TAILS_ROOM], var[TAILS_ROOM], value[TAILS_ROOM];
-    double other[TAILS_ROOM], mirror[TAILS_ROOM];
+    double other[TAILS_ROOM], mirror[TAILS_ROOM], plain[TAILS_ROOM];
 } Tails;
 
 /* The state of the continued fraction: p0 and p1 the denominators of the last two convergents, gap the product of all u, odd the part
@@ -155,7 +220,7 @@ VECTORS_INLINE void tails_all(const double *k, const double *n, const double *p,
     VECTORS_LOOP
     for (i = 0; i < count; i++) {
         double size = n[i] + 1, j = floor(k[i]) + 1, b = n[i] - j + 1, q = 1 - p[i], v, u, d;
-        int low;
+        int low, plain = (k[i] >= 0) & (k[i] < n[i]) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (p[i] >= TINY_P) & (p[i] < 1);
         d = tails_means(j, b, n[i], 1, p[i], fused).d.hi;
         low = d < 0;
         t->j[i] = low ? b : j;
@@ -170,11 +235,41 @@ VECTORS_INLINE void tails_all(const double *k, const double *n, const double *p,
         t->dev_lo[i] = 0;
         t->steep[i] = fabs(v) > fabs(u) ? fabs(v) : fabs(u);
         t->var[i] = t->j[i] * (t->b[i] / size);
+        t->plain[i] = plain ? 1 : 0;
+    }
+}
+
+/* The same for a Poisson variable of mean mu, Pr[N > k], or for the incomplete gamma functions at a = k + 1, x = mu; shift = 1 or 0.
+ *
+ * The passes serve real a >= 3, where vector_stirling has absolute error below 1e-15. The fraction of the lower tail, whose factors
+ * b - m are cut off at 0, needs that a is an integer or above TAILS_MOST_STEPS. */
+VECTORS_INLINE void tails_gamma(const double *k, const double *mu, int shift, double upper, ptrdiff_t count, Tails *t)
+{
+    ptrdiff_t i;
+    VECTORS_LOOP
+    for (i = 0; i < count; i++) {
+        double x = mu[i], j = shift ? floor(k[i]) + 1 : k[i], d = dd_sum(j, -x).hi, p = x / TAILS_MANY, v;
+        int low = d < 0, whole = j == floor(j);
+        int plain = (j >= (whole ? 1 : 3)) & (j <= TWO_53) & (whole | !low | (j > TAILS_MOST_STEPS + 1)) & (x >= 1 / TAILS_MOST_MEAN)
+            & (x <= TAILS_MOST_MEAN);
+        t->j[i] = low ? TAILS_MANY : j;
+        t->b[i] = low ? j : TAILS_MANY;
+        t->size[i] = TAILS_MANY;
+        t->p[i] = low ? 1 : p;
+        t->q[i] = low ? p : 1;
+        t->d[i] = fabs(d);
+        t->mirror[i] = low ? 1 : 0;
+        t->other[i] = (double)low == upper ? 1 : 0;
+        t->dev[i] = vector_deviance(j, x, d, &v);
+        t->dev_lo[i] = 0;
+        t->steep[i] = fabs(v);
+        t->var[i] = j;
+        t->plain[i] = plain ? 1 : 0;
     }
 }
 
 /* way[i]: the method of element i. The lists of the fraction are bounded by var/(1 + 0.4 dev), with which the number of steps grows. */
-VECTORS_INLINE void tails_sort(const Tails *t, const double *k, const double *n, const double *p, ptrdiff_t count, double *way)
+VECTORS_INLINE void tails_sort(const Tails *t, ptrdiff_t count, double *way)
 {
     ptrdiff_t i;
     VECTORS_LOOP
@@ -182,10 +277,9 @@ VECTORS_INLINE void tails_sort(const Tails *t, const double *k, const double *n,
         double dev = t->dev[i], var = t->var[i], square = dev > 3.125 ? 2 * dev : 6.25, close = var / (1 + 0.4 * dev);
         double far = TAILS_FAR + ((close > 1.5 ? 1.0 : 0) + (close > 5 ? 1.0 : 0)) + ((close > 13 ? 1.0 : 0)
             + (close > 26 ? 1.0 : 0)) + (close > 50 ? 1.0 : 0);
-        int plain = (k[i] >= 0) & (k[i] < n[i]) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (p[i] >= TINY_P) & (p[i] < 1);
         int near = (t->steep[i] <= 1 / 3.0) & (dev <= TAILS_PLAIN) & (square < NEAR_SLOPE * var);
         far = near ? (square < LOW_ORDER_SLOPE * var ? TAILS_LOW : TAILS_HIGH) : far;
-        way[i] = plain ? far : TAILS_LONE;
+        way[i] = t->plain[i] > 0 ? far : TAILS_LONE;
     }
 }
 
@@ -222,7 +316,7 @@ VECTORS_INLINE void tails_near_logs(Tails *t, ptrdiff_t to)
  * With g_m the product of u_1..u_m, the convergents c_m = q_m/p_m have c_(m+1) = c_(m-1) + g_m t_(m+1)/(p_(m-1) p_(m+1)), m even: a
  * sum of positive terms. The recurrence of the p accumulates rounding errors, but the terms are small by then.
  * Every step is multiplied by its denominators, so that it needs no division: with w = a + 2 m,
- *     t w (w^2-1) = m (b-m) x (w+1) + ((a+m)(1 + d + (1+q) m) + m (m+1))(w-1),
+ *     t w (w^2-1) = m (b-m) x (w+1) + ((a+m)(1 + d + (2+q) m) + m (m+1))(w-1),
  * a cubic of m with positive coefficients. Lengths are measured in units of a + TAILS_LENGTH. The steps are scaled by powers of two,
  * so that p stays between 1e-20 and 1e60: t and u have the size of (d + sqrt(b x))/a without the scale. */
 VECTORS_INLINE void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fraction *f)
@@ -314,9 +408,20 @@ VECTORS_INLINE void tails_steep(Tails *t, ptrdiff_t from)
 }
 
 /* dev + dev_lo in double-double for one group, where dev is above TAILS_PLAIN. */
-VECTORS_INLINE void tails_deep(Tails *t, ptrdiff_t from, int fused)
+VECTORS_INLINE void tails_deep(Tails *t, int law, ptrdiff_t from, int fused)
 {
     ptrdiff_t i;
+    if (law == TAILS_POISSON || law == TAILS_GAMMA) {
+        VECTORS_LOOP
+        for (i = from; i < from + TAILS_ABREAST; i++) {
+            int mirror = t->mirror[i] > 0, deep = t->dev[i] > TAILS_PLAIN;
+            double j = mirror ? t->b[i] : t->j[i], mu = (mirror ? t->q[i] : t->p[i]) * TAILS_MANY;
+            dd dev = vector_deviance_dd(j, dd_make(mu, 0), dd_sum(j, -mu), fused);
+            t->dev[i] = deep ? dev.hi : t->dev[i];
+            t->dev_lo[i] = deep ? dev.lo : 0;
+        }
+        return;
+    }
     VECTORS_LOOP
     for (i = from; i < from + TAILS_ABREAST; i++) {
         int mirror = t->mirror[i] > 0, deep = t->dev[i] > TAILS_PLAIN;
@@ -328,13 +433,16 @@ VECTORS_INLINE void tails_deep(Tails *t, ptrdiff_t from, int fused)
     }
 }
 
+/* Stirling's error, that of 2^53 (below 1e-17) beyond it. */
+VECTORS_INLINE double tails_stirling(double n) { return vector_stirling(n < TWO_53 ? n : TWO_53); }
+
 VECTORS_INLINE void tails_far_logs(Tails *t, const Fraction *f, ptrdiff_t from, ptrdiff_t to)
 {
     ptrdiff_t i;
     VECTORS_LOOP
     for (i = from; i < to; i++) {
         double j = t->j[i], b = t->b[i], size = t->size[i], value = t->value[i], log_small, big;
-        double extra = vector_stirling(size) - vector_stirling(j) - vector_stirling(b);
+        double extra = tails_stirling(size) - tails_stirling(j) - tails_stirling(b);
         log_small = -t->dev[i] + (0.5 * vector_log(b * value * value / (6.283185307179586477 * j * size)) - t->dev_lo[i] + extra);
         big = vector_log1mexp(log_small);
         big = t->other[i] > 0 ? big : log_small;
@@ -343,7 +451,7 @@ VECTORS_INLINE void tails_far_logs(Tails *t, const Fraction *f, ptrdiff_t from, 
 }
 
 /* The logarithms of the elements in the lists of the fraction, or 1 where it has not converged. first: where each list begins. */
-VECTORS_INLINE void tails_far(Tails *t, const ptrdiff_t *first, int fused)
+VECTORS_INLINE void tails_far(Tails *t, int law, const ptrdiff_t *first, int fused)
 {
     Fraction f;
     ptrdiff_t i, r, from = first[TAILS_FAR], to = first[TAILS_LONE];
@@ -353,7 +461,7 @@ VECTORS_INLINE void tails_far(Tails *t, const ptrdiff_t *first, int fused)
         for (r = i; r < i + TAILS_ABREAST; r++) steep = t->steep[r] > steep ? t->steep[r] : steep;
         if (steep > 1 / 3.0) tails_steep(t, i);
         for (r = i; r < i + TAILS_ABREAST; r++) deep = t->dev[r] > deep ? t->dev[r] : deep;
-        if (deep > TAILS_PLAIN) tails_deep(t, i, fused);
+        if (deep > TAILS_PLAIN) tails_deep(t, law, i, fused);
     }
     tails_first(t, from, to, &f);
     for (w = TAILS_FAR; w < TAILS_LONE; w++)
@@ -385,16 +493,27 @@ VECTORS_INLINE void tails_list(const double *way, ptrdiff_t count, int *at, ptrd
     first[TAILS_WAYS] = place;
 }
 
-/* log Pr[X > k] (upper = 1) or log Pr[X <= k] (upper = 0) of count <= TAILS_BLOCK elements. */
-VECTORS_INLINE void tails_block_body(const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar, int fused)
+/* log Pr[X > k] (upper = 1) or log Pr[X <= k] (upper = 0) of count <= TAILS_BLOCK elements; for the incomplete gamma and beta
+ * functions upper = 1 stands for the lower function, log P and log I_x. */
+VECTORS_INLINE void tails_block_body(int law, const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar,
+                                     int fused)
 {
-    const double *k = in[0], *n = in[1], *p = in[2];
+    int gamma = law == TAILS_POISSON || law == TAILS_GAMMA;
+    const double *k = in[0], *n = in[1], *p = gamma ? n : in[2];
     Tails all, some;
-    double way[TAILS_BLOCK];
+    double way[TAILS_BLOCK], successes[TAILS_BLOCK], trials[TAILS_BLOCK];
     int at[TAILS_ROOM], w;
     ptrdiff_t i, first[TAILS_WAYS + 1], last[TAILS_WAYS];
-    tails_all(k, n, p, upper, count, &all, fused);
-    tails_sort(&all, k, n, p, count, way);
+    if (gamma) {
+        tails_gamma(k, n, law == TAILS_POISSON, upper, count, &all);
+    } else if (law == TAILS_BINOMIAL) {
+        tails_all(k, n, p, upper, count, &all, fused);
+    } else {
+        /* at most k failures before the r-th success: at least r successes in k + r trials */
+        tails_binomial(law, 1, in, successes, trials, count);
+        tails_all(successes, trials, p, law == TAILS_NEGATIVE ? 1 - upper : upper, count, &all, fused);
+    }
+    tails_sort(&all, count, way);
     tails_list(way, count, at, first, last);
     w = last[TAILS_LOW] == count ? TAILS_LOW : TAILS_HIGH;
     if (last[w] - first[w] == count) {
@@ -413,14 +532,14 @@ VECTORS_INLINE void tails_block_body(const double *const *in, double *out, ptrdi
     tails_near_9(&some, first[TAILS_LOW], first[TAILS_HIGH]);
     tails_near_15(&some, first[TAILS_HIGH], first[TAILS_FAR]);
     tails_near_logs(&some, first[TAILS_FAR]);
-    if (first[TAILS_FAR] < first[TAILS_LONE]) tails_far(&some, first, fused);
+    if (first[TAILS_FAR] < first[TAILS_LONE]) tails_far(&some, law, first, fused);
     for (w = 0; w < TAILS_LONE; w++)
         for (i = first[w]; i < last[w]; i++)
             out[at[i]] = some.value[i] <= 0 ? some.value[i] : scalar(k[at[i]], n[at[i]], p[at[i]]);
     for (i = first[TAILS_LONE]; i < last[TAILS_LONE]; i++) out[at[i]] = scalar(k[at[i]], n[at[i]], p[at[i]]);
 }
 
-VECTORS_ENTRY(tails_block, (const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar),
-              (in, out, count, upper, scalar))
+VECTORS_ENTRY(tails_block, (int law, const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar),
+              (law, in, out, count, upper, scalar))
 
 #endif

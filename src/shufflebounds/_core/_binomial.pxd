@@ -16,3 +16,11 @@ cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, doub
 cdef double checked_binom_logpmf(double k, double n, double p) noexcept nogil
 cdef double checked_binom_logcdf(double k, double n, double p) noexcept nogil
 cdef double checked_binom_logsf(double k, double n, double p) noexcept nogil
+
+# Blocks of at most 256 elements of the distributions that constants.h lists (TAILS_BINOMIAL, ...), by vector code of a level
+# (vectors.h): log Pr[X = k]; log Pr[X > k] (upper = 1) or log Pr[X <= k] (upper = 0), or log P or I_x (1) or log Q or 1 - I_x (0).
+# `one` computes the elements that the vector code leaves; it checks its domain, and ignores an argument that it does not have.
+ctypedef double (*scalar)(double, double, double) noexcept nogil
+cdef void c_pmf_block(int level, int law, const double *const *x, double *value, Py_ssize_t count, scalar one) noexcept nogil
+cdef void c_tails_block(int level, int law, const double *const *x, double *value, Py_ssize_t count, double upper,
+                        scalar one) noexcept nogil

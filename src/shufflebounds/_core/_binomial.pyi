@@ -4,5 +4,3 @@ binom_logpmf: np.ufunc
 binom_logcdf: np.ufunc
 binom_logsf: np.ufunc
 shift_log_delta: np.ufunc
-
-def on_level(level: int, name: str, *arguments: np.ndarray) -> np.ndarray: ...

@@ -11,3 +11,8 @@ cdef extern from "constants.h" nogil:
     const double SERIES_VARIANCE
     const double TINY_P
     const int EXCESS_LANES
+    const int TAILS_BINOMIAL
+    const int TAILS_POISSON
+    const int TAILS_GAMMA
+    const int TAILS_NEGATIVE
+    const int TAILS_BETA
