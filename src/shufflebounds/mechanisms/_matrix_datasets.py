@@ -50,11 +50,21 @@ class MatrixDatasets:
         rows = self._rows[self._kinds]
         return np.asarray(rows[:, None, :] / rows[None, :, :])
 
-    def _tail(self, t: float) -> float:
+    @cached_property
+    def _sorted_ratios(self) -> list[tuple[FloatArray, FloatArray]]:
+        """For each ordered pair of different rows the ratios in rising order, and the probability of each one and all above it."""
         rows = self._rows[self._kinds]
+        found = []
+        for row, ratios in zip(np.repeat(rows, len(rows), axis=0), self._ratios().reshape(-1, rows.shape[1])):
+            order = np.argsort(ratios)
+            found.append((ratios[order], np.append(np.cumsum(row[order][::-1])[::-1], 0.0)))
+        return found
+
+    def _tail(self, t: FloatArray) -> FloatArray:
         # a ratio is rounded once
-        held = np.where(self._ratios() > t * (1 - 4 * ULP), rows[:, None, :], 0.0).sum(axis=2)
-        return float(held.max()) * (1.0 + 8.0 * ULP * int(rows.shape[1]))
+        least = t * (1 - 4 * ULP)
+        largest = np.max([above[np.searchsorted(ratios, least, side="right")] for ratios, above in self._sorted_ratios], axis=0)
+        return np.asarray(largest * (1.0 + 8.0 * ULP * self._rows.shape[1]))
 
     def _distance(self) -> float:
         """Return the square of a radius about one centre of all rows, in the norm of 1/m."""

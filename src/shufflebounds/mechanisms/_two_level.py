@@ -128,7 +128,7 @@ class TwoLevel(LocalRandomizer):
             self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), loss_error),
             tuple((kind.text, self._law(kind.inside, kind.outside, loss_error)) for kind in kinds), (height,), self._log_base(),
             distance * (1 + 2 * _SLACK + 4 * loss_error), self._pure_epsilon(),
-            lambda t: lifted * one * (1 + _SLACK) if math.log(t) < self._pure_epsilon() else 0.0,
+            lambda t: np.where(np.log(t) < self._pure_epsilon(), lifted * one * (1 + _SLACK), 0.0),
         )
 
     def _kinds(self) -> tuple[Others, ...] | None:

@@ -47,7 +47,7 @@ _PADDING = 1e-9
 _TOLERANCE = 3e-3
 """How far above the largest known dataset, in log delta, the search over compositions ends. Half of it would double the cells."""
 
-_SEEN = 0.1
+_SEEN = 0.03
 """The search may end that share of the distance from all users alike above the largest known dataset, if that is more."""
 
 _ROUGH_TOLERANCE = 0.2
@@ -82,7 +82,11 @@ _LARGE = -3.0
 _STEPS = np.arange(1.0, 13.0) * 0.5
 """Values of ln F, in standard deviations of the mean of 1/g - R_x/m over n users."""
 
-_DRAWN = (1, 2, 3, 4, 6, 8, 12, 16, 20, 27, 35, 45, 60, 80, 110, 150, 200, 300, 450, 700, 1000)
+_EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
+"""Values of w at which the probabilities that two ratios of likelihoods are A (1 + w) and more are compared. Twice as many reduce
+c_- by about 10 %."""
+
+_DRAWN = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
 
 _MOST_SIGNED = 0.1
@@ -182,9 +186,8 @@ class WorstDataset:
 
     def _signed_product(self, pairs: int) -> float:
         """Return c_- of the product."""
-        tail = self._data.ratio_tail(1.0 + pairs)
-        # the signed part of one pair has mass beta (tail^2 + tail^2), beta < 1/(2 s)
-        return 0.5 * math.expm1(pairs * math.log1p(2 * tail * tail / pairs)) * (1 + _PADDING)
+        # the negative part of one pair has a mass of at most 2 F/(2 s)
+        return 0.5 * math.expm1(pairs * math.log1p(2 * self._both_large(1.0 + pairs)[1] / pairs)) * (1 + _PADDING)
 
     def _signed_second(self, pairs: int) -> float:
         """Return c_- of the second order."""
@@ -193,9 +196,34 @@ class WorstDataset:
         if height <= 1:
             return math.inf
         height *= 1 - 1e-12
-        tail = self._data.ratio_tail(height)
-        # b sum gamma^k (k u^(k-1) + (s - k) u^k/A), b = 2 tail^2, gamma < 1/2, u <= 4
-        return 2 * tail * tail * (0.5 * (1 + 4 * (s - 1) / height) + 0.25 * (8 + 16 * (s - 2) / height)) * (1 + _PADDING)
+        # b sum gamma^k (k u^(k-1) + (s - k) u^k/A), b = 2 Q, gamma < 1/2, u <= 4
+        both = self._both_large(height)[0]
+        return 2 * both * (0.5 * (1 + 4 * (s - 1) / height) + 0.25 * (8 + 16 * (s - 2) / height)) * (1 + _PADDING)
+
+    def _both_large(self, height: float) -> tuple[float, float]:
+        r"""Return upper bounds of Q and F for the ratios r, r' > A of the likelihoods of two independent messages of one input.
+
+        With r = A (1 + w), Q is the probability of :math:`w w' > 1 - 1/A^2`, and F the expectation of the positive part of
+        :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))`. Both functions increase in w and w'. So the expectation is at most that for
+        two independent variables with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), and those are rounded up to
+        the next number of a list.
+        """
+        beyond = self._data.ratio_tail(height * (1 + np.concatenate([[0.0], _EXCEEDED])))
+        mass = -np.diff(beyond, append=0.0)
+        least = (height - 1) * (height + 1) / height**2 * (1 - 8 * ULP)
+        w = np.append(_EXCEEDED, np.inf)[:, None]
+        with np.errstate(invalid="ignore"):
+            excess = w * w.T - least
+            # w = w' = inf: the limit is 1
+            share = excess / ((1 + w) * (1 + w.T)) + 8 * ULP
+        # limits for w = inf
+        share[-1, :-1] = share[:-1, -1] = _EXCEEDED / (1 + _EXCEEDED)
+        share[-1, -1] = 1.0
+        # rounding of the thresholds and of the excess near 0
+        mass = np.maximum(mass, 0.0) + 4 * ULP * beyond[0]
+        happens = (excess > 0).astype(np.float64)
+        chance, size = (float(mass @ table @ mass) * (1 + _PADDING) for table in (happens, np.where(excess > 0, share, 0.0)))
+        return chance, size
 
     @cached_property
     def _atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import ExcessLaw
 
 __all__ = ["DatasetLaws"]
@@ -34,7 +35,7 @@ class DatasetLaws:
     local_eps : float
         At least the largest :math:`|\ln(R_a/R_j)|` over all inputs a, j and outputs; inf where there is no bound.
     ratio_tail : callable
-        Given t > 1, at least the largest :math:`R_a\{y : R_a(y) > t\, R_j(y)\}` over all inputs a and j.
+        Given an array of t > 1, at least the largest :math:`R_a\{y : R_a(y) > t\, R_j(y)\}` over all inputs a and j, for each t.
     lost : float
         Total variation distance, at most, between the message of any input and one that is drawn from the laws given here.
     """
@@ -45,7 +46,7 @@ class DatasetLaws:
     log_minorant: float
     distance: float
     local_eps: float
-    ratio_tail: Callable[[float], float]
+    ratio_tail: Callable[[FloatArray], FloatArray]
     lost: float = 0.0
 
     def thinned(self, share: float) -> DatasetLaws:
