@@ -2,7 +2,7 @@
 
 Under `with_passages`, a line ``{name}`` of a docstring stands for the passage of that name.
 
-``{name: words}`` puts the words in the passage's one gap, where ``{name}`` leaves the words of `_WORDS`.
+``{name: words}`` inserts the words at the gap of the passage; ``{name}`` inserts the default words of `_WORDS`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PASSAGES = {
         Returns
         -------
         matplotlib.axes.Axes
-            It is drawn, not shown.
+            The figure is not shown.
     """,
     "balcer2020": """
         References
@@ -70,7 +70,7 @@ _PASSAGES = {
         trials : int or array_like
             Numbers of noise bits, 0 to 2**53.
         prob : float or array_like
-            Chances of a one among them, in (0, 1).
+            Probabilities that a noise bit is 1, in (0, 1).
     """,
     "oracle": r"""
         bins : int
@@ -80,7 +80,7 @@ _PASSAGES = {
     """,
     "participation": """
         participation : float
-            Chance in [1e-12, 1] with which each user sends a message at all.
+            Probability in [1e-12, 1] that a user sends a message.
     """,
     "raises": """
         Raises
@@ -98,13 +98,13 @@ _PASSAGES = {
         Raises
         ------
         TypeError
-            If an entry of `randomizer` is none.
+            If an entry of `randomizer` is not a randomizer.
         ValueError
             If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
     """,
     "randomizers": """
         randomizer : Randomizer, or sequence or array of them
-            What the users of each deployment run: mechanisms of :mod:`shufflebounds.mechanisms`.
+            The local randomizers of the deployments: mechanisms of :mod:`shufflebounds.mechanisms`.
         users : int or array_like
             Numbers of users, 1 to 2**53, the target included.
     """,
@@ -116,7 +116,7 @@ _PASSAGES = {
     """,
     "side": """
         bound : {"upper", "lower"}
-            The side of the exact value on which the answer lies.
+            Whether the result is an upper or a lower bound of the exact value.
     """,
     "side_of_eps": """
         bound : {"upper", "lower"}

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 MAX_COUNT = 2**53
-"""Largest count that a double holds with all its neighbours."""
+"""Largest count. Doubles represent all integers up to this one."""
 
 
 MAX_VIEW = 2**24
-"""Most entries of a broadcast array, whose copy would take memory that its owner never had."""
+"""Largest number of entries of a broadcast array; copying a larger one would allocate memory that the caller never used."""
 
 
 LARGE_DELTA = 1e-3
@@ -34,9 +34,9 @@ _quiet: ContextVar[bool] = ContextVar("shufflebounds_quiet", default=False)
 
 
 class InfeasibleError(ValueError):
-    """No parameters in range meet the target; the message names the nearest that can be had."""
+    """No parameters in range meet the target; the message names the closest guarantee that is possible."""
 
-    # the public place
+    # Errors and pickles show the public name.
     __module__ = "shufflebounds"
 
 
@@ -68,7 +68,7 @@ ADVICE = {
     "trials": "the number of noise bits, such as 1000; calibrate(...) finds it",
     "users": "the number of users, such as 10**6",
 }
-"""What to pass for the arguments that many functions take; error messages end with it."""
+"""Advice for common arguments, appended to error messages."""
 
 
 def _advice(name: str) -> str:
@@ -76,17 +76,17 @@ def _advice(name: str) -> str:
 
 
 def _said(value: Any) -> str:
-    """Return a short repr of anything."""
+    """Return a short repr of any object."""
     try:
         text = repr(value)
     except Exception:
-        # integers of thousands of digits refuse, and so may anything of a stranger's
+        # The repr of an integer with thousands of digits raises, and that of a user's object may.
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 100 else f"{text[:60]}...{text[-20:]}"
 
 
 def format_value(value: float) -> str:
-    """Return value in as few digits as tell it from its neighbours."""
+    """Return the shortest decimal representation that identifies the value."""
     short = f"{value:g}"
     return short if float(short) == value else repr(float(value))
 
@@ -99,8 +99,8 @@ def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
 
 
 def _array(name: str, value: Any, text: str) -> NDArray[Any]:
-    """Return value as an array of any kind; ragged sequences, masks and views of much that is not there are refused."""
-    # no masked array without the module, which takes longer to import than an answer; another thread may be about to
+    """Return value as an array of any kind; ragged sequences, masked arrays and huge broadcast views raise."""
+    # A masked array exists only if numpy.ma is imported; importing it here would take long. Another thread may be importing it.
     masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     if masked is not None and isinstance(value, masked):
         raise ValueError(f"{name} must be {text}, got a masked array: what its mask means is for you to say, as by filled()")
@@ -115,7 +115,7 @@ def _array(name: str, value: Any, text: str) -> NDArray[Any]:
 
 
 def _outside(value: Any, low: float, high: float, open_low: bool, open_high: bool) -> Any:
-    """Return True where value lies outside; NaN and infinities always do."""
+    """Return True where value is outside of the interval; NaN and infinities count as outside."""
     bad = ~np.isfinite(value) | (value < low) | (value > high)
     if open_low:
         bad |= value == low
@@ -149,7 +149,7 @@ def real_field(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the warnings of this module: a search tries parameters that nobody chose.
+    """Silence the warnings of this module during a search, which tries parameters that the caller did not choose.
 
     The flag belongs to the running thread or task, unlike the filters of :mod:`warnings`.
     """
@@ -165,7 +165,7 @@ def warn(message: str) -> None:
     if _quiet.get():
         return
     level, frame = 1, sys._getframe(0)
-    # decorators of numpy and contextlib stand between the caller and a method
+    # Skip the frames of decorators of numpy and contextlib.
     inside = ("shufflebounds", "numpy", "contextlib")
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
         level, frame = level + 1, frame.f_back
@@ -207,7 +207,7 @@ def integer_field(owner: object, name: str, low: int = 0, high: int = MAX_COUNT)
 
 
 def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDArray[np.float64]:
-    """Return value as a C-contiguous float array, itself where it is one, or raise ValueError: it must be what text says."""
+    """Return value as a C-contiguous float array (not a copy if it is one already), or raise ValueError; `text` describes it."""
     array = _array(name, value, f"{text}, or a rectangular array of them")
     # Python integers beyond 64 bits arrive as objects
     try:
@@ -255,12 +255,14 @@ def log_values(name: str, value: ArrayLike) -> NDArray[np.float64]:
     given = _array(name, value, "a number <= 0")
     if given.dtype.kind != "f":
         return real_array(name, value, -math.inf, 0)
-    # -inf is welcome, which the check of finite numbers would refuse
+    # -inf is allowed, which the check for finite numbers would refuse.
     return np.where(given == -np.inf, -np.inf, real_array(name, np.where(given == -np.inf, -1.0, given), -math.inf, 0))
 
 
 def log_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the logarithms of the knots of a trade-off function, alpha rising and beta falling, or raise ValueError."""
+    """Return the logs of the breakpoints of a trade-off function, with increasing alpha and decreasing beta, or raise
+    ValueError.
+    """
     alpha, beta = log_values("log_alpha", log_alpha), log_values("log_beta", log_beta)
     if alpha.ndim != 1 or beta.shape != alpha.shape:
         raise ValueError(f"log_beta has shape {beta.shape}, log_alpha {alpha.shape}: both must be 1-D and agree")
@@ -303,14 +305,14 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
 
 
 def _whole(name: str, array: NDArray[np.float64]) -> None:
-    """Raise ValueError unless every entry is a whole number."""
+    """Raise ValueError unless every entry is an integer."""
     odd = array[array != np.floor(array)]
     if odd.size:
         raise ValueError(f"{name} holds {format_value(float(odd.flat[0]))}: every entry must be a whole number")
 
 
 def whole_array(name: str, value: ArrayLike, low: int = -MAX_COUNT, high: int = MAX_COUNT) -> NDArray[np.int64]:
-    """Return value as a non-empty array of whole numbers in low..high (floats such as 1e6 are welcome), or raise ValueError."""
+    """Return value as a non-empty array of integers in low..high (floats such as 1e6 are allowed), or raise ValueError."""
     array = real_array(name, value, low, high)
     _whole(name, array)
     return array.astype(np.int64)
@@ -346,7 +348,7 @@ def labels(name: str, value: ArrayLike, count: int, size: int | None = None) -> 
 
 
 def counts(name: str, value: ArrayLike, high: int, bins: int) -> NDArray[np.float64]:
-    """Return value as an array of whole numbers 0..high, one a bin, or raise ValueError."""
+    """Return value as an array of integers 0..high, one per bin, or raise ValueError."""
     array = real_array(name, value, 0, high)
     if array.shape != (bins,):
         raise ValueError(f"{name} has shape {array.shape}: it must be ({bins},), one count a bin")
@@ -355,7 +357,7 @@ def counts(name: str, value: ArrayLike, high: int, bins: int) -> NDArray[np.floa
 
 
 def affordable(what: str, entries: float) -> None:
-    """Raise InfeasibleError where so many numbers of eight bytes would take more than a gigabyte."""
+    """Raise InfeasibleError if this number of doubles would take more than a gigabyte."""
     if entries > 2**27:
         raise InfeasibleError(f"{what} would hold {entries:.3g} numbers, {8 * entries / 1e9:.3g} GB: at most 2**27 are made")
 
@@ -370,7 +372,7 @@ def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
 
 
 def upper_side(bound: Any) -> bool:
-    """Return whether the word is "upper", False for "lower", or raise ValueError: so far words go, inside it is this bool."""
+    """Return True for "upper" and False for "lower", or raise ValueError. Internal functions take this bool."""
     return choice("bound", bound, ("lower", "upper")) == "upper"
 
 
@@ -378,7 +380,7 @@ def generator(rng: Any) -> np.random.Generator:
     """Return rng as a NumPy Generator (SPEC 7): one already, or seeded by an integer >= 0 or the system; else raise ValueError."""
     if isinstance(rng, np.random.Generator):
         return rng
-    # sequences are seeds to NumPy, which some of them crash
+    # NumPy accepts sequences as seeds, but some of them crash it.
     if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
         return np.random.default_rng(None if rng is None else int(rng))
     raise ValueError(f"rng={_said(rng)} must be None, a seed (an integer >= 0), or a numpy.random.Generator")

@@ -1,4 +1,4 @@
-"""Histograms whose cells must be non-negative and add up: the projection, and the error that no mechanism avoids."""
+"""Non-negative histograms with a given sum: a projection, and lower bounds of the error of every mechanism."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     Returns
     -------
     ndarray, shape (d,)
-        Non-negative; its sum is `total` within a few units of roundoff of the largest \|r_i\|. As a post-processing it costs no
-        privacy where `total` is public or itself a private answer.
+        Non-negative; its sum is `total` up to rounding of the largest \|r_i\|. It is post-processing, so it does not weaken the
+        guarantee if `total` is public or itself a private answer.
 
     {raises}
 
     Notes
     -----
-    The entries that stay positive are the largest ones; how many shows after sorting. O(d log d).
+    The positive entries are the largest ones; their number is found after sorting, in time O(d log d).
 
     References
     ----------
@@ -63,11 +63,11 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     if total == 0:
         return np.zeros_like(array)
     top = float(array.max())
-    # relative to the largest entry, so that a common offset does not cancel in the sums
+    # Entries relative to the largest one, so that a common offset does not cause cancellation in the sums.
     fall = np.sort(array - top)[::-1]
     sums = np.cumsum(fall)
     sizes = np.arange(1, array.size + 1)
-    # fall[n - 1] > (sums[n - 1] - total)/n exactly while n is within the support; n = 1 always is
+    # n entries are positive as long as fall[n - 1] > (sums[n - 1] - total)/n, which holds for n = 1.
     support = int(np.flatnonzero(fall * sizes > sums - total)[-1]) + 1
     shift = (math.fsum(fall[:support].tolist()) - total) / support
     return np.maximum(array - top - shift, 0.0)
@@ -75,9 +75,9 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
 
 @with_passages
 def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -> float:
-    r"""Least worst-case error of the cells of a private non-negative histogram whose sum is accurate.
+    r"""A lower bound of the worst-case error of the cells of a private non-negative histogram with an accurate sum.
 
-    Let every cell have root mean squared error at most C and the sum at most D, for all data. Then, for every integer t,
+    Let every cell have root mean squared error at most C and the sum at most D, for every dataset. Then, for every integer t,
 
     .. math:: C \ge \frac{t\,((d-1) B_t - 1) - 2D}{2 (1 + (d-1) B_t)}, \qquad
         B_t = \frac{e^{-2\varepsilon t}}{4} - \delta\,\frac{1 - e^{-2\varepsilon t}}{e^\varepsilon - 1}.
@@ -96,14 +96,16 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     Returns
     -------
     float
-        Lower bound of C, at least 0: no mechanism that releases a non-negative histogram does better in all its cells on all data.
+        Lower bound of C, at least 0: no mechanism that releases a non-negative histogram has a smaller error in all
+        cells for every dataset.
 
     {raises}
 
     Notes
     -----
-    Maximised over t by bisection: the right-hand side rises, then falls. The printed theorem lets 2C + k = t be any number; the
-    proof moves t records, and for fractions the statement is false. The data that force the error hold t records or more.
+    The maximum over t is found by bisection, because the right-hand side increases and then decreases. The published
+    theorem allows any
+    real 2C + k = t; the proof moves t records, and for fractions the statement is false. The worst dataset has at least t records.
 
     References
     ----------
@@ -126,7 +128,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     def chance(t: int) -> float:
         kept = math.exp(-2 * eps * t) / 4
         lost = -delta * math.expm1(-2 * eps * t) / math.expm1(eps)
-        # outward: the difference is charged with the roundoff of its terms, eps t among them
+        # Round down by the rounding errors of the terms of the difference, including eps t.
         return kept - lost - (kept * (1 + eps * t) + lost) * _SLACK
 
     return _most_error(chance, cells, error, math.log(cells) / (2 * eps))
@@ -134,7 +136,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
 
 @with_passages
 def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
-    r"""Least worst-case error of the cells of a histogram under concentrated privacy, its sum accurate.
+    r"""The lower bound of :func:`point_error_lower_bound` for concentrated differential privacy.
 
     As :func:`point_error_lower_bound`, with
 
@@ -158,8 +160,8 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
 
     Notes
     -----
-    The printed theorem gives orders of growth only. An event of chance 1/4 on one of two data sets 2t records apart, whose
-    divergence of every order a is at most :math:`4 t^2 \rho a`, has on the other a chance of at least
+    The published theorem gives orders of growth only. Consider two datasets that differ in 2t records, whose divergence of every
+    order a is at most :math:`4 t^2 \rho a`. An event of probability 1/4 for one has for the other a probability of at least
     :math:`\exp(-\frac{a}{a-1}\ln 4 - 4t^2\rho a)`; the best order gives :math:`B_t`. The rest is the proof of the pure case.
 
     References
@@ -185,11 +187,11 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
 
 
 def _most_error(chance: Callable[[int], float], cells: int, error: float, high: float) -> float:
-    """Return the largest bound over 1 <= t <= high; `chance(t)` is the least of an event that has 1/4 if t records move twice."""
+    """Return the largest bound over 1 <= t <= high; `chance(t)` is :math:`B_t`."""
     def bound(t: int) -> float:
         gain = (cells - 1) * chance(t)
         return (t * (gain - 1) - 2 * error - _SLACK * (t * (gain + 1) + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
 
-    # the bound rises with t, then falls
+    # The bound increases in t, then decreases.
     best = bisect_left(range(2 + math.ceil(min(MAX_STEPS, high))), True, lo=1, key=lambda t: bound(t) >= bound(t + 1))
     return max(0.0, bound(best))

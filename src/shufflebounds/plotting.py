@@ -1,7 +1,7 @@
-"""Pictures of curves that are given as arrays, on matplotlib Axes; matplotlib is imported when the first one is drawn.
+"""Figures of curves given as arrays, drawn on matplotlib Axes. matplotlib is imported when the first figure is drawn.
 
-Colours are those of Okabe and Ito, which people with any common colour blindness can tell apart; line styles change where the
-colours run out. Values of delta are drawn as their logarithms, so that 1e-3000 has its place as 0.1 has.
+The colours are those of Okabe and Ito, which people with common kinds of colour blindness can distinguish; line styles change after
+the last colour. delta is drawn as log10 delta, because values such as 1e-3000 are not doubles.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def style(place: int) -> dict[str, Any]:
 
 
 def axes(ax: Any = None, *, wide: bool = False) -> Any:
-    """Return the Axes to draw on: the one given, or that of a new figure, with room for a legend beside it where wide is set."""
+    """Return the given Axes, or those of a new figure; `wide` leaves space for a legend beside it."""
     if ax is not None:
         return ax
     try:
@@ -44,7 +44,7 @@ def axes(ax: Any = None, *, wide: bool = False) -> Any:
 
 
 def tradeoff_frame(ax: Any, title: str) -> None:
-    """Draw what every picture of trade-off functions has: the square and the diagonal of perfect privacy."""
+    """Draw the unit square and the diagonal of perfect privacy."""
     ax.plot([0, 1], [1, 0], color=_GREY, linestyle=(0, (1, 1.5)), linewidth=1.2, label=r"perfect privacy, $1-\alpha$", zorder=1)
     ax.set(
         xlim=(0, 1), ylim=(0, 1), aspect="equal", title=title,
@@ -58,9 +58,9 @@ def tradeoff_frame(ax: Any, title: str) -> None:
 def draw_tradeoff(
     ax: Any, alpha: FloatArray, beta: FloatArray, *, label: str, place: int = 0, advantage: float | None = None, shade: bool = False
 ) -> None:
-    """Draw one trade-off function, and its advantage as the longest way down from the diagonal."""
+    """Draw one trade-off function, and its advantage as the largest vertical distance from the diagonal."""
     if shade:
-        # alone in its picture, with its legend in the corner that the curve leaves free, which is narrow
+        # A single curve has its legend in the free corner, which is narrow.
         label = textwrap.fill(label, 34, break_long_words=False)
     if advantage is not None:
         label = f"{label}\nadvantage {advantage:.3g}"
@@ -75,7 +75,7 @@ def draw_tradeoff(
 
 
 def draw_gain(ax: Any, alpha: FloatArray, gain: FloatArray, advantage: float) -> None:
-    """Draw how far a trade-off function lies below perfect privacy, with its advantage, the most of it."""
+    """Draw 1 - alpha - f(alpha), and its maximum, the advantage."""
     look = style(0)
     ax.plot(alpha, gain, label=rf"$1-\alpha-f(\alpha)$, at most {advantage:.3g}", linewidth=1.8, zorder=3, **look)
     ax.fill_between(alpha, 0, gain, color=look["color"], alpha=0.12, linewidth=0, zorder=2)
@@ -92,18 +92,18 @@ def draw_gain(ax: Any, alpha: FloatArray, gain: FloatArray, advantage: float) ->
 def draw_log_delta(
     ax: Any, eps: FloatArray, lower: FloatArray, upper: FloatArray, *, label: str, place: int = 0
 ) -> None:
-    """Draw both sides of log delta over eps with what lies between them; where delta is 0 the line ends."""
+    """Draw both bounds of log delta over eps and shade the area between them. The line ends where delta is 0."""
     look = style(place)
     low, high = (np.where(side > -np.inf, side, np.nan) / _LN10 for side in (lower, upper))
     ax.plot(eps, high, label=label, linewidth=1.8, zorder=3, **look)
     ax.plot(eps, low, linewidth=0.9, zorder=3, **{**look, "linestyle": "--"})
-    # where nothing is known from below, everything under the upper side is open
+    # If the lower bound is trivial, shade everything below the upper bound.
     floor = np.nanmin(np.concatenate([low, high, [0.0]]))
     ax.fill_between(eps, np.where(np.isnan(low), floor, low), high, color=look["color"], alpha=0.25, linewidth=0, zorder=2)
 
 
 def log_delta_frame(ax: Any, title: str, least: float | None = None) -> None:
-    """Give the picture of log delta its axes, down to the least delta shown: the values are log10, the ticks read as delta."""
+    """Set the axes of a figure of log10 delta, with ticks labelled as delta, down to the smallest delta shown."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     ax.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
@@ -113,14 +113,14 @@ def log_delta_frame(ax: Any, title: str, least: float | None = None) -> None:
     )
     ax.margins(x=0)
     low, high = ax.get_ylim()
-    # nothing lies above delta = 1; the margins of a deep axis would reach far beyond it
+    # The default margin of a long axis would extend far above delta = 1.
     ax.set_ylim(max(low, math.log10(least)) if least is not None else low, min(high, 0.03 * -max(low, -15 if least else low)))
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def legend(ax: Any, *, outside: bool = False) -> None:
-    """Give the picture its legend; many entries stand beside it."""
+    """Add the legend, beside the figure if it has many entries."""
     if outside:
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.01, 0.5))
     else:
@@ -128,7 +128,7 @@ def legend(ax: Any, *, outside: bool = False) -> None:
 
 
 def alphas(knots: FloatArray | None = None, points: int = 401) -> FloatArray:
-    """Return levels that show a trade-off function: even ones, small ones, and its own corners where they are few."""
+    """Return values of alpha to draw: an even grid, small values, and the breakpoints of the curve if they are few."""
     grid = [np.linspace(0, 1, points), np.geomspace(1e-6, 1e-2, 41)]
     if knots is not None and knots.size <= 10 * points:
         grid.append(np.exp(knots))
@@ -136,7 +136,7 @@ def alphas(knots: FloatArray | None = None, points: int = 401) -> FloatArray:
 
 
 def labels(parameters: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
-    """Return for each set of parameters what tells it from the others."""
+    """Return, for each set of parameters, those that differ between the sets."""
     keys = [key for key in dict.fromkeys(key for entry in parameters for key in entry)
             if len({repr(entry.get(key)) for entry in parameters}) > 1]
     several = len(set(names)) > 1
@@ -148,13 +148,13 @@ def labels(parameters: Sequence[dict[str, Any]], names: Sequence[str]) -> list[s
 
 
 def number(value: Any) -> str:
-    """Return a parameter in few characters."""
+    """Return a short text of a parameter."""
     if isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u2009")
     if isinstance(value, float):
         return f"{value:.6g}"
-    # the repr of a million numbers takes seconds
+    # The repr of a million numbers would take seconds.
     text = "…" if isinstance(value, tuple | list) and len(value) > 12 else repr(value)
     return text if len(text) <= 24 else "…"

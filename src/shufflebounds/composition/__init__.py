@@ -1,7 +1,6 @@
-"""Rules of composition: what several guarantees give together, and how one kind of guarantee becomes another.
+"""Composition rules for guarantees, and conversions between kinds of guarantees.
 
-Every number is an upper bound: what is returned holds. Only :func:`composition_delta` and :func:`composition_log_delta` have a
-lower side too, since there the exact value is known to lie between the two.
+Every returned number is an upper bound. :func:`composition_delta` and :func:`composition_log_delta` also have a lower bound.
 """
 
 from shufflebounds.composition.conversions import rdp_to_dp, zcdp_to_dp

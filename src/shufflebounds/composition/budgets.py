@@ -1,4 +1,4 @@
-"""Sums of randomized-response losses: the law behind optimal composition, exactly where its halves can be listed."""
+"""The sum of privacy losses of randomized responses, which gives optimal composition."""
 
 from __future__ import annotations
 
@@ -21,26 +21,40 @@ from shufflebounds.composing.lattice import common_step
 __all__ = ["BudgetSum"]
 
 
-LISTED = 2**20      # most atoms of one half
-WHOLE = 64          # a group of so many mechanisms is listed whole, a larger one in a window
-LOG_TAIL = 48.0     # minus the logarithm of the tilted mass that a window may leave out on either side
-MULTIPLIED = 2**14  # most outcomes of small groups multiplied out before they go to the grid
-COMMENSURATE = 2**8  # the same where one grid holds all losses exactly, and still sees that it does
-GRID_RTOL = 1e-6    # the relative distance in e allowed between the sides on the grid
-LARGE_SECONDS, SMALL_SECONDS, MOST_SECONDS = 0.4, 8e-3, 10.0  # what a group takes on the grid, of more than WHOLE and of fewer
+LISTED = 2**20
+"""Largest number of enumerated outcomes of one half of the mechanisms; more take more memory and time."""
+
+WHOLE = 64
+"""Largest group of equal mechanisms whose outcomes are all enumerated; a larger group is truncated."""
+
+LOG_TAIL = 48.0
+"""Minus the log of the tilted mass that may be truncated at either end of a group. A larger value enumerates more outcomes."""
+
+MULTIPLIED = 2**14
+"""Largest number of joint outcomes of small groups that are enumerated before they are put on a grid."""
+
+COMMENSURATE = 2**8
+"""The same if all losses lie on one lattice, which must stay recognisable."""
+
+GRID_RTOL = 1e-6
+"""Relative gap of eps to which the grid is refined."""
+
+LARGE_SECONDS, SMALL_SECONDS, MOST_SECONDS = 0.4, 8e-3, 10.0
+"""Predicted seconds of a group on the grid, with more than WHOLE mechanisms and with fewer. Beyond MOST_SECONDS in total, weaker
+closed-form bounds are used."""
 
 
 class _Half(NamedTuple):
-    """The law of a part of the sum: losses falling, log P(loss), and prefix sums for the hockey stick of the part."""
+    """The distribution of one half: decreasing losses, log P(loss), and prefix sums for its hockey-stick divergence."""
 
     loss: FloatArray
     log_p: FloatArray
-    log_mass: FloatArray        # log Q(loss of the first i atoms)
-    log_hockey_stick: FloatArray       # log of the hockey stick at loss[i]
+    log_mass: FloatArray        # log of the mass under Q of the first i losses
+    log_hockey_stick: FloatArray       # log of the divergence at loss[i]
 
 
 class _Window(NamedTuple):
-    """Numbers first..last of adverse answers of each group, the log mass outside, bounds of the logs' error and of the losses."""
+    """The enumerated numbers first..last of adverse answers of each group, and the log of the truncated mass."""
 
     first: NDArray[np.int64]
     last: NDArray[np.int64]
@@ -51,17 +65,17 @@ class BudgetSum:
     r"""The privacy loss of independent randomized responses, ``counts[j]`` of them with budget ``eps[j]``.
 
     Definition  L = sum_j eps_j (c_j - 2 M_j), M_j ~ Bin(c_j, 1/(1 + e^eps_j)) under P; Q(l) = e^-l P(l).
-    Asked       log E_P max(0, 1 - e^(e - L)), the hockey stick of (P, Q) at e >= 0, as a lower and an upper bound.
-    Method      The groups fall into two halves. One half is sorted, and its hockey stick at any level is a sum of two positive
-                terms from prefix sums: between neighbouring losses a > e >= b it is H(a) + (1 - e^(e-a)) e^a Q(loss >= a).
-                The other half is listed, each atom asking the first half at e minus its own loss. Nothing cancels.
-                A large group enters with a window about its mean under the tilt by theta >= 0: what the windows leave out
-                contributes at most e^(K(theta) - theta e) times its tilted mass, added above and dropped below.
-                Where the halves would be too long, the two outcomes of each response go to the grid of `losses`, which has a
-                side of its own above and below; where that would take over 10 s, one moment bounds from above, and budgets
-                rounded down to two from below.
-    Error       the kernels' 3e-14 a group, 4 units of roundoff of every logarithm involved, and the rounding of 1/(1 + e^eps),
-                which counts far from the mean; roundoff of the losses is taken as a shift of e. All outward.
+    Computes    log E_P max(0, 1 - e^(e - L)), the hockey-stick divergence of (P, Q) at e >= 0, as a lower and an upper bound.
+    Method      The groups are divided into two halves. The first half is sorted, and its divergence at any level is a sum of two
+                positive terms from prefix sums: for neighbouring losses a > e >= b it is H(a) + (1 - e^(e-a)) e^a Q(loss >= a).
+                The outcomes of the second half are enumerated; each evaluates the first half at e minus its own loss. All terms
+                are positive. A large group is truncated about its mean, tilted by theta >= 0: the truncated outcomes contribute
+                at most e^(K(theta) - theta e) times their tilted mass, added to the upper bound and dropped from the lower one.
+                If the halves would be too long, the responses are composed on a grid of losses, with an upper and a lower bound.
+                If that would take more than 10 s, the upper bound uses one moment, and the lower bound rounds the budgets down
+                to two values.
+    Error       3e-14 per group from the kernels, 4 ulp of every logarithm, and the rounding of 1/(1 + e^eps), which matters far
+                from the mean. Rounding of the losses is charged as a shift of e. All errors are rounded conservatively.
     Cost        up to 2**20 atoms a half: 0.4 s there; on the grid 0.1 to a few seconds.
     """
 
@@ -69,7 +83,7 @@ class BudgetSum:
         keep = (eps > 0) & (counts > 0)
         self.eps, where = np.unique(eps[keep], return_inverse=True)
         self.counts = np.bincount(where, weights=counts[keep], minlength=self.eps.size).astype(np.int64)
-        # exact: at eps equal to the sum, delta is 0 and not a rounding error
+        # The sum is computed exactly, because at eps equal to it delta is 0 and not a rounding error.
         self._pure = _exact_sum(self.eps.tolist(), self.counts.tolist())
         self.pure = float(self._pure)
         self._kept: tuple[_Window, _Half, _Half] | None = None
@@ -77,17 +91,17 @@ class BudgetSum:
 
     @cached_property
     def _coarse(self) -> BudgetSum | None:
-        """The sum with all budgets rounded down to two of them, where the exact sum would take long; None where it would not."""
+        """The sum with all budgets rounded down to two values, or None if the exact sum is fast enough."""
         large = int((self.counts > WHOLE).sum())
         if LARGE_SECONDS * large + SMALL_SECONDS * (self.eps.size - large) < MOST_SECONDS:
             return None
-        # the split that keeps most of the variance
+        # Choose the two values that keep most of the variance.
         counts = np.cumsum(self.counts[::-1])[::-1]
         split = int(np.argmax(counts * (self.eps - self.eps[0]) * (self.eps + self.eps[0])))
         return BudgetSum(self.eps[[0, split]], np.array([self.counts[:split].sum(), self.counts[split:].sum()]))
 
     def log_excess(self, e: float) -> Interval:
-        """Return lower and upper bounds of the logarithm at e >= 0."""
+        """Return lower and upper bounds of the log divergence at e >= 0."""
         if Fraction(e) >= self._pure:
             return Interval(-math.inf, -math.inf)
         window = self._window(e)
@@ -108,7 +122,7 @@ class BudgetSum:
         return Interval(lower - error, min(0.0, upper))
 
     def _renyi(self, e: float) -> float:
-        """Return an upper bound by one moment, (1 - e^-x)_+ <= t^t/(1 + t)^(1 + t) e^(t x); any t > 0 is sound."""
+        """Return an upper bound from one exponential moment: (1 - e^-x)_+ <= t^t/(1 + t)^(1 + t) e^(t x) for every t > 0."""
         theta = self._tilt(e, conversion=True)
         if theta == 0:
             return 0.0
@@ -130,7 +144,9 @@ class BudgetSum:
         return Interval(lower, min(0.0, upper))
 
     def _releases(self) -> list[tuple[DominatingPairInfo, int]]:
-        """The releases, multiplied out as far as their outcomes can be listed: fewer laws are rounded to the grid then."""
+        """The releases as products with enumerated outcomes, as far as possible, so that fewer distributions are
+        rounded to a grid.
+        """
         large = self.counts > WHOLE
         most = MULTIPLIED if common_step(2 * self.eps) is None else COMMENSURATE
         out = []
@@ -158,7 +174,7 @@ class BudgetSum:
         theta = self._tilt(e)
         adverse = 1 / (1 + np.exp(np.minimum((2 * theta + 1) * eps, 700.0)))
         mean, var = counts * adverse, counts * adverse * (1 - adverse)
-        # Bernstein: the tilted mass beyond is at most e^-LOG_TAIL on either side; the bound used is the tail itself
+        # By Bernstein's inequality the tilted mass beyond is at most e^-LOG_TAIL at either end. The bound used is the exact tail.
         width = LOG_TAIL / 3 + np.sqrt(LOG_TAIL**2 / 9 + 2 * LOG_TAIL * var)
         first[large] = np.maximum(0, np.floor(mean - width))[large]
         last[large] = np.minimum(counts, np.ceil(mean + width))[large]
@@ -174,9 +190,9 @@ class BudgetSum:
         return _Window(first, last, dropped + 1e-9 + 8 * ULP * (rate + theta * e))
 
     def _tilt(self, e: float, *, conversion: bool = False) -> float:
-        """Return theta >= 0 at which the tilted mean loss is e, or 0 where it exceeds e already; any value would be sound.
+        """Return theta >= 0 at which the tilted mean loss is e, or 0 if the mean exceeds e. Every value gives a valid bound.
 
-        For the conversion of one moment the mean is to exceed e by log(1 + 1/theta).
+        For the bound from one moment the mean should exceed e by log(1 + 1/theta).
         """
         # a thousand budgets stand for more of them
         starts = np.unique(np.linspace(0, self.eps.size, 1025).astype(int)[:-1]) if conversion else np.arange(self.eps.size)
@@ -221,14 +237,14 @@ class BudgetSum:
 
 
 def _exact_sum(eps: list[float], counts: list[int]) -> Fraction:
-    """Return the sum of all budgets without rounding: over one denominator, the largest power of two."""
+    """Return the exact sum of all budgets, as a fraction whose denominator is a power of two."""
     parts = [x.as_integer_ratio() for x in eps]
     last = max((below for _, below in parts), default=1)
     return Fraction(sum(above * count * (last // below) for (above, below), count in zip(parts, counts, strict=True)), last)
 
 
 def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[FloatArray, FloatArray]:
-    """Losses and log P of the sums over groups (eps, count, first, last), in no order."""
+    """Return losses and log P of the sums over groups (eps, count, first, last), unsorted."""
     loss, log_p = np.zeros(1), np.zeros(1)
     for eps, count, first, last in groups:
         adverse = np.arange(first, last + 1, dtype=np.float64)
@@ -238,13 +254,13 @@ def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[FloatArray, 
 
 
 def _chance_error(eps: FloatArray, counts: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> float:
-    """Bound of what the rounding of 1/(1 + e^eps) does to the log probabilities of first..last adverse answers."""
+    """Return a bound of the error of the log probabilities of first..last adverse answers from rounding 1/(1 + e^eps)."""
     mean = counts / (1 + np.exp(eps))
     return 2 * ULP * float(np.maximum(np.abs(first - mean), np.abs(last - mean)).sum())
 
 
 def _release(eps: list[float], counts: list[int]) -> DominatingPairInfo:
-    """Randomized responses as the grid takes them: their outcomes."""
+    """Return the outcomes of randomized responses."""
     loss, log_p = _outcomes([(e, float(c), 0, int(c)) for e, c in zip(eps, counts, strict=True)])
     error = 4e-14 * len(eps) + 4 * ULP * (float(np.abs(log_p).max()) + float(np.abs(loss).max()))
     error += _chance_error(np.array(eps), np.array(counts), np.zeros(len(eps)), np.array(counts))
@@ -253,12 +269,12 @@ def _release(eps: list[float], counts: list[int]) -> DominatingPairInfo:
 
 
 def _prefix(x: FloatArray) -> FloatArray:
-    """Return log of the sums of the first 0, 1, ... terms e^x, compensated."""
+    """Return the logs of the sums of the first 0, 1, ... terms e^x, by compensated summation."""
     return tradeoff_knots(np.ascontiguousarray(x), np.ascontiguousarray(x))[0] if x.size else np.array([-math.inf])
 
 
 def _meet(left: _Half, right: _Half, e: float) -> float:
-    """Return log of the hockey stick of the sum of both halves at e."""
+    """Return the log of the hockey-stick divergence of the sum of both halves at e."""
     levels = e - left.loss
     above = np.searchsorted(-right.loss, -levels, side="left")
     inside = above > 0

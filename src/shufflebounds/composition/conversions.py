@@ -1,4 +1,4 @@
-"""Renyi and concentrated privacy turned into (eps, delta)."""
+"""Conversions of Renyi and concentrated differential privacy to (eps, delta)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SLACK", "above", "rdp_to_dp", "zcdp_to_dp"]
 
 
 SLACK = 16 * float(np.finfo(float).eps)
-"""Roundoff of a few operations, outward."""
+"""Relative margin for the rounding of a few operations."""
 
 _MOST = 1e300   # an exponent beyond it promises all or nothing; smaller ones add up without overflow
 
@@ -46,7 +46,7 @@ def rdp_to_dp(
     eps : float, optional
         Asks for delta at this eps, finite and >= 0. Exactly one of `delta` and `eps` must be given.
     method : {"cks", "mironov"}
-        "cks" is never larger; at each order no conversion that looks at that order alone can be much better.
+        "cks" is never larger. No conversion that uses one order alone can be much better.
 
     Returns
     -------
@@ -114,15 +114,16 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     value : float
         Upper bound of eps (at least 0) or of delta (at most 1).
     order : float
-        The best order; inf where pure privacy answers.
+        The best order; inf if pure privacy gives the value.
 
     {raises: If an argument lies outside its range, or not exactly one of `delta` and `eps` is given.}
 
     Notes
     -----
     The best order for eps is the only root of :math:`\rho (a-1)^2 + \ln a = \ln(1/\delta)`; for delta the exponent is convex in
-    the order. Each is found by bisection, and :func:`rdp_to_dp` evaluated there, so that the answer holds whatever the root.
-    The mechanism's own profile is smaller: for Gaussian noise by 7 to 25 per cent.
+    the order. Each is found by bisection, and :func:`rdp_to_dp` evaluated there, so that the result is valid even if the
+    root is inaccurate.
+    The privacy profile of the mechanism itself is smaller: for Gaussian noise by 7 to 25 %.
 
     References
     ----------
@@ -162,7 +163,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
 
 
 def _goal(delta: float | None, eps: float | None) -> tuple[str, float]:
-    """Return ("eps", log delta) or ("delta", eps): what is asked, and the other number."""
+    """Return ("eps", log delta) or ("delta", eps): the number to compute, and the given one."""
     if (delta is None) == (eps is None):
         raise ValueError(f"delta={delta!r} and eps={eps!r}: exactly one of the two must be given")
     if delta is not None:
@@ -171,11 +172,11 @@ def _goal(delta: float | None, eps: float | None) -> tuple[str, float]:
 
 
 def above(log_value: float, size: float) -> float:
-    """Return e^log_value in (0, 1], rounded up by the roundoff of numbers of this size."""
+    """Return e^log_value in (0, 1], rounded up by the rounding error of numbers of this size."""
     raised = log_value + SLACK * size
     return 1.0 if raised >= 0 else min(1.0, math.nextafter(math.exp(raised) * (1 + SLACK), math.inf))
 
 
 def _sum_above(parts: list[FloatArray]) -> FloatArray:
-    """Return the sum of the parts plus its roundoff, each part good to a few ulp."""
+    """Return the sum of the parts, each accurate to a few ulp, rounded up."""
     return np.sum(parts, axis=0) + SLACK * np.sum(np.abs(parts), axis=0)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""A budget kept over many releases: what is spent, what is left, refused beyond, saved and checked when loaded."""
+"""A record of releases with a privacy budget, which refuses releases beyond the budget and can be saved."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from shufflebounds.profile._saving import from_dict, to_dict
 __all__ = ["BudgetExceededError", "Ledger", "LedgerError"]
 
 FORM = 1
-"""Version of the file."""
+"""Version of the file format."""
 
 
 class BudgetExceededError(ValueError):
-    """A release would spend more than the budget; nothing was entered."""
+    """A release would exceed the budget; the ledger is unchanged."""
 
 
 class LedgerError(ValueError):
-    """A file is no ledger, or not the one that was saved; nothing was loaded."""
+    """A file is not a ledger, or its content does not match its hash."""
 
 
 class Ledger:
-    r"""An account of releases on one data set against a budget (eps, delta).
+    r"""A record of the releases on one dataset, with a budget (eps, delta).
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ class Ledger:
 
     Notes
     -----
-    What is spent is the upper eps of the composition of all entries, at the budget's delta. The mechanisms must not depend on how
-    much is left (that would need a filter). A saved ledger holds its version, its entries and their SHA-256.
+    The spent eps is the upper bound of the composition of all entries at the delta of the budget. The choice of mechanisms must not
+    depend on the remaining budget (that would need a privacy filter). A saved ledger holds its version, its entries and
+    their SHA-256.
 
-    **What the hash protects against**: a file cut short or damaged, an entry edited, removed or added by hand. **What it does
-    not**: anybody who computes the hash anew, since it has no key; a file replaced by an older copy of itself, which forgets what
-    was spent since; releases that were never entered. Where these matter, keep the file where only the spender can write, or sign
-    it.
+    The hash detects a truncated or damaged file, and entries edited, removed or added by hand. It does **not** detect someone who
+    computes the hash again (it has no key), a file replaced by an older copy, or releases that were never entered. If these matter,
+    restrict write access to the file, or sign it.
 
     Examples
     --------
@@ -73,22 +73,22 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[tuple[PrivacyProfile, int, str], ...]:
-        """What was released: mechanism, times, note."""
+        """The entries: mechanism, number of releases, note."""
         return tuple(self._entries)
 
     @property
     def profile(self) -> Composition | None:
-        """The composition of all entries, None while there are none."""
+        """The composition of all entries, or None if there are none."""
         return self._whole
 
     @property
     def spent(self) -> float:
-        """The upper eps of all entries at the budget's delta."""
+        """The upper bound of eps of all entries at the delta of the budget."""
         return self._cost(self.profile)
 
     @property
     def left(self) -> float:
-        """The budget's eps less what is spent: what a look at the entries leaves, not what one more release may cost."""
+        """The eps of the budget minus the spent eps. One more release may add more or less than its own eps."""
         return self._eps - self.spent
 
     def _with(self, *more: tuple[PrivacyProfile, int]) -> Composition:
@@ -102,43 +102,43 @@ class Ledger:
         return 0.0 if profile is None else profile.epsilon(self._delta, bound=bound)
 
     def affords(self, mechanism: PrivacyProfile, times: int = 1) -> bool:
-        """Return whether the budget holds after that many more releases.
+        """Return whether the budget still holds after further releases.
 
         Parameters
         ----------
         mechanism : PrivacyProfile
-            What would be released.
+            The mechanism to be released.
         times : int
-            How often, 1 to 2**53.
+            Number of releases, 1 to 2**53.
 
         Returns
         -------
         bool
-            Judged by the upper side of delta at the budget's eps.
+            True if the upper bound of delta at the eps of the budget is at most the delta of the budget.
         """
         return self._holds(self._with((mechanism, times)))
 
     def spend(self, mechanism: PrivacyProfile, times: int = 1, *, note: str = "") -> float:
-        """Enter releases, or refuse them.
+        """Add releases to the ledger if the budget allows them.
 
         Parameters
         ----------
         mechanism : PrivacyProfile
-            What is released.
+            The released mechanism.
         times : int
-            How often, 1 to 2**53.
+            Number of releases, 1 to 2**53.
         note : str
-            Words for the reader.
+            A comment.
 
         Returns
         -------
         float
-            What is spent after it.
+            The spent eps afterwards.
 
         Raises
         ------
         BudgetExceededError
-            If the budget would not hold; nothing is entered then.
+            If the budget would be exceeded; the ledger is unchanged then.
         TypeError
             If the mechanism cannot be saved.
         """
@@ -151,7 +151,7 @@ class Ledger:
                 f"{self.left:.4g} of eps is left"
             )
         self._entries.append((mechanism, times, str(note)))
-        # the composition that was judged answers from here on: its law is known
+        # Keep the composition that was just evaluated, because its distribution is cached.
         self._whole = whole
         return self.spent
 
@@ -161,7 +161,7 @@ class Ledger:
         Returns
         -------
         dict
-            What :meth:`from_dict` takes; JSON holds it.
+            Plain data for JSON, which :meth:`from_dict` accepts.
         """
         entries = [{"profile": to_dict(profile), "times": times, "note": note} for profile, times, note in self._entries]
         body = {"form": FORM, "eps": self._eps, "delta": self._delta, "entries": entries}
@@ -179,12 +179,12 @@ class Ledger:
         Returns
         -------
         Ledger
-            With the same entries, hence the same answers.
+            With the same entries.
 
         Raises
         ------
         LedgerError
-            If a field is missing, the form is another one, or the content does not match its hash.
+            If a field is missing, the version is unknown, or the content does not match its hash.
         """
         if not isinstance(data, Mapping):
             raise LedgerError(f"{_validate._said(data)} is no ledger: it must be a mapping")
@@ -208,12 +208,12 @@ class Ledger:
         return ledger
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger to a file; an older one is replaced only when the new one is whole.
+        """Write the ledger to a file. An existing file is replaced only after the new one is complete.
 
         Parameters
         ----------
         path : path-like
-            Where to; a JSON file.
+            The file, in JSON format.
         """
         target = Path(path)
         fresh = target.with_name(target.name + ".new")
@@ -227,17 +227,17 @@ class Ledger:
         Parameters
         ----------
         path : path-like
-            What :meth:`save` wrote.
+            A file written by :meth:`save`.
 
         Returns
         -------
         Ledger
-            The file stays as it is.
+            The file is not changed.
 
         Raises
         ------
         LedgerError
-            If it is damaged, or was changed.
+            If the file cannot be read, is damaged, or was changed.
         """
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -247,5 +247,5 @@ class Ledger:
 
 
 def _digest(body: Mapping[str, Any]) -> str:
-    """Return the hash of the content, however it is laid out."""
+    """Return the hash of the content, which does not depend on the formatting of the file."""
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Rules of composition: what several guarantees (eps, delta) give together, and groups."""
+"""Composition of (eps, delta) guarantees, and group privacy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_COUNT = 2**36
 
 
 class Guarantee(NamedTuple):
-    """An (eps, delta) guarantee that holds; both numbers are upper bounds."""
+    """An (eps, delta) guarantee; both numbers are upper bounds."""
 
     eps: float
     delta: float
@@ -60,7 +60,7 @@ def composition_delta(
     k : int or array_like of int, shape (groups,), optional
         How many mechanisms have each budget; 1 each by default. Their total is at most 2**36.
     bound : {"upper", "lower"}
-        The side of the exact value on which the answer lies.
+        Whether the result is an upper or a lower bound of the exact value.
 
     Returns
     -------
@@ -116,13 +116,13 @@ def composition_log_delta(
 
     Notes
     -----
-    Exact, with the two sides about 1e-12 apart or a few ulp of the logarithm, where the budgets can be dealt into two halves
-    with at most 2**20 outcomes each: any number of mechanisms with one or two distinct budgets, up to 40 distinct budgets once
-    each, four distinct budgets ten thousand times each. The halves meet in sums of positive terms. Beyond that the losses go
-    to a grid with a side of its own above and below, 1e-9 to 1e-3 apart (measured: up to 1000 distinct budgets, 8 s for the first
-    value there; three groups of a million, 3 s). Three or more groups of unrelated budgets with a billion mechanisms each are
-    beyond it: the sides hold, but lie far apart. Where the grid would take over 10 s (some 1250 distinct budgets, or 25 of more
-    than 64 mechanisms each), the upper side is the best Renyi moment, and the lower side rounds the budgets down to two.
+    The two bounds differ by about 1e-12, or a few ulp of the logarithm, if the budgets can be divided into two halves with at most
+    2**20 outcomes each: any number of mechanisms with one or two distinct budgets, up to 40 distinct budgets once each, or four
+    distinct budgets ten thousand times each. Otherwise the losses are composed on a grid, and the bounds differ by 1e-9 to 1e-3
+    (measured: up to 1000 distinct budgets, 8 s for the first value; three groups of a million, 3 s). For three or more groups of
+    unrelated budgets with a billion mechanisms each the bounds are far apart. If the grid would take more than 10 s (about 1250
+    distinct budgets, or 25 with more than 64 mechanisms each), the upper bound uses the best Renyi moment, and the lower bound
+    rounds the budgets down to two values.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def compose_dp(
     k: ArrayLike | None = None,
     method: Literal["optimal", "advanced", "basic"] = "optimal",
 ) -> Guarantee:
-    r"""What (eps_i, delta_i)-private mechanisms give together, at a chosen additional failure probability.
+    r"""The guarantee of a composition of (eps_i, delta_i)-private mechanisms, at a chosen additional failure probability.
 
     .. math:: \text{optimal: the least } \varepsilon \text{ with } \delta^*(\varepsilon) \le s, \qquad
         \text{advanced: } \sum_i \varepsilon_i \tanh\frac{\varepsilon_i}{2}
@@ -204,14 +204,14 @@ def compose_dp(
         total = _advanced(budgets, counts, slack)
     else:
         total = solve(lambda e: law.log_excess(e)[1], math.log(slack) * (1 + SLACK), pure, upper=True)
-        # the search ends at 1e6 nats and leaves the pure budget
+        # The search ends at 1e6 nats; beyond it the pure budget is returned.
         total = min(pure, _advanced(budgets, counts, slack)) if total >= pure else total
     return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + SLACK)))
 
 
 @with_passages
 def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
-    r"""What an (eps, delta)-private mechanism gives to groups of `size` people.
+    r"""The guarantee of an (eps, delta)-private mechanism for groups of `size` people.
 
     .. math:: \Bigl(m\varepsilon,\; \delta\, \frac{e^{m\varepsilon} - 1}{e^{\varepsilon} - 1}\Bigr)
 
@@ -222,7 +222,7 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     delta : float
         In [0, 1].
     size : int
-        Number m of people, or of steps between the data sets; 1 to 2**53.
+        Number m of people; 1 to 2**53.
 
     Returns
     -------
@@ -264,7 +264,7 @@ def _advanced(budgets: FloatArray, counts: NDArray[np.int64], slack: float) -> f
 
 
 def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
-    """Return budgets, failure probabilities and counts as arrays of one shape, checked."""
+    """Return budgets, failure probabilities and counts as validated arrays of one shape."""
     budgets = np.atleast_1d(_validate.real_array("eps", eps, 0, MAX_EPS))
     if budgets.ndim != 1:
         raise ValueError(f"eps has shape {budgets.shape}: it must be a number or one-dimensional")
@@ -297,7 +297,7 @@ def _with_failures(lost: float, log_delta: float) -> float:
     log_delta = min(0.0, log_delta)
     if log_delta == 0 or lost == math.inf:
         return 0.0
-    # -log(1 - delta), which is delta itself where that is tiny
+    # -log(1 - delta), which equals delta if delta is tiny
     mine = math.log(-math.log1p(-math.exp(log_delta))) if log_delta > -36 else log_delta
     total = float(log_add_exp(lost, mine))
     return float(log1mexp(-math.exp(total))) if total > -36 else total

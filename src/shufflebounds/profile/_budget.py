@@ -45,7 +45,7 @@ class Budget:
         return (self.head - eps) + self.rest
 
     def times(self, many: int) -> Budget:
-        """Return the budget of `times` releases."""
+        """Return the budget of `many` releases."""
         return _split(_WIDE.multiply(_WIDE.add(Decimal(self.head), Decimal(self.rest)), Decimal(many)))
 
 
