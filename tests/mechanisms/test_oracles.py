@@ -131,7 +131,7 @@ def test_few_bins_of_many_are_uniform_sets():
     assert (np.diff(sets, axis=1) > 0).all()
     assert sets.min() >= 0
     assert sets.max() < 70
-    own, _, other, _, _ = selection._chances()
+    own, _, other, _, _ = selection._support_probabilities()
     counts = np.bincount(sets.ravel(), minlength=70)
     chance = np.where(np.arange(70) == 13, own, other)
     assert (np.abs(counts - users * chance) < 5 * np.sqrt(users * chance)).all()
@@ -143,7 +143,7 @@ def test_few_bins_of_many_are_uniform_sets():
 
 @pytest.mark.parametrize("mechanism", [KaryResponse(3, 1.0), SubsetSelection(4, 1.0, 2), UnaryEncoding(3, 0.5, 0.25)], ids=repr)
 def test_error_tail_by_enumeration(mechanism):
-    n, (own, _, other, _, gap) = 7, mechanism._chances()
+    n, (own, _, other, _, gap) = 7, mechanism._support_probabilities()
 
     def tail(held, a):
         total = 0.0

@@ -88,7 +88,7 @@ def test_one_bit_is_randomized_response_twice():
 @pytest.mark.parametrize(("f", "p", "q"), [(0.5, 0.75, 0.5), (0.25, 1.0, 0.0), (0.875, 0.9, 0.2)])
 def test_estimate_is_unbiased_and_its_variance_exact(f, p, q):
     report = Rappor(f, p, q)
-    one, _, other, _, _ = (Fraction(c) for c in report._chances())
+    one, _, other, _, _ = (Fraction(c) for c in report._support_probabilities())
     n, t = 6, 2
     mean = square = Fraction(0)
     for seen in itertools.product((0, 1), repeat=n):
@@ -183,7 +183,7 @@ def test_chances_near_nothing():
     report = Rappor(1e-300, hashes=512)
     assert report.eps_instantaneous == pytest.approx(1024 * math.log(2e300), rel=1e-14)
     assert 1 - 1e-9 < report.delta(0.0, bound="lower") <= report.delta(0.0) <= 1
-    with pytest.raises(ValueError, match=r"f=1e-310 with p=1, q=0: every chance of a bit"):
+    with pytest.raises(ValueError, match=r"f=1e-310 with p=1, q=0: every probability of a bit"):
         Rappor(1e-310)
 
 

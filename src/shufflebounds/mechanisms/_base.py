@@ -1,4 +1,4 @@
-"""What the mechanisms share: noise added to values, its errors, and the clone bound of a local randomizer."""
+"""Base classes of the mechanisms: local randomizers and additive noise, with a few numerical helpers."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from shufflebounds.shuffle.shuffled import Shuffled
 if TYPE_CHECKING:
     from shufflebounds.sampling import Subsampled
 
-__all__ = ["AdditiveNoise", "LocalRandomizer", "next_float", "round_outward", "phi", "product", "ratio"]
+__all__ = ["AdditiveNoise", "LocalRandomizer", "next_float", "shift_by_error", "phi", "product", "ratio"]
 
 
 
 _RARE = -40.0
-"""Below this logarithm of a probability p, 1 - p is 1 to double precision."""
+"""If log p is below this, 1 - p rounds to 1."""
 
 
 def ratio(name: str, over: str, numerator: float, denominator: float, high: float = 1e6) -> tuple[float, float]:
-    """Return numerator/denominator as a double-double, or raise ValueError where it leaves [1e-12, high]."""
+    """Return numerator/denominator as a double-double, or raise ValueError if it lies outside [1e-12, high]."""
     value = numerator / denominator
     if not 1e-12 <= value <= high:
         raise ValueError(f"{over}={denominator:g} with {name}={numerator:g}: {name}/{over} must be in [1e-12, {high:g}]")
@@ -48,7 +48,7 @@ def ratio(name: str, over: str, numerator: float, denominator: float, high: floa
 
 
 def product(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return a * b as a double-double (Dekker): no overflow below 1e150."""
+    """Return a * b as a double-double (Dekker's algorithm), which does not overflow for a, b below 1e150."""
     p = a * b
     split = 134217729.0
     a_high = a * split - (a * split - a)
@@ -57,18 +57,18 @@ def product(a: Any, b: Any) -> tuple[Any, Any]:
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-def round_outward(value: FloatArray, error: float, upper: bool) -> FloatArray:
-    """Return non-negative values moved by their relative error to the named side."""
+def shift_by_error(value: FloatArray, error: float, upper: bool) -> FloatArray:
+    """Return nonnegative values increased (upper) or decreased by their relative error, which gives valid bounds."""
     return np.asarray(value * (1 + error if upper else 1 - error))
 
 
 def next_float(value: float, upper: bool) -> float:
-    """Return the next parameter of a closed curve to the named side; a larger parameter makes the curve lower."""
+    """Return the next double below (upper) or above the parameter of a trade-off curve; a larger parameter gives a lower curve."""
     return math.nextafter(value, 0.0 if upper else math.inf)
 
 
 def phi(x: FloatArray) -> FloatArray:
-    """(e^x - 1 - x)/x^2, relatively accurate at every x."""
+    """Return (e^x - 1 - x)/x^2 with a small relative error at every x."""
     small = np.abs(x) < 0.5
     y = np.where(small, x, 0.0)
     series = np.full(np.shape(y), 0.5)
@@ -83,44 +83,45 @@ def phi(x: FloatArray) -> FloatArray:
 
 @with_passages
 class LocalRandomizer(PrivacyProfile):
-    """A mechanism that every user may run on their own value before a shuffle."""
+    """A mechanism that each user can run on the own value before a shuffle."""
 
     def _pair_info(self) -> DominatingPairInfo:
-        # delta is the hockey stick of one pair of laws, the same in both orders
+        # delta is the hockey-stick divergence of one symmetric pair of distributions
         return replace(super()._pair_info(), single=True)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X of the ordered pairs of inputs, up to symmetry, which :meth:`shuffled` asks for.
+        """Return the distributions of X for the ordered pairs of inputs, up to symmetry; :meth:`shuffled` needs them.
+
+        X is the privacy-amplification random variable (R_0 - e^eps R_1)/m, see :class:`~shufflebounds.shuffle.laws.ExcessLaw`.
 
         Parameters
         ----------
         cells : int
-            Into about so many cells a density is cut, 1 to 2**20; finite randomizers ignore it.
+            Approximate number of cells into which a density is discretized, 1 to 2**20; finite randomizers ignore it.
         log_cut : float
-            Logarithm of the mass that may be cut off where losses are unbounded, in [-700, 0].
+            Logarithm of the mass that may be truncated if losses are unbounded, in [-700, 0].
 
         Returns
         -------
         tuple of PairLaws
-            One entry for every ordered pair, up to symmetry: one alone where a worst pair is known.
+            One entry for every ordered pair, up to symmetry; a single one if a worst pair is known.
 
         Raises
         ------
         TypeError
             If they are not known.
         ValueError
-            If an argument lies outside its range, or the parameters leave no law within the range of doubles, or too many outcomes
-            to list.
+            If an argument lies outside its range, or the distribution overflows or has too many outcomes.
         """
         raise TypeError(f"{type(self).__name__} does not know its laws of X")
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        """Return what the upper bound over all datasets needs of one ordered pair of inputs; None if it is not known.
+        """Return the data of one ordered pair of inputs for the upper bound over all datasets; None if not known.
 
         Parameters
         ----------
         pair : int
-            Place of the pair in the result of :meth:`excess_laws`.
+            Index of the pair in the result of :meth:`excess_laws`.
 
         Returns
         -------
@@ -134,17 +135,17 @@ class LocalRandomizer(PrivacyProfile):
         Parameters
         ----------
         users : int
-            Number of users, 1 to 2**53, the target included.
+            Number of users, 1 to 2**53, including the target.
         participation : float
-            Chance in (0, 1] with which each user sends a message at all.
+            Probability in (0, 1] with which each user sends a message.
         inputs : sequence of float, optional
-            For Laplace and Gaussian noise: the values that users may hold, as for :class:`~shufflebounds.shuffle.Shuffled`.
+            For Laplace and Gaussian noise: the values that users may have, as for :class:`~shufflebounds.shuffle.Shuffled`.
 
         Returns
         -------
         Shuffled
-            Its upper bound holds for every dataset, its lower bound for the worst dataset found. Without `inputs`, noise is taken
-            on an interval of length `sensitivity`, of which the two ends are the target's inputs.
+            Its upper bound is valid for every dataset; its lower bound is that of the worst dataset found. Without `inputs`, values
+            of additive noise are in an interval of length `sensitivity`, and its two ends are the target's inputs.
 
         {raises: If an argument lies outside its range, or the local budget is above 700.}
         """
@@ -156,12 +157,12 @@ class LocalRandomizer(PrivacyProfile):
         Parameters
         ----------
         rate : float
-            Chance of a record to enter, independently of the others, in [1e-100, 1].
+            Probability of each record to be in the sample, independently of the others, in [1e-100, 1].
 
         Returns
         -------
         Subsampled
-            For neighbours with and without a record, exact in both directions.
+            For add/remove adjacency, exact in both orders.
 
         {raises: If `rate` lies outside its range.}
         """
@@ -169,6 +170,7 @@ class LocalRandomizer(PrivacyProfile):
         return sampled
 
     def _local_budget(self) -> float:
+        """Return the pure local budget, or raise an error if it is infinite or above 700."""
         local_eps = self._pure_epsilon()
         if local_eps == math.inf:
             raise TypeError(
@@ -181,22 +183,22 @@ class LocalRandomizer(PrivacyProfile):
 
 @with_passages
 class AdditiveNoise(LocalRandomizer):
-    """A value plus symmetric noise of mean zero."""
+    """A value plus symmetric noise with mean zero."""
 
     whole: ClassVar[bool] = False
     relation: ClassVar[str] = "either"
 
     @abstractmethod
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return fresh noise of that shape."""
+        """Return an array of independent noise."""
 
     @abstractmethod
     def _log_tail(self, t: float) -> float:
-        """Return log Pr[|noise| > t] for one t >= 0, a whole number where the noise is."""
+        """Return log Pr[|noise| > t] for one t >= 0; t is a whole number if the noise is."""
 
     @abstractmethod
     def _near_quantile(self, log_prob: float) -> float:
-        """Return t with _log_tail(t) near log_prob, roughly."""
+        """Return t such that _log_tail(t) is approximately log_prob; a search for the quantile starts there."""
 
     @property
     @abstractmethod
@@ -204,12 +206,12 @@ class AdditiveNoise(LocalRandomizer):
         """Variance of the noise, which is that of :meth:`estimate`."""
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[Any]:
-        """Return the values with fresh noise added to each.
+        """Return the values with independent noise added to each.
 
         Parameters
         ----------
         values : array_like
-            Values to release, any shape; whole numbers where the noise is whole.
+            Values to release, any shape; whole numbers if the noise is.
         rng : None, int or numpy.random.Generator
             Source of randomness.
 
@@ -218,7 +220,7 @@ class AdditiveNoise(LocalRandomizer):
         ndarray
             Of the shape of `values`.
 
-        {raises: If `values` is empty, not finite or, where the noise is whole, not whole, or `rng` is no generator.}
+        {raises: If `values` is empty, not finite or, for whole-number noise, not whole, or `rng` is no generator.}
         """
         if self.whole:
             whole = _validate.whole_array("values", values)
@@ -227,7 +229,7 @@ class AdditiveNoise(LocalRandomizer):
         return np.asarray(array + self._noise(_validate.generator(rng), array.shape))
 
     def estimate(self, messages: ArrayLike) -> float | FloatArray:
-        """Return the unbiased estimates of the values behind released ones: themselves, as the noise has mean zero.
+        """Return unbiased estimates of the values from the released ones, which are the same, because the noise has mean zero.
 
         Parameters
         ----------
@@ -245,7 +247,7 @@ class AdditiveNoise(LocalRandomizer):
         return plain(released)
 
     def error_tail(self, t: float, k: int = 1) -> float:
-        r"""Chance that the largest of k errors exceeds t, :math:`1 - (1 - \Pr[|Y| > t])^k`.
+        r"""Return the probability that the largest of k errors exceeds t, :math:`1 - (1 - \Pr[|Y| > t])^k`.
 
         Parameters
         ----------
@@ -257,7 +259,7 @@ class AdditiveNoise(LocalRandomizer):
         Returns
         -------
         float
-            With a relative error below 1e-14 (1 - log of the answer) while it is above 1e-300.
+            The probability; if it is above 1e-300 its relative error is below 1e-14 (1 - log of it).
 
         {raises}
         """
@@ -268,28 +270,28 @@ class AdditiveNoise(LocalRandomizer):
     def _error_tail(self, t: float, k: int) -> float:
         log_each = min(0.0, self._log_tail(t))
         if log_each < _RARE:
-            # (1 - p)^k = e^(-k p) to p/2 relatively, and p alone may have no digits as a double
+            # (1 - p)^k = e^(-k p) up to a relative p/2; k p is computed in logarithms, because p alone may underflow
             return -math.expm1(-math.exp(log_each + math.log(k)))
         each = math.exp(log_each)
         return 1.0 if each == 1 else abs(math.expm1(k * math.log1p(-each)))
 
     def error_quantile(self, beta: float, k: int = 1) -> float:
-        r"""The least t such that all of k errors are at most t with probability 1 - beta.
+        r"""Return the smallest t such that all of k errors are at most t with probability 1 - beta.
 
         .. math:: \Pr[|Y| > t] = 1 - (1 - \beta)^{1/k}
 
         Parameters
         ----------
         beta : float
-            Chance that some error is larger, in (0, 1).
+            Probability that some error is larger, in (0, 1).
         k : int
             Number of values released with independent noise.
 
         Returns
         -------
         float
-            The least double, up to a few ulp, at which :meth:`error_tail` is at most `beta`. The exact probability of a larger
-            error is at most beta (1 + 1e-14 (1 - log beta)). A whole number where the noise is whole.
+            The smallest double, up to a few ulp, at which :meth:`error_tail` is at most `beta`. The exact probability of a larger
+            error is at most beta (1 + 1e-14 (1 - log beta)). It is a whole number if the noise is.
 
         {raises}
         """
@@ -305,5 +307,5 @@ class AdditiveNoise(LocalRandomizer):
             while self._error_tail(t, k) > beta:
                 t += 1
             return float(t)
-        # outward by the ulps that the inverse is off, until the tail agrees
+        # increase t by the rounding errors of the inverse, until the tail is at most beta
         return _search.expand_bracket(near, lambda reach: self._error_tail(reach, k) <= beta, math.ulp(near), math.inf)

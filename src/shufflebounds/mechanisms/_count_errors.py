@@ -1,4 +1,4 @@
-"""The law of the error of an estimated count: exact for given data, enclosed for the worst."""
+"""Distribution of the error of an estimated count: exact for a given dataset, with bounds for the worst dataset."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from shufflebounds._types import ULP, Interval
 from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
 from shufflebounds.shuffle._worst_count import largest_tail, tails_over_counts
 
-__all__ = ["Chances", "CountErrors"]
+__all__ = ["CountErrors", "SupportProbabilities"]
 
-class Chances(NamedTuple):
-    """Chances that a message supports the value behind it, and another value; their complements, and the gap between them."""
+
+class SupportProbabilities(NamedTuple):
+    """Probabilities that a message supports the user's value (`own`), and another value (`other`).
+
+    `not_own` and `not_other` are the complements, and `gap` is own - other; all have small relative errors.
+    """
 
     own: float
     not_own: float
@@ -28,26 +32,27 @@ class Chances(NamedTuple):
 
 @dataclass(frozen=True)
 class CountErrors(ErrorLaw):
-    """The error of the estimated number of holders of a value, of `users` users; `bins` values are estimated.
+    """The error of the estimated number of users with a value, out of `users` users; `bins` values are estimated.
 
-    `truth` is the number of users who hold the value, for any of them together the largest such number.
+    `truth` is the number of users with the value; with ``of="any"``, the largest number of users with the same value.
     """
 
-    chances: Chances
+    probabilities: SupportProbabilities
     users: int
     bins: int
 
     @property
     def variance(self) -> float:
-        """Largest variance of one estimate, over all data."""
-        return max(self._variance(held) for held in (0, self.users))
+        """Largest variance of one estimate over all datasets."""
+        return max(self._variance(holders) for holders in (0, self.users))
 
-    def _variance(self, held: float) -> float:
-        own, not_own, other, not_other, gap = self.chances
+    def _variance(self, holders: float) -> float:
+        """Return the variance of the estimate for a value that `holders` users have."""
+        own, not_own, other, not_other, gap = self.probabilities
         if gap < 1e-140:
-            raise _validate.InfeasibleError(f"the messages say next to nothing: a value supports its own by {gap:.3g} more than "
-                                            "another's, and the error of an estimate leaves the numbers there are")
-        return (held * own * not_own + (self.users - held) * other * not_other) / gap**2
+            raise _validate.InfeasibleError(f"the messages say next to nothing: the probabilities of support by the own value and "
+                                            f"by another differ by {gap:.3g}, and the variance overflows; choose a larger budget")
+        return (holders * own * not_own + (self.users - holders) * other * not_other) / gap**2
 
     def _checked_truth(self, truth: Any) -> int | None:
         return None if truth is None else _validate.integer("truth", truth, 0, self.users)
@@ -62,39 +67,42 @@ class CountErrors(ErrorLaw):
         return -(-self.users // self.bins)
 
     def _error(self, a: Fraction, truth: int | None) -> Interval:
-        reach = a * Fraction(self.chances.gap)
+        reach = a * Fraction(self.probabilities.gap)
         if truth is not None:
             return self._known(truth, self.users - truth, reach)
         return largest_tail(self.users, self._known, self._largest_variance, reach)
 
     @property
     def _largest_variance(self) -> float:
-        own, not_own, other, not_other, _ = self.chances
+        own, not_own, other, not_other, _ = self.probabilities
         return max(own * not_own, other * not_other)
 
     def _any_error(self, a: Fraction, truth: int | None) -> Interval:
         if truth is not None:
             return super()._any_error(a, truth)
-        # every user holds one value: a value has users/values holders on average, where the concave envelope of the tail is read
-        reach = a * Fraction(self.chances.gap)
+        # The counts of all values add up to `users`, so their mean is users/bins. The union bound is at most `bins` times the
+        # concave envelope of the tail, as a function of the count, at this mean.
+        reach = a * Fraction(self.probabilities.gap)
         lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
         return Interval(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
 
-    def _known(self, held: int, others: int, reach: Fraction) -> Interval:
-        own, not_own, other, not_other, _ = self.chances
-        center = held * Fraction(own) + others * Fraction(other)
+    def _known(self, holders: int, others: int, reach: Fraction) -> Interval:
+        """Return bounds of the log tail at `reach`, in units of supporting messages, if `holders` users have the value."""
+        own, not_own, other, not_other, _ = self.probabilities
+        center = holders * Fraction(own) + others * Fraction(other)
         one, zero = np.array([own, other]), np.array([not_own, not_other])
-        return log_exceeded(one, zero, np.array([held, others], dtype=np.float64), center, reach, rounding=8 * ULP)
+        return log_exceeded(one, zero, np.array([holders, others], dtype=np.float64), center, reach, rounding=8 * ULP)
 
 
 def _envelope(points: list[tuple[int, float]], mean: float) -> float:
-    """Return, at the mean, the logarithm of the least concave and not falling function above all points (x, e^y)."""
+    """Return at x = mean the log of the smallest concave nondecreasing function that is at least e^y at all points (x, y)."""
     top = max(y for _, y in points)
     if top == -math.inf:
         return top
     x = np.array([float(x) for x, _ in points])
     y = np.exp(np.array([y for _, y in points]) - top)
-    # the least line above all points, by its slope: convex and piecewise linear, so that a finite list of slopes has it
+    # The smallest value at the mean of a line above all points is a convex, piecewise linear function of its slope. Its minimum is
+    # at one of finitely many slopes: 0 and those between a point on the left and a point on the right.
     right = x > mean
     slopes = np.concatenate([[0.0], ((y[right][:, None] - y[~right][None, :]) / (x[right][:, None] - x[~right][None, :])).ravel()])
     slopes = np.unique(np.maximum(slopes, 0.0))

@@ -1,4 +1,4 @@
-"""Counts from messages that each support some values: the unbiased estimate and its variance."""
+"""Frequency oracles: unbiased estimates of counts from messages, each of which supports some values."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._types import Bound, FloatArray, plain
-from shufflebounds.mechanisms._count_errors import Chances, CountErrors
+from shufflebounds.mechanisms._count_errors import CountErrors, SupportProbabilities
 from shufflebounds.mechanisms._two_level import TwoLevel
 from shufflebounds.shuffle._accuracy import Of
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["CountEstimate", "FrequencyOracle", "bernoulli"]
 
-def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], chance: float) -> NDArray[np.bool_]:
-    """Return independent events of one chance, good to 2**-61: one random byte decides all but 1 of 256 of them."""
-    scaled = 256 * chance
+
+def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], probability: float) -> NDArray[np.bool_]:
+    """Return independent events of the given probability, which is met to 2**-61.
+
+    One random byte decides each event with probability 255/256; the others take a random double.
+    """
+    scaled = 256 * probability
     first = math.floor(scaled)
     size = math.prod(shape)
     drawn = np.frombuffer(rng.bytes(size), dtype=np.uint8)
@@ -32,18 +36,18 @@ def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], chance: float) -
 
 
 def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]:
-    """Return the number of users and the numbers of that name among them, 0 to all, checked."""
+    """Return the validated number of users and the array `value` of numbers in 0..users; `name` is used in messages."""
     users = _validate.integer("users", users, 1)
     return users, _validate.real_array(name, value, 0, users)
 
 
 @with_passages
 class CountEstimate:
-    """How many users hold a value, from the number of messages that support it."""
+    """An estimate of the number of users with a value, from the number of messages that support the value."""
 
     @abstractmethod
-    def _chances(self) -> Chances:
-        """Return the chances that a message supports a value."""
+    def _support_probabilities(self) -> SupportProbabilities:
+        """Return the probabilities that a message supports a value."""
 
     @abstractmethod
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[Any]:
@@ -59,52 +63,52 @@ class CountEstimate:
         Returns
         -------
         ndarray of shape (users,) or (users, length of a message)
-            Messages as the class describes them.
+            Messages as described for the class.
 
-        {raises: If `values` has another shape or holds anything else, or `rng` is no generator.}
+        {raises: If `values` has another shape or contains other values, or `rng` is no generator.}
         """
 
     @abstractmethod
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        """Return for each value how many messages support it, and the number of messages.
+        """Return for each value the number of messages that support it, and the number of messages.
 
         Parameters
         ----------
-        messages : array_like, one row a user
+        messages : array_like, one row for each user
             As :meth:`randomize` returns them, in any order.
 
         Returns
         -------
         counts : ndarray of int64
-            One entry a value.
+            One entry for each value.
         users : int
 
-        {raises: If `messages` is empty or holds anything but messages.}
+        {raises: If `messages` is empty or contains anything but messages.}
         """
 
     def estimate(self, messages: ArrayLike) -> FloatArray:
-        r"""Return the unbiased estimates of how many users hold each value, from one message of each user.
+        r"""Return unbiased estimates of the number of users with each value, from one message of each user.
 
         .. math:: t = \frac{c - n q}{p - q}
 
-        with c of the n messages supporting the value, which they do with chance p for the value behind them and q for another.
+        where c of the n messages support the value. A message supports the user's value with probability p, and another with q.
 
         Parameters
         ----------
         messages : array_like
-            One message a user, as :meth:`randomize` returns them, in any order.
+            One message for each user, as :meth:`randomize` returns them, in any order.
 
         Returns
         -------
         ndarray
-            One entry a value; it may lie outside [0, n].
+            One entry for each value; it may lie outside [0, n].
 
-        {raises: If `messages` is empty or holds anything but messages.}
+        {raises: If `messages` is empty or contains anything but messages.}
         """
         return np.asarray(self.from_counts(*self.support(messages)))
 
     def from_counts(self, counts: ArrayLike, users: int) -> float | FloatArray:
-        """Return the same estimates from the numbers of messages that support each value.
+        """Return the estimates of :meth:`estimate` from the numbers of messages that support each value.
 
         Parameters
         ----------
@@ -121,18 +125,18 @@ class CountEstimate:
         {raises: If `users` is no positive integer or `counts` leaves 0..users.}
         """
         users, seen = _of_users("counts", counts, users)
-        _, _, other, _, gap = self._chances()
+        _, _, other, _, gap = self._support_probabilities()
         return plain((seen - other * users) / gap)
 
     def variance(self, held: ArrayLike, users: int) -> float | FloatArray:
-        r"""Variance of :meth:`estimate` for a value that `held` of the users hold.
+        r"""Variance of :meth:`estimate` for a value that `held` of the users have.
 
         .. math:: \frac{t\, p (1 - p) + (n - t)\, q (1 - q)}{(p - q)^2}
 
         Parameters
         ----------
         held : float or array_like
-            Number t of users who hold the value, 0 to users.
+            Number t of users with the value, 0 to users.
         users : int
             Number n of users.
 
@@ -144,14 +148,14 @@ class CountEstimate:
         {raises: If `users` is no positive integer or `held` leaves 0..users.}
         """
         users, t = _of_users("held", held, users)
-        own, not_own, other, not_other, gap = self._chances()
-        # messages that hardly depend on the value leave an estimate of no finite variance
+        own, not_own, other, not_other, gap = self._support_probabilities()
+        # for tiny budgets the variance overflows to infinity
         with np.errstate(divide="ignore", over="ignore"):
             out = (t * own * not_own + (users - t) * other * not_other) / gap**2
         return plain(out)
 
     def errors(self, users: int) -> CountErrors:
-        """Return the law of the errors of that many users' estimates.
+        """Return the distribution of the errors of the estimates for `users` users.
 
         Parameters
         ----------
@@ -160,20 +164,20 @@ class CountEstimate:
         Returns
         -------
         CountErrors
-            With `error_tail` and `error_quantile`.
+            An object with the methods `error_tail` and `error_quantile`.
 
         {raises: If `users` lies outside its range.}
         """
-        return CountErrors(self._chances(), _validate.integer("users", users, 1), self._values())
+        return CountErrors(self._support_probabilities(), _validate.integer("users", users, 1), self._values())
 
     def _values(self) -> int:
-        """Return how many values are estimated."""
+        """Return the number of values that are estimated."""
         return 1
 
     def error_quantile(
         self, beta: float, users: int, truth: int | None = None, *, of: Of = "bin", bound: Bound = "upper"
     ) -> float:
-        """The least error of an estimated count that is exceeded with probability at most `beta`.
+        """Return a bound of the smallest error of an estimated count that is exceeded with probability at most `beta`.
 
         Parameters
         ----------
@@ -181,40 +185,44 @@ class CountEstimate:
             Probability of a larger error, in (0, 1).
         {users}
         truth : int, optional
-            Number of users who hold the value; with ``of="any"`` no value may have more. By default the worst data.
+            Number of users with the value; with ``of="any"``, the largest number of users with the same value. None, the default,
+            stands for the worst dataset.
         of : {"bin", "any"}
-            The error of one value chosen beforehand, or the largest error of any value.
+            The error of one value that is chosen beforehand, or the largest error of any value.
         bound : {"upper", "lower"}
             "upper" is never below the exact quantile, "lower" never above.
 
         Returns
         -------
         float
-            In users.
+            The error as a number of users.
 
         {raises}
 
         Notes
         -----
-        The number of supporting messages is a sum of two binomials, evaluated exactly. Any value: the union bound, for the worst
-        data over all histograms of that many users.
+        The number of supporting messages is a sum of two binomials, evaluated exactly. For ``of="any"`` the upper bound is the
+        union bound, for the worst dataset over all histograms of `users` users.
         """
         return self.errors(users).error_quantile(beta, truth, of=of, bound=bound)
 
 
 @with_passages
 class FrequencyOracle(CountEstimate, TwoLevel):
-    """A two-level randomizer of one of `bins` values, from whose messages their histogram is estimated."""
+    """A two-level randomizer of one of `bins` values, with an estimate of the histogram from the messages."""
 
     bins: int
 
     def _check(self, most_bins: int = _validate.MAX_COUNT) -> None:
-        """Check the number of bins and the local budget."""
+        """Validate the number of bins and the local budget."""
         _validate.integer_field(self, "bins", 2, most_bins)
         _validate.local_budget_field(self, "local_eps", MAX_LOCAL_EPS)
 
     def _check_size(self, name: str, near: int, low: int, high: int) -> None:
-        """Check the size of that name. By default it is `near` or the next, whichever gives a rare bin the smaller variance."""
+        """Validate the field `name`, a size in low..high.
+
+        If it is None it becomes `near` or near + 1, whichever has the smaller variance for a bin with few users.
+        """
         if getattr(self, name) is None:
             tried = sorted({min(max(size, low), high) for size in (near, near + 1)})
             family: Any = type(self)
@@ -227,12 +235,12 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     def message_bits(self) -> float:
         """Length of one message in bits."""
 
-    def _chances(self) -> Chances:
+    def _support_probabilities(self) -> SupportProbabilities:
         one, both, neither = self._shares()
         base = math.exp(self._log_base())
         lifted = math.exp(self._log_base() + self.local_eps)
         gap = one * lifted * -math.expm1(-self.local_eps)
-        return Chances((one + both) * lifted, (one + neither) * base, both * lifted + one * base,
+        return SupportProbabilities((one + both) * lifted, (one + neither) * base, both * lifted + one * base,
                        one * lifted + neither * base, gap)
 
     def _values(self) -> int:
@@ -242,11 +250,11 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         return self._messages(_validate.labels("values", values, self.bins), _validate.generator(rng))
 
     @abstractmethod
-    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[Any]:
-        """Return one message for each of these bins."""
+    def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[Any]:
+        """Return one message for each of the users' bins."""
 
     def rmse(self, users: int) -> float:
-        r"""Root of the mean squared error of a bin, the mean over all bins; it is the same whatever the data.
+        r"""Root of the mean squared error, where the mean is over all bins; it is the same for every dataset.
 
         .. math:: \sqrt{\frac{n}{k} \, \frac{p(1-p) + (k-1)\, q(1-q)}{(p-q)^2}}
 
@@ -262,5 +270,5 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         {raises: If `users` is no positive integer.}
         """
         users = _validate.integer("users", users, 1)
-        own, not_own, other, not_other, gap = self._chances()
+        own, not_own, other, not_other, gap = self._support_probabilities()
         return math.sqrt(users * (own * not_own / self.bins + (1 - 1 / self.bins) * other * not_other)) / gap

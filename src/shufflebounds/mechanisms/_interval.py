@@ -1,10 +1,11 @@
-r"""Laws of the excess for symmetric noise on an interval, inputs at its two ends.
+r"""Distributions of X for symmetric noise and inputs in an interval; the target's inputs are its two ends.
 
-The noise has a density (or masses) falling in the distance, so the least over all inputs is that of the farther end, and the log
-likelihood ratio of the ends is monotone: only the half where the first input is the likelier need be listed, the other mirrors it.
+The density (or the masses) of the noise decreases with the distance. So its minimum over all inputs is that of the farther end, and
+the log likelihood ratio of the two ends is monotone. Only the outputs for which the first end is more likely are enumerated; the
+others are their mirror images.
 
 The two ends are the worst pair of the interval for Laplace, Gaussian and geometric noise: docs/theorems/interval-inputs. For the
-discrete Gaussian that is established for the parameters at hand.
+discrete Gaussian this is checked numerically for the given parameters.
 """
 
 from __future__ import annotations
@@ -18,34 +19,36 @@ from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws
 __all__ = ["BLUR", "checked", "ends_are_worst", "grouped", "interval_laws", "matrix_laws"]
 
 _TIE = 2.0**-46
-"""Relative difference, 1e-14, up to which two sums of masses count as equal: what adding them rounds."""
+"""Relative tolerance, 1e-14, in comparisons of two sums of masses: it covers their rounding errors."""
 
 _MOST_CELLS = 2**20
+"""Resource limit: largest number of cells of a discretized density."""
 
 
 def checked(cells: int, log_cut: float) -> tuple[int, float]:
-    """Return both arguments of `excess_laws` in their ranges, or raise ValueError."""
+    """Return the validated arguments of `excess_laws`, or raise ValueError."""
     return _validate.integer("cells", cells, 1, _MOST_CELLS), _validate.real("log_cut", log_cut, -700, 0)
 
 
 def ends_are_worst(logs: FloatArray) -> bool:
-    r"""Tell whether :math:`X_{ab}` is smaller in the convex order than that of the two ends for all inputs a, b and every eps.
+    r"""Return whether :math:`X_{ab}` is smaller in the convex order than X of the two ends, for all inputs a, b and every eps.
 
-    By steps 1 and 2 of docs/theorems/interval-inputs without the crossing argument: for every mass c of m the largest
-    :math:`R_a(S)` over sets with :math:`m(S) = c` is at most that of :math:`R_0`, the least at least that of :math:`R_0`. Both are
-    concave or convex in c with their corners at the outputs in the order of :math:`R_a/m`, so that these corners are enough.
+    The criterion is from steps 1 and 2 of docs/theorems/interval-inputs: for every mass c of m, the largest :math:`R_a(S)` over
+    sets with :math:`m(S) = c` is at most that of :math:`R_0`, and the smallest is at least that of :math:`R_0`. As functions of c
+    they are concave and convex, piecewise linear, with corners where outputs are added in the order of :math:`R_a/m`; so it
+    suffices to compare them at these corners.
 
     Parameters
     ----------
     logs : ndarray, shape (inputs, outputs)
-        Log masses of log-concave symmetric noise around whole numbers, on a window that is symmetric about the middle.
+        Log masses of log-concave symmetric noise around whole numbers, on a range that is symmetric about the middle.
     """
     base = np.minimum(logs[0], logs[-1])
     first = _corners(logs[0], base)
-    # the other inputs mirror these
+    # the inputs in the upper half are mirror images of these
     for row in logs[1 : (len(logs) + 1) // 2]:
         up, left, gain, rest = _corners(row, base)
-        # the mass or what is left of it, whichever is known the better
+        # compare at the mass c or at its complement, whichever is smaller and thus more accurate
         few = up < left
         most, least = (np.where(few, np.interp(up, first[0], side), np.interp(-left, -first[1], side)) for side in first[2:])
         if (gain > most * (1 + _TIE)).any() or (rest < least * (1 - _TIE)).any():
@@ -54,7 +57,7 @@ def ends_are_worst(logs: FloatArray) -> bool:
 
 
 def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
-    """Return the masses under m and under a row of the sets of highest ratio, each with that of the complement."""
+    """Return the masses under m and under a row of the sets with the largest ratios row/m, each with that of the complement."""
     order = np.argsort(base - log_row, kind="stable")
     masses = [np.exp(log[order]) for log in (base, log_row)]
     sums = [(np.append(0.0, np.cumsum(mass)), np.append(np.cumsum(mass[::-1])[::-1], 0.0)) for mass in masses]
@@ -62,7 +65,7 @@ def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
 
 
 def grouped(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, cells: int) -> tuple[FloatArray, ...]:
-    """Return log masses under the farther and the nearer input and the two ends of the loss, of at most that many runs."""
+    """Return at most `cells` runs of outcomes: log masses under the farther and nearer input, and the two ends of the loss."""
     size = -(-loss.size // cells)
     starts = np.arange(0, loss.size, size)
     last = np.minimum(starts + size, loss.size) - 1
@@ -81,36 +84,36 @@ def interval_laws(
     loss_error: float = 0.0,
     inputs: str = "the two ends of the interval",
 ) -> tuple[PairLaws, ...]:
-    """Return the laws of X of the two ends of the interval.
+    """Return the distributions of X for the two ends of the interval.
 
     Parameters
     ----------
     log_far, log_near : ndarray
-        Log masses of the cells where the first end is the likelier, under the second end and under the first.
+        Log masses of the cells for which the first end is more likely, under the second end and under the first.
     low, high : ndarray
-        Log likelihood ratios at the two ends of each cell, the same where all of the cell has one.
+        Log likelihood ratios at the two ends of each cell; equal if the ratio is constant on the cell.
     log_middle : ndarray, optional
         Log masses of the cells under the middle of the interval.
-    endless : bool
-        Whether the last cell has no bound on its loss: the upper law cuts it.
+    unbounded_loss : bool
+        Whether the loss in the last cell is unbounded: the upper bound then counts this cell as cut.
     loss_error : float
-        Relative error of the masses, with room to spare.
+        An upper bound of the relative error of the masses.
     inputs : str
-        The pair in words.
+        Description of the pair.
     """
     point = low == high
     mean = np.where(point, low, log_near - log_far)
-    # masses under the first end follow from those under the second, times the ratio
+    # recompute the masses under the first end from those under the second and the mean ratio, so that they are consistent
     log_near = log_far + mean
     kept = slice(0, -1) if unbounded_loss else slice(None)
-    # every cell spread to its two ends, mass and mean of a kept
+    # the mass of every cell is spread to its two ends, with the same mean of a
     width = np.where(point, 1.0, high - low)[kept]
     with np.errstate(divide="ignore", over="ignore"):
         share = np.where(point[kept], 1.0, np.clip(np.expm1(mean[kept] - low[kept]) / np.expm1(width), 0.0, 1.0))
         log_mass = np.concatenate([log_far[kept] + np.log(share), log_far[kept] + np.log1p(-share)])
     log_a = np.concatenate([high[kept], low[kept]]) + loss_error
     if not unbounded_loss:
-        # a pure budget stays exact
+        # no loss exceeds the pure budget, so it stays exact
         log_a = np.minimum(log_a, high.max())
     seen = log_mass > -np.inf
     log_mass, log_a = log_mass[seen], log_a[seen]
@@ -136,12 +139,13 @@ def interval_laws(
 
 
 def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False) -> tuple[PairLaws, ...]:
-    """Return the laws of X for ordered pairs of rows, inputs by outputs; all others hold one input, or all inputs alike.
+    """Return the distributions of X for ordered pairs of rows of a matrix (inputs, outputs).
 
-    A message of the target that no other user can send gives it away, above and below.
+    In the lower bounds all others have the same input, or the inputs are equally frequent. Outputs that some input cannot produce
+    are cut sets, which identify the target's message, in the upper and the lower bound.
     """
     base = rows.min(axis=0)
-    # summed from positive terms: next to nothing where all rows are alike
+    # a sum of nonnegative terms, so that it is accurate also if all rows are nearly equal
     rest = float((rows[0] - base).sum())
     others = [(f"all others hold {x}", row) for x, row in enumerate(rows)]
     if len(rows) > 2:

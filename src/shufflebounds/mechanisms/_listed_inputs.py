@@ -1,9 +1,9 @@
-r"""Noise added to one of finitely many listed values: a matrix above the noise, and one below it.
+r"""Noise on finitely many input values, bounded by finite randomizers for the upper and for the lower bound.
 
-Above, the noise is a post-processing of a randomizer with finitely many outputs. Within a cell of outputs y, the likelihoods
-:math:`(R_x(y))_x` of the listed inputs are combinations, with positive coefficients, of those at the two ends of the cell. So a
-user may send the end, drawn with the integral of its coefficient, and y is drawn from the end. Below, the analyst is told only
-the cell, which is a post-processing of the noise.
+Upper bound: the noise is a post-processing of a randomizer with finitely many outputs. Within a cell of outputs y, the likelihoods
+:math:`(R_x(y))_x` of the inputs are linear combinations, with positive coefficients, of those at the two ends of the cell. So a
+user can send an end of a cell, with the probability that is the integral of its coefficient, and y is then drawn given the end.
+Lower bound: the analyst learns only the cell of y, which is a post-processing of the noise.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ __all__ = ["ListedInputs", "ends_listed", "laplace_rows", "named"]
 
 @dataclass(frozen=True, eq=False)
 class ListedInputs:
-    """A randomizer whose users hold one of finitely many values.
+    """Additive noise for users who have one of finitely many values.
 
     Parameters
     ----------
     names : tuple of str
-        The inputs in words.
+        Descriptions of the inputs.
     above, below : ndarray, shape (inputs, outputs)
         Probabilities of the outputs of a randomizer of which the noise is a post-processing, and of a post-processing of the noise.
     lost : float
         Total variation distance, at most, between the noise and a post-processing of the randomizer above, for any input.
     laws : tuple of PairLaws, optional
-        The laws of X of the noise itself, where they are known without the matrices: one entry, the same in both orders.
+        The distributions of X of the noise itself, if known without the matrices: one entry, of a symmetric pair.
     """
 
     names: tuple[str, ...]

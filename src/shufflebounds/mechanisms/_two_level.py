@@ -1,10 +1,11 @@
-r"""Randomizers of two levels: one law for everybody, lifted by e^eps0 on a set of outputs that depends on the value.
+r"""Two-level randomizers: a base distribution B, multiplied by e^eps0 on a set A_x of outputs that depends on the value x.
 
 .. math:: R_x = \gamma\, B \cdot e^{\varepsilon_0 [y \in A_x]}, \qquad \gamma = \frac{1}{1 + s(e^{\varepsilon_0} - 1)}, \quad
     s = B(A_x)
 
-So with chance gamma a message is drawn from B, which says nothing, and otherwise from B inside A_x. Everything about privacy
-follows from the shares of B in :math:`A_0 \setminus A_1` (as much as in :math:`A_1 \setminus A_0`), in both sets, and in neither.
+So with probability gamma the message is drawn from B, independently of the value, and otherwise from B conditioned on A_x. The sets
+A_x are called lifted sets. Privacy depends only on the masses under B of :math:`A_0 \setminus A_1` (equal to that of
+:math:`A_1 \setminus A_0`), of both sets, and of neither. These masses are called shares.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 __all__ = ["Others", "Shares", "TwoLevel"]
 
 _SLACK = 64 * ULP
-"""Relative error of the masses: shares, a power and a quotient."""
+"""Bound of the relative error of the masses, which are computed from shares, a power and a quotient."""
 
 
 class Shares(NamedTuple):
-    """Shares of the base law, for two lifted sets: in one of them only (the same for either), in both, in neither."""
+    """Masses under the base distribution for two lifted sets: in one of them only (equal for either), in both, in neither."""
 
     one: float
     both: float
@@ -37,7 +38,11 @@ class Shares(NamedTuple):
 
 
 class Others(NamedTuple):
-    """Data of the others in words, and the shares inside and outside their lifted set: of A_0 only, A_1 only, both, neither."""
+    """A dataset in which all other users have the same value.
+
+    `text` describes it. `inside` and `outside` are the masses under B inside and outside of the others' lifted set, of four classes
+    of outputs: in A_0 only, in A_1 only, in both, in neither.
+    """
 
     text: str
     inside: tuple[float, float, float, float]
@@ -45,29 +50,29 @@ class Others(NamedTuple):
 
 
 class TwoLevel(LocalRandomizer):
-    """A base law that is lifted by e^local_eps on a set of outputs, which the value chooses."""
+    """A local randomizer whose distribution is gamma B, multiplied by e^local_eps on the lifted set of the user's value."""
 
     local_eps: float
 
     @abstractmethod
     def _shares(self) -> Shares:
-        """Return the shares for the two values that are farthest apart."""
+        """Return the shares for two values whose lifted sets overlap the least."""
 
     def _others(self) -> tuple[Others, ...]:
-        """Return data of the others, beside the two values themselves, for which the shares are known."""
+        """Return datasets for lower bounds, in addition to those with all others at one of the target's two values."""
         return ()
 
     def _log_base(self) -> float:
-        """Return log gamma, the chance of a message that says nothing."""
+        """Return log gamma, the log probability of a message that does not depend on the value."""
         return -self.local_eps + self._log_lifted()
 
     def _log_lifted(self) -> float:
-        """Return log of gamma e^local_eps, without the rounding of a budget of hundreds."""
+        """Return log(gamma e^local_eps), computed without the cancellation of log gamma + local_eps for large budgets."""
         one, both, neither = self._shares()
         return -math.log((one + both) + (one + neither) * math.exp(-self.local_eps))
 
     def _log_masses(self) -> tuple[float, float, float]:
-        """Return the log masses of losses -eps0, 0 and eps0 under the law of either value."""
+        """Return the log masses of the privacy losses -eps0, 0 and eps0."""
         one, both, neither = self._shares()
         top = math.log(one) + self._log_lifted()
         same = both + neither * math.exp(-self.local_eps)
@@ -76,21 +81,21 @@ class TwoLevel(LocalRandomizer):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         top, sides = self._log_masses()[2], []
-        for outward in (-1, 1):
-            gap = self.local_eps + outward * self._loss_error() - eps
+        for sign in (-1, 1):
+            gap = self.local_eps + sign * self._loss_error() - eps
             value = top + np.log(-np.expm1(-np.where(gap > 0, gap, 1.0)))
-            sides.append(np.where(gap > 0, np.minimum(value + outward * _SLACK * (1 + np.abs(value)), 0.0), -np.inf))
+            sides.append(np.where(gap > 0, np.minimum(value + sign * _SLACK * (1 + np.abs(value)), 0.0), -np.inf))
         return IntervalArray(*sides)
 
     def _loss_error(self) -> float:
-        """Return how far the budget may be off, 0 where it is a parameter."""
+        """Return a bound of the error of `local_eps`; 0 if it is a parameter."""
         return 0.0
 
     def _pure_epsilon(self) -> float:
         return self.local_eps + self._loss_error()
 
     def _pair_info(self) -> DominatingPairInfo:
-        # without outcomes in neither set or both, the two ends only
+        # without outputs of loss 0 there are only the losses -eps0 and eps0
         spacing = self.local_eps if self._log_masses()[1] > -math.inf else 2 * self.local_eps
         return replace(super()._pair_info(), listed=self._atoms, lattice=(self.local_eps, spacing), on_lattice=True)
 
@@ -102,7 +107,7 @@ class TwoLevel(LocalRandomizer):
         return LossAtoms(log_p[seen], loss[seen], -math.inf, -math.inf, -math.inf, slack, 2 * self._loss_error())
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # two values that are farthest apart: all other pairs are closer or alike
+        # two values whose lifted sets overlap the least are the worst pair
         one, both, neither = self._shares()
         classes = (one, one, both, neither)
         upper = self._law((0.0, 0.0, 0.0, 0.0), classes, self._loss_error())
@@ -123,7 +128,7 @@ class TwoLevel(LocalRandomizer):
         height = ExcessLaw(log_mass[seen], np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0])[seen])
         # |R_x - B|^2 under m = gamma B is gamma (e^eps0 - 1)^2 s (1 - s), with s = B(A_x)
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * size * (one + neither)
-        # an output is more likely under one input than under another where the first alone lifts it
+        # an output is more likely under one input than under another if it is in the lifted set of the first only
         return DatasetLaws(
             self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), loss_error),
             tuple((kind.text, self._law(kind.inside, kind.outside, loss_error)) for kind in kinds), (height,), self._log_base(),
@@ -132,11 +137,11 @@ class TwoLevel(LocalRandomizer):
         )
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        """Return the kinds of inputs of another user whose mixtures give the laws of X of every input; None if not known."""
+        """Return inputs of another user such that X for every other input is a mixture of theirs; None if this is not known."""
         return None
 
     def _targets(self) -> tuple[Others, Others]:
-        """Return the two kinds of users whose input is one of the target's two."""
+        """Return the datasets in which all others have the first or the second of the target's two values."""
         one, both, neither = self._shares()
         return (
             Others("all others hold the target's first value", (one, 0.0, both, 0.0), (0.0, one, 0.0, neither)),
@@ -144,9 +149,12 @@ class TwoLevel(LocalRandomizer):
         )
 
     def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], loss_error: float) -> ExcessLaw:
-        """Return the law of X under the base law, lifted inside; where R_0 is lifted alone, by that much more."""
+        """Return the distribution of X, where m is gamma times B, multiplied by e^eps0 on the masses `inside`.
+
+        `loss_error` is added to the privacy loss where R_0 or R_1 alone is lifted, which rounds X up (or down, if negative).
+        """
         eps0 = self.local_eps
-        # heights of R_0 and R_1 over the base
+        # logs of R_0 and R_1 relative to gamma B
         log_a, log_b = np.array([eps0 + loss_error, 0.0, eps0, 0.0] * 2), np.array([0.0, eps0 - loss_error, eps0, 0.0] * 2)
         lift = np.repeat([eps0, 0.0], 4)
         with np.errstate(divide="ignore"):

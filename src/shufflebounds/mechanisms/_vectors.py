@@ -1,4 +1,4 @@
-"""Randomizers of vectors, from whose messages the mean vector is estimated."""
+"""Local randomizers of vectors, with an estimate of the mean vector."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from shufflebounds._types import FloatArray
 
 @with_passages
 class VectorRandomizer:
-    """A vector for a vector; the mean of the messages is that of the users' vectors, shrunk by a known factor."""
+    """A local randomizer that sends a vector, whose expectation is the user's vector times the known factor `scale`."""
 
     dimension: int
 
     @property
     @abstractmethod
     def scale(self) -> float:
-        """Mean height of a message over the user's vector, by which the estimate divides."""
+        """Expected component of a message in the direction of the user's vector; the estimate divides by it."""
 
     @abstractmethod
-    def _held(self, values: ArrayLike) -> FloatArray:
-        """Return the users' vectors, checked."""
+    def _checked_vectors(self, values: ArrayLike) -> FloatArray:
+        """Return the validated vectors of the users."""
 
     @abstractmethod
-    def _messages(self, held: FloatArray, source: np.random.Generator) -> FloatArray:
-        """Return one message for each of these vectors."""
+    def _messages(self, vectors: FloatArray, source: np.random.Generator) -> FloatArray:
+        """Return one message for each of the users' vectors."""
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> FloatArray:
         """Return one message for each user, in the order of the users.
@@ -39,7 +39,7 @@ class VectorRandomizer:
         Parameters
         ----------
         values : array_like, shape (users, dimension)
-            The users' vectors; unit vectors have length 1 to 1e-9.
+            The users' vectors; unit vectors must have length 1 within 1e-9.
         rng : None, int or numpy.random.Generator
             Source of randomness.
 
@@ -49,14 +49,14 @@ class VectorRandomizer:
 
         {raises: If `values` has another shape or leaves the domain, or `rng` is no generator.}
         """
-        return self._messages(self._held(values), _validate.generator(rng))
+        return self._messages(self._checked_vectors(values), _validate.generator(rng))
 
-    def _said(self, messages: ArrayLike) -> FloatArray:
-        """Return the messages, checked."""
+    def _checked_messages(self, messages: ArrayLike) -> FloatArray:
+        """Return the validated messages."""
         return self._vectors("messages", messages)
 
     def estimate(self, messages: ArrayLike) -> FloatArray:
-        """Return the unbiased estimate of the mean of the users' vectors: that of the messages over :attr:`scale`.
+        """Return the unbiased estimate of the mean of the users' vectors: the mean of the messages divided by :attr:`scale`.
 
         Parameters
         ----------
@@ -67,22 +67,24 @@ class VectorRandomizer:
         -------
         ndarray, shape (dimension,)
 
-        {raises: If `messages` has another shape or holds what is no message.}
+        {raises: If `messages` has another shape or contains anything but messages.}
         """
-        return np.asarray(self._said(messages).mean(axis=0) / self.scale)
+        return np.asarray(self._checked_messages(messages).mean(axis=0) / self.scale)
 
     @property
     def message_bits(self) -> int:
-        """Length of one message in bits, a double each coordinate."""
+        """Length of one message in bits: a double for each coordinate."""
         return 64 * self.dimension
 
     def _vectors(self, name: str, value: ArrayLike) -> FloatArray:
+        """Return the array, or raise ValueError if its shape is not (users, dimension)."""
         vectors = _validate.real_array(name, value)
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
-            raise ValueError(f"{name} has shape {vectors.shape}: it must be (users, {self.dimension}), one vector a row")
+            raise ValueError(f"{name} has shape {vectors.shape}: it must be (users, {self.dimension}), one vector per row")
         return vectors
 
     def _unit_vectors(self, name: str, value: ArrayLike) -> FloatArray:
+        """Return the array, or raise ValueError if a row does not have length 1."""
         vectors = self._vectors(name, value)
         square = np.einsum("ij,ij->i", vectors, vectors)
         off = np.abs(square - 1) > 2e-9

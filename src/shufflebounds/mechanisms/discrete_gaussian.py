@@ -13,7 +13,7 @@ from shufflebounds import _validate
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.mechanisms._base import AdditiveNoise, product, round_outward
+from shufflebounds.mechanisms._base import AdditiveNoise, product, shift_by_error
 from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, grouped, interval_laws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -163,7 +163,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             part = c - round(c) if c < 2.0**53 else 0.0
             if part:
                 out[i] += _log_theta_ratio(self.sigma, part) / float(step)
-        return round_outward(out, 512 * ULP, upper)
+        return shift_by_error(out, 512 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         if upper or self.sigma > 2000:

@@ -1,4 +1,4 @@
-"""Any randomizer with finitely many inputs and outputs, by its matrix."""
+"""A randomizer with finitely many inputs and outputs, given by its matrix of probabilities."""
 
 from __future__ import annotations
 
@@ -27,29 +27,31 @@ from shufflebounds.shuffle.laws import PairLaws
 __all__ = ["FiniteRandomizer"]
 
 _MOST_INPUTS = 64
-"""All ordered pairs of inputs are tried."""
+"""Resource limit: largest number of inputs, because all ordered pairs of inputs are evaluated."""
 
 _SUM_ERROR = 1e-12
+"""Largest accepted deviation of the sum of a row from 1."""
 
 
 @with_passages
 @dataclass(frozen=True, repr=False)
 class FiniteRandomizer(LargestPair, LocalRandomizer):
-    r"""A randomizer given by the chances of its outputs: one row an input, one column an output.
+    r"""A randomizer given by its matrix of probabilities: one row for each input, one column for each output.
 
     .. math:: \delta(\varepsilon) = \max_{x \ne x'} \sum_y \bigl(R_{x y} - e^\varepsilon R_{x' y}\bigr)_+
 
     Parameters
     ----------
     matrix : array_like, shape (inputs, outputs)
-        Chances, each row of sum 1 within 1e-12; 2 to 64 inputs, 1 to 2**20 outputs.
+        Probabilities; each row sums to 1 within 1e-12. 2 to 64 inputs, 1 to 2**20 outputs.
 
     Notes
     -----
-    Neighbours: the input is replaced by any other. Held as tuples, so that equal matrices make equal randomizers.
+    Neighbours: the input is replaced by any other. The matrix is stored as tuples, so that randomizers with equal matrices are
+    equal.
 
-    :meth:`estimate` inverts the matrix as far as all inputs can be told apart: among all unbiased estimates that are linear in the
-    numbers of outputs it has the least variance where the users are spread evenly over the inputs.
+    :meth:`estimate` needs a matrix of linearly independent rows. Among all unbiased estimates that are linear in the numbers of
+    outputs it has the smallest variance if the users are spread evenly over the inputs.
 
     References
     ----------
@@ -69,7 +71,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
 
     matrix: tuple[tuple[float, ...], ...]
 
-    theorem: ClassVar[str] = "exact for the randomizer: the largest hockey stick of two rows"
+    theorem: ClassVar[str] = "exact for the randomizer: the largest hockey-stick divergence of two rows"
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the output"
 
     def __post_init__(self) -> None:
@@ -117,7 +119,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         return len(self.matrix)
 
     def _matrix(self) -> FloatArray:
-        """Return the chances of the outputs, which the search for data of several inputs asks for."""
+        """Return the matrix of probabilities, for the search for datasets with several inputs."""
         return self._rows
 
     @property
@@ -140,16 +142,16 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         ndarray of int64, shape (users,)
             Numbers of columns.
 
-        {raises: If `values` is empty, not 1-D or holds anything but inputs, or `rng` is no generator.}
+        {raises: If `values` is empty, not 1-D or contains anything but inputs, or `rng` is no generator.}
         """
-        held = _validate.labels("values", values, len(self.matrix))
+        chosen = _validate.labels("values", values, len(self.matrix))
         source = _validate.generator(rng)
-        out = np.empty(held.size, dtype=np.int64)
-        for x in np.flatnonzero(np.bincount(held, minlength=len(self.matrix))):
-            at = np.flatnonzero(held == x)
+        out = np.empty(chosen.size, dtype=np.int64)
+        for x in np.flatnonzero(np.bincount(chosen, minlength=len(self.matrix))):
+            at = np.flatnonzero(chosen == x)
             law = np.cumsum(self._rows[x])
             possible = np.flatnonzero(self._rows[x])
-            # a draw beyond the rounded sum is the last output there is
+            # a draw that rounding puts beyond the sum becomes the last possible output
             drawn = np.searchsorted(law, source.random(at.size) * law[-1], side="right")
             out[at] = np.minimum(drawn, possible[-1])
         return out
@@ -186,7 +188,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         return weights
 
     def estimate(self, messages: ArrayLike) -> FloatArray:
-        """Return unbiased estimates of how many users hold each input.
+        """Return unbiased estimates of the number of users with each input.
 
         Parameters
         ----------
@@ -197,7 +199,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         -------
         ndarray, shape (inputs,)
 
-        {raises: If `messages` is empty, not 1-D or holds anything but outputs, or the rows of the matrix are dependent.}
+        {raises: If `messages` is empty, not 1-D or contains anything but outputs, or the rows of the matrix are dependent.}
         """
         counts, _ = self.support(messages)
         return np.asarray(counts @ self._weights)
@@ -208,13 +210,13 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         Parameters
         ----------
         held : array_like of int, shape (inputs,)
-            How many users hold each input.
+            Number of users with each input.
 
         Returns
         -------
         ndarray, shape (inputs,)
 
-        {raises: If `held` has another shape or holds anything but counts, or the rows of the matrix are dependent.}
+        {raises: If `held` has another shape or contains anything but counts, or the rows of the matrix are dependent.}
         """
         counts = _validate.counts("held", held, _validate.MAX_COUNT, len(self.matrix))
         weights = self._weights
@@ -222,23 +224,23 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         return np.asarray(counts @ np.maximum(self._rows @ weights**2 - mean**2, 0.0))
 
     def error_quantile(self, beta: float, users: int, *, of: Of = "bin") -> float:
-        r"""Bound of the error of :meth:`estimate` that is exceeded with chance at most `beta`, whatever the users hold.
+        r"""Return an upper bound of the error of :meth:`estimate`, with probability 1 - beta, for every dataset.
 
         .. math:: \max_\pm \min_{\theta > 0} \frac{1}{\theta} \Bigl(n \max_z \ln \mathbb{E}_z\, e^{\pm\theta (w_x(Y) - [x = z])}
             + \ln\frac{2}{\beta}\Bigr)
 
-        with w_x(y) what output y adds to the estimate of input x (Chernoff).
+        where w_x(y) is the contribution of output y to the estimate of input x (Chernoff's bound).
 
         Parameters
         ----------
         {rare_error}
         of : {"bin", "any"}
-            The error of one input chosen beforehand, the worst of them, or the largest error of any input.
+            The error of one input that is chosen beforehand (the bound is for the worst one), or the largest error of any input.
 
         Returns
         -------
         float
-            In users, an upper bound of the quantile; no lower one is claimed.
+            An upper bound of the quantile, as a number of users.
 
         {raises: If an argument lies outside its range, or the rows of the matrix are dependent.}
 
@@ -251,13 +253,13 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         """
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         users = _validate.integer("users", users, 1)
-        many = len(self.matrix) if _validate.choice("of", of, ("bin", "any")) == "any" else 1
-        depth = math.log(2 * many / beta)
+        inputs = len(self.matrix) if _validate.choice("of", of, ("bin", "any")) == "any" else 1
+        depth = math.log(2 * inputs / beta)
         return max(self._one_sided(self._weights[:, x], x, side, users, depth)
                    for x in range(len(self.matrix)) for side in (-1, 1)) * (1 + 1e-9)
 
     def _one_sided(self, weight: FloatArray, x: int, side: int, users: int, depth: float) -> float:
-        """Return the least (n K(theta) + depth)/theta that a list of theta finds: each of them is a bound."""
+        """Return the smallest (n K(theta) + depth)/theta over a list of theta; each theta gives a valid bound."""
         rows = self._rows
         gain = side * (weight[None, :] - (np.arange(len(rows)) == x)[:, None])
         possible = rows > 0
@@ -268,7 +270,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
             up = theta * gain
             if up.max() > 500:
                 break
-            # the mean gain is 0: e^u - 1 - u does not cancel
+            # the mean gain is 0, so K is the log of 1 + E(e^u - 1 - u), which has no cancellation
             change = np.where(np.abs(up) < 1e-3, up * up * (0.5 + up / 6 + up * up / 24 * 1.01), np.expm1(up) - up)
             best = min(best, (users * float(np.log1p((rows * change).sum(axis=1)).max()) + depth) / float(theta))
         most = users * float(gain.max())

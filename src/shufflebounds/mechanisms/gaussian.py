@@ -16,7 +16,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.mechanisms._base import AdditiveNoise, next_float, product, ratio, round_outward
+from shufflebounds.mechanisms._base import AdditiveNoise, next_float, product, ratio, shift_by_error
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, ends_listed, named
 from shufflebounds.profile.calibration import least_parameter, meets
@@ -280,7 +280,7 @@ class GaussianMechanism(AdditiveNoise):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         with np.errstate(over="ignore"):
-            value = round_outward(orders * (self.mu * self.mu / 2), 4 * ULP, upper)
+            value = shift_by_error(orders * (self.mu * self.mu / 2), 4 * ULP, upper)
         # a finite divergence that no double holds
         return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 

@@ -15,7 +15,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.mechanisms._base import LocalRandomizer, round_outward
+from shufflebounds.mechanisms._base import LocalRandomizer, shift_by_error
 from shufflebounds.mechanisms._heights import chosen, product_law, shares, split
 from shufflebounds.mechanisms._interval import BLUR, checked
 from shufflebounds.mechanisms._vectors import VectorRandomizer
@@ -106,7 +106,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         # the distance is off by a unit of roundoff
-        return round_outward(self._line._rdp(orders, upper), 8 * ULP, upper)
+        return shift_by_error(self._line._rdp(orders, upper), 8 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return self._along_line(farther=not upper)._tradeoff(upper)
@@ -124,7 +124,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         """The noise has mean zero: nothing to divide by."""
         return 1.0
 
-    def _held(self, values: ArrayLike) -> FloatArray:
+    def _checked_vectors(self, values: ArrayLike) -> FloatArray:
         if self.domain == "sphere":
             return self._unit_vectors("values", values)
         return _validate.real_array("values", self._vectors("values", values), 0, 1)

@@ -20,7 +20,7 @@ __all__ = ["HadamardResponse"]
 @with_passages
 @dataclass(frozen=True)
 class HadamardResponse(FrequencyOracle):
-    r"""A word of :math:`\log_2 K` bits, more likely by :math:`e^{\varepsilon_0}` where a parity of the user's own is even.
+    r"""A random word of :math:`\log_2 K` bits; words with even parity for the user's bin are more likely.
 
     .. math:: \Pr[Y = y \mid x] = \frac{2}{K} \, \frac{e^{\varepsilon_0 [\langle y, x+1\rangle = 0]}}{e^{\varepsilon_0}+1}, \qquad
         K = 2^{\lceil\log_2(k+1)\rceil}
@@ -31,11 +31,11 @@ class HadamardResponse(FrequencyOracle):
 
     Notes
     -----
-    A message is a word 0..K - 1, int64, and supports the bins with which it has even parity.
+    A message is a word 0..K - 1, int64; it supports the bins x for which :math:`\langle y, x+1\rangle` is even.
 
-    Neighbours: the bin is replaced. Each lifted set is half of all words, any two meet in a quarter. Near the least variance while
-    the budget is below about 1; beyond, the large sets cost more than subsets or hashing do. The estimate is one fast
-    Walsh-Hadamard transform of length K.
+    Neighbours: the bin is replaced. The more likely set of each bin is half of all words, and any two of them intersect in a
+    quarter of all words. The variance is close to the smallest possible for budgets below about 1, and larger than that of subset
+    selection or hashing for larger budgets. The estimate takes one fast Walsh-Hadamard transform of length K.
 
     References
     ----------
@@ -68,13 +68,13 @@ class HadamardResponse(FrequencyOracle):
     def _others(self) -> tuple[Others, ...]:
         eighth = (0.125, 0.125, 0.125, 0.125)
         independent = Others("all others hold a value whose parity is independent of the target's two", eighth, eighth)
-        # the parity of 1 xor 2 is even where both are or neither is
+        # the parity with 1 xor 2 is even where both parities are even or both are odd
         summed = Others("all others hold a value whose parity is the sum of the target's two", (0.0, 0.0, 0.25, 0.25),
                         (0.25, 0.25, 0.0, 0.0))
         return () if self.bins == 2 else (summed,) if self.bins == 3 else (independent, summed)
 
     def _kinds(self) -> tuple[Others, ...]:
-        # permuting the inputs that are not the target's two permutes the outputs, so that these have one law of X
+        # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X
         return (*self._targets(), *self._others())
 
     @property
@@ -82,13 +82,13 @@ class HadamardResponse(FrequencyOracle):
         """Length of one message in bits, the logarithm of K."""
         return self.bins.bit_length()
 
-    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
-        code = held + 1
+    def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
+        code = chosen + 1
         word = source.integers(0, 1 << self.message_bits, size=code.size)
-        speaks = source.random(code.size) >= math.exp(self._log_base())
+        depends = source.random(code.size) >= math.exp(self._log_base())
         odd = np.bitwise_count(word & code) & 1 == 1
-        # another bit of the code moves the word into the set, uniformly
-        return np.where(speaks & odd, word ^ (code & -code), word)
+        # flipping one bit of the code is a bijection from the odd to the even words, so the result is uniform on the even ones
+        return np.where(depends & odd, word ^ (code & -code), word)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
         size = 1 << self.message_bits

@@ -18,12 +18,13 @@ from shufflebounds.mechanisms._two_level import Others, Shares
 __all__ = ["KaryResponse"]
 
 _FEW_BINS = 8
+"""Largest number of bins for which the matrix is given to the search for datasets with several inputs."""
 
 
 @with_passages
 @dataclass(frozen=True)
 class KaryResponse(FrequencyOracle):
-    r"""The user's bin, or with chance :math:`k/(e^{\varepsilon_0}+k-1)` a uniform one.
+    r"""The user's bin, or a uniformly random bin with probability :math:`k/(e^{\varepsilon_0}+k-1)`.
 
     .. math:: \Pr[Y = y \mid x] = \frac{e^{\varepsilon_0 [y = x]}}{e^{\varepsilon_0} + k - 1}
 
@@ -35,8 +36,8 @@ class KaryResponse(FrequencyOracle):
     -----
     A message is a bin, int64, and supports itself.
 
-    Neighbours: the bin is replaced. The least variance of all local randomizers here while :math:`k < 3 e^{\varepsilon_0} + 2`, and
-    after the shuffle the oracle with the shortest messages.
+    Neighbours: the bin is replaced. For :math:`k < 3 e^{\varepsilon_0} + 2` its variance is the smallest of the frequency oracles
+    in this package; its messages are the shortest.
 
     References
     ----------
@@ -76,7 +77,7 @@ class KaryResponse(FrequencyOracle):
         return self.bins
 
     def _matrix(self) -> FloatArray | None:
-        """Return the chances of the outputs where the bins are few, which the search for data of several inputs asks for."""
+        """Return the probabilities of the outputs, for the search for datasets with several inputs; None for more than 8 bins."""
         if self.bins > _FEW_BINS:
             return None
         same = np.eye(self.bins) * -math.expm1(-self.local_eps) + math.exp(-self.local_eps)
@@ -87,9 +88,9 @@ class KaryResponse(FrequencyOracle):
         """Length of one message in bits, log2(bins)."""
         return math.log2(self.bins)
 
-    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
-        says_nothing = source.random(held.size) < math.exp(self._log_base())
-        return np.where(says_nothing, source.integers(0, self.bins, size=held.size), held)
+    def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
+        is_uniform = source.random(chosen.size) < math.exp(self._log_base())
+        return np.where(is_uniform, source.integers(0, self.bins, size=chosen.size), chosen)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
         seen = _validate.labels("messages", messages, self.bins)

@@ -14,7 +14,7 @@ from shufflebounds import _search, _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.mechanisms._base import AdditiveNoise, next_float, phi, ratio, round_outward
+from shufflebounds.mechanisms._base import AdditiveNoise, next_float, phi, ratio, shift_by_error
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, laplace_rows, named
 from shufflebounds.profile.calibration import meets
@@ -183,7 +183,7 @@ class LaplaceMechanism(AdditiveNoise):
             near = np.where(step == 0, excess, np.log1p(step * excess) / step)
             far = e0 + np.log(np.where(a == np.inf, 0.5, part)) / step
             value = np.where(grown < 600, near, far)
-        return round_outward(value, 64 * ULP, upper)
+        return shift_by_error(value, 64 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return Tradeoff(Laplace(next_float(self._budget()[0], upper), 1 if upper else -1))

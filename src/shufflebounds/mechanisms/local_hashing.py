@@ -1,4 +1,4 @@
-"""Local hashing: the user's bin behind a random hash function, which the message carries."""
+"""Local hashing: randomized response on a random hash of the user's bin; the hash function is part of the message."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from shufflebounds.mechanisms._two_level import Others, Shares
 __all__ = ["LocalHashing"]
 
 _BLOCK = 2**14
-"""Messages that are compared with a bin at a time: they stay in the cache."""
+"""Number of messages that are compared with a bin at a time, so that they fit into the processor's cache."""
 
 
 @with_passages
 @dataclass(frozen=True)
 class LocalHashing(FrequencyOracle):
-    r"""A random hash function into g buckets, public, and the bucket of the user's bin after g-ary randomized response.
+    r"""A random public hash function into g buckets, and the bucket of the user's bin after g-ary randomized response.
 
     .. math:: h_a(x) = \sum_i a_i x_i \bmod g, \qquad
         \Pr[Y = (a, r) \mid x] = \frac{g^{-L}\, e^{\varepsilon_0 [r = h_a(x)]}}{e^{\varepsilon_0} + g - 1}
 
-    with :math:`x_i` the L bits of the bin x and a uniform on :math:`\{0..g-1\}^L`.
+    where :math:`x_i` are the L bits of the bin x and a is uniform on :math:`\{0..g-1\}^L`.
 
     Parameters
     ----------
     {oracle: 2**30}
     buckets : int, optional
-        Number g of buckets, 2 to 2**30. By default the g of least variance at this local budget, next to
-        :math:`e^{\varepsilon_0}+1` (at most 2**30). At equal privacy after the shuffle the best is another:
+        Number g of buckets, 2 to 2**30. The default has the smallest variance at this local budget and is close to
+        :math:`e^{\varepsilon_0}+1` (at most 2**30). The best g at equal privacy after the shuffle is different:
         :func:`~shufflebounds.shuffle.compare_at` finds it.
 
     Notes
     -----
     A message is a row of 1 + L unsigned integers: the bucket, then the hash function, one coefficient for each bit of a bin, the
-    lowest first. It supports the bins that the function sends to that bucket.
+    lowest first. It supports the bins that the function maps to this bucket.
 
-    Neighbours: the bin is replaced. With r uniform the events r = h(x) of any three bins are independent, whatever g: two bins
-    differ in some bit, by +1 or -1, which is invertible modulo g, and of three bins some bit tells one from the other two. So the
-    estimate is unbiased and the laws are exact, without an ideal hash function.
+    Neighbours: the bin is replaced. For uniform r, the events r = h(x) of any three bins are independent for every g: two bins
+    differ in some bit by +1 or -1, which is invertible modulo g, and of three bins one differs from the other two in some bit. So
+    the estimate is unbiased and the privacy bounds are exact, without an assumption of an ideal hash function.
 
-    :meth:`estimate` costs users x bins steps of about 0.5 ns.
+    :meth:`estimate` takes about 0.5 ns times users times bins.
 
     References
     ----------
@@ -89,7 +89,7 @@ class LocalHashing(FrequencyOracle):
 
     @property
     def _word(self) -> type[np.uint8] | type[np.uint16] | type[np.uint32]:
-        """The smallest words that hold twice a bucket."""
+        """The smallest unsigned integer type in which twice the number of a bucket does not overflow."""
         return np.uint8 if self._g <= 2**7 else np.uint16 if self._g <= 2**15 else np.uint32
 
     def _shares(self) -> Shares:
@@ -107,7 +107,7 @@ class LocalHashing(FrequencyOracle):
         return (Others("all others hold a third value", inside, outside),)  # type: ignore[arg-type]
 
     def _kinds(self) -> tuple[Others, ...]:
-        # permuting the inputs that are not the target's two permutes the outputs, so that these have one law of X
+        # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X
         return (*self._targets(), *self._others())
 
     @property
@@ -115,21 +115,21 @@ class LocalHashing(FrequencyOracle):
         """Length of one message in bits: the hash function and the bucket, (L + 1) log2(buckets)."""
         return (self._length + 1) * math.log2(self._g)
 
-    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.integer]:
+    def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.integer]:
         g, word = self._g, self._word
-        columns = source.integers(0, g, size=(1 + self._length, held.size), dtype=word)
-        hashed = np.zeros(held.size, dtype=word)
+        columns = source.integers(0, g, size=(1 + self._length, chosen.size), dtype=word)
+        hashed = np.zeros(chosen.size, dtype=word)
         for i in range(self._length):
-            bit = ((held >> i) & 1).astype(word)
+            bit = ((chosen >> i) & 1).astype(word)
             hashed = _reduced(hashed + bit * columns[1 + i], g)
-        says_nothing = source.random(held.size) < math.exp(self._log_base())
-        columns[0] = np.where(says_nothing, columns[0], hashed)
+        is_uniform = source.random(chosen.size) < math.exp(self._log_base())
+        columns[0] = np.where(is_uniform, columns[0], hashed)
         return columns.T
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
         seen = np.asarray(messages)
         if seen.ndim != 2 or seen.shape[1] != 1 + self._length or seen.shape[0] == 0:
-            raise ValueError(f"messages has shape {seen.shape}: it must be (users, {1 + self._length}), one message a row")
+            raise ValueError(f"messages has shape {seen.shape}: it must be (users, {1 + self._length}), one message per row")
         if seen.dtype != self._word or int(seen.max()) >= self._g:
             seen = _validate.whole_array("messages", seen, 0, self._g - 1).astype(self._word)
         columns = np.ascontiguousarray(seen.T)
@@ -139,9 +139,9 @@ class LocalHashing(FrequencyOracle):
         return counts, seen.shape[0]
 
     def _compare(self, columns: NDArray[Any], counts: NDArray[np.int64]) -> None:
-        """Add for each bin the messages of one block whose reported bucket is its own."""
+        """Add to the count of each bin the messages of one block whose bucket is the hash of this bin."""
         reported, coefficients = columns[0], columns[1:]
-        # above[i]: the hash of the bits from i on; of the next bin only the lowest set bit is new
+        # above[i] is the hash of the bits from i on; the next bin differs from these only in its lowest set bit
         above = [np.zeros_like(reported) for _ in range(self._length + 1)]
         counts[0] += np.count_nonzero(reported == 0)
         for x in range(1, self.bins):
@@ -152,5 +152,8 @@ class LocalHashing(FrequencyOracle):
 
 
 def _reduced(total: NDArray[Any], modulus: int) -> NDArray[Any]:
-    """Return totals below twice the modulus, reduced: in unsigned words what is below the modulus wraps round upwards."""
+    """Return total modulo `modulus`, for totals below twice the modulus.
+
+    In unsigned arithmetic total - modulus wraps around to a larger number if total < modulus, so the minimum is right.
+    """
     return np.asarray(np.minimum(total, total - total.dtype.type(modulus)))

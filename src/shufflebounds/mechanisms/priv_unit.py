@@ -1,4 +1,4 @@
-"""PrivUnit: a random direction near the user's own."""
+"""PrivUnit: a random unit vector that is likely to be close to the user's unit vector."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 __all__ = ["PrivUnit"]
 
 _WIDE = 0.1
-"""Caps of a larger measure are hit by uniform draws, smaller ones need draws of their own."""
+"""For caps of at least this measure, uniform vectors are drawn until they hit the cap; for smaller ones heights are drawn in it."""
 
 _LOST = 1e-12
-"""More than the rounding of a variance that is a difference from 1."""
+"""Bound of the rounding error of a variance, which is computed as a difference from 1."""
 
 
 @with_passages
 @dataclass(frozen=True)
 class PrivUnit(VectorRandomizer, TwoLevel):
-    r"""A unit vector, uniform on the sphere but for the cap around the user's own, likelier by :math:`e^{\varepsilon_0}`.
+    r"""A random unit vector whose density is :math:`e^{\varepsilon_0}` times larger on the cap around the user's vector.
 
     .. math:: R_x(y) = \frac{e^{\varepsilon_0 [\langle x, y\rangle \ge \tau]}}{1 + c\,(e^{\varepsilon_0}-1)}, \qquad
         c = \Pr[\langle x, U\rangle \ge \tau], \quad U \text{ uniform}
 
-    with respect to the uniform law on the sphere of :math:`\mathbb{R}^d`.
+    with respect to the uniform distribution on the sphere of :math:`\mathbb{R}^d`.
 
     Parameters
     ----------
@@ -43,15 +43,17 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     local_eps : float
         Budget :math:`\varepsilon_0` in nats, in (0, 700].
     cap : float, optional
-        Measure c of the cap, in [1e-300, 1/2]. By default the c of least variance at this local budget; after a
+        Measure c of the cap, in [1e-300, 1/2]. The default has the smallest variance at this local budget; after a
         shuffle a larger one may be better.
 
     Notes
     -----
-    Neighbours: the unit vector is replaced. Opposite vectors are the worst pair: their caps are disjoint, and where caps meet that
-    makes the law of X smaller in the convex order. Drawn by rejection from the exact law of the height :math:`\langle x, y\rangle`.
+    Neighbours: the unit vector is replaced. Opposite vectors are the worst pair: their caps are disjoint, and an overlap of the
+    caps makes X smaller in the convex order. Messages are drawn by rejection from the exact distribution of the height
+    :math:`\langle x, y\rangle`.
 
-    **Floating point.** The outputs are doubles; as for all real noise, whoever sees their last bits may tell more.
+    **Floating point.** The outputs are doubles. As for all real-valued noise, their last bits may reveal more than delta states
+    (Mironov 2012, cited in :class:`GaussianMechanism`).
 
     References
     ----------
@@ -86,18 +88,20 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         object.__setattr__(self, "cap", _validate.real("cap", cap, 1e-300, 0.5))
 
     def _measure(self, height: float) -> float:
+        """Return the measure of the cap of vectors with at least this height."""
         return 0.5 * float(betaincc(0.5, (self.dimension - 1) / 2, height * height))
 
     def _moment(self, height: float) -> float:
-        """Return the integral of the height over the cap."""
+        """Return the integral of the height over the cap of vectors with at least this height."""
         d = self.dimension
         if height >= 1:
-            # the whole cap is a point to doubles
+            # the height rounds to 1 on the whole cap
             return self._measure(height)
         return math.exp((d - 1) / 2 * math.log1p(-height * height) - float(betaln((d - 1) / 2, 0.5))) / (d - 1)
 
     def _best_cap(self) -> float:
-        # the mean of the height is largest where tau (1/(E0 - 1) + c) meets the moment; the difference rises in tau
+        """Return the measure c of the cap with the smallest variance."""
+        # the mean height of a message is largest where tau (1/(e^eps0 - 1) + c) = moment(tau); the difference increases in tau
         rest = math.exp(-self.local_eps) / -math.expm1(-self.local_eps)
         low, high = 0.0, 1.0
         for _ in range(80):
@@ -110,7 +114,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
 
     @property
     def height(self) -> float:
-        r"""Least height :math:`\tau` of the cap."""
+        r"""Smallest height :math:`\tau` in the cap."""
         return math.sqrt(float(betainccinv(0.5, (self.dimension - 1) / 2, 2 * self._c)))
 
     @property
@@ -122,7 +126,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         return Shares(self._c, 0.0, 1 - 2 * self._c)
 
     def _others(self) -> tuple[Others, ...]:
-        # at right angles two caps are disjoint where they are narrower than 45 degrees
+        # caps around orthogonal vectors are disjoint if tau > cos(45 degrees)
         if self.height <= math.sqrt(0.5) * (1 + 1e-12):
             return ()
         c = self._c
@@ -131,13 +135,13 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     @property
     def scale(self) -> float:
         lifted = math.exp(self._log_base() + self.local_eps) * -math.expm1(-self.local_eps)
-        # a mean height is at least the least and at most 1, which is sharper where 1 - height is mostly rounding
+        # clip the mean height to [tau, 1]: if 1 - tau is close to the rounding error, the quotient may lie outside
         mean = min(max(self._moment(self.height) / self._c, self.height), 1.0)
         return lifted * self._c * mean
 
     @property
     def variance(self) -> float:
-        r"""Mean squared distance of one user's estimate from the vector, :math:`1/\mathrm{scale}^2 - 1`; 1/n of it for n users."""
+        r"""Mean squared distance of one user's estimate from the vector, :math:`1/\mathrm{scale}^2 - 1`; for n users 1/n of it."""
         if self.scale < 1e-150:
             raise _validate.InfeasibleError(f"local_eps={self.local_eps:g}: the messages say next to nothing, and the error of an "
                                             "estimate leaves the numbers there are")
@@ -148,17 +152,17 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         """Largest variance of one user's estimate along any direction."""
         d, tau = self.dimension, self.height
         lifted = math.exp(self._log_base() + self.local_eps) * -math.expm1(-self.local_eps)
-        # mean square of the height: of all vectors 1/d, and what the cap adds
+        # mean square of the height: 1/d for a uniform vector, plus the contribution of the cap
         square = math.exp(self._log_base()) / d + lifted * 0.5 * float(betaincc(1.5, (d - 1) / 2, tau * tau)) / d
         return max(square / self.scale**2 - 1, (1 - square) / ((d - 1) * self.scale**2), 0.0)
 
     def error_quantile(self, beta: float, users: int) -> float:
-        r"""Bound of the distance of :meth:`estimate` from the mean of the users' vectors, exceeded with chance at most `beta`.
+        r"""Return an upper bound, with probability 1 - beta, of the distance of :meth:`estimate` from the mean vector.
 
         .. math:: \min\left(\sqrt{2 v x_2 + (B x_2/3)^2} + \frac{B x_2}{3},\;
             \sqrt{v} + \sqrt{2 x_1 (w + 2 B \sqrt{v}) + (3 B x_1/2)^2} + \frac{3 B x_1}{2}\right), \qquad x_j = \ln\frac{j}{\beta}
 
-        with the variance v of the estimate, its largest variance w along a direction, and B = (1/scale + 1)/users.
+        where v is the variance of the estimate, w its largest variance along a direction, and B = (1/scale + 1)/users.
 
         Parameters
         ----------
@@ -167,7 +171,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         Returns
         -------
         float
-            An upper bound of the quantile for all data: the lesser of Pinelis' and Klein and Rio's; no lower one is claimed.
+            An upper bound of the quantile for every dataset: the smaller one of Pinelis' and of Klein and Rio's bound.
 
         {raises}
 
@@ -185,7 +189,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         """
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         users = _validate.integer("users", users, 1)
-        # differences from 1, charged with what they lost of it
+        # the variances are differences from 1: their rounding error is added
         variance, largest = (self.variance + _LOST) / users, (1 / self.scale + 1) / users
         both, one = math.log(2 / beta), math.log(1 / beta)
         pinelis = math.sqrt(2 * variance * both + (largest * both / 3) ** 2) + largest * both / 3
@@ -194,25 +198,25 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         around = math.sqrt(variance) + math.sqrt(2 * one * weak + far * far) + far
         return min(pinelis, around, 1 / self.scale + 1) * (1 + 1e-12)
 
-    def _held(self, values: ArrayLike) -> FloatArray:
+    def _checked_vectors(self, values: ArrayLike) -> FloatArray:
         return self._unit_vectors("values", values)
 
-    def _said(self, messages: ArrayLike) -> FloatArray:
+    def _checked_messages(self, messages: ArrayLike) -> FloatArray:
         return self._unit_vectors("messages", messages)
 
-    def _messages(self, held: FloatArray, source: np.random.Generator) -> FloatArray:
-        drawn = source.normal(size=held.shape)
-        speaks = source.random(len(held)) >= math.exp(self._log_base())
-        height = self._heights(int(speaks.sum()), source)
-        own = held[speaks]
-        across = drawn[speaks]
+    def _messages(self, vectors: FloatArray, source: np.random.Generator) -> FloatArray:
+        drawn = source.normal(size=vectors.shape)
+        in_cap = source.random(len(vectors)) >= math.exp(self._log_base())
+        height = self._heights(int(in_cap.sum()), source)
+        own = vectors[in_cap]
+        across = drawn[in_cap]
         across -= np.einsum("ij,ij->i", across, own)[:, None] * own
         across *= np.sqrt((1 - height) * (1 + height) / np.einsum("ij,ij->i", across, across))[:, None]
-        drawn[speaks] = across + height[:, None] * own
+        drawn[in_cap] = across + height[:, None] * own
         return np.asarray(drawn / np.sqrt(np.einsum("ij,ij->i", drawn, drawn))[:, None])
 
     def _heights(self, count: int, source: np.random.Generator) -> FloatArray:
-        """Return that many heights of uniform vectors in the cap."""
+        """Return `count` heights of independent uniform vectors in the cap."""
         d, least = self.dimension, self.height
         out = np.empty(count)
         missing = np.arange(count)
@@ -222,7 +226,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
                 kept = square >= least * least
                 tried = np.sqrt(square)
             else:
-                # 1 - t^2 has nearly a power law in the cap, but for the factor 1/t
+                # the density of u = 1 - t^2 in the cap is u^((d-3)/2)/t: draw u from the power law and accept with probability
+                # tau/t
                 share = source.random(missing.size) ** (2 / (d - 1))
                 tried = np.sqrt(1 - (1 - least) * (1 + least) * share)
                 kept = source.random(missing.size) * tried < least

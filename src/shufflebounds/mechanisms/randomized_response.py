@@ -1,4 +1,4 @@
-"""Randomized response: one bit that is true with chance e^eps/(1 + e^eps)."""
+"""Randomized response: one bit that is the true one with probability e^eps/(1 + e^eps)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, IntervalArray, plain
-from shufflebounds.mechanisms._base import next_float, round_outward
+from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
@@ -23,7 +23,7 @@ __all__ = ["RandomizedResponse"]
 @with_passages
 @dataclass(frozen=True)
 class RandomizedResponse(TwoLevel):
-    r"""One bit about a value in [0, upper], and the least private of all pure eps-DP mechanisms.
+    r"""One randomized bit of a value in [0, upper]; the least private of all pure eps-DP mechanisms.
 
     .. math::
         \Pr[Y = 1 \mid x] = \frac{1}{e^{\varepsilon}+1} + \frac{x}{m} \tanh\frac{\varepsilon}{2}, \qquad
@@ -38,17 +38,17 @@ class RandomizedResponse(TwoLevel):
 
     Notes
     -----
-    Neighbours: the value is replaced by any other in [0, upper]. With values 0 and 1 this is randomized response, with
-    eps = ln 3 Warner's survey question, with values in between the one-bit mean of Ding et al.
+    Neighbours: the value is replaced by any other in [0, upper]. For values 0 and 1 this is randomized response, with eps = ln 3
+    Warner's survey question; with values in between it is the one-bit mean of Ding et al.
 
-    The pair of output laws at 0 and `upper` dominates every pair of neighbouring output laws of **any** eps-DP mechanism
-    (Kairouz, Oh and Viswanath 2015). Its delta, Renyi divergence, trade-off function and composition are therefore the best
-    bounds that hold for all of them: use this class where only the budget is known.
+    The pair of output distributions at 0 and `upper` dominates every pair of neighbouring output distributions of **any** eps-DP
+    mechanism (Kairouz, Oh and Viswanath 2015). Its delta, Renyi divergence, trade-off function and composition are therefore the
+    best bounds that hold for all of them: use this class if only the budget is known.
 
     Renyi divergences are exact: :math:`\frac{1}{a-1} \ln \frac{\cosh((a - 1/2)\,\varepsilon)}{\cosh(\varepsilon/2)}`.
 
-    :meth:`shuffled` has the value of :class:`~shufflebounds.shuffle.StrongerClones` above.
-    For bits :class:`~shufflebounds.shuffle.ShuffledBits` of flip 1/(e^eps + 1) is exact.
+    The upper bound of :meth:`shuffled` is that of :class:`~shufflebounds.shuffle.StrongerClones`.
+    For bits, :class:`~shufflebounds.shuffle.ShuffledBits` with flip = 1/(e^eps + 1) is exact.
 
     References
     ----------
@@ -102,19 +102,19 @@ class RandomizedResponse(TwoLevel):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         step = orders - 1
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            # as log1p of what does not cancel as the order tends to 1 or eps to 0
+            # this form has no cancellation for orders close to 1 or small eps
             rate = -np.expm1(-orders * self.eps) / (1 + math.exp(-self.eps))
             grown = step * self.eps
             near = np.log1p(np.expm1(np.minimum(grown, 600.0)) * rate) / step
             far = self.eps + np.log(rate) / step
             value = np.where(step == 0, self.eps * rate, np.where(grown < 600, near, far))
-        return round_outward(value, 32 * ULP, upper)
+        return shift_by_error(value, 32 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return Tradeoff.randomized_response(next_float(self.eps, upper))
 
     def prob(self, values: ArrayLike) -> float | FloatArray:
-        """Chance of a one for each value.
+        """Return the probability that the bit is 1, for each value.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class RandomizedResponse(TwoLevel):
         {raises: If `values` is empty or leaves [0, upper].}
         """
         share = _validate.real_array("values", values, 0, self.upper) / self.upper
-        # both weights positive: no cancellation at either end
+        # a sum of positive terms, without cancellation at either end
         out = (share + (1 - share) * math.exp(-self.eps)) / (1 + math.exp(-self.eps))
         return plain(out)
 
@@ -152,18 +152,18 @@ class RandomizedResponse(TwoLevel):
 
         Notes
         -----
-        The bit compares the chance with a uniform multiple of 2**-53, so beyond eps of about 30 the flips are rarer than the
-        generator can draw.
+        The bit compares its probability with a uniform multiple of 2**-53. For eps above about 30 flips are rarer than this
+        resolves.
         """
-        chance = np.asarray(self.prob(values))
-        return (_validate.generator(rng).random(chance.shape) < chance).astype(np.int64)
+        prob = np.asarray(self.prob(values))
+        return (_validate.generator(rng).random(prob.shape) < prob).astype(np.int64)
 
     def estimate(self, messages: ArrayLike) -> float:
         r"""Return the unbiased estimate of the mean of the users' values.
 
         .. math:: \frac{m}{n} \, \frac{Y (e^\varepsilon + 1) - n}{e^\varepsilon - 1}
 
-        with Y ones among the n bits.
+        where Y of the n bits are 1.
 
         Parameters
         ----------
@@ -175,13 +175,13 @@ class RandomizedResponse(TwoLevel):
         float
             It may lie outside [0, upper].
 
-        {raises: If `messages` is empty or holds anything but 0 and 1.}
+        {raises: If `messages` is empty or contains anything but 0 and 1.}
         """
         bits = _validate.whole_array("messages", messages, 0, 1)
         return float(self.from_counts(int(bits.sum()), bits.size))
 
     def from_counts(self, ones: ArrayLike, users: int) -> float | FloatArray:
-        r"""Return the same estimate from the number of ones.
+        r"""Return the estimate of :meth:`estimate` from the number of ones.
 
         Parameters
         ----------
@@ -206,9 +206,9 @@ class RandomizedResponse(TwoLevel):
     def variance(self) -> float:
         r"""Variance :math:`m^2/(4 \sinh^2(\varepsilon/2))` of one user's estimate, for a value 0 or `upper`.
 
-        That of the mean of n such users is 1/n of it.
+        The variance of the estimated mean of n such users is 1/n of it.
         """
-        # the square of m/(2 sinh(eps/2)), which overflows only where the variance does
+        # the square of m/(2 sinh(eps/2)), in a form that overflows only if the variance does
         root = self.upper * math.exp(-self.eps / 2) / -math.expm1(-self.eps)
         return root * root
 
@@ -235,7 +235,7 @@ class RandomizedResponse(TwoLevel):
         return float((self.variance + array * (self.upper - array)).sum()) / array.size**2
 
     def error_bound(self, n: int, beta: float) -> float:
-        r"""Bound of the error of :meth:`estimate` that holds with probability 1 - beta (Hoeffding).
+        r"""Return an upper bound of the error of :meth:`estimate` that holds with probability 1 - beta (Hoeffding).
 
         .. math:: m \coth(\varepsilon/2) \sqrt{\ln(2/\beta) / (2n)}
 
@@ -244,12 +244,12 @@ class RandomizedResponse(TwoLevel):
         n : int
             Number of users.
         beta : float
-            Chance of a larger error, in (0, 1].
+            Probability of a larger error, in (0, 1].
 
         Returns
         -------
         float
-            In the units of the values, whatever they are.
+            In the units of the values; the bound holds for every dataset.
 
         {raises}
 

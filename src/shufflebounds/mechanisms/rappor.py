@@ -1,4 +1,4 @@
-"""RAPPOR: the bits of a Bloom filter, flipped for good and once more for every report."""
+"""RAPPOR: the bits of a Bloom filter, with permanent noise and fresh noise in every report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
-from shufflebounds.mechanisms._count_errors import Chances
+from shufflebounds.mechanisms._count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import CountEstimate
 from shufflebounds.mechanisms._heights import chosen, product_law, split
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
@@ -23,38 +23,41 @@ from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 __all__ = ["Rappor"]
 
 _MOST_ATOMS = 2**10
+"""Largest number of atoms of X that are enumerated exactly for an upper bound."""
 
 _UNIT_ERROR = 16 * ULP
-"""Bound of the relative error of the loss of one bit: four sums of products, two quotients, two logarithms."""
+"""Bound of the relative error of the privacy loss of one bit: four sums of products, two quotients, two logarithms."""
 
 _NODES = 72
-"""Heights of either value kept where there are more: their square is the number of atoms."""
+"""Number of nodes to which the values of R_0/m, and of R_1/m, are reduced if there are more; X then has its square as atoms."""
 
 
 @dataclass(frozen=True)
 class Rappor(CountEstimate, LocalRandomizer):
     r"""One report of a value that sets `hashes` distinct bits of a Bloom filter.
 
-    Each bit is first replaced, for good, by 1 with chance f/2 and by 0 with chance f/2; each report then shows a one with chance
-    p where that permanent bit is 1, and q where it is 0. So a report shows a one with chance
+    Each bit is first replaced, permanently, by 1 with probability f/2 and by 0 with probability f/2. Each bit of a report is then 1
+    with probability p if the permanent bit is 1, and with probability q if it is 0. So a bit of a report is 1 with probability
 
     .. math:: p^* = p - f (p - q)/2 \text{ (bit set)}, \qquad q^* = q + f (p - q)/2 \text{ (bit not set)}.
 
     Parameters
     ----------
     f : float
-        Share of permanent noise, in [0, 1); 0 needs 0 < q and p < 1.
+        Probability that a bit is replaced permanently, in [0, 1); f = 0 requires 0 < q and p < 1.
     p, q : float
-        Chances of a one in a report where the permanent bit is 1 or 0, 0 <= q < p <= 1; by default the permanent bits are shown.
+        Probabilities of a one in a report if the permanent bit is 1 or 0, 0 <= q < p <= 1. By default a report consists of the
+        permanent bits.
     hashes : int
-        Bits h that a value sets, 1 to 512.
+        Number h of bits that a value sets, 1 to 512.
     bits : int, optional
-        Bits k of the filter, above `hashes`; with k < 2h two values differ in at most 2 (k - h) bits. By default k >= 2h.
+        Number k of bits of the filter, above `hashes`. With k < 2h two values differ in at most 2 (k - h) bits; without `bits`,
+        k >= 2h is assumed.
 
     Notes
     -----
     The values of :meth:`randomize` are bits of filters, 0 and 1, of any shape, and so are the reports, int64. A message is a row of
-    the bits of one filter, and supports those that are one.
+    the bits of one filter, and supports those that are 1.
 
     Neighbours: the value is replaced. The profile is that of **one report**, exact: two values that differ in 2d bits,
     d = min(h, k - h), give
@@ -62,11 +65,12 @@ class Rappor(CountEstimate, LocalRandomizer):
     .. math:: \text{loss} = (Z - d) \ln \frac{p^* (1 - q^*)}{q^* (1 - p^*)}, \qquad
         Z \sim \mathrm{Bin}(d, p^*) + \mathrm{Bin}(d, 1 - q^*),
 
-    and its pure budget is :attr:`eps_instantaneous`. Any number of reports of one value tells no more than its permanent bits:
-    that is the profile of ``Rappor(f, hashes=h)``, with the budget :attr:`eps_permanent`. The two steps can be drawn apart, as
-    ``Rappor(0, p, q).randomize(Rappor(f).randomize(bits))``, with the inner bits kept.
+    and its pure budget is :attr:`eps_instantaneous`. All reports of one value are a post-processing of its permanent bits, whose
+    profile is ``Rappor(f, hashes=h)``, with the budget :attr:`eps_permanent`. The two steps can be drawn separately, as
+    ``Rappor(0, p, q).randomize(Rappor(f).randomize(bits))``, where the inner bits are stored.
 
-    :meth:`shuffled` takes two values that differ in as many bits as two can, under the blanket of all bits not set.
+    :meth:`shuffled` uses two values that differ in as many bits as possible, and a privacy blanket that is a multiple of the
+    distribution of a report if no bit is set.
 
     References
     ----------
@@ -98,11 +102,11 @@ class Rappor(CountEstimate, LocalRandomizer):
         q = _validate.real("q", self.q, 0, p, open_high=True)
         hashes = _validate.integer("hashes", self.hashes, 1, 512)
         if f == 0 and (p == 1 or q == 0):
-            raise ValueError(f"f=0 needs 0 < q and p < 1, got q={q:g}, p={p:g}: a sure bit tells everything")
+            raise ValueError(f"f=0 needs 0 < q and p < 1, got q={q:g}, p={p:g}: a certain bit reveals the value")
         for name, value in {"f": f, "p": p, "q": q, "hashes": hashes}.items():
             object.__setattr__(self, name, value)
-        if min(self._chances()[:4]) < 1e-305:
-            raise ValueError(f"f={f:g} with p={p:g}, q={q:g}: every chance of a bit must be at least 1e-305")
+        if min(self._support_probabilities()[:4]) < 1e-305:
+            raise ValueError(f"f={f:g} with p={p:g}, q={q:g}: every probability of a bit must be at least 1e-305")
         if self.bits is not None:
             _validate.integer_field(self, "bits", hashes + 1)
 
@@ -111,17 +115,17 @@ class Rappor(CountEstimate, LocalRandomizer):
         """Half the number of bits in which two values may differ."""
         return self.hashes if self.bits is None else min(self.hashes, self.bits - self.hashes)
 
-    def _chances(self) -> Chances:
+    def _support_probabilities(self) -> SupportProbabilities:
         """Return p*, 1 - p*, q*, 1 - q*, sums of positive terms, and p* - q*."""
         half, f, p, q = self.f / 2, self.f, self.p, self.q
         kept = (1 - f) + half
-        return Chances(p * kept + q * half, (1 - p) * kept + (1 - q) * half, q * kept + p * half, (1 - q) * kept + (1 - p) * half,
-                       (1 - f) * (p - q))
+        return SupportProbabilities(p * kept + q * half, (1 - p) * kept + (1 - q) * half,
+                                    q * kept + p * half, (1 - q) * kept + (1 - p) * half, (1 - f) * (p - q))
 
     def _unit(self) -> float:
-        """Return the loss of one bit in each direction, ln(p* (1 - q*)/(q* (1 - p*)))."""
-        _, lost, other, _, gap = self._chances()
-        # where the quotient is large it may overflow
+        """Return the loss of two differing bits that both support the value, ln(p* (1 - q*)/(q* (1 - p*)))."""
+        _, lost, other, _, gap = self._support_probabilities()
+        # a difference of logarithms for large quotients, which may overflow
         return sum(math.log1p(gap / base) if base > gap else math.log(base + gap) - math.log(base) for base in (other, lost))
 
     @property
@@ -141,7 +145,7 @@ class Rappor(CountEstimate, LocalRandomizer):
 
     def _classes(self) -> tuple[FloatArray, FloatArray]:
         """Return the log masses of Z = 0..2d under a value and under its neighbour."""
-        one, lost, other, rest, _ = self._chances()
+        one, lost, other, rest, _ = self._support_probabilities()
         d = self._differ
         first, second = _binomial(d, one, lost), _binomial(d, rest, other)
         # sums of positive terms
@@ -153,7 +157,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         d, unit = self._differ, self._unit()
         steps = np.arange(1.0, d + 1)
         log_mass = self._classes()[0][d + 1 :]
-        # the chances are off by a few units, d times over
+        # the probabilities have relative errors of a few ulp, which are multiplied by d
         error = ULP * (64 * d + 8 * np.abs(log_mass))
         sides = []
         for side in (-1, 1):
@@ -170,19 +174,19 @@ class Rappor(CountEstimate, LocalRandomizer):
     def _atoms(self, log_tail: float) -> LossAtoms:
         d, unit = self._differ, self._unit()
         log_p = self._classes()[0]
-        # the chances are off by a few units, d times over
+        # the probabilities have relative errors of a few ulp, which are multiplied by d
         slack = ULP * (64 * d + 8 * float(np.abs(log_p).max()))
         return LossAtoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, -math.inf, slack, 20 * ULP * d * unit)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # The pair is two values that differ in as many bits as possible. Above, a message of another user counts with the least
-        # chance that any value gives it: all bits as if not set, and no gain for the ones among its own. With more than some 30
-        # hashes the heights are spread to fewer of them, which stays above. Where the filter also has less than 2h bits, the law of
-        # every randomizer of this budget stands above.
+        # The pair is two values that differ in as many bits as possible. For the upper bound, m is a lower bound of the probability
+        # of a message over all values: the probability if no bit is set, times (lost/rest)^hashes. For more than about 30 hashes
+        # the values of R_0/m and R_1/m are reduced to nodes, which gives a larger X in the convex order. If in addition the filter
+        # has less than 2h bits, the bound for all randomizers of this budget is used.
         d, unit = self._differ, self._unit()
-        _, lost, other, rest, _ = self._chances()
+        _, lost, other, rest, _ = self._support_probabilities()
         log_p = self._classes()[0]
-        # the error of the loss of a bit moves X down in a lower law and up in an upper one
+        # the error of the loss of a bit decreases X in a lower bound and increases it in an upper bound
         loss = np.arange(-d, d + 1.0)
         loss = unit * (loss - _UNIT_ERROR * np.abs(loss))
         lower = (("all others hold the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
@@ -207,9 +211,9 @@ class Rappor(CountEstimate, LocalRandomizer):
         return (PairLaws("two values farthest apart", ExcessLaw(log_mass.ravel(), heights[0], heights[1]), lower, symmetric=True),)
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        held = _validate.whole_array("values", values, 0, 1)
-        one, _, other, _, _ = self._chances()
-        return (_validate.generator(rng).random(held.shape) < np.where(held == 1, one, other)).astype(np.int64)
+        bits = _validate.whole_array("values", values, 0, 1)
+        one, _, other, _, _ = self._support_probabilities()
+        return (_validate.generator(rng).random(bits.shape) < np.where(bits == 1, one, other)).astype(np.int64)
 
     def _values(self) -> int:
         return self.bits or 1
@@ -217,7 +221,7 @@ class Rappor(CountEstimate, LocalRandomizer):
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
         seen = _validate.whole_array("messages", messages, 0, 1)
         if seen.ndim != 2:
-            raise ValueError(f"messages has shape {seen.shape}: it must be (users, bits), one report a row")
+            raise ValueError(f"messages has shape {seen.shape}: it must be (users, bits), one report per row")
         return seen.sum(axis=0), len(seen)
 
 

@@ -1,4 +1,4 @@
-"""Randomizers of which only the budget is known, or three numbers: nothing runs, the guarantees hold for all of them."""
+"""Classes of randomizers of which only the local budget, or three ratios, are known: bounds that hold for every member."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["PureLocal", "VariationRatio"]
 
 @dataclass(frozen=True)
 class VariationRatio(TwoLevel):
-    r"""Every randomizer whose laws keep three numbers: two inputs to each other, and to the inputs of the others.
+    r"""All randomizers with given variation-ratio parameters p, beta and q of the target's two inputs.
 
     .. math:: p \ge \sup_y \frac{R_0(y)}{R_1(y)}, \qquad \beta \ge \mathrm{TV}(R_0, R_1), \qquad
         q \ge \sup_{x, y} \frac{\max(R_0(y), R_1(y))}{R_x(y)}
@@ -29,25 +29,25 @@ class VariationRatio(TwoLevel):
     Parameters
     ----------
     p : float
-        Largest ratio of the target's two laws in either direction, in (1, e^700].
+        Largest ratio of the target's two output distributions, in either order, in (1, e^700].
     beta : float
-        Largest total variation of the two, in (0, (p-1)/(p+1)].
+        Largest total variation distance of the two, in (0, (p-1)/(p+1)].
     q : float
-        Largest ratio of either of the two to the law of any input of the others, in [p, e^700].
+        Largest ratio of either of the two to the output distribution of any input of another user, in [p, e^700].
 
     Notes
     -----
-    Neighbours: the input is replaced, and the numbers hold for the two inputs. Upper bounds: p, beta and q are numbers of the
-    randomizer. After a shuffle the lower side is that of a randomizer with these very numbers, of four outputs and three inputs,
-    whose shuffled law attains the upper one (:class:`~shufflebounds.shuffle.VariationRatio`).
+    Neighbours: the input is replaced, and p, beta and q are valid for the two inputs. The bounds are upper bounds for every such
+    randomizer. After a shuffle the lower bound is that of a randomizer with exactly these parameters, with four outputs and three
+    inputs, which attains the upper bound (:class:`~shufflebounds.shuffle.VariationRatio`).
 
-    The bound after a shuffle is that of Wang et al. repaired: the printed one is false where a third input's law is small on what
-    the two share (delta 6/245 where .01633 is printed).
+    The bound after a shuffle is a corrected form of that of Wang et al.: the published one fails if a third input has small
+    probabilities where the other two overlap (delta 6/245 instead of the published 0.01633).
 
     References
     ----------
     Wang, S. et al. Shuffle model of differential privacy: numerical composition for federated learning, and its variation-ratio
-    analysis, VLDB 2024, Theorem 4.7, without its false step.
+    analysis, VLDB 2024, Theorem 4.7, without its invalid step.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class VariationRatio(TwoLevel):
     beta: float
     q: float
 
-    theorem: ClassVar[str] = "upper bound for every randomizer with these ratios: a mean-preserving spread of its laws"
+    theorem: ClassVar[str] = "upper bound for every randomizer with these ratios: a mean-preserving spread of its distributions"
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the message"
 
     def __post_init__(self) -> None:
@@ -78,31 +78,32 @@ class VariationRatio(TwoLevel):
         return math.log(self.p)
 
     def _loss_error(self) -> float:
-        # the rounding of the logarithm, which shows next to it
+        # rounding of the logarithm
         return 4 * ULP * self.local_eps
 
     def _log_masses(self) -> tuple[float, float, float]:
-        # beta/(p-1), the rest, and beta p/(p-1); from the shares of the base, which are as small as 1/p, the last would lose digits
+        # beta/(p-1), the rest, and beta p/(p-1); computed from the shares, which may be as small as 1/p, the last would be
+        # inaccurate
         p, beta = self.p, self.beta
         rest = 1 - beta * ((p + 1) / (p - 1))
         top = math.log(beta * (p / (p - 1)))
         return top - self.local_eps, math.log(rest) if rest > 0 else -math.inf, top
 
     def _shares(self) -> Shares:
-        # of the two laws: masses p a, a and the rest, over their base law
+        # the two distributions have masses p a, a and the rest; the base distribution is proportional to a, a and the rest
         a = self.beta / (self.p - 1)
         rest = max(0.0, 1 - (self.p + 1) * a)
         return Shares(a / (2 * a + rest), 0.0, rest / (2 * a + rest))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # q(p-E)/p and q(1-pE)/p of mass pa/q, and q(1-E), with a = beta/(p-1)
+        # X is q(p-E)/p and q(1-pE)/p of mass pa/q, and q(1-E), where E = e^eps and a = beta/(p-1)
         upper, lower = (variation_ratio_law(self.p, self.beta, self.q, upper=side) for side in (True, False))
         return (PairLaws("the two inputs", upper, (("of four outputs, all others hold a third input", lower),), symmetric=True),)
 
 
 @dataclass(frozen=True)
 class PureLocal(TwoLevel):
-    r"""Every randomizer with this pure local budget, if nothing else is known of it.
+    r"""All randomizers with a given pure local budget, if nothing else is known of them.
 
     .. math:: R_x(y) \le e^{\varepsilon_0} R_{x'}(y) \quad \text{for all } x, x', y
 
@@ -113,9 +114,9 @@ class PureLocal(TwoLevel):
 
     Notes
     -----
-    Neighbours: the input is replaced. Alone it is randomized response, the least private of them all; after a shuffle it has the
-    value of :class:`~shufflebounds.shuffle.StrongerClones` above, proven for all of them, and below the best of k-ary responses:
-    some randomizer of this budget is as bad.
+    Neighbours: the input is replaced. Without a shuffle the bound is that of randomized response, the least private of all. After a
+    shuffle the upper bound is that of :class:`~shufflebounds.shuffle.StrongerClones`, proven for all of them. The lower bound is
+    the largest one of 2-ary and 3-ary randomized response: some randomizer of this budget has at least this privacy loss.
 
     References
     ----------
@@ -140,7 +141,7 @@ class PureLocal(TwoLevel):
         return Shares(0.5, 0.0, 0.0)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # above, e^eps0 - E and 1 - E e^eps0 of mass 1/(e^eps0 + 1) each; below, binary and 3-ary randomized response
+        # upper bound: X is e^eps0 - e^eps and 1 - e^(eps + eps0) of mass 1/(e^eps0 + 1) each; lower bound: 2-ary and 3-ary response
         eps0 = self.local_eps
         log_mass = np.full(2, -eps0 - math.log1p(math.exp(-eps0)))
         upper = ExcessLaw(log_mass, np.array([eps0, 0.0]), np.array([0.0, eps0]))

@@ -17,16 +17,16 @@ from shufflebounds.mechanisms._two_level import Others, Shares
 __all__ = ["SubsetSelection"]
 
 _BLOCK = 2**21
-"""Cells of the table of bins in which subsets are drawn: it stays in the cache."""
+"""Number of cells of the table in which subsets are drawn, chosen such that it fits into the processor's cache."""
 
 _MANY = 64
-"""From so many bins on a few of them are drawn without a table."""
+"""From this number of bins on, subsets of size below the square root of it are drawn without a table."""
 
 
 @with_passages
 @dataclass(frozen=True)
 class SubsetSelection(FrequencyOracle):
-    r"""A set of d bins, uniform but for the user's bin, which raises its chance by :math:`e^{\varepsilon_0}`.
+    r"""A random set of d bins; sets with the user's bin are :math:`e^{\varepsilon_0}` times more likely than the others.
 
     .. math:: \Pr[Y = S \mid x] = \frac{e^{\varepsilon_0 [x \in S]}}{\binom{k-1}{d-1} e^{\varepsilon_0} + \binom{k-1}{d}}
 
@@ -34,16 +34,16 @@ class SubsetSelection(FrequencyOracle):
     ----------
     {oracle: 2**20}
     size : int, optional
-        Number d of bins in a message, 1 to bins - 1. By default the d of least variance at this local budget, next to
-        :math:`k/(e^{\varepsilon_0}+1)`. At equal privacy after the shuffle the best is another:
+        Number d of bins in a message, 1 to bins - 1. The default has the smallest variance at this local budget and is close to
+        :math:`k/(e^{\varepsilon_0}+1)`. The best d at equal privacy after the shuffle is different:
         :func:`~shufflebounds.shuffle.compare_at` finds it.
 
     Notes
     -----
-    A message is a row of `size` bins in rising order, int32, and supports them.
+    A message is a row of `size` bins in increasing order, int32, and supports them.
 
-    Neighbours: the bin is replaced. Of all local randomizers it has the least variance of a rare bin; size 1 is
-    :class:`KaryResponse`.
+    Neighbours: the bin is replaced. It has the smallest variance of all local randomizers for a bin with few users. With size 1 it
+    is :class:`KaryResponse`.
 
     References
     ----------
@@ -92,13 +92,13 @@ class SubsetSelection(FrequencyOracle):
         if k == 2:
             return ()
         triples = k * (k - 1) * (k - 2)
-        # sets with 3, 2, 1 or 0 given members
+        # probabilities that a uniform set contains all 3, a given 2, a given 1, or none of three given bins
         three, two = d * (d - 1) * (d - 2) / triples, d * (d - 1) * (k - d) / triples
         single, none = d * (k - d) * (k - d - 1) / triples, (k - d) * (k - d - 1) * (k - d - 2) / triples
         return (Others("all others hold a third value", (two, two, three, single), (single, single, two, none)),)
 
     def _kinds(self) -> tuple[Others, ...]:
-        # permuting the inputs that are not the target's two permutes the outputs, so that these have one law of X
+        # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X
         return (*self._targets(), *self._others())
 
     @property
@@ -107,42 +107,42 @@ class SubsetSelection(FrequencyOracle):
         k, d = self.bins, self._d
         return (math.lgamma(k + 1) - math.lgamma(d + 1) - math.lgamma(k - d + 1)) / math.log(2)
 
-    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int32]:
-        sets = np.empty((held.size, self._d), dtype=np.int32)
-        left_out = source.random(held.size) < self._chances().not_own
+    def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int32]:
+        sets = np.empty((chosen.size, self._d), dtype=np.int32)
+        left_out = source.random(chosen.size) < self._support_probabilities().not_own
         rows = max(1, _BLOCK // self.bins)
         for inside, size in ((True, self._d - 1), (False, self._d)):
             users = np.flatnonzero(left_out != inside)
             for start in range(0, users.size, rows):
                 part = users[start : start + rows]
-                sets[part] = self._drawn(held[part], inside, size, source)
+                sets[part] = self._drawn(chosen[part], inside, size, source)
         return sets
 
-    def _drawn(self, held: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
-        """Return for each user a uniform set of `size` other bins, with the own one where it is inside."""
+    def _drawn(self, chosen: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
+        """Return for each user a uniform set of `size` other bins, with the user's own bin added if `inside`."""
         if self.bins >= _MANY and size * size < self.bins:
-            return self._distinct(held, inside, size, source)
-        k, users = self.bins, np.arange(held.size)
-        # the last column stands for the other bin that the user's own displaces
-        table = np.zeros((held.size, k), dtype=bool)
+            return self._distinct(chosen, inside, size, source)
+        k, users = self.bins, np.arange(chosen.size)
+        # the sets are drawn from 0..k - 2, where the number of the user's bin stands for bin k - 1; below, it is moved there
+        table = np.zeros((chosen.size, k), dtype=bool)
         flat, row = table.reshape(-1), users * k
         word = np.uint16 if k < 2**16 else np.uint32
         for last in range(k - 1 - size, k - 1):
-            # Floyd: the newcomer, or `last` where that is in already
-            newcomer = row + source.integers(0, last + 1, size=held.size, dtype=word)
+            # Floyd's algorithm: add the drawn bin, or `last` if it is in the set already
+            newcomer = row + source.integers(0, last + 1, size=chosen.size, dtype=word)
             again = flat[newcomer]
             flat[newcomer] = True
             table[:, last] |= again
-        table[users, k - 1] = flat[row + held]
-        table[users, held] = inside
-        return np.flatnonzero(table).reshape(held.size, self._d) - row[:, None]
+        table[users, k - 1] = flat[row + chosen]
+        table[users, chosen] = inside
+        return np.flatnonzero(table).reshape(chosen.size, self._d) - row[:, None]
 
-    def _distinct(self, held: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
-        """The same for few bins of many: drawn one by one; sets that hold a bin twice are drawn again."""
+    def _distinct(self, chosen: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
+        """Return the result of `_drawn` for small sets of many bins: bins are drawn independently until all are distinct."""
         word = np.int16 if self.bins < 2**15 else np.int32
-        own = held.astype(word)
-        sets = np.empty((held.size, self._d), dtype=word)
-        missing = np.arange(held.size)
+        own = chosen.astype(word)
+        sets = np.empty((chosen.size, self._d), dtype=word)
+        missing = np.arange(chosen.size)
         while missing.size:
             drawn = np.empty((missing.size, self._d), dtype=word)
             drawn[:, :size] = source.integers(0, self.bins - 1, size=(missing.size, size), dtype=word)
@@ -157,8 +157,8 @@ class SubsetSelection(FrequencyOracle):
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
         sets = np.asarray(messages)
         if sets.ndim != 2 or sets.shape[1] != self._d or sets.shape[0] == 0:
-            raise ValueError(f"messages has shape {sets.shape}: it must be (users, {self._d}), one set a row")
+            raise ValueError(f"messages has shape {sets.shape}: it must be (users, {self._d}), one set per row")
         counts = np.bincount(_validate.labels("messages", sets.ravel(), self.bins), minlength=self.bins)
         if self._d > 1 and not (sets[:, 1:] > sets[:, :-1]).all():
-            raise ValueError("messages holds a row that does not rise: each must be a set of bins in rising order")
+            raise ValueError("messages holds a row that does not rise: each must be a set of bins in increasing order")
         return counts, sets.shape[0]

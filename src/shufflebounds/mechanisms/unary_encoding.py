@@ -1,4 +1,4 @@
-"""Unary encoding: a bit for every bin, each flipped on its own."""
+"""Unary encoding: one bit for every bin, each randomized independently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP
-from shufflebounds.mechanisms._count_errors import Chances
+from shufflebounds.mechanisms._count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import FrequencyOracle, bernoulli
 from shufflebounds.mechanisms._two_level import Others, Shares
 from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
@@ -23,7 +23,7 @@ __all__ = ["UnaryEncoding"]
 @with_passages
 @dataclass(frozen=True)
 class UnaryEncoding(FrequencyOracle):
-    r"""One bit for every bin: a one with chance p in the user's own bin and with chance q in any other.
+    r"""One bit for every bin: 1 with probability p in the user's bin and with probability q in any other.
 
     .. math:: e^{\varepsilon_0} = \frac{p\,(1-q)}{q\,(1-p)}
 
@@ -32,17 +32,17 @@ class UnaryEncoding(FrequencyOracle):
     bins : int
         Number k of bins, 2 to 2**20.
     p, q : float
-        Chances of a one in the user's own bin and in the others, 1e-300 <= q < p < 1.
+        Probabilities of a one in the user's bin and in the others, 1e-300 <= q < p < 1.
 
     Notes
     -----
-    A message is a row of bits, uint8, one a bin, and supports the bins of its ones.
+    A message is a row of bits, uint8, one for each bin; it supports the bins whose bit is 1.
 
-    Neighbours: the bin is replaced, which changes the chances of two bits. :meth:`symmetric` has q = 1 - p (basic RAPPOR),
-    :meth:`optimized` p = 1/2, which has the least variance of a rare bin at its budget.
+    Neighbours: the bin is replaced, which changes the probabilities of two bits. :meth:`symmetric` has q = 1 - p (basic RAPPOR).
+    :meth:`optimized` has p = 1/2, which gives the smallest variance at its budget for a bin with few users.
 
-    The blanket of :meth:`shuffled` is the base law that a word without a one in any bin allows, at every word; the word of all
-    ones allows a little more.
+    The blanket of :meth:`shuffled` is a multiple of the distribution of independent bits that are 1 with probability q. It is the
+    smallest probability of every word over all inputs, except for the word of all ones, where it is below it.
 
     References
     ----------
@@ -75,19 +75,19 @@ class UnaryEncoding(FrequencyOracle):
 
     @classmethod
     def symmetric(cls, bins: int, local_eps: float) -> Self:
-        r"""Return the encoding that flips every bit with the same chance, :math:`q = 1 - p = 1/(e^{\varepsilon_0/2}+1)`.
+        r"""Return the encoding that flips every bit with the same probability :math:`q = 1 - p = 1/(e^{\varepsilon_0/2}+1)`.
 
         Parameters
         ----------
         bins : int
             Number of bins, 2 to 2**20.
         local_eps : float
-            Budget in nats, in (0, 72]: beyond, p is 1 as a double.
+            Budget in nats, in (0, 72]; for larger ones p would round to 1.
 
         Returns
         -------
         UnaryEncoding
-            With `local_eps` met but for the rounding of p and q.
+            Its local budget is `local_eps`, up to the rounding of p and q.
 
         {raises}
 
@@ -102,7 +102,7 @@ class UnaryEncoding(FrequencyOracle):
 
     @classmethod
     def optimized(cls, bins: int, local_eps: float) -> Self:
-        r"""Return the encoding with p = 1/2 and :math:`q = 1/(e^{\varepsilon_0}+1)`, the least variance of a rare bin.
+        r"""Return the encoding with p = 1/2 and :math:`q = 1/(e^{\varepsilon_0}+1)`, of smallest variance for a bin with few users.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class UnaryEncoding(FrequencyOracle):
         Returns
         -------
         UnaryEncoding
-            With `local_eps` met but for the rounding of q.
+            Its local budget is `local_eps`, up to the rounding of q.
 
         {raises}
         """
@@ -124,12 +124,12 @@ class UnaryEncoding(FrequencyOracle):
     @property
     def local_eps(self) -> float:  # type: ignore[override]
         """Budget in nats, ln(p (1 - q)/(q (1 - p)))."""
-        # sums of positive terms: (p - q) enters once each way
+        # ln(p/q) + ln((1 - q)/(1 - p)), both by log1p, which avoids cancellation for p close to q
         gap = self.p - self.q
         return math.log1p(gap / self.q) + math.log1p(gap / (1 - self.p))
 
     def _loss_error(self) -> float:
-        # the gap, two quotients, two logarithms and their sum
+        # rounding of the gap, two quotients, two logarithms and their sum
         return 8 * ULP * self.local_eps
 
     def _shares(self) -> Shares:
@@ -146,26 +146,26 @@ class UnaryEncoding(FrequencyOracle):
         return (Others("all others hold a third value", inside, outside),)  # type: ignore[arg-type]
 
     def _kinds(self) -> tuple[Others, ...]:
-        # permuting the inputs that are not the target's two permutes the outputs, so that these have one law of X
+        # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X
         return (*self._targets(), *self._others())
 
-    def _chances(self) -> Chances:
-        return Chances(self.p, 1 - self.p, self.q, 1 - self.q, self.p - self.q)
+    def _support_probabilities(self) -> SupportProbabilities:
+        return SupportProbabilities(self.p, 1 - self.p, self.q, 1 - self.q, self.p - self.q)
 
     @property
     def message_bits(self) -> int:
-        """Length of one message in bits, one a bin."""
+        """Length of one message in bits, which is the number of bins."""
         return self.bins
 
-    def _messages(self, held: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.uint8]:
-        bits = bernoulli(source, (held.size, self.bins), self.q)
-        bits[np.arange(held.size), held] = bernoulli(source, held.shape, self.p)
+    def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.uint8]:
+        bits = bernoulli(source, (chosen.size, self.bins), self.q)
+        bits[np.arange(chosen.size), chosen] = bernoulli(source, chosen.shape, self.p)
         return bits.view(np.uint8)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
         words = np.asarray(messages)
         if words.ndim != 2 or words.shape[1] != self.bins or words.shape[0] == 0:
-            raise ValueError(f"messages has shape {words.shape}: it must be (users, {self.bins}), one word a row")
+            raise ValueError(f"messages has shape {words.shape}: it must be (users, {self.bins}), one word per row")
         if words.dtype.kind not in "bu" or int(words.max()) > 1:
             words = _validate.whole_array("messages", words, 0, 1)
         return words.sum(axis=0, dtype=np.int64), words.shape[0]
