@@ -304,7 +304,7 @@ def test_replace_one_holds_for_the_replaced_record():
         exact = np.maximum(p - math.exp(eps) * q, 0).sum() * (y[1] - y[0]) / math.sqrt(2 * math.pi)
         assert exact <= bound.delta(eps)
         assert 0 < bound.delta(eps, bound="lower") <= exact
-    with pytest.raises(ValueError, match="replaced record already"):
+    with pytest.raises(ValueError, match="already covers the replacement"):
         ReplaceOne(bound)
 
 

@@ -1,7 +1,7 @@
 """Mechanisms on a random part of the data: Poisson sampling, sampling without replacement, random allocation.
 
-Neighbours matter here. A record that enters by chance is compared with one that is not there at all (add or remove one record), or
-with another one in its place (replace one record); the two are never mixed without being asked to.
+The adjacency relation matters here. A dataset with a record is compared with one without it (add or remove one record), or with one
+in which another record takes its place (replace one record). No class changes the relation unless the caller asks for it.
 """
 
 from shufflebounds.sampling.allocation import AllocationPair, RandomAllocation

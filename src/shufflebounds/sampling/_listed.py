@@ -1,7 +1,8 @@
-"""Random allocation of a mechanism with listed outcomes: its two hockey sticks are the functional of what is shuffled.
+"""Random allocation of a mechanism with enumerated outcomes, by the functional of shuffled randomizers.
 
-With m = Q the excess X = L - E, or 1 - E L, of one step is that of a randomizer shuffled where all others hold the input of Q:
-H_E(average || Q^t) = (1/t) E (X_1 + ... + X_t)_+, and what is impossible under Q is added.
+With reference measure m = Q the variable X = L - E, or 1 - E L, of one step is the privacy-amplification random variable of a
+randomizer that is shuffled with users who all report from Q: H_E(average || Q^t) = (1/t) E (X_1 + ... + X_t)_+, plus the mass of
+outcomes that are impossible under Q.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ __all__ = ["ListedAllocation"]
 
 @dataclass(frozen=True, eq=False)
 class ListedAllocation:
-    """Both hockey sticks of (average over the steps of P in that step, Q in all).
+    """Hockey-stick divergences, in both directions, of the average over the steps of P in that step and Q in all others, and Q^t.
 
     Parameters
     ----------
     outcomes : Atoms
-        Those of the pair (P, Q).
+        Outcomes of the pair (P, Q).
     log_lost : float
-        Log mass under Q of those that are not listed.
+        Log mass under Q of outcomes that are not enumerated.
     steps : int
         Number of steps t.
     """
@@ -38,7 +39,7 @@ class ListedAllocation:
 
     def remove(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(average || Q) at eps >= 0."""
-        # an outcome that only the record explains, or that is not listed, gives the record away
+        # an outcome that is impossible under Q, or not enumerated, is taken to reveal the record
         return self._sides(eps, 1, np.array([self.outcomes.log_rest, self.outcomes.log_lost]))
 
     def add(self, eps: FloatArray) -> IntervalArray:
@@ -53,7 +54,7 @@ class ListedAllocation:
         loss, log_mass = loss[kept], np.minimum(log_mass[kept], 0.0)
         moved = 0.0
         if self.log_lost == -math.inf:
-            # no mass may be left over at X = 0: beside rare outcomes it would count
+            # the masses must sum to 1: a remainder at X = 0 would not be negligible relative to rare outcomes
             heaviest = int(np.argmax(log_mass))
             others = math.fsum(np.exp(np.delete(log_mass, heaviest)))
             whole = math.log1p(-others) if others < 1 else float(log_mass[heaviest])
@@ -66,9 +67,9 @@ class ListedAllocation:
             log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
             cuts = log_cut if side > 0 else log_cut[:1]
             lost = math.exp(self.log_lost) if side < 0 else 0.0
-            # the lower side is that of the case in which all outcomes are listed
+            # the lower bound is conditional on the event that all outcomes are enumerated
             law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
-            # the chance of t outcomes is off by t times as much as that of one
+            # a relative error in the masses of one step counts t times in the probability of t outcomes
             error = t * (moved + base.slack + base.most_blur + ULP * (8 + float(np.abs(log_mass).max())))
             value = law.log_phi(eps, t)[side > 0] + t * math.log1p(-lost)
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))

@@ -1,4 +1,4 @@
-"""The base class of the mechanisms that run on a random part of the data."""
+"""The base class of mechanisms that run on a random part of the dataset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["OfMechanism", "checked_presence"]
 
 @dataclass(frozen=True)
 class OfMechanism(PrivacyProfile):
-    """A profile that follows from that of one mechanism."""
+    """A privacy profile that is derived from the profile of one mechanism."""
 
     mechanism: PrivacyProfile
 
@@ -25,14 +25,14 @@ class OfMechanism(PrivacyProfile):
 
 
 def checked_presence(mechanism: PrivacyProfile) -> None:
-    """Raise ValueError where the mechanism's guarantee compares two values of a record, rather than its presence and absence."""
+    """Raise ValueError if the mechanism's guarantee compares two values of a record, not the presence and absence of a record."""
     if isinstance(mechanism, LocalRandomizer):
-        # the users who are not drawn report a fixed value
+        # a user who is not sampled reports a fixed value, so replace-one covers absence
         return
     if isinstance(mechanism, Composition):
         for factor, _ in mechanism.factors:
             checked_presence(factor)
     elif mechanism.relation == "replace-one":
-        raise ValueError(f"mechanism={mechanism!r} is private under the replacement of a record, and says nothing of its removal: "
+        raise ValueError(f"mechanism={mechanism!r} is private under the replacement of a record, but not under its removal: "
                          "sampling for neighbours with and without a record needs noise on a sum, a local randomizer or a "
                          "DominatingPair; for a replaced record use WithoutReplacement")

@@ -1,4 +1,4 @@
-"""The likelihood ratio L = dP/dQ of a mechanism under Q: masses and means in any cells."""
+"""The likelihood ratio L = dP/dQ of a mechanism under Q: masses and means in arbitrary intervals of the loss ln L."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from shufflebounds.profile import PrivacyProfile
 __all__ = ["Ratios", "ratios"]
 
 Tail = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""Log masses of losses at most, and above, each of the given ones."""
+"""Returns log Pr[loss <= x] and log Pr[loss > x] for an array of x."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """Losses ln L: their atoms, with masses under Q and P, and the tails of a density under both.
+    """The distribution of the loss ln L under Q and P: atoms, and the tails of a density.
 
     Parameters
     ----------
     loss, q, p : ndarray
-        The atoms.
+        The atoms: losses, masses under Q and masses under P.
     tail_q, tail_p : callable
-        The density's tails.
+        Log tails of the density under Q and under P.
     low, high : float
-        Where the density lies; inf where it has no end.
+        Range of the losses of the density; infinite where it has no end.
     """
 
     loss: FloatArray
@@ -43,7 +43,7 @@ class Ratios:
     high: float
 
     def cells(self, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return masses under Q and P of (edges[i], edges[i + 1]] in the loss, and a bound of the relative error of each."""
+        """Return the masses under Q and P of losses in (edges[i], edges[i + 1]], and a bound of the relative error of each."""
         q, loss_error = _between(self.tail_q, edges)
         p, other = _between(self.tail_p, edges)
         loss_error = np.maximum(loss_error, other)
@@ -55,13 +55,13 @@ class Ratios:
         return q, p, loss_error + 64 * ULP
 
     def log_p_above(self, loss: float) -> float:
-        """Return the log mass under P of larger losses."""
+        """Return an upper bound of the log mass under P of losses above `loss`."""
         atoms = self.p[self.loss > loss]
         parts = [*np.log(atoms[atoms > 0]), float(self.tail_p(np.array([loss]))[1][0])]
         return float(np.logaddexp.reduce(parts)) + 64 * ULP
 
     def log_q_below(self, loss: FloatArray) -> FloatArray:
-        """Return the log mass under Q of losses at most so large."""
+        """Return an upper bound of the log mass under Q of losses of at most `loss`."""
         order = np.argsort(self.loss)
         with np.errstate(divide="ignore"):
             held = np.log(np.append(0.0, np.cumsum(self.q[order])))
@@ -71,7 +71,7 @@ class Ratios:
 
 def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     below, above = tail(edges)
-    # masses are differences of the smaller tail
+    # each mass is the difference of the tail that is smaller, where the cancellation is less
     left = below[1:] < above[1:]
     low, high = np.where(left, below[:-1], above[1:]), np.where(left, below[1:], above[:-1])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -83,7 +83,7 @@ def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def ratios(mechanism: PrivacyProfile) -> Ratios:
-    """Return the ratios of Gaussian or Laplace noise, or raise TypeError."""
+    """Return the loss distributions of Gaussian or Laplace noise; raise TypeError for other mechanisms."""
     none = np.empty(0)
     if isinstance(mechanism, GaussianMechanism):
         mu = mechanism.mu
@@ -101,7 +101,7 @@ def ratios(mechanism: PrivacyProfile) -> Ratios:
 
         def inner(swap: bool) -> Tail:
             def tail(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-                # under Q the density is e^(-(l + pure)/2)/4, under P that of -l
+                # under Q the density at loss l is e^(-(l + pure)/2)/4, and under P that at -l
                 x = np.clip(-loss if swap else loss, -pure, pure)
                 with np.errstate(divide="ignore"):
                     below = np.log(-np.expm1(-(x + pure) / 2)) - math.log(2)

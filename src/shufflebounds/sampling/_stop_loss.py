@@ -1,7 +1,8 @@
-"""Random allocation by one stop-loss transform: E max(0, S - K) of the sum S of t likelihood ratios.
+"""Random allocation by one stop-loss transform: E max(0, S - K), S the sum of t likelihood ratios.
 
-Small ratios lie on a grid, and their sum is a power by FFT. Of the few large ones (heavy tails: sigma below 1) none, one, two, ...
-occur: their sums are kept in cells of a logarithmic grid, and each asks the small ones for the rest of the level.
+Small ratios are placed on a grid, and the distribution of their sum is a convolution power by FFT. For heavy tails (sigma below 1)
+the ratios above the grid are treated by their number, 0, 1, 2, ...: the distribution of their sum is kept in cells of a logarithmic
+grid, and for each cell the stop-loss transform of the small ratios is evaluated at the remaining level.
 """
 
 from __future__ import annotations
@@ -21,42 +22,43 @@ from shufflebounds.sampling._sums import GridLaw, SumLaw, contracted, spread
 __all__ = ["Allocation"]
 
 POINTS = 2**15
-"""Most points of the grid of small ratios."""
+"""Largest number of points of the grid of small ratios. More tighten the bounds and take longer."""
 
 FINE, COARSER_FROM = 0.02, 1000.0
-"""Step of that grid in standard deviations of one ratio; coarser where the root of the number of steps is larger than this."""
+"""Step of that grid, in standard deviations of one ratio, and the sqrt(steps) above which the step grows in proportion to it. A
+smaller step tightens the bounds and takes longer."""
 
 FIRST_TILT, MOST_REGIMES, UNNOTICED = 0.25, 24, 1e-16
-"""Sums far below their mean have grids of their own: from what tilt on, in standard deviations, how many tilts, each twice the one
-before, and how likely a ratio above such a grid may be there."""
+"""Sums far below their mean have finer grids, one per exponential tilt. FIRST_TILT: the first tilt, per standard deviation; each
+tilt is twice the one before. MOST_REGIMES: largest number of tilts. UNNOTICED: tilted probability of a ratio above the grid."""
 
 CUT = -75.0
-"""Log mass under P beyond which large ratios are not resolved."""
+"""Log mass under P above which large ratios are not resolved but count as infinite."""
 
 LOWER_CUT = -300.0
-"""Log mass under Q beyond which small ratios are not."""
+"""Log mass under Q below which small ratios are not resolved."""
 
 BIG_CELLS, MOST_BIG = 300, 12
-"""Cells of the logarithmic grid, and how many large ratios at once are told apart."""
+"""Cells of the logarithmic grid, and the largest number of ratios above the grid that is treated. More tighten the bounds."""
 
 NEGLIGIBLE = -70.0
-"""Log chance of still more of them."""
+"""Log probability below which a larger number of ratios above the grid is only bounded."""
 
 CHUNK = 256
-"""So many levels are asked at once."""
+"""Number of levels evaluated at once, which limits memory."""
 
 NEAR_ENOUGH = 8.0
-"""Large ratios that add less than e^-8 of delta are only bounded."""
+"""Ratios above the grid that contribute less than e^-8 of delta are only bounded."""
 
 SPARE = 25.0
-"""How far, in logarithms, a part of delta must lie below it to be bounded only."""
+"""A part of delta that is smaller than delta by a factor e^-25 is only bounded."""
 
 SNAP = 1e-7
-"""An atom so near to the grid, in steps, is on it; the lower side pays for that."""
+"""An atom within this distance of a grid point, in steps, is placed on the point; the lower bound allows for the difference."""
 
 
 class _Grid(NamedTuple):
-    """Where the grid of small ratios starts, its step and size."""
+    """The grid of small ratios: its first point, step and size."""
 
     anchor: float
     step: float
@@ -69,14 +71,14 @@ class _Grid(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One side of the law of a ratio: small ones on a grid, large ones listed, and what infinity takes."""
+    """An upper or lower bound of the distribution of a ratio: small ratios on a grid, large ones as a list of atoms."""
 
     small: GridLaw
     big: tuple[FloatArray, FloatArray]      # values and masses under Q
 
 
 class Allocation:
-    """Both hockey sticks of (average over the steps of P in that step, Q in all), from the ratios of one step."""
+    """Both hockey-stick divergences of (average over the steps of P in that step, Q^t), from the likelihood ratio of one step."""
 
     def __init__(self, law: Ratios, steps: int) -> None:
         self.law, self.steps = law, steps
@@ -85,7 +87,7 @@ class Allocation:
 
     @cached_property
     def _range(self) -> tuple[float, float]:
-        """Losses between which the ratios are resolved."""
+        """Range of losses in which ratios are resolved."""
         if math.isfinite(self.law.high):
             return self.law.low, self.law.high
         at = np.linspace(-600.0, 600.0, 120_001)
@@ -95,7 +97,7 @@ class Allocation:
 
     @cached_property
     def _rough(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Values, masses under Q and means of the ratio in some thousand cells."""
+        """Upper ends, masses under Q and mean ratios of 8000 cells, to choose grids."""
         low, high = self._range
         edges = np.linspace(low - 1e-9 * (1 + abs(low)), high, 8001)
         q, p, _ = self.law.cells(edges)
@@ -104,7 +106,7 @@ class Allocation:
 
     @cached_property
     def _grid(self) -> _Grid:
-        """The grid of small ratios for the whole sum."""
+        """The grid of small ratios for sums of all steps."""
         value, q, ratio = self._rough
         mass, first, second = (np.cumsum(x) for x in (q, q * ratio, q * ratio * ratio))
         deviation = np.sqrt(np.maximum(second - first * first / np.maximum(mass, 1e-300), 0.0))
@@ -114,11 +116,11 @@ class Allocation:
         return self._laid(top, fine * float(deviation[np.searchsorted(value, top)]))
 
     def _laid(self, top: float, step: float) -> _Grid:
-        """A grid from the least ratio to `top` with about that step."""
+        """Return a grid from the smallest ratio to `top` with about the given step."""
         anchor = math.exp(self._range[0])
         step = max(step, (top - anchor) / POINTS)
         if self.law.loss.size:
-            # the atoms at both ends lie on the grid
+            # the step is adjusted so that the atoms at both ends are grid points
             size = max(1, math.ceil((top - anchor) / step))
             return _Grid(anchor, (top - anchor) / size, size + 1)
         anchor = 0.0 if anchor < 100 * step else anchor
@@ -126,7 +128,7 @@ class Allocation:
 
     @cached_property
     def _regimes(self) -> tuple[tuple[float, _Grid], ...]:
-        """Finer grids for sums far below their mean, each with the least eps it serves: such sums consist of small ratios."""
+        """Grids and the smallest eps of each: sums far below their mean consist of small ratios, and have finer grids."""
         value, q, ratio = self._rough
         out = [(-math.inf, self._grid)]
         theta = FIRST_TILT / (self._grid.step / FINE)
@@ -145,7 +147,7 @@ class Allocation:
         return tuple(out)
 
     def _lower_anchor(self, grid: _Grid) -> float:
-        """Where the lower grid starts: at the mean of all ratios below its second point, which count as this one."""
+        """First point of the lower bound's grid: the mean of all ratios below the second point, which replaces them."""
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor
@@ -158,7 +160,7 @@ class Allocation:
         return math.exp(low) - step
 
     def _cells(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Masses, means and errors of the density in the cells between the points; the first takes all below it."""
+        """Masses, means and relative errors of the density in the cells between points; the first cell starts at 0."""
         with np.errstate(divide="ignore"):
             edges = np.log(points)
         edges[0] = -1e3
@@ -170,12 +172,12 @@ class Allocation:
 
     @cached_property
     def upper(self) -> _Side:
-        """The larger law."""
+        """The distribution of a ratio, replaced by a larger one in the convex order."""
         return self._upper(self._grid)
 
     @cached_property
     def lower(self) -> _Side:
-        """The smaller law."""
+        """The distribution of a ratio, replaced by a smaller one in the increasing convex order."""
         return self._lower(self._grid, mirrored=False)
 
     def _upper(self, grid: _Grid) -> _Side:
@@ -191,7 +193,7 @@ class Allocation:
         return _Side(GridLaw(anchor, step, out + atoms.mass), self._big(float(points[-1]), upper=True))
 
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
-        """The smaller law, or that of minus the ratio."""
+        """The smaller distribution of the ratio, or (mirrored) of minus the ratio."""
         _, step, size = grid
         anchor = self._lower_anchor(grid)
         points = anchor + step * np.arange(size, dtype=np.float64)
@@ -219,7 +221,7 @@ class Allocation:
         return _Side(GridLaw(anchor, step, law.mass + atoms), self._big(float(points[-1]), upper=False))
 
     def _big(self, start: float, *, upper: bool) -> tuple[FloatArray, FloatArray]:
-        """Return values and masses of the ratios above the grid."""
+        """Return values and masses under Q of the ratios above `start`, the end of the grid."""
         high = self._range[1]
         first = math.log(start)
         none = np.empty(0), np.empty(0)
@@ -231,19 +233,19 @@ class Allocation:
         return _condensed(np.exp(edges), q, np.where(held, p / np.where(held, q, 1.0), 0.0), loss_error, upper)
 
     def _sum(self, name: str, times: int) -> SumLaw:
-        """The sum of so many small ratios, from above ("upper") or from below ("lower")."""
+        """The sum of `times` small ratios, by the "upper" or the "lower" distribution."""
         key = (name, times)
         if key not in self._sums:
             self._sums[key] = SumLaw(getattr(self, name).small, times)
         return self._sums[key]
 
     def _low_sums(self, regime: int) -> tuple[SumLaw, SumLaw]:
-        """The sum of minus the ratios of all steps, from below and from above, on the grid of that regime."""
+        """The sum over all steps of minus the ratio, for the lower and the upper bound, on the grid of the given regime."""
         if regime not in self._lows:
             grid = self._regimes[regime][1]
             side = self.upper if regime == 0 else self._upper(grid)
             above = side.small.reversed()
-            # from above a large ratio counts as the last one of the grid; from below it is left out
+            # the upper bound counts a large ratio as the last grid point; the lower bound omits it
             above.mass[0] += float(side.big[1].sum())
             below = self._lower(grid, mirrored=True).small
             self._lows[regime] = SumLaw(below, self.steps), SumLaw(above, self.steps)
@@ -262,13 +264,13 @@ class Allocation:
             levels = levels + t * SNAP * self._grid.step
         side, rest = self.upper if upper else self.lower, -math.inf
         name = "upper" if upper else "lower"
-        # about the delta that one large ratio makes: what is far below that need not be known well
+        # the delta of one large ratio alone, roughly: terms far below it need no accurate value
         alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
         floor = np.maximum(alone, CUT) + math.log(t) - SPARE
         out = self._sum(name, t).stop_loss(levels, upper=upper, floor=floor)
         values, mass = side.big
         chance = float(mass.sum())
-        # what several large ratios add at most: the record's own step is one, or enough of the others are
+        # bound of the contribution of large ratios: the record's own step has one, or at least one other step does
         above = self.law.log_p_above(math.log(side.small.values[-1])) if chance > 0 else -math.inf
         if chance > 0 and float(np.logaddexp(above, _more(t, chance, 1))) < float(out.min()) - math.log(t) - NEAR_ENOUGH:
             chance, rest = 0.0, float(np.logaddexp(above, _more(t, chance, 1)))
@@ -319,14 +321,14 @@ class Allocation:
         lower = below.stop_loss(levels * (1 - 8 * ULP) + shift, upper=False, floor=floor)
         lost = LOWER_CUT + 1 + math.log(t) if not math.isfinite(self.law.low) else -math.inf
         error = ULP * (64 + 4 * np.abs(weight))
-        # the average is small only where all ratios are small: then no level is too low
+        # the average ratio is below 1/E only if all t ratios are below t/E: a bound for every eps, however large
         capped = t * self.law.log_q_below(math.log(t) - eps + 64 * ULP * (1 + eps))
         high = np.minimum(np.logaddexp(weight + upper + error, lost), capped)
         return IntervalArray(np.minimum(weight + lower - error, high), high)
 
 
 def _more(trials: int, chance: float, least: int) -> float:
-    """Log chance that at least so many of one less than the trials succeed."""
+    """Return the log probability that at least `least` of trials - 1 Bernoulli variables are 1."""
     if least > trials - 1:
         return -math.inf
     return float(binom_logsf(float(least - 1), float(trials - 1), min(chance, 1.0))) if least > 0 else 0.0
@@ -335,7 +337,7 @@ def _more(trials: int, chance: float, least: int) -> float:
 def _condensed(
     edges: FloatArray, q: FloatArray, means: FloatArray, loss_error: FloatArray, upper: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return masses in cells with one mean each, at their means (below) or at both ends of the cells (above)."""
+    """Return the mass of each cell at its mean (lower bound) or split between the ends of the cell (upper bound)."""
     held = q > 0
     if not upper:
         values = np.clip(means * (1 - 4 * loss_error), edges[:-1], edges[1:])
@@ -347,7 +349,7 @@ def _condensed(
 
 
 def _binned(edges: FloatArray, values: FloatArray, mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return values with masses gathered in cells."""
+    """Return values and masses reduced to one (lower bound) or two (upper bound) per cell."""
     cell = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
     q: FloatArray = np.asarray(np.bincount(cell, weights=mass, minlength=edges.size - 1), dtype=np.float64)
     moment = np.bincount(cell, weights=mass * values, minlength=edges.size - 1)

@@ -1,7 +1,7 @@
-"""E max(0, S - K) of a sum of independent non-negative numbers on a grid: tilted, folded, raised to its power by FFT.
+"""E max(0, S - K) of a sum of independent non-negative numbers on a grid: tilted, wrapped and raised to its power by FFT.
 
-What the grid does is settled before, by the laws given (one larger and one smaller in the increasing convex order). Here every
-further error is counted: the transform's, that of the window, that of the exponents.
+The error of the grid is controlled by the caller, who passes a larger and a smaller distribution in the increasing convex order.
+All further errors are bounded here: those of the transform, of the truncation range and of the exponents.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ from shufflebounds.composing.window import Tails
 __all__ = ["GridLaw", "SumLaw", "contracted", "spread"]
 
 NEAR = 4.0
-"""A transform serves levels within so many standard deviations of the one it was tilted to."""
+"""A transform is used for levels within NEAR standard deviations of the mean of its tilted sum. A larger value means fewer
+transforms and larger errors."""
 
 OUTSIDE, LONG, OUTSIDE_LONG, MARGIN, ENOUGH = -40.0, 2**17, -30.0, 64, -18.0
-"""Logarithm of the tilted mass that a window may leave out on a side, the same where it would be a long one, and where it would be
-too long; and points to spare."""
+"""OUTSIDE: log of the tilted mass that may be truncated at either end; OUTSIDE_LONG: the same if the range would have more than
+LONG points; ENOUGH: the same if it would then have more than MOST_POINTS. MARGIN: extra points at either end."""
 
 LOWEST = 0.25
-"""The least tilt, per standard deviation: without one the error of every point would count in full."""
+"""Smallest tilt, per standard deviation of the sum. Without a tilt the error of every point would count in full."""
 
 MOST_POINTS = 2**22
 
 NEARLY = 1e-8
-"""A mean so far below a grid point, in steps, counts as on it: the levels asked must be moved for that."""
+"""A mean within this distance below a grid point, in steps, counts as on the point; callers move their levels to allow for it."""
 
 _NEAR_HEAVIEST = 20
-"""Cells on either side of the heaviest one that are looked at for where to leave something."""
+"""Number of cells on either side of the heaviest one in which `_exchanged` looks for the equation to omit."""
 
 MOST_BLOCKS = 64
-"""Transforms kept by a sum."""
+"""Largest number of transforms that a sum keeps."""
 
 
 @dataclass(frozen=True, eq=False)
 class GridLaw:
-    """Masses at anchor + step k, k = 0, 1, ..."""
+    """A distribution with masses at anchor + step k, k = 0, 1, ..."""
 
     anchor: float
     step: float
@@ -51,16 +52,16 @@ class GridLaw:
 
     @property
     def values(self) -> FloatArray:
-        """The grid."""
+        """The grid points."""
         return np.asarray(self.anchor + self.step * np.arange(self.mass.size))
 
     def reversed(self) -> GridLaw:
-        """Return the law of minus the number."""
+        """Return the distribution of minus the number."""
         return GridLaw(-(self.anchor + self.step * (self.mass.size - 1)), self.step, self.mass[::-1].copy())
 
 
 def spread(anchor: float, step: float, size: int, values: FloatArray, mass: FloatArray) -> GridLaw:
-    """Return the law on the grid with every mass on its two neighbours, in balance: larger in the convex order."""
+    """Return the masses split between the two neighbouring grid points, with their means kept: larger in the convex order."""
     place = (values - anchor) / step
     left = np.clip(np.floor(place), 0, size - 2)
     share = np.clip(place - left, 0.0, 1.0)
@@ -71,14 +72,15 @@ def spread(anchor: float, step: float, size: int, values: FloatArray, mass: Floa
 
 
 def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) -> GridLaw:
-    """Return a law on the grid, smaller in the increasing convex order, of masses with one mean in each of its cells.
+    """Return a distribution on the grid, smaller in the increasing convex order, of masses with one given mean in each cell.
 
-    About every grid point parts of the masses on both sides of it, in balance, become one; what is left of a mass moves down.
+    At every grid point, parts of the masses of the two cells beside it are merged into one mass with this point as their mean. The
+    remainder of a cell's mass is moved down to its lower end.
     """
     grid = anchor + step * np.arange(mass.size)
     inside = np.clip(means - grid, 0.0, step)
     after, before = inside[1:], (step - inside)[:-1]
-    # so near to the next point that the caller, who allows for that much, may take it for one on it
+        # means so close to the next point count as on it; the caller allows for that
     at_end = inside >= step * (1 - NEARLY)
     moment = _exchanged(mass, inside / step, (inside <= 0.0) | at_end)
     moment *= step
@@ -98,21 +100,21 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
 
 
 def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
-    """Return the moments, in steps, that the two sides of every grid point exchange so that nothing is left of the masses.
+    """Return, for every grid point, the moment in steps that the two cells beside it contribute to the mass merged at the point.
 
-    Cell k, its mean at `inside` of its width, gives M[k]/inside to its left end and M[k + 1]/(1 - inside) to its right one, and
-    has no more. From either end on that gives one moment after the other; an error of alternating sign shrinks where masses grow,
-    so both chains run to the heaviest cell, next to which one equation is left out: that of a free cell, which lies on the grid
-    and need not give anything, or else of the cell where least is left.
+    A cell k with mean at `inside` of its width gives M[k]/inside to its left end and M[k + 1]/(1 - inside) to its right end, at
+    most its mass in total. Setting these equal to its mass gives one moment after the other from either end. Errors alternate in
+    sign and shrink where masses grow, so both recursions run up to the heaviest cell. There, one equation is omitted: that of a
+    free cell, which lies on the grid and need not give anything, or of the cell with the smallest remainder.
     """
     size = mass.size
 
     def chain(mass: list[float], near: list[float], far: list[float], free: list[bool], last: int) -> list[float]:
-        # moments at the right ends of the cells
+        # the moments at the right ends of the cells
         out, moment = [], 0.0
         for k in range(last):
             if free[k]:
-                # about half of the next one
+                # about half of what the next cell can give
                 moment = 0.5 * (1 - far[k + 1]) * mass[k + 1] if k + 1 < len(mass) and not free[k + 1] else 0.0
             else:
                 moment = max(0.0, far[k] * (mass[k] - moment / near[k]))
@@ -125,7 +127,7 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     given, held = mass.tolist(), free.tolist()
     right_of = np.array([0.0, *chain(given, near, back, held, high)])
     left_of = np.array([0.0, *chain(given[::-1], back[::-1], near[::-1], held[::-1], size - 1 - low)])[::-1]
-    # cells low .. high: what the left chain asks of their left ends and the right one of their right ends
+    # cells low .. high: the parts requested by the left recursion at their left ends and by the right one at their right ends
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -138,7 +140,7 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Tilted tails about a level, and what may be added or lacking."""
+    """Tilted tails for a range of levels, with bounds of their rounding error and of the truncated mass."""
 
     low: float
     high: float
@@ -153,7 +155,7 @@ class _Block:
 
 
 class SumLaw:
-    """The sum of so many independent numbers with one law, asked for its stop-loss transform."""
+    """The sum of `times` independent numbers with the same distribution, for evaluating its stop-loss transform."""
 
     def __init__(self, law: GridLaw, times: int) -> None:
         held = np.flatnonzero(law.mass > 0)
@@ -173,7 +175,7 @@ class SumLaw:
             self._rough_index = np.add.reduceat(self._mass * self._index, self._starts) / self._rough_mass
 
     def _rough(self, theta: float) -> tuple[float, float]:
-        """Return mean and variance of one tilted number, in steps, nearly."""
+        """Return approximate mean and variance of one tilted number, in steps."""
         power = theta * self.step * self._rough_index
         weight = self._rough_mass * np.exp(power - power.max())
         weight /= weight.sum()
@@ -181,13 +183,13 @@ class SumLaw:
         return mean, float(weight @ (self._rough_index - mean) ** 2)
 
     def _growth(self, theta: float, mean: float) -> float:
-        """Return the cumulant of one number less its mean, nearly."""
+        """Return the approximate cumulant of one number minus its mean."""
         power = theta * self.step * (self._rough_index - mean)
         top = float(power.max())
         return top + math.log(float(self._rough_mass @ np.exp(power - top)) / self.total)
 
     def _tilted(self, theta: float) -> tuple[FloatArray, float, float, float]:
-        """Return normalised tilted masses, log of their sum before, mean and variance, in steps."""
+        """Return the normalised tilted masses, the log of their sum before, and mean and variance in steps."""
         power = theta * self.step * self._index
         top = float(power.max())
         weight = self._mass * np.exp(power - top)
@@ -197,11 +199,11 @@ class SumLaw:
         return weight, top + math.log(total), mean, float(weight @ (self._index - mean) ** 2)
 
     def _tilt(self, level: float) -> float:
-        """Return theta at which the mean of the sum is about the level, or the least tilt."""
+        """Return the theta at which the mean of the sum is about the level, or the smallest tilt if that is larger."""
         goal = (level / self.times - self._base) / self.step
         mean, var = self._rough(0.0)
         least = LOWEST / (self.step * math.sqrt(max(var, 1e-12) * self.times))
-        # a few far values may take all mass of the tilted law long before that
+        # a few values far above the mean may have all the tilted mass at a smaller tilt already
         while self.times * self._growth(least, mean) > 1:
             least /= 1.5
         if mean >= goal:
@@ -242,7 +244,7 @@ class SumLaw:
         tail, _ = _losses.tilted_hockey_stick(np.ascontiguousarray(values), 0.0, theta * self.step)
         second, _ = _losses.tilted_hockey_stick(np.ascontiguousarray(tail), 0.0, theta * self.step)
         center, far = r * (self._base + self.step * mean), NEAR * self.step * deviation
-        # only what serves is kept; beyond the last values, or below the least tilt, it serves the level as well as any
+        # keep only the levels that the block is used for; a block below the smallest tilt is also used for its own level
         low, high = min(center - far, level), max(center + far, math.nextafter(level, math.inf))
         start = r * self._base + self.step * first
         left = min(max(math.floor((low - start) / self.step) - 2, 0), size - 1)
@@ -253,7 +255,7 @@ class SumLaw:
         )
 
     def _chernoff(self, levels: FloatArray) -> FloatArray:
-        """Return an upper bound of log E max(0, S - K) by the best of some tilts: z <= e^(theta z)/(e theta)."""
+        """Return an upper bound of log E max(0, S - K) by z <= e^(theta z)/(e theta), the least over 48 tilts."""
         deviation = math.sqrt(max(self.times * self._rough(0.0)[1], 0.25))
         rates = np.geomspace(LOWEST / deviation, 40.0, 48)
         power = np.multiply.outer(rates, self._ends[1])
@@ -264,7 +266,7 @@ class SumLaw:
         return np.asarray((base[:, None] - np.multiply.outer(rates, gap) * (1 - np.sign(gap) * 1e-12)).min(axis=0))
 
     def stop_loss(self, levels: FloatArray, *, upper: bool, floor: FloatArray | float = -math.inf) -> FloatArray:
-        """Return log E max(0, S - K) at every level K, on the named side; what is surely below the floor roughly."""
+        """Return a bound of log E max(0, S - K) at every level K; where it is certainly below `floor`, a rough one."""
         if not self._mass.size:
             return np.full(levels.size, -np.inf)
         out = self._chernoff(levels) if upper else np.full(levels.size, -np.inf)
@@ -298,12 +300,12 @@ class SumLaw:
         return out
 
     def _far_below(self, levels: FloatArray, low: float, upper: bool) -> FloatArray:
-        """Return E max(0, S - level) for levels below nearly all of the law: the mean less the level, plus a little above."""
+        """Return bounds of log E max(0, S - level) for levels more than 6 sigma below the mean: about log(mean - level)."""
         whole = self.times * math.log(self.total)
         slack = ULP * self.times * 64 + 64 * ULP
         if upper:
             base = float(self._read(self._serving(low), np.array([low]), True)[0])
-            # the stop-loss transform falls by at most the mass
+            # lowering the level by x raises the stop-loss transform by at most x times the total mass
             return np.asarray(np.logaddexp(base, whole + np.log(low - levels)) + slack)
         return np.asarray(whole + np.log(np.maximum(self.mean - levels, 1e-300)) - slack)
 
@@ -317,7 +319,7 @@ class SumLaw:
 
     def _read(self, block: _Block, levels: FloatArray, upper: bool) -> FloatArray:
         theta, size = block.theta, block.tail.size
-        # below the window all of it lies above; the points are rounded
+        # a level below the block has all of its values above; the grid points are rounded, so the level is moved
         off = 8 * ULP * (abs(block.origin) + self.step * size + self.times * abs(self._base))
         levels = levels - off if upper else levels + off
         place = np.maximum(np.ceil((levels - block.origin) / self.step), 0.0)
@@ -325,9 +327,9 @@ class SumLaw:
         x = np.maximum(block.origin + self.step * place - levels, 0.0)
         after = np.where(inside + 1 < size, block.second[np.minimum(inside + 1, size - 1)], 0.0)
         value = np.exp(-theta * x) * (x * block.tail[inside] + self.step * math.exp(-theta * self.step) * after)
-        # nothing lies beyond the window
+        # the truncation range ends here: the value is 0, and the truncated mass is added below
         value = np.where(place > size - 1, 0.0, value)
-        # the shares z e^(-theta z) of errors: their sum, and the largest
+        # an error in the mass at distance z above the level has the weight z e^(-theta z): the sum and the largest of these weights
         largest = 1 / (math.e * theta)
         shares = 1 / (theta * theta * self.step) + 2 * largest
         rough = block.error * shares + 64 * ULP * 32 * (np.abs(value) + self.step * np.abs(after))
@@ -340,7 +342,7 @@ class SumLaw:
 
 
 def _groups(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
-    """Return where groups of points start: single points about the heaviest, wider groups in proportion to the distance from it."""
+    """Return the starts of groups of points: single points around the heaviest, wider groups in proportion to their distance."""
     size = index.size
     if size <= 4096:
         return np.arange(size)
@@ -351,7 +353,7 @@ def _groups(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
 
 
 def _power(weight: FloatArray, index: FloatArray, times: int, size: int) -> tuple[FloatArray, float]:
-    """Return the circular convolution power and a bound of the error of each point."""
+    """Return the circular convolution power, and a bound of the absolute error of each point."""
     stage = 4 * ULP * (math.log2(size) + 2)
     folded = np.bincount(np.mod(index, size).astype(np.intp), weights=weight, minlength=size)
     spectrum = scipy.fft.rfft(folded)

@@ -29,7 +29,7 @@ MOST_STEPS = 10**7
 
 @dataclass(frozen=True)
 class AllocationPair(OfMechanism, DominatingPair):
-    r"""The outputs of t steps one of which, drawn uniformly, saw the record, and of t steps none of which did.
+    r"""The outputs of t steps, of which one uniformly random step used the record, against those of t steps without the record.
 
     .. math:: \bar P = \frac1t \sum_{i=1}^t Q^{i-1} P\, Q^{t-i}: \quad H_E(\bar P \| Q^t) =
         \frac1t\, \mathrm{E} \Bigl(\sum_i L_i - t E\Bigr)_+ \;\text{(remove)}, \qquad H_E(Q^t \| \bar P) =
@@ -40,18 +40,19 @@ class AllocationPair(OfMechanism, DominatingPair):
     Parameters
     ----------
     mechanism : PrivacyProfile
-        One step, with the record in it or not: Gaussian or Laplace noise, or a mechanism of one pair with listed outcomes.
+        One step, with or without the record: Gaussian or Laplace noise, or a mechanism with one dominating pair of enumerated
+        outcomes.
     steps : int
         Number t of steps, 1 to 10**7.
     removed : bool
-        True for the first line, False for the second.
+        True for the first formula, False for the second.
 
     Notes
     -----
-    Exact. From above the law of L is spread over the two neighbouring points of a grid (larger in the convex order), from below
-    neighbouring parts are merged on them (smaller); the sum is a power by FFT, tilted to the level asked, with its errors
-    counted. Ratios far above the grid are told apart by how many there are. The sides are about a relative 1e-3 apart; measured for
-    sigma 0.5 to 1 and 1000 or 1e6 steps they are within 1e-2 down to delta = 1e-12.
+    The value is exact up to numerical error. For the upper bound the distribution of L is split between neighbouring points of a
+    grid (larger in the convex order); for the lower bound neighbouring parts are merged on them (smaller). The sum is a convolution
+    power by FFT, tilted to each level, with a bound of its errors. Ratios far above the grid are treated by their number. The gap
+    of the bounds is about 1e-3 of delta; measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2 down to delta = 1e-12.
 
     Examples
     --------
@@ -76,17 +77,20 @@ class AllocationPair(OfMechanism, DominatingPair):
         self._listed()
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # transforms are not pickled
+        # transforms are recomputed after unpickling
         return type(self), (self.mechanism, self.steps, self.removed)
 
     def reverse(self) -> Self:
-        # both orders share their transforms
+        # both directions use the same transforms
         other = type(self)(self.mechanism, self.steps, not self.removed)
         other.__dict__["_engine"] = self._engine
         return other
 
     def _listed(self) -> tuple[LossAtoms, float] | None:
-        """Return the outcomes of (P, Q) and the log mass under Q of those not listed; None for a density; or raise TypeError."""
+        """Return the outcomes of (P, Q) and the log mass under Q of outcomes not enumerated, or None if there is a density.
+
+        Raise TypeError if the mechanism has neither.
+        """
         if isinstance(self.mechanism, GaussianMechanism | LaplaceMechanism):
             return None
         known = self.mechanism._pair_info()
@@ -94,8 +98,8 @@ class AllocationPair(OfMechanism, DominatingPair):
         atoms, reverse = known.atoms, opposite._pair_info().atoms
         log_lost = None if atoms is None or reverse is None else atoms.log_lost_other(reverse, symmetric=opposite is self.mechanism)
         if not known.single or atoms is None or log_lost is None:
-            raise TypeError(f"{self.mechanism!r} does not list its outcomes: random allocation needs Gaussian or Laplace noise, or "
-                            "a mechanism of one pair with listed outcomes")
+            raise TypeError(f"{self.mechanism!r} does not enumerate its outcomes: random allocation needs Gaussian or Laplace "
+                            "noise, or a mechanism of one pair with enumerated outcomes")
         return atoms, log_lost
 
     @cached_property
@@ -107,33 +111,33 @@ class AllocationPair(OfMechanism, DominatingPair):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        # no average exceeds the largest ratio, and none falls below the smallest
+        # the average ratio lies between the smallest and the largest ratio of one step, so delta is 0 from the pure budget on
         within = eps < self._pure_epsilon()
         if within.any():
             sides = self._engine.remove(eps[within]) if self.removed else self._engine.add(eps[within])
-            # one of t steps is a sample at rate 1/t of each: the hockey stick of no single step lies above
+            # rounding may put the lower bound above the upper one
             lower[within], upper[within] = np.minimum(sides[0], sides[1]), sides[1]
         return IntervalArray(lower, upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # the average over the steps i of the pair that differs in step i only
+        # P-bar is the average over i of the pairs that differ in step i only
         return (self.mechanism if self.removed else self.mechanism._opposite(),), 1.0
 
     def _pure_epsilon(self) -> float:
         return (self.mechanism if self.removed else self.mechanism._opposite())._pure_epsilon()
 
     def _last_positive(self, pure: float) -> float:
-        # where one step has no pure budget, the average has none either: delta goes on far below what the kernels reach
+        # if one step has no pure budget, the average has none: delta is positive beyond the eps that the kernels support
         return pure if self.mechanism._last_positive(math.inf) == pure == math.inf else super()._last_positive(pure)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # a value is read off a transform, and a new level may need a new one
+        # a value is read from a transform, but a new level may need a new transform
         return replace(super()._pair_info(), spacing=0.1, setup=3.5)
 
 
 @dataclass(frozen=True)
 class RandomAllocation(OfMechanism, LargestPair):
-    r"""Training by random allocation: in an epoch every record enters `chosen` of `steps` steps, drawn uniformly.
+    r"""Training by random allocation: in each epoch every record enters `chosen` of `steps` steps, drawn uniformly.
 
     .. math:: \delta(\varepsilon) = \max\{H_E(\bar P \| Q^t),\; H_E(Q^t \| \bar P)\}, \qquad
         \bar P = \frac1t \sum_{i=1}^t Q^{i-1} P\, Q^{t-i}
@@ -141,21 +145,21 @@ class RandomAllocation(OfMechanism, LargestPair):
     Parameters
     ----------
     mechanism : PrivacyProfile
-        One step, with the record in it or not: ``GaussianMechanism(sigma)`` for DP-SGD with noise multiplier sigma.
+        One step, with or without the record: ``GaussianMechanism(sigma)`` for DP-SGD with noise multiplier sigma.
     steps : int
-        Number t of steps, 1 to 10**7; data of N records in batches of about b have N/b.
+        Number t of steps, 1 to 10**7. With N records and batches of about b records, t is N/b.
     chosen : int
         Number k of steps that a record enters, 1 to `steps`.
 
     Notes
     -----
-    Neighbours: **add or remove** one record. For chosen = 1 both directions are exact (:class:`AllocationPair`). For more,
-    k epochs of floor(t/k) steps with one chosen bound it from above (Feldman, Shenfeld 2025). The lower bound for k > 1 is that of
-    one step alone, which has seen the record with probability k/t, and for Gaussian noise that of the sum of all outputs, if that
-    is larger; it is not tight. Several epochs have no lower bound for k > 1.
+    Adjacency: **add or remove** one record. For chosen = 1 both directions are exact (:class:`AllocationPair`). For chosen = k > 1
+    the upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). The lower bound for
+    k > 1 is the larger of two: that of one step alone, which uses the record with probability k/t, and, for Gaussian noise, that
+    of the sum of all outputs. It is not tight. A composition of several epochs with k > 1 has no lower bound.
 
-    Shuffling the records and cutting them into batches of fixed size is *not* random allocation: the batches of the other records
-    depend on where the record went. What is known of it is a lower bound, :func:`shuffled_sgd_delta`.
+    Shuffling the records and cutting them into batches of fixed size is *not* random allocation: there, the batches of the other
+    records depend on the batch of this record. For that sampling only a lower bound is known, :func:`shuffled_sgd_delta`.
 
     References
     ----------
@@ -177,7 +181,7 @@ class RandomAllocation(OfMechanism, LargestPair):
     chosen: int = 1
 
     theorem: ClassVar[str] = "exact for one chosen step, an upper bound for more (Chua et al. 2024; Feldman, Shenfeld 2025)"
-    neighbours: ClassVar[str] = "add or remove one record, which enters so many of the steps, drawn uniformly"
+    neighbours: ClassVar[str] = "add or remove one record, which enters `chosen` of the steps, drawn uniformly"
     relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
@@ -190,7 +194,7 @@ class RandomAllocation(OfMechanism, LargestPair):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         if self.chosen > 1:
-            raise TypeError(f"{self!r} is bounded by a composition, not given by a list of pairs")
+            raise TypeError(f"{self!r} is bounded by a composition and has no list of pairs: pass chosen=1 for exact pairs")
         return self._block_pairs
 
     @cached_property
@@ -213,12 +217,12 @@ class RandomAllocation(OfMechanism, LargestPair):
 
     @cached_property
     def _statistics(self) -> tuple[PrivacyProfile, ...]:
-        """What functions of the outputs reveal: post-processing, so their hockey sticks are lower bounds.
+        """Distributions of functions of the outputs. Functions are post-processing, so their divergences are lower bounds.
 
-        One step alone has seen the record with probability k/t. The sum of all outputs of Gaussian noise has the mean k times the
-        record and the variance t sigma**2, whichever steps the record entered.
+        One step alone uses the record with probability k/t. For Gaussian noise the sum of all outputs has mean k times the record
+        and variance t sigma**2, whichever steps the record entered.
         """
-        # rounded down: a smaller rate is a mixture with equal distributions
+        # the rate is rounded down: sampling at a smaller rate only lowers delta
         remove = SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP))
         if not isinstance(self.mechanism, GaussianMechanism):
             return remove, remove.reverse()
@@ -233,7 +237,7 @@ class RandomAllocation(OfMechanism, LargestPair):
         return IntervalArray(np.minimum(lower, exact_or_above.upper), exact_or_above.upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # the average over the sets of `chosen` steps of the pair that differs in those steps only
+        # the average over all sets of `chosen` steps of the pair that differs in these steps only
         sides = self.mechanism, self.mechanism._opposite()
         return tuple(Composition(((side, self.chosen),)) for side in {id(side): side for side in sides}.values()), 1.0
 
@@ -241,7 +245,7 @@ class RandomAllocation(OfMechanism, LargestPair):
         return max(way._last_positive(pure) for way in self._adjacencies())
 
     def _seconds(self) -> float:
-        # seconds before the first value
+        # measured seconds before the first value
         return 0.1
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -253,13 +257,13 @@ class RandomAllocation(OfMechanism, LargestPair):
 
 @dataclass(frozen=True)
 class _UpperPair(AllocationPair):
-    """One of the blocks whose composition bounds several chosen steps from above; it bounds nothing from below."""
+    """A block whose composition gives the upper bound for several chosen steps. It has no lower bound."""
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(np.full(eps.size, -np.inf), super()._log_delta(eps).upper)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # the grid is laid out by both sides, but nothing here bounds from below
+        # the grid of a composition uses both bounds of the exact pair, but this pair has no lower bound
         base = AllocationPair(self.mechanism, self.steps, self.removed)
         base.__dict__["_engine"] = self._engine
         return replace(base._pair_info(), single=False, convex=False)

@@ -1,4 +1,4 @@
-"""Poisson sampling: each record enters with a chance of its own, and its neighbour is the data without it."""
+"""Poisson sampling: each record enters independently with a given probability; the neighbouring dataset lacks one record."""
 
 from __future__ import annotations
 
@@ -21,77 +21,77 @@ from shufflebounds.sampling._mechanism import OfMechanism, checked_presence
 __all__ = ["SampledPair", "Subsampled", "mixed_losses", "sampled_eps"]
 
 SETUP = 2.0
-"""Seconds of a composition that the laws of one direction take, about: their grids are long."""
+"""Approximate seconds that a composition needs to build the distributions of one direction, whose grids are long."""
 
 _FAR = 30.0
-"""From here on e^eps is so large that 1 beside it is below the rounding."""
+"""From this eps on, 1 is below an ulp of e^eps, so that e^eps - 1 = e^eps in doubles."""
 
 _LARGEST = 700.0
-"""Of a loss up to this the exponential is a double."""
+"""Largest loss whose exponential is a finite double, with a margin."""
 
 LEAST_RATE = 1e-100
 
 
 def checked_rate(name: str, value: float) -> float:
-    """Return a chance in [1e-100, 1], or raise ValueError."""
+    """Return the value if it is a probability in [1e-100, 1]; raise ValueError otherwise."""
     return _validate.real(name, value, LEAST_RATE, 1)
 
 
 def sampled_eps(eps: FloatArray, rate: float) -> FloatArray:
-    """Return log(1 + (e^eps - 1)/rate), to a relative 8 ulp."""
+    """Return log(1 + (e^eps - 1)/rate), with relative error below 8 ulp."""
     near = np.log1p(np.expm1(np.minimum(eps, _FAR)) / rate)
     far = eps - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(eps, _FAR)))
     return np.asarray(np.where(eps < _FAR, near, far))
 
 
 def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
-    """Return log(1 - rate + rate e^loss), to within some ulp."""
+    """Return log(1 - rate + rate e^loss), with an error of a few ulp."""
     if rate == 1:
         return loss
     gain = rate * np.expm1(np.minimum(loss, _LARGEST))
-    # where the loss falls, a sum of positive terms
+    # for negative losses a sum of positive terms
     low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, 0.0)))
-    # no rate is so small that this would cancel
+    # for losses above 700: loss + log(rate), plus a term that is at most (1 - rate)/rate e^-700
     far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, _LARGEST)))
     return np.asarray(np.where(loss >= _LARGEST, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))
 
 
 def sampled_budget(pure: float, rate: float, removed: bool) -> float:
-    """Return at least log(1 - rate + rate e^pure), or -log(1 - rate + rate e^-pure) where the record is added."""
+    """Return an upper bound of log(1 - rate + rate e^pure) (record removed), or -log(1 - rate + rate e^-pure) (record added)."""
     if pure == 0 or (removed and pure == math.inf):
         return pure
     if removed:
         value = float(mixed_losses(np.array([pure]), rate)[0])
     else:
-        # 1 - q + q e^-pure without cancelling, where both are small
+        # 1 - q + q e^-pure, formed so that small q and pure do not cancel
         value = -float(mixed_losses(np.array([-pure]), rate)[0]) if rate < 1 else pure
-    # a loss too small for a double counts as the least double
+    # a positive budget that underflows is replaced by the smallest positive double
     return max(value * (1 + 16 * ULP), 5e-324)
 
 
 @dataclass(frozen=True)
 class SampledPair(OfMechanism, DominatingPair):
-    r"""The laws of a mechanism that sees one record with some chance, and of the same one without the record.
+    r"""The distributions of a mechanism that uses one record with probability q, and of the mechanism without the record.
 
     .. math:: H_E((1-q) Q + q P \| Q) = q\, H_{1 + (E-1)/q}(P \| Q) \quad \text{(remove)}, \qquad
         H_E(Q \| (1-q) Q + q P) = (1 - E(1-q))_+\, H_{E q/(1 - E(1-q))}(Q \| P) \quad \text{(add)}
 
-    with :math:`E = e^\varepsilon`; P is the law of the mechanism with the record, Q without.
+    with :math:`E = e^\varepsilon`; P is the distribution of the output with the record, Q without it.
 
     Parameters
     ----------
     mechanism : PrivacyProfile
-        The mechanism on the records that were drawn: the hockey stick of (P, Q).
+        The mechanism on the sampled records, which gives the hockey-stick divergence of (P, Q).
     rate : float
-        The chance q of the record, in [1e-100, 1].
+        The probability q that the record is sampled, in [1e-100, 1].
     removed : bool
-        True for the first line, data with the record against data without; False for the second.
+        True for the first formula, the dataset with the record against the one without; False for the second.
 
     Notes
     -----
-    Exact where the mechanism has one pair of distributions. Where its delta is a maximum over pairs, delta is the maximum over the
-    sampled pairs; so are the trade-off function, mu and the Renyi divergences if :meth:`pairs` of the mechanism lists them.
-    Composition bounds from below with each of the pairs alone.
+    Exact where the mechanism has one dominating pair. Where its delta is a maximum over pairs, delta is the maximum over the
+    sampled pairs. The same holds for the trade-off function, mu and the Renyi divergences if :meth:`pairs` of the mechanism lists
+    the pairs. The lower bound of a composition composes each pair with itself.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class SampledPair(OfMechanism, DominatingPair):
             return IntervalArray(self._add(eps, upper=False), self._add(eps, upper=True))
 
     def _add(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return one side: 1 - E(1 - q) = 1 - e^(eps - pure), moved by its rounding, and all falls with it."""
+        """Return a bound by 1 - E(1 - q) = 1 - e^(eps - pure), pure = -log(1 - q); its argument is moved by the rounding error."""
         opposite, side = self.mechanism._opposite(), 1 if upper else -1
         if self.rate == 1:
             return opposite._log_side(eps, upper=upper)
@@ -136,7 +136,7 @@ class SampledPair(OfMechanism, DominatingPair):
         return np.where(inside, round_outward(value, np.log(gap), upper=upper), -np.inf)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # q P + (1-q) Q against Q = q Q + (1-q) Q, or the reverse
+        # q P + (1-q) Q against q Q + (1-q) Q, or (Q, P) instead
         return (self.mechanism if self.removed else self.mechanism._opposite(),), self.rate
 
     def _pure_epsilon(self) -> float:
@@ -147,11 +147,11 @@ class SampledPair(OfMechanism, DominatingPair):
         return self._sampled(self.mechanism._attained_pairs())
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
-        # a mechanism with one pair answers as that pair does; with several, curves and divergences are the largest over them
+        # a mechanism with one pair has no list; with several, curves and divergences are the largest over them
         return () if self.mechanism._pair_info().single else self._sampled(self.mechanism._listed_pairs())
 
     def _sampled(self, pairs: tuple[DominatingPair, ...]) -> tuple[DominatingPair, ...]:
-        """Return these pairs of the mechanism, sampled."""
+        """Return sampled versions of the mechanism's pairs."""
         return tuple(SampledPair(pair, self.rate, self.removed) for pair in pairs)
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -165,7 +165,7 @@ class SampledPair(OfMechanism, DominatingPair):
         if mechanism.density and self.mechanism._opposite() is self.mechanism:
             known = replace(known, density=partial(self._around, mechanism.density))
         if mechanism.density and pure < math.inf:
-            # the mixture has an atom at either end
+            # the mixture of P and Q has an atom at the smallest and at the largest loss
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             known = replace(known, lattice=((high if self.removed else -low), high - low))
         return replace(known, listed=self._atoms) if mechanism.listed else known
@@ -177,9 +177,9 @@ class SampledPair(OfMechanism, DominatingPair):
         return mixture(base, other, self.rate, self.removed, symmetric=self.mechanism._opposite() is self.mechanism)
 
     def _around(self, density: Callable[[float, float], LossAtoms], anchor: float, step: float) -> LossAtoms:
-        """Return the mixture of the outcomes that the mechanism has about every grid point."""
+        """Return the sampled version of the mechanism's outcomes, spaced so that they fit the grid of a composition."""
         pure = self.mechanism._pure_epsilon()
-        # the sampled loss rises no faster than the mechanism's, and fastest at the top
+        # the sampled loss grows at most as fast as the mechanism's loss, and fastest at the largest loss
         top = float(mixed_losses(np.array([pure]), self.rate)[0]) if pure < math.inf else math.inf
         slope = self.rate * math.exp(pure - top) if pure < math.inf else 1.0
         base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
@@ -187,14 +187,14 @@ class SampledPair(OfMechanism, DominatingPair):
 
 
 def round_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
-    """Return value = weight + a logarithm, moved to a side by the rounding of both; -inf stays."""
+    """Return value, which is weight plus a logarithm, moved up or down by the rounding error of both; -inf is not changed."""
     finite = value > -np.inf
     error = ULP * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
     return np.asarray(np.where(finite, value + error if upper else value - error, -np.inf))
 
 
 def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, loss_error: float) -> IntervalArray:
-    """Return rate times delta of the mechanism at :func:`sampled_eps`, which is off by a relative blur."""
+    """Return bounds of log(rate delta) at :func:`sampled_eps`, whose relative error is at most loss_error."""
     at, weight = sampled_eps(eps, rate), math.log(rate)
     lower = weight + mechanism._log_side(at * (1 + loss_error), upper=False)
     upper = weight + mechanism._log_side(at * (1 - loss_error), upper=True)
@@ -202,9 +202,9 @@ def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, loss_
 
 
 def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, symmetric: bool) -> LossAtoms | None:
-    """Return the outcomes of ((1-q) Q + q P, Q) or of the reversed pair, from those of (P, Q) and of (Q, P).
+    """Return the outcomes of ((1-q) Q + q P, Q), or of the reversed pair, from the outcomes of (P, Q) and of (Q, P).
 
-    None where unlisted outcomes have an unknown mass under Q.
+    Return None where the mass under Q of outcomes that are not enumerated is unknown.
     """
     log_q = base.log_p - base.loss
     log_lost = base.log_lost_other(other, symmetric=symmetric)
@@ -214,14 +214,14 @@ def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, sy
     mixed = mixed_losses(loss, rate)
     size = float(np.abs(log_q).max(initial=0.0) + 2 * np.abs(loss).max(initial=0.0))
     if base.log_other > -math.inf and rate < 1:
-        # the mixture can produce the outcomes that only Q has
+        # the mixture can produce the outcomes that have positive probability under Q only
         log_q, mixed = np.append(base.log_other, log_q), np.append(math.log1p(-rate), mixed)
         loss, loss_error = np.append(-np.inf, loss), np.append(0.0, loss_error)
     log_mix = log_q + mixed
     slack = base.slack + base.most_blur + ULP * (16 + 8 * (size + abs(base.log_other) if base.log_other > -math.inf else size))
-    # the weight of P in the mixture is the slope of the mixed loss; its rounding is relative, unless it leaves the normal doubles
+    # The derivative of the mixed loss is the weight of P in the mixture. Its rounding error is relative, except for subnormals.
     loss_error = loss_error * np.exp(np.minimum(math.log(rate) + loss - mixed, 0.0)) * (1 + 1e-6) + 8 * ULP * np.abs(mixed) + 1e-322
-    # the outcomes that only P has stay impossible under Q, and at rate 1 those of Q stay impossible under the mixture
+    # outcomes with P only remain impossible under Q; at rate 1 those with Q only remain impossible under the mixture
     mixed_alone, q_alone = math.log(rate) + base.log_rest, base.log_other if rate == 1 else -math.inf
     if removed:
         unlisted = float(np.logaddexp(log_lost, base.log_lost))
@@ -232,26 +232,26 @@ def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, sy
 
 @dataclass(frozen=True)
 class Subsampled(OfMechanism, LargestPair):
-    r"""A mechanism on a Poisson sample: every record enters with chance q, independently.
+    r"""A mechanism on a Poisson sample: every record enters independently with probability q.
 
     .. math:: \delta(\varepsilon) = \max\{H_E((1-q) Q + q P \| Q),\; H_E(Q \| (1-q) Q + q P)\}, \qquad E = e^\varepsilon
 
-    P is the law of what the mechanism shows with the record, Q without it. Made by ``mechanism.subsampled(rate)``.
+    P is the distribution of the output with the record, Q without it. Made by ``mechanism.subsampled(rate)``.
 
     Parameters
     ----------
     mechanism : PrivacyProfile
-        The mechanism on the records drawn, compared with and without the record: noise on a sum with the record's contribution
-        at most `sensitivity`. A randomizer of single values stands for a record that is replaced by a fixed value when it is not
-        drawn. A protocol that is private under the replacement of a record says nothing of its removal, and is refused.
+        The mechanism on the sampled records, compared with and without the record: for example noise on a sum to which a record
+        contributes at most `sensitivity`. For a local randomizer, a record that is not sampled is replaced by a fixed value. A
+        protocol that is private only under the replacement of a record is refused: that does not bound the effect of its removal.
     rate : float
-        The chance q that the record enters, in [1e-100, 1].
+        The probability q that a record enters, in [1e-100, 1].
 
     Notes
     -----
-    Neighbours: **add or remove** one record. Both directions are exact hockey sticks (:class:`SampledPair`); which of two
-    neighbours has the record does not change from release to release, so compositions keep the two directions apart and take the
-    worse in the end. A step of DP-SGD with noise multiplier sigma is ``GaussianMechanism(sigma).subsampled(rate)``.
+    Adjacency: **add or remove** one record. Both directions are exact (:class:`SampledPair`). In a composition the same one of the
+    two neighbouring datasets has the record in every release. So compositions treat the two directions separately and take the
+    larger result at the end. A step of DP-SGD with noise multiplier sigma is ``GaussianMechanism(sigma).subsampled(rate)``.
 
     References
     ----------
@@ -271,7 +271,7 @@ class Subsampled(OfMechanism, LargestPair):
     rate: float
 
     theorem: ClassVar[str] = "exact for Poisson sampling (Balle, Barthe, Gaboardi 2018; Zhu, Dong, Wang 2022), both directions"
-    neighbours: ClassVar[str] = "add or remove one record, which enters with the given chance"
+    neighbours: ClassVar[str] = "add or remove one record, which enters with the given probability"
     relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""From neighbours with one record more or less to neighbours with one record replaced."""
+"""From a guarantee for adding or removing one record to a guarantee for replacing one record."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from shufflebounds.profile.profile import checked_profile
 __all__ = ["ReplaceOne"]
 
 _SPLITS, _ROUNDS = 17, 3
+"""Grid points of t in one round, and rounds, each around the best point before. More tighten the bound and take longer."""
 
 _CONJUGATES = 1 + np.geomspace(0.02, 50.0, 49)
-"""Exponents p of the triangle inequality that are tried: 17 % apart in p - 1. More of them tighten the bound."""
+"""Exponents p of the triangle inequality that are tried, 17 % apart in p - 1. More of them tighten the bound."""
 
 _NEAR_ONE = 1 + np.geomspace(0.1, 10.0, 9)
-"""Orders that stand for a Kullback-Leibler divergence, for which the triangle inequality is empty: they are at least it."""
+"""Larger Renyi orders that are tried for an order below 1.1, where the triangle inequality is infinite or weak: the divergence
+increases with the order, so these are upper bounds."""
 
 
 @dataclass(frozen=True)
 class ReplaceOne(PrivacyProfile):
-    r"""What a guarantee for adding or removing a record says of replacing one: remove the old, add the new.
+    r"""The guarantee for replacing a record that follows from one for adding or removing a record: remove the old, add the new.
 
     .. math:: \delta(\varepsilon) \le \min_{0 \le t \le \varepsilon}
         \delta_{\text{remove}}(t) + e^t\, \delta_{\text{add}}(\varepsilon - t)
@@ -34,12 +36,12 @@ class ReplaceOne(PrivacyProfile):
     Parameters
     ----------
     profile : PrivacyProfile
-        A guarantee for neighbours with one record more or less, such as a composition of subsampled mechanisms.
+        A guarantee for add/remove adjacency, such as a composition of subsampled mechanisms.
 
     Notes
     -----
-    Neighbours: **replace** one record. The lower bound is that of replacing a record by one that contributes nothing, such as 0
-    in a sum: the larger of removal and addition. The upper bound about doubles eps, and is the only one in general; where the
+    Adjacency: **replace** one record. The lower bound is that of replacing a record by one that contributes nothing, such as 0
+    in a sum: the larger of removal and addition. The upper bound about doubles eps; nothing better holds in general. Where the
     mechanism is noise on a sum, its own guarantee at twice the sensitivity is better.
 
     References
@@ -68,11 +70,11 @@ class ReplaceOne(PrivacyProfile):
     def __post_init__(self) -> None:
         checked_profile("profile", self.profile)
         if self.profile.relation == "replace-one":
-            raise ValueError(f"profile={self.profile!r} is for a replaced record already: its relation must be "
+            raise ValueError(f"profile={self.profile!r} already covers the replacement of a record: pass one whose relation is "
                              "'add-remove' or 'either'")
 
     def _both(self) -> tuple[PrivacyProfile, PrivacyProfile]:
-        """Return the guarantees of removal and of addition."""
+        """Return the guarantees for removal and for addition."""
         ways = self.profile._by_adjacency if isinstance(self.profile, Composition) else self.profile._adjacencies()
         return (ways[0], ways[1]) if ways else (self.profile, self.profile._opposite())
 
@@ -83,13 +85,13 @@ class ReplaceOne(PrivacyProfile):
             low, high = 0.0, total
             for _ in range(_ROUNDS):
                 splits = np.linspace(low, high, _SPLITS) if high > low else np.array([low])
-                # the two parts sum to less than eps, whatever the rounding
+                # rounded down, so that the two parts sum to at most eps
                 rest = np.maximum(total - splits, 0.0) * (1 - 4 * ULP)
                 values = np.logaddexp(remove._log_side(splits, upper=True), splits + add._log_side(rest, upper=True))
                 best = int(np.argmin(values))
                 upper[i] = min(upper[i], float(values[best]) + 8 * ULP * (1 + abs(float(values[best])) + total))
                 low, high = splits[max(best - 1, 0)], splits[min(best + 1, splits.size - 1)]
-        # a record whose contribution is nothing, as 0 in a sum: replacing by it is a removal, replacing it is an addition
+        # with a record that contributes nothing (0 in a sum), replacing by it is a removal, and replacing it is an addition
         lower = np.maximum(remove._log_side(eps, upper=False), add._log_side(eps, upper=False))
         return IntervalArray(np.minimum(lower, upper), upper)
 
@@ -97,7 +99,7 @@ class ReplaceOne(PrivacyProfile):
         ways = [way._gdp_mu(upper) for way in self._both()]
         if not upper:
             return max(ways)
-        # a test of level alpha under P has a level of at most 1 - G_mu(alpha) under the distribution between, and so on
+        # trade-off functions compose: G_mu1 after G_mu2 is G of mu1 + mu2, by way of the dataset with neither record
         total = sum(ways) * (1 + 4 * ULP)
         return total if self._pure_epsilon() == math.inf else min(total, super()._gdp_mu(True))
 
@@ -116,7 +118,7 @@ class ReplaceOne(PrivacyProfile):
         return 100 * self.profile._seconds()
 
     def _pair_info(self) -> DominatingPairInfo:
-        # every value of delta is a search
+        # every value of delta is the result of a search
         known = self.profile._pair_info()
         return replace(super()._pair_info(), convex=False, effort=100 * known.effort,
                        spacing=max(0.1, known.spacing), setup=2.5)
@@ -126,16 +128,16 @@ class ReplaceOne(PrivacyProfile):
 
 
 def _triangle(remove: PrivacyProfile, add: PrivacyProfile, order: float) -> float:
-    r"""Return an upper bound of the Renyi divergence of two datasets, by way of the dataset that has neither record.
+    r"""Return an upper bound of the Renyi divergence between two datasets, by way of the dataset that has neither record.
 
     .. math:: D_a(P \| Q) \le \frac{a - 1/p}{a - 1} D_{pa}(P \| R) + D_{q(a - 1/p)}(R \| Q), \qquad 1/p + 1/q = 1
 
-    (Mironov, 2017, Proposition 11), the smallest over some p, and over orders of at least the one asked for if that is below 1.1.
+    (Mironov, 2017, Proposition 11). The minimum over several p, and, for an order below 1.1, over several larger orders.
     """
     a = np.append(order, _NEAR_ONE)[:, None] if order < _NEAR_ONE[0] else np.array([[order]])
     a = a[a[:, 0] > 1]
     p = _CONJUGATES[None, :]
-    # orders larger than needed cover the rounding of 1/p and of the conjugate exponent
+    # slightly larger orders compensate for the rounding of 1/p and of the conjugate exponent
     grown = 1 + 16 * ULP
     first, second = p * a * grown, (p / (p - 1)) * (a - 1 / p) * grown
     ahead = remove._rdp(first.ravel(), True).reshape(first.shape)

@@ -1,4 +1,4 @@
-"""Shuffled batches of fixed size: what DP-SGD on them leaks at least."""
+"""Shuffled batches of fixed size: a lower bound of delta for DP-SGD."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from shufflebounds.profile import DominatingPair
 __all__ = ["shuffled_sgd_delta"]
 
 BINS = 3000
-"""Intervals into which the largest batch is told."""
+"""Number of intervals for the value of the largest entry. More tighten the lower bound and take longer."""
 
 ERROR = 1e-8
-"""Relative error of an interval's mass: logarithms of tails, at most 700, to 1e-15 of that, differ by a thousandth at least."""
+"""Bound of the relative error of an interval's mass: log tails up to 700 have relative error 1e-15 and differ by 1e-3 or more."""
 
 LEAST_SHARE = 1e-3
-"""An interval that is a smaller share of the tail beyond it is joined to the next one."""
+"""An interval with a smaller share of the tail beyond it is merged with the next one. Lower: finer intervals, larger errors."""
 
 
 @with_passages
@@ -32,7 +32,7 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     .. math:: \delta(\varepsilon) \ge \max\{H_E(M(P)^k \| M(Q)^k),\; H_E(M(Q)^k \| M(P)^k)\}, \qquad
         P = \frac1t \sum_{i=1}^t N(2 e_i, \sigma^2 I), \quad Q = \frac1t \sum_{i=1}^t N(e_i, \sigma^2 I)
 
-    M(y) tells which of some thousand intervals holds the largest entry of y; k is the number of epochs, E = e^eps.
+    M(y) is the interval, out of about three thousand, that contains the largest entry of y; k is the number of epochs, E = e^eps.
 
     Parameters
     ----------
@@ -41,32 +41,33 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     sigma : float
         Noise multiplier, the standard deviation over the clipping norm, in [0.01, 1e6].
     steps : int
-        Number t of batches of an epoch, 1 to 2**53.
+        Number t of batches in an epoch, 1 to 2**53.
     epochs : int
-        Number k of epochs, each with a shuffle of its own; 1 to 2**53.
+        Number k of epochs, each with an independent shuffle, 1 to 2**53.
 
     Returns
     -------
     float
-        A delta that no proof can go below: a lower bound, in [0, 1].
+        A lower bound of delta, in [0, 1]: no smaller delta can be proven.
 
     {raises}
 
     Notes
     -----
-    Neighbours: the record is there, or **zeroed** (its gradient counts as 0, its place in a batch stays). *The pair.* All other
-    records have gradient -1 in one direction, this one +1. In batches of b, a batch without it sums to -b; the one with it to
-    -b + 2, and to -b + 1 where it is zeroed. Its batch is uniform under the shuffle; after adding b to every sum the outputs have
-    the laws P and Q above (Chua et al. 2024, section 4). This holds for data with these gradients, whatever b is, so every function
-    of the outputs bounds delta from below; the epochs are shuffled independently, and so their intervals are a product of pairs.
+    Adjacency: the record is present, or **zeroed** (its gradient counts as 0, its place in a batch stays). *The pair.* All other
+    records have gradient -1 in one direction, this one +1. In batches of b, a batch without it sums to -b. The batch with it sums
+    to -b + 2, or to -b + 1 if it is zeroed. Its batch is uniform under the shuffle. After adding b to every sum, the outputs have
+    the distributions P and Q above (Chua et al. 2024, section 4). This holds for datasets with these gradients, for every b, so
+    the divergence of every function of the outputs is a lower bound. Epochs are shuffled independently, so their intervals form a
+    product of pairs.
 
     *Checked* by this library's tests: the pair by enumerating all orders of up to 6 records, with their sums; the bound by
-    quadrature over the plane for t = 2 (nowhere above the exact hockey stick of P and Q, in either order) and against the Gaussian
-    mechanism for t = 1; two epochs against the sum over all pairs of intervals. The largest entry is nearly all there is to see
-    where sigma is small; for sigma of 1 and more, and many batches, it sees little of what the others add.
+    quadrature over the plane for t = 2 (nowhere above the exact hockey-stick divergence of P and Q, in either order) and against
+    the Gaussian mechanism for t = 1; two epochs against the sum over all pairs of intervals. For small sigma the largest entry
+    contains most of the information. For sigma >= 1 and many batches it contains little, and the bound is not tight.
 
-    Not covered: batches that stay the same from epoch to epoch, and the neighbours with a record more or less, whose last batch
-    tells the number of records.
+    Not covered: batches that stay the same from epoch to epoch, and add/remove adjacency, under which the size of the last batch
+    reveals the number of records.
 
     References
     ----------
@@ -89,7 +90,7 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     epochs = _validate.integer("epochs", epochs, 1)
     log_p, log_q = largest(sigma, steps)
     pair = DominatingPair.from_pmfs(log_p, log_q)
-    # masses off by the error are those of a pair whose eps is off by twice as much, and whose delta by as much
+    # relative errors of the masses change eps by at most twice as much, and delta by a factor of the same size
     loss_error = epochs * ERROR
     at = eps + 2 * loss_error
     log_delta = max(way.self_compose(epochs, rtol=1e-3).log_delta(at, bound="lower") for way in (pair, pair.reverse()))
@@ -97,8 +98,8 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
 
 
 def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
-    """Return the log masses of the intervals of the largest entry, under P and under Q."""
-    # in units of sigma; outside these edges both laws have next to no mass
+    """Return the log masses of the intervals of the largest entry under P and under Q."""
+    # in units of sigma; the mass of both distributions below the first and above the last edge is below about 1e-18
     reach = math.sqrt(2 * math.log(steps + 1)) + 9.0
     quiet = -9.0 if steps < 50 else max(-9.0, math.sqrt(max(0.0, 2 * math.log(steps) - 12)) - 3.0)
     edges = np.linspace(quiet, max(reach, 2 / sigma + 9.0), BINS - 1)
@@ -113,7 +114,7 @@ def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _told_apart(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
-    """Return which edges to keep: under both laws every interval shall hold a fair share of the smaller tail beside it."""
+    """Return the indices of the edges to keep, so that every interval has at least LEAST_SHARE of the smaller tail beside it."""
     kept: list[int] = []
     least = -math.log1p(-LEAST_SHARE)
     for i in range(laws[0][0].size):
@@ -127,7 +128,7 @@ def _told_apart(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
 
 
 def _masses(below: FloatArray, above: FloatArray) -> FloatArray:
-    """Return log masses of the intervals between edges, and of what is beyond them: differences of the smaller tail."""
+    """Return the log masses of the intervals between edges and of the two tails, as differences of the smaller log tail."""
     left = below[1:] < above[1:]
     high = np.where(left, below[1:], above[:-1])
     fall = np.where(left, below[:-1] - below[1:], above[1:] - above[:-1])

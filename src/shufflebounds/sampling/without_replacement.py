@@ -1,4 +1,4 @@
-"""Sampling without replacement: a batch of fixed size, and one record replaced by another."""
+"""Sampling without replacement: a batch of fixed size, under the replacement of one record."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from shufflebounds.sampling.poisson import SampledPair, sampled_budget, sampled_
 __all__ = ["WithoutReplacement"]
 
 POINTS = 4000
-"""Losses of the law that bounds a composition from below."""
+"""Number of losses in the distribution for the lower bound of a composition. More tighten it and take longer."""
 
 MERGED = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0])
-"""Losses so near to 0, in standard deviations, that are tried to be taken for 0."""
+"""Cuts c to try, in standard deviations of the loss: losses up to c are merged into one outcome. A smaller cut is tighter."""
 
 
 @dataclass(frozen=True)
 class WithoutReplacement(OfMechanism):
-    r"""A mechanism on a uniform batch of m out of n records, one record of which is replaced.
+    r"""A mechanism on a uniformly random batch of m out of n records, one record of which is replaced.
 
     .. math:: \delta(\varepsilon) = \gamma\, \delta_M\Bigl(\ln\bigl(1 + (e^\varepsilon - 1)/\gamma\bigr)\Bigr),
         \qquad \gamma = m/n
@@ -35,8 +35,8 @@ class WithoutReplacement(OfMechanism):
     Parameters
     ----------
     mechanism : PrivacyProfile
-        The mechanism on the batch, under the replacement of one of its records: noise on a sum needs the sensitivity to a
-        replacement, which is twice that to a removal.
+        The mechanism on the batch, under the replacement of one of its records. Noise on a sum needs the sensitivity under
+        replacement, which is twice that under removal.
     records : int
         Number n of records, 1 to 2**53.
     batch : int
@@ -44,18 +44,19 @@ class WithoutReplacement(OfMechanism):
 
     Notes
     -----
-    Neighbours: **replace** one record. The least bound that holds for every mechanism with this delta: there is one for which it
-    is attained in either order (the answer tells whether the record is in the batch), and that is what the lower side stands
-    for. In composition a release takes, at each eps of the whole line, the larger of the two orders.
+    Adjacency: **replace** one record. The value is the smallest bound that holds for every mechanism with this delta. There is a
+    mechanism that attains it in either order (its output states whether the record is in the batch), and the lower bound refers to
+    that mechanism. In a composition each release uses, at each eps of the whole line, the larger of the two orders.
 
-    *How far a composition is from that.* With P and Q the laws of a batch with one or the other record and R that of a batch with
-    neither, :math:`H_E((1-\gamma) R + \gamma P \| (1-\gamma) R + \gamma Q) = \gamma H_F(P \| (1-w) R + w Q)` for E > 1, where
+    *Tightness of compositions.* Let P and Q be the distributions of the output for a batch with one or the other record, and R that
+    for a batch with neither. Then, for E > 1,
+    :math:`H_E((1-\gamma) R + \gamma P \| (1-\gamma) R + \gamma Q) = \gamma H_F(P \| (1-w) R + w Q)`, where
     :math:`F = 1 + (E-1)/\gamma` and w = E/F. It equals :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q. In the other order it is
-    as large if R = P wherever Q > P. Both hold at once for R = min(P, Q) with what it lacks put where P = Q, and this is such a
-    mechanism as long as :math:`H_F(R \| P) \le \delta_M(\ln F)`. Where P = Q nowhere, as for Gaussian noise, no R does it for all
-    E: so losses up to a small c are merged into one outcome first, and that is what composes from below where the mechanism has
-    one symmetric pair of laws: 1000 batches of a hundredth leave 0.3 % of eps between the sides at sigma 2 (sensitivity 2), 4 % for
-    Laplace noise. Where no such c is found (binary response) only the first mechanism is left, and up to 20 % stay open.
+    as large if R = P wherever Q > P. Both hold for R = min(P, Q) with its remaining mass where P = Q, and this is such a mechanism
+    if :math:`H_F(R \| P) \le \delta_M(\ln F)`. Where P = Q nowhere, as for Gaussian noise, no R satisfies this for all E. So losses
+    up to a small c are merged into one outcome first, and the result is composed for the lower bound, if the mechanism has one
+    symmetric pair: for 1000 batches of a hundredth the gap is 0.3 % of eps at sigma 2 (sensitivity 2), and 4 % for Laplace noise.
+    Where no such c is found (binary response), only the first mechanism is used, and the gap is up to 20 %.
 
     References
     ----------
@@ -80,24 +81,24 @@ class WithoutReplacement(OfMechanism):
     batch: int
 
     theorem: ClassVar[str] = "tight for all mechanisms of the given delta (Balle, Barthe, Gaboardi 2018, Theorem 9)"
-    neighbours: ClassVar[str] = "replace one record of data of fixed size; the batch is drawn without replacement"
+    neighbours: ClassVar[str] = "replace one record of a dataset of fixed size; the batch is drawn without replacement"
     relation: ClassVar[str] = "replace-one"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.mechanism.relation == "add-remove":
-            raise ValueError(f"mechanism={self.mechanism!r} is private under the removal of a record: a batch of fixed size needs "
-                             "a guarantee under its replacement")
+            raise ValueError(f"mechanism={self.mechanism!r} is private under the removal of a record: for a batch of fixed size "
+                             "pass one that is private under the replacement of a record, or use mechanism.subsampled(rate)")
         _validate.integer_field(self, "records", 1)
         _validate.integer_field(self, "batch", 1, self.records)
 
     @property
     def rate(self) -> float:
-        """The chance of a record to be in the batch."""
+        """The probability that a record is in the batch."""
         return self.batch / self.records
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # the rate is a rounded quotient
+        # the allowance covers the rounding of the rate, a quotient
         return sampled_sides(self.mechanism, eps, self.rate, 16 * ULP)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
@@ -110,7 +111,7 @@ class WithoutReplacement(OfMechanism):
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         if not self.mechanism._pair_info().single:
             return ()
-        # the mechanism that tells whether the record was drawn, in both orders; before it, one that does both at once
+        # the mechanism that states whether the record was drawn, in both orders; before it, one with the same divergence in both
         remove = SampledPair(self.mechanism, self.rate)
         both = both_orders(self.mechanism, self.rate) if self.rate < 1 else None
         return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())
@@ -121,22 +122,22 @@ class WithoutReplacement(OfMechanism):
 
 
 def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None:
-    """Return a pair of sampled laws that is as far apart in either order, but for losses about 0; None where none is found."""
+    """Return a sampled pair with the same divergence in both orders, except for losses near 0, or None if none is found."""
     laws = three_laws(mechanism)
     if laws is None:
         return None
     first, second, neither = laws
-    # a little less than the rate makes up for rounding
+    # the rate is reduced slightly to cover rounding
     one, other = (neither + rate * (1 - 1e-9) * (law - neither) for law in (first, second))
     return DominatingPair.from_pmfs(np.log(one / one.sum()), np.log(other / other.sum()))
 
 
 def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Return laws P, Q and R whose hockey sticks, any two of them in either order, the mechanism's delta is nowhere below.
+    """Return distributions P, Q and R such that every divergence between two of them is at most the mechanism's delta.
 
-    P and Q: outcomes of losses above a cut, and their mirror images, from a law that the mechanism dominates; all else is one
-    outcome, the last. R is the smaller of both, its rest there. Against R both lose what they do against each other; R against
-    them at the last outcome only.
+    The outcomes of P and Q are those with losses above a cut, from a distribution that the mechanism dominates, and their mirror
+    images; all other mass is one outcome, the last. R is the minimum of P and Q, with its remaining mass at the last outcome.
+    The divergences of P and of Q from R are those between P and Q. That of R from P or Q comes from the last outcome only.
     """
     known = mechanism._pair_info()
     if known.reverse is not None:
@@ -151,7 +152,7 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     for cut in MERGED * math.sqrt(scale.var):
         kept = (loss > cut) & (q > 0)
         common, rest = 1 - float(p[kept].sum() + q[kept].sum()), 1 - 2 * float(q[kept].sum())
-        # both sides fall: on each stretch the larger curve is taken at the left end, the smaller one at the right end
+        # Both curves decrease: on each interval of eps compare the larger one at the left end with delta at the right end.
         if kept.any() and common > 0 and (rest - np.exp(eps[:-1]) * common <= allowed * (1 - 1e-9)).all():
             ends = ((p, q, common), (q, p, common), (q, q, rest))
             first, second, neither = (np.concatenate([up[kept], down[kept], [last]]) for up, down, last in ends)
