@@ -17,7 +17,8 @@ from shufflebounds.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from shufflebounds.shuffle import StrongerClones, shuffled_epsilon
+from shufflebounds.published import balle2019_bennett
+from shufflebounds.shuffle import Clones, StrongerClones, VariationRatio, shuffled_epsilon
 
 RECORDED = [
     (10**3, 1.0, 1e-6, ".148671 in 0.8 s", ".148995 in 16 s, 300 MB"),
@@ -83,11 +84,31 @@ WORST = [
 """Randomizer, users, delta. The users of noise hold 0 or 1; without this list of inputs, `Shuffled` returns the blanket."""
 
 
+def published_bounds(randomizer, users, delta):
+    """Return what published upper bounds give for a randomizer, in words; evaluated by this library, which checks their formulas.
+
+    All but the variation ratio take the local budget alone, so that noise without a budget has none of them.
+    """
+    local_eps = randomizer.epsilon(0.0)
+    if not math.isfinite(local_eps):
+        return "published: none without a local budget but the privacy blanket"
+    ratio = math.exp(local_eps)
+    total_variation = min(randomizer.delta(0.0), (ratio - 1) / (ratio + 1))
+    found = {
+        "variation ratio (VLDB 2024, corrected)": VariationRatio(users, ratio, total_variation, ratio).epsilon(delta),
+        "stronger clones (2023)": StrongerClones(users, local_eps).epsilon(delta),
+        "clones (2021)": Clones(users, local_eps).epsilon(delta),
+        "blanket by Bennett (2019)": balle2019_bennett(users, local_eps, delta),
+    }
+    return "published: " + ", ".join(f"{name} {value:.6g}" for name, value in found.items())
+
+
 def worst():
     """The bound over all datasets and its time, with the blanket alone and the lower bound and their times, at one delta.
 
     The values of the programs of VLDB 2024 and S&P 2026 follow from decompositions of the randomizer, and no decomposition is below
-    the privacy blanket (Su, Cheng, Wang). `RECORDED` has what both returned for binary response; none is recorded for these rows.
+    the privacy blanket (Su, Cheng, Wang), so that the row of the blanket is the least of them. `RECORDED` has what both returned
+    for binary response. Published bounds of other kinds are in the note of the first row.
     """
     rows = []
     for build, users, delta in WORST:
@@ -99,7 +120,8 @@ def worst():
             "lower bound": lambda b=build, n=users, d=delta, i=inputs: b().shuffled(n, inputs=i).epsilon(d, bound="lower"),
         }
         for name, job in jobs.items():
-            rows.append(row(f"{randomizer!r}, n = {users:.0e}: eps({delta:g}), {name}", job))
+            note = published_bounds(randomizer, users, delta) if name == "worst dataset" else ""
+            rows.append(row(f"{randomizer!r}, n = {users:.0e}: eps({delta:g}), {name}", job, note=note))
     return rows
 
 
