@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shufflebounds._core import _beta, _binomial, _gamma
+from shufflebounds._core import _beta, _binomial, _gamma, _hypergeom
 from shufflebounds._core._ufunc import on_level
 
 BLOCK = 256
@@ -53,6 +53,19 @@ def poisson_arguments(seed):
     return np.where(a % 1 == 0, a - 1, a), x
 
 
+def hypergeom_arguments(seed):
+    """Return the same for (k, total, marked, draws)."""
+    rng = np.random.default_rng(seed)
+    total = np.floor(2 ** rng.uniform(0, 53, BLOCK))
+    marked, draws = (np.floor(total * rng.random(BLOCK) ** rng.choice([1, 4], BLOCK)) for _ in range(2))
+    mean = marked * (draws / total)
+    deviation = np.sqrt(mean * (1 - marked / total) * (1 - draws / total))
+    k = np.round(mean + rng.choice([1, 6, 40], BLOCK) * rng.normal(size=BLOCK) * deviation)
+    k = np.where(rng.random(BLOCK) < 0.2, np.floor(np.minimum(marked, draws) * rng.random(BLOCK)), k)
+    k[::17], total[::29], marked[::31], draws[::37] = np.nan, 2.5, -1, 2.0**54
+    return k, total, marked, draws
+
+
 BLOCK_KERNELS = {
     "binom_logpmf": (_binomial, binomial_arguments),
     "binom_logcdf": (_binomial, binomial_arguments),
@@ -67,6 +80,9 @@ BLOCK_KERNELS = {
     "nbinom_logsf": (_beta, waiting_arguments),
     "log_betainc": (_beta, beta_arguments),
     "log_betaincc": (_beta, beta_arguments),
+    "hypergeom_logpmf": (_hypergeom, hypergeom_arguments),
+    "hypergeom_logcdf": (_hypergeom, hypergeom_arguments),
+    "hypergeom_logsf": (_hypergeom, hypergeom_arguments),
 }
 
 
