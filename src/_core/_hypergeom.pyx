@@ -20,8 +20,8 @@ tests/reference/measure_gamma.py, tests/core/test_hypergeom.py):
     domain                                               trials    peak    rms
     total to 2**53, sigma to 2500, to 40 sigma: pmf      600       0.23    0.03
     the same, smaller tail                               600       0.29    0.04
-Cost      in arrays, AVX-512: 45 ns the pmf, 82 ns far from the mode; a tail 0.2 us far from it and 0.5 us within 6 standard deviations
-          for a population of 1e2 to 1e6, 2 us where sigma is above 200 and the tail decays slowly
+Cost      in arrays, AVX-512: 45 ns the pmf, 82 ns far from the mode; a tail 0.2 us far from it and 0.5 us within 6 standard
+          deviations for a population of 1e2 to 1e6, 2 us where sigma is above 200 and the tail decays slowly
 Source    Loader 2000 for the pmf by binomials; the summation is that of this library
 """
 
