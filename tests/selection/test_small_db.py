@@ -45,9 +45,9 @@ def test_no_other_size_has_a_smaller_bound(case):
 def test_a_run_returns_a_database_and_refuses_what_it_cannot_list():
     found = small_db([40, 30, 30], QUERIES, 50.0, 6, rng=3)
     assert found.sum() == 6
-    with pytest.raises(ValueError, match="too many to list"):
+    with pytest.raises(ValueError, match="too many to enumerate"):
         small_db(np.ones(100, dtype=int), np.zeros((1, 100)), 1.0, 20)
-    with pytest.raises(ValueError, match="must hold a record"):
+    with pytest.raises(ValueError, match="has no records"):
         small_db([0, 0], [[0.0, 1.0]], 1.0, 2)
     with pytest.raises(ValueError, match="queries has shape"):
         small_db([1, 1, 1], [[0.0, 1.0]], 1.0, 2)

@@ -1,7 +1,7 @@
 """Selection by noisy scores, and the sparse vector technique.
 
-Which candidate comes out, with what chance, and how far from the best it can be; which noise finds the queries above a threshold,
-how far its answers may be off, and what it costs.
+The functions compute the probability of each candidate and the error of the choice, and for the sparse vector technique the noise
+scales, the error and the privacy.
 """
 
 from shufflebounds.selection.probabilities import selection_error, selection_log_probs, selection_probs

@@ -1,4 +1,4 @@
-"""Output laws of noisy arg-max, in logarithms: permute-and-flip and report noisy max, by quadrature of positive terms."""
+"""Output distributions of noisy arg-max in logarithms: permute-and-flip and report noisy max, by quadrature of positive terms."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from shufflebounds._types import FloatArray
 __all__ = ["log_flip_and_permute", "log_noisy_max"]
 
 
-NODES = 20
-STEP = 8.0              # a panel ends where the product has fallen, or risen, by about e^-8
-NEGLIGIBLE = 45.0       # minus the logarithm of what is left out
-BLOCK = 2**21           # numbers of a table held at once
+NODES = 20              # Gauss-Legendre nodes of a panel
+STEP = 8.0              # the product changes by a factor of about e^STEP over a panel; a larger step is less accurate
+NEGLIGIBLE = 45.0       # minus the logarithm of the relative truncation error
+BLOCK = 2**21           # numbers in memory at once
 
 _X, _W = np.polynomial.legendre.leggauss(NODES)
 _NODES, _LOG_WEIGHTS = (_X + 1) / 2, np.log(_W / 2)
 
 
 def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
-    r"""Log of int_0^1 prod_j (1 - s_j t)^(counts_j - [j = i]) dt, for each i; log_s <= 0 descending.
+    r"""Return log int_0^1 prod_j (1 - s_j t)^(counts_j - [j = i]) dt for each i; log_s <= 0 descending.
 
     Method  Gauss-Legendre on panels [a, b]. There the product is prod (1 - sigma_j tau)^c_j times its value at a, with
-            sigma_j = s_j/(1 - s_j a) of sum A, so that b - a = 8/A and twenty nodes leave e^12.5 4^-40 = 2e-19 of the value at a
-            (the Bernstein ellipse of parameter 4). The product falls by e^-8 at least from panel to panel: at most
-            (45 + log k)/8 + 1 panels, whatever k.
+            sigma_j = s_j/(1 - s_j a) of sum A. With b - a = 8/A, twenty nodes have an error of e^12.5 4^-40 = 2e-19 of the value at
+            a (the Bernstein ellipse of parameter 4). The product falls by a factor of at least e^8 from panel to panel, so that at
+            most (45 + log k)/8 + 1 panels are needed for k candidates.
     Error   a few units of roundoff times log k + 45 (the size of the logarithm summed at a node).
     """
     s = np.exp(log_s)
@@ -53,27 +53,27 @@ def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
-    r"""Log of the chance that y_i + Laplace(1) noise is the largest, for one item of each level; y strictly descending, y[0] = 0.
+    r"""Return log Pr[y_i + Laplace(1) noise is the largest] for one item of each level; y strictly descending, y[0] = 0.
 
     Definition  int w_i(x) prod_j F(x - y_j)^c_j dx with F the Laplace distribution function and w_i its f/F at x - y_i:
                 1 below y_i, 1/(2 e^(x - y_i) - 1) above.
     Method      Above the largest score, u = e^-x makes it the integral of `log_flip_and_permute` at s_j/2. Below, between two
                 neighbouring scores, the logarithm of the product is analytic with the slope A = sum_j c_j f/F falling in x:
                 panels of width min(1, 8/(A + 2)) while a score below is near, and the closed form of
-                int e^((m-1) x) or e^(m x) once they are 45 + log k away, m the number of scores above.
-                It starts where e^-x prod F, which is log-concave and follows every integrand, has sunk e^-(45 + log k) below its
-                maximum.
+                int e^((m-1) x) or e^(m x) where all scores below are at least 45 + log k lower, m the number of scores above.
+                The range ends where e^-x prod F, which is log-concave and proportional to a bound of every integrand, is e^-(45 +
+                log k) of its maximum.
     Error       about 1e-14 relative, and roundoff of the logarithm (measured: the tests).
     """
     total = float(counts.sum())
     far = NEGLIGIBLE + math.log(total)
     levels = np.cumsum(counts)
     weighted = np.cumsum(counts * y)
-    # above the largest score: x = -log u, w_i e^x du = f; one item of level i is taken out of the product
+    # above the largest score: x = -log u, w_i e^x du = f; the product is over all items but one of level i
     out = y - math.log(2) + log_flip_and_permute(y - math.log(2), counts)
     best, edge = -math.inf, 0.0
     for index in range(y.size):
-        # the interval below y[index]: m items above it, the rest below
+        # the interval below y[index]: m scores above it, the other ones below
         m, lift = float(levels[index]), float(weighted[index])
         low = float(y[index + 1]) if index + 1 < y.size else -math.inf
         height = _log_product(y, counts, np.array([edge]))[0] - edge
@@ -81,12 +81,12 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
         if height < best - far and float(_slope(y, counts, edge)) > 1:
             break
         if low == -math.inf:
-            # nothing below: int_-inf^edge prod_j e^(x - y_j)/2, the same for all
+            # no scores below: int_-inf^edge prod_j e^(x - y_j)/2, the same for all items
             out = np.logaddexp(out, m * (edge - math.log(2)) - lift - math.log(m))
             break
         flat = min(edge, low + far)
         if flat < edge:
-            # the scores below no longer matter: prod = e^(m x - lift)/2^m
+            # the scores below do not change the product: it is e^(m x - lift)/2^m
             head = -m * math.log(2) - lift
             out[: index + 1] = np.logaddexp(out[: index + 1], head + _log_exponential(m, flat, edge))
             tail = y[index + 1 :] - math.log(2) + head + _log_exponential(m - 1, flat, edge)
@@ -104,7 +104,7 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def _add_panels(out: FloatArray, y: FloatArray, counts: FloatArray, x: FloatArray, log_w: FloatArray, above: int) -> None:
-    """Add the integral over the nodes x, which lie between y[above] and y[above - 1]."""
+    """Add the integral over the nodes x, which are between y[above] and y[above - 1], to out."""
     base = log_w + _log_product(y, counts, x)
     out[:above] = np.logaddexp(out[:above], _log_sum_exp(base[None])[0])
     for part in _blocks(y.size - above, x.size):
@@ -128,7 +128,7 @@ def _slope(y: FloatArray, counts: FloatArray, x: float) -> float:
 
 
 def _log_exponential(m: float, a: float, b: float) -> float:
-    """Log of int_a^b e^(m x) dx, m >= 0."""
+    """Return log int_a^b e^(m x) dx, m >= 0."""
     return m * b + (math.log(-math.expm1(m * (a - b)) / m) if m else math.log(b - a))
 
 

@@ -1,4 +1,4 @@
-"""Selection by noisy scores: which candidate comes out, with what chance, and how far from the best it can be."""
+"""Selection by noisy scores: the probability of each candidate, and how far the chosen score can be below the best."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_GAP = 1e8
 def selection_probs(
     scores: ArrayLike, eps: float, *, sensitivity: float = 1.0, monotone: bool = False, noise: Noise = "gumbel"
 ) -> FloatArray:
-    r"""The chance of each candidate to be the arg-max of the noisy scores, for an eps-private choice.
+    r"""Probability of each candidate to be the arg-max of the noisy scores, in an eps-private selection.
 
     .. math:: \Pr[\arg\max_j (c_j + Z_j) = i], \qquad Z_j \text{ independent with scale } b = 2\Delta/\varepsilon
         \quad (\Delta/\varepsilon \text{ if monotone})
@@ -33,32 +33,32 @@ def selection_probs(
     Parameters
     ----------
     scores : array_like of float, shape (k,)
-        Score c_i of each candidate, larger is better; any number of candidates, quick up to thousands.
+        Score c_i of each candidate, larger is better. The run time is about linear in the number of candidates.
     eps : float
-        Budget of the choice in nats, in (0, 700].
+        Privacy budget of the selection in nats, in (0, 700].
     sensitivity : float
-        Most :math:`\Delta` by which one person can change any score, > 0.
+        Largest change :math:`\Delta` of any score by one person, > 0.
     monotone : bool
-        Whether one person can only change all scores in the same direction, as counts under add-or-remove neighbours do.
-        Half the noise then serves; where it does not hold, half the noise costs up to twice the budget.
+        Whether one person can only change all scores in the same direction, as for counts under add/remove adjacency. Then half the
+        noise suffices. If it is set and does not hold, the selection is only 2 eps-private.
     noise : {"gumbel", "laplace", "exponential"}
-        "gumbel" is the exponential mechanism, "laplace" report noisy max, "exponential" (one-sided) permute-and-flip, which
-        errs less than either.
+        "gumbel" is the exponential mechanism, "laplace" report noisy max, "exponential" (one-sided) permute-and-flip, whose
+        expected error is smaller than that of both.
 
     Returns
     -------
     ndarray, shape (k,)
-        The probabilities, each with relative accuracy; they sum to 1 up to that. Neither bound nor estimate: the law itself.
+        The probabilities, each with a small relative error, not bounds; they sum to 1 up to that error.
 
     {raises: If an argument lies outside its range, or the scores are further apart than 1e8 times b.}
 
     Notes
     -----
     gumbel: a softmax. exponential: the integral of :math:`s_i \prod_{j \ne i} (1 - s_j t)` over t in [0, 1], with
-    :math:`s_j = e^{-(\max c - c_j)/b}`. laplace: the integral of density times distribution functions, which is of the same form
-    above the largest score and piecewise analytic below. Both by Gauss-Legendre quadrature on panels whose number does not grow
-    with k; all terms are positive. Relative error below 1e-13 (measured against 70-digit quadrature and all permutations), plus the
-    roundoff of the logarithm for candidates far behind.
+    :math:`s_j = e^{-(\max c - c_j)/b}`. laplace: the integral of density times distribution functions, which has the same form
+    above the largest score and is piecewise analytic below. Both use Gauss-Legendre quadrature on panels, whose number does not
+    grow with k; all terms are positive. The relative error is below 1e-13 (measured against 70-digit quadrature and all
+    permutations), plus the roundoff of the logarithm for small probabilities.
 
     References
     ----------
@@ -84,7 +84,7 @@ def selection_probs(
 def selection_log_probs(
     scores: ArrayLike, eps: float, *, sensitivity: float = 1.0, monotone: bool = False, noise: Noise = "gumbel"
 ) -> FloatArray:
-    """Natural logarithms of :func:`selection_probs`, for candidates so far behind that their chance underflows.
+    """Natural logarithms of :func:`selection_probs`, also where a probability underflows.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def selection_log_probs(
 
     Examples
     --------
-    Two candidates 1000 apart; with Laplace noise the lesser one wins with chance e^-t (1 + t/2)/2:
+    Two candidates 1000 apart. With Laplace noise the one with the lower score is chosen with probability e^-t (1 + t/2)/2:
 
     >>> from shufflebounds.selection import selection_log_probs
     >>> selection_log_probs([0, 1000], 2.0, noise="laplace").round(9).tolist()
@@ -115,7 +115,7 @@ def selection_log_probs(
     if array.ndim != 1:
         raise ValueError(f"scores has shape {array.shape}: it must be one-dimensional")
     rate = eps / (sensitivity * (1 if monotone else 2))
-    # in units of the noise, falling from 0; scores that rounding makes equal are equal from here on
+    # in units of the noise scale, decreasing from 0; scores that are equal after rounding are treated as equal
     with np.errstate(over="ignore", invalid="ignore"):
         gaps = array.max() - array
         gaps = np.where(gaps > 0, gaps * rate, 0.0)
@@ -134,24 +134,24 @@ def selection_log_probs(
 
 
 def _one_level(counts: FloatArray) -> FloatArray:
-    """Equal scores: an equal chance for all."""
+    """Log probabilities for equal scores: every candidate has the same."""
     return -np.log(counts)
 
 
 @with_passages
 def selection_error(candidates: float, eps: float, beta: float, *, optimal: float = 1, sensitivity: float = 1.0) -> float:
-    r"""How far the score that the exponential mechanism picks may lie below the best one.
+    r"""Upper bound of how far the score chosen by the exponential mechanism is below the best one, with probability 1 - beta.
 
     .. math:: \Pr\Bigl[\max_j c_j - c_I \ge \frac{2\Delta}{\varepsilon}\Bigl(\ln\frac{k}{k^*} + \ln\frac1\beta\Bigr)\Bigr] \le \beta
 
     Parameters
     ----------
     candidates : int or float
-        Number k of candidates, >= 1; a float may be as large as 1e300 (for SmallDB they are counted in powers).
+        Number k of candidates, >= 1; a float may be as large as 1e300 (SmallDB has numbers of databases like \|X\|**m).
     eps : float
-        Budget of the choice in nats, in (0, 700].
+        Privacy budget of the selection in nats, in (0, 700].
     beta : float
-        Chance that the error exceeds the answer, in (0, 1).
+        Probability that the error exceeds the bound, in (0, 1).
     optimal : int or float
         Number k* of candidates that share the best score, in 1..`candidates`.
     sensitivity : float
@@ -160,8 +160,8 @@ def selection_error(candidates: float, eps: float, beta: float, *, optimal: floa
     Returns
     -------
     float
-        Upper bound of the (1 - beta)-quantile of the error, in units of the score. For monotone scores half of it holds, as eps
-        may be doubled. With permute-and-flip in place of the exponential mechanism it holds too.
+        Upper bound of the (1 - beta)-quantile of the error, in units of the score. For monotone scores the bound is half of it, as
+        eps may be doubled. The bound also holds for permute-and-flip.
 
     {raises}
 

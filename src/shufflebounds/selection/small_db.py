@@ -1,4 +1,4 @@
-"""SmallDB: a small database that answers many linear queries nearly as a large one does, chosen by the exponential mechanism."""
+"""SmallDB: a small database, chosen by the exponential mechanism, that answers many linear queries approximately."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_ENTRIES = 2 * 10**7
 
 
 class SmallDBError(NamedTuple):
-    """A bound of the error of SmallDB, and the number of records for which it holds."""
+    """An upper bound of the error of SmallDB, and the number of records of the small database for which it holds."""
 
     error: float
     size: int
@@ -31,10 +31,10 @@ class SmallDBError(NamedTuple):
 
 @with_passages
 def small_db_error(domain: int, queries: int, records: int, eps: float, beta: float, *, size: int | None = None) -> SmallDBError:
-    r"""How far any answer of SmallDB may be off, with probability 1 - beta.
+    r"""Upper bound of the error of every answer of SmallDB, with probability 1 - beta.
 
-    A database of m records is chosen among all :math:`\binom{m+|X|-1}{m}` with the score minus its largest error. With
-    probability at least :math:`1 - \beta` no query is off by more than
+    A database of m records is chosen among all :math:`\binom{m+|X|-1}{m}`; its score is minus its largest error. With
+    probability at least :math:`1 - \beta` the error of every query is at most
 
     .. math:: \sqrt{\frac{\ln(2|Q|)}{2m}} + \frac{2}{\varepsilon n}\Bigl(\ln\binom{m+|X|-1}{m} + \ln\frac1\beta\Bigr)
 
@@ -45,26 +45,27 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     queries : int
         Number \|Q\| of linear queries, means over the records of a function in [0, 1]; 1 to 2**53.
     records : int
-        Number n of records of the data, 1 to 2**53; public, since neighbours differ in one replaced record.
+        Number n of records in the dataset, 1 to 2**53; public, since neighbours differ in one replaced record.
     eps : float
         Budget in nats, in (0, 700].
     beta : float
-        Chance of a larger error, in (0, 1).
+        Probability of a larger error, in (0, 1).
     size : int, optional
-        Number m of records of the small database; by default the one with the least bound.
+        Number m of records of the small database; by default the one with the smallest bound.
 
     Returns
     -------
     SmallDBError
-        ``(error, size)``: the error is an upper bound, above 1 where it says nothing.
+        ``(error, size)``. The error is an upper bound; it is trivial where it is above 1.
 
     {raises}
 
     Notes
     -----
-    Hoeffding's inequality and a union over the queries leave a sample of m records that is off by no more than the root
-    (for every larger error one exists, and the databases are finitely many); the rest is the error of the exponential mechanism,
-    whose score moves by at most 1/n. The printed theorem takes :math:`m = \ln|Q|/\alpha^2` and :math:`|X|^m` databases.
+    By Hoeffding's inequality and a union bound over the queries, there is a sample of m records whose error is at most the square
+    root (one exists for every larger error, and the number of databases is finite). The other term is the error of the exponential
+    mechanism, whose score changes by at most 1/n. The published theorem uses :math:`m = \ln|Q|/\alpha^2` and :math:`|X|^m`
+    databases.
 
     References
     ----------
@@ -91,14 +92,14 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     if size is not None:
         size = _validate.integer("size", size, 1)
         return SmallDBError(bound(size), size)
-    # the slope of the bound times m^(3/2) rises with m, so the bound falls first, then rises
+    # the derivative of the bound times m^(3/2) increases with m, so the bound first falls, then rises
     best = 1
     while best < 2**52 and bound(2 * best) < bound(best):
         best *= 2
     low, high = max(1, best // 2), 2 * best
     while low < high:
         middle = (low + high) // 2
-        # at large sizes one record changes the bound by less than its rounding
+        # for large sizes one record changes the bound by less than its rounding error
         step = max(1, middle // 10**6)
         low, high = (middle + 1, high) if bound(middle + step) < bound(middle) else (low, middle)
     return SmallDBError(bound(low), low)
@@ -112,20 +113,20 @@ def _log_choose(first: int, second: int) -> float:
     if total > MAX_COUNT:
         # a difference of log gamma functions, each of which is up to 1e7 times as large as the result
         return (-math.log(total + 1) - float(betaln(second + 1, first + 1))) * (1 + 1e-8)
-    # at its mode the binomial probability is stationary in p, so that the rounding of p = first/total does not show
+    # at its mode the binomial probability is stationary in p, so the rounding error of p = first/total has no effect
     entropy = first * math.log1p(second / first) + second * math.log1p(first / second)
     return (entropy + float(binom_logpmf(first, total, first / total))) * (1 + 1e-14) + 1e-13
 
 
 def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: Any = None) -> NDArray[np.int64]:
-    r"""Run SmallDB: return a database of `size` records, eps-private, that answers the queries nearly as the data do.
+    r"""Run SmallDB: return an eps-private database of `size` records whose answers are close to those of the dataset.
 
     Parameters
     ----------
     counts : array_like of int, shape (domain,)
-        How many records of each kind the data hold, at least one in all.
+        Number of records of each kind in the dataset, at least one in all.
     queries : array_like of float, shape (queries, domain)
-        What each query says of each kind of record, in [0, 1]; its answer is the mean over the records.
+        Value of each query for each kind of record, in [0, 1]; the answer of a query is the mean over the records.
     eps : float
         Budget in nats, in (0, 700], for neighbours that differ in one replaced record.
     size : int
@@ -136,18 +137,18 @@ def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: 
     Returns
     -------
     ndarray of int, shape (domain,)
-        How many records of each kind the small database holds, `size` in all.
+        Number of records of each kind in the small database, `size` in all.
 
     Raises
     ------
     ValueError
-        If an argument lies outside its range, or the databases of that size are more than can be listed: their number times
-        the domain at most 2e7.
+        If an argument is outside its range, or the number of databases times the domain exceeds 2e7, so that they cannot be
+        enumerated.
 
     Notes
     -----
-    Every database is listed and scored, so that the law of the answer is that of the mechanism (:func:`selection_probs`); the
-    number grows like \|X\|**m, and only small cases can be run.
+    Every database is enumerated and scored, so that the output has the exact distribution of the mechanism
+    (:func:`selection_probs`). The number of databases grows like \|X\|**m, so only small cases can be run.
 
     Examples
     --------
@@ -164,17 +165,18 @@ def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: 
     if data.ndim != 1 or asked.ndim != 2 or asked.shape[1] != data.size:
         raise ValueError(f"queries has shape {asked.shape}: it must be (queries, domain) with domain {data.shape} as in counts")
     if not data.sum():
-        raise ValueError("counts must hold a record: all are 0")
+            raise ValueError("counts has no records (all are 0): pass at least one")
     source = _validate.generator(rng)
     databases, probs = _law(data, asked, eps, size)
     return np.asarray(databases[source.choice(len(probs), p=probs / probs.sum())])
 
 
 def _law(data: NDArray[np.int64], asked: FloatArray, eps: float, size: int) -> tuple[NDArray[np.int64], FloatArray]:
-    """Return every database of that size and its chance."""
+    """Return every database with `size` records and its probability."""
     many = math.comb(size + data.size - 1, size)
     if many * data.size > MOST_ENTRIES:
-        raise ValueError(f"size={size} leaves {many:.3g} databases of {data.size} kinds of records: too many to list")
+        raise ValueError(f"size={size} gives {many:.3g} databases of {data.size} kinds of records, too many to enumerate: "
+                         f"size must be such that their number times {data.size} is at most {MOST_ENTRIES:g}")
     records = np.array(list(combinations_with_replacement(range(data.size), size)), dtype=np.int64)
     databases = np.zeros((many, data.size), dtype=np.int64)
     np.add.at(databases, (np.arange(many)[:, None], records), 1)

@@ -1,4 +1,4 @@
-"""The sparse vector technique: noise scales, accuracy, Renyi privacy."""
+"""The sparse vector technique: noise scales, accuracy, Renyi differential privacy."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from shufflebounds.composition.budgets import BudgetSum
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
 
 MAX_CUTOFF = 10**6
-MAX_RUN = 700.0         # budgets beyond it are not composed
-REACH = 800.0           # so many scales out, an exponential is below the least double
+MAX_RUN = 700.0         # larger budgets of one run are not composed
+REACH = 800.0           # number of scales after which an exponential tail is below the smallest double
 _ROOT_512 = math.sqrt(512)
 _X, _W = np.polynomial.legendre.leggauss(20)
 
@@ -26,8 +26,8 @@ _X, _W = np.polynomial.legendre.leggauss(20)
 class SVTScales(NamedTuple):
     """Scales of the Laplace noise of sparse vector, for queries of sensitivity 1.
 
-    ``threshold`` is drawn anew after each answer above it, ``query`` for every query, ``answer`` for every released number (None
-    where only the indices are released). After ``cutoff`` answers above the threshold it must halt.
+    ``threshold`` is drawn again after each answer above it, ``query`` for every query, ``answer`` for every released number (None
+    where only the indices are released). After ``cutoff`` answers above the threshold the run must halt.
     """
 
     threshold: float
@@ -45,37 +45,37 @@ def svt_scales(
     numeric: bool = False,
     method: Literal["optimal", "advanced"] = "optimal",
 ) -> SVTScales:
-    r"""Noise for sparse vector to be (eps, delta)-private: find up to `cutoff` queries above a threshold, and halt.
+    r"""Noise scales with which sparse vector is (eps, delta)-private: find up to `cutoff` queries above a threshold, and halt.
 
-    One run up to its first answer is :math:`\varepsilon'`-private with scales :math:`2/\varepsilon'` for the threshold and
-    :math:`4/\varepsilon'` for the queries. `cutoff` runs are composed, with as many released numbers of budget
-    :math:`\varepsilon'/8` each if `numeric`.
+    One run up to its first answer above is :math:`\varepsilon'`-private with scales :math:`2/\varepsilon'` for the threshold and
+    :math:`4/\varepsilon'` for the queries. `cutoff` runs are composed, and, if `numeric`, as many released numbers of budget
+    :math:`\varepsilon'/8` each.
 
     Parameters
     ----------
     eps : float
-        Budget of the whole in nats, in [1e-290, 700].
+        Total budget in nats, in [1e-290, 700].
     delta : float
         Failure probability, in [0, 1).
     cutoff : int
-        Number c of answers above the threshold after which it halts, 1 to 10**6.
+        Number c of answers above the threshold after which the run halts, 1 to 10**6.
     numeric : bool
         Whether the values of the queries above the threshold are released too.
     method : {"optimal", "advanced"}
         "optimal": the largest :math:`\varepsilon'` that exact composition allows. "advanced": the closed form of the literature for
-        delta > 0, :math:`\sqrt{32 c \ln(1/\delta)}/\varepsilon` for the threshold, refused where exact composition does not
-        confirm it.
+        delta > 0, :math:`\sqrt{32 c \ln(1/\delta)}/\varepsilon` for the threshold; an error is raised where exact composition does
+        not confirm it.
 
     Returns
     -------
     SVTScales
-        ``(threshold, query, answer, cutoff)``; sensitivity D multiplies the three scales. The privacy is an upper bound: it holds.
+        ``(threshold, query, answer, cutoff)``; multiply the three scales by the sensitivity. The guarantee is an upper bound.
 
     {raises: If an argument lies outside its range, or ("advanced") the closed form is not private there.}
 
     Notes
     -----
-    Without the halt it is not private: every further answer costs as much again. With delta = 0 both methods give
+    A run that does not halt is not private: every further answer needs the same budget again. With delta = 0 both methods return
     2c/eps, 4c/eps, or with `numeric` 9c/(4 eps), 9c/(2 eps) and 9c/eps.
 
     References
@@ -92,7 +92,7 @@ def svt_scales(
     >>> [round(svt_scales(1.0, 1e-6, 50, method=m).threshold, 2) for m in ("optimal", "advanced")]
     [58.2, 148.68]
     """
-    # the noise of a smaller budget has no double
+    # for a smaller budget the noise scale overflows
     eps = _validate.real("eps", eps, 1e-290, 700)
     delta = _validate.real("delta", delta, 0, 1, open_high=True)
     c = _validate.integer("cutoff", cutoff, 1, MAX_CUTOFF)
@@ -121,14 +121,14 @@ def svt_scales(
 
 
 def _log_delta(budgets: list[float], cutoff: int, eps: float) -> float:
-    """Upper bound of log delta of so many runs of each budget."""
+    """Return an upper bound of log delta of `cutoff` runs of each budget."""
     return BudgetSum(np.array(budgets), np.full(len(budgets), cutoff)).log_excess(eps)[1]
 
 
 def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
-    """Return the largest budget of one run for which the upper bound of delta was seen to be at most delta."""
+    """Return the largest budget of one run for which the upper bound of delta is at most delta."""
     def private(run: float) -> bool:
-        # the scales made from this budget are rounded
+        # the scales computed from this budget are rounded
         run *= 1 + 1e-15
         return run <= MAX_RUN and _log_delta([run, run / 8] if numeric else [run], cutoff, eps) <= math.log(delta) * (1 + 1e-15)
 
@@ -138,26 +138,26 @@ def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
 
 @with_passages
 def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Literal["exact", "union"] = "exact") -> float:
-    r"""How far the answers of sparse vector may be off, all together, with probability 1 - beta.
+    r"""Upper bound of the error of all answers of sparse vector together, with probability 1 - beta.
 
     The smallest :math:`\alpha` with
 
     .. math:: \Pr\Bigl[\max_{s \le c} |T_s| + \max_{i \le k} |V_i| > \alpha\Bigr] \le \beta,
 
-    T the noise of the thresholds, V of the queries; with released numbers, whose noise is :math:`A_s`, also no
-    :math:`|A_s| > \alpha`. Then every query reported below the threshold is below it by no less than :math:`-\alpha`, every one
-    reported above is above it less :math:`\alpha`, however the queries are chosen.
+    with T the noise of the thresholds and V that of the queries; if numbers are released with noise :math:`A_s`, also no
+    :math:`|A_s| > \alpha`. Then every query reported below the threshold T has an answer of at most T + alpha, and every query
+    reported above has one of at least T - alpha, however the queries are chosen.
 
     Parameters
     ----------
     scales : SVTScales
-        As :func:`svt_scales` returns them, or of your own.
+        As :func:`svt_scales` returns them, or user-defined.
     n_queries : int
         Number k of queries, 1 to 2**53.
     beta : float
-        Chance of a larger error, in [1e-300, 1).
+        Probability of a larger error, in [1e-300, 1).
     method : {"exact", "union"}
-        "exact": the quantile of the law above. "union": the union bound of the literature, about twice as large.
+        "exact": the quantile of the distribution above. "union": the union bound of the literature, about twice as large.
 
     Returns
     -------
@@ -168,16 +168,17 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
 
     Notes
     -----
-    "exact": the integral of the density of the thresholds' maximum times the tail of the queries', Gauss-Legendre on panels
-    of one scale, all terms positive (relative error below 1e-13, measured); a root, then outward until the evaluated failure is at
-    most beta. With cutoff 1 it is the exact failure law for queries all of which stay below; with more it takes every query into
-    every run. "union": :math:`2\max\{\sigma_T \ln(2c/\beta), \sigma_V(\ln k + \ln(2c/\beta))\}`, with
-    beta/2 in place of beta and at least :math:`\sigma_A \ln(2c/\beta)` where numbers are released.
+    "exact": the integral of the density of the thresholds' maximum times the tail of the queries', by Gauss-Legendre rules on
+    panels of one scale; all terms are positive (relative error below 1e-13, measured). The root is then rounded up until the
+    evaluated failure probability is at most beta. With cutoff 1 it is the exact failure probability for queries that all stay
+    below. With larger cutoffs every run is assumed to contain every query. "union":
+    :math:`2\max\{\sigma_T \ln(2c/\beta), \sigma_V(\ln k + \ln(2c/\beta))\}`, with beta/2 instead of beta and at least
+    :math:`\sigma_A \ln(2c/\beta)` where numbers are released.
 
     References
     ----------
     .. [1] C. Dwork, A. Roth, "The algorithmic foundations of differential privacy", 2014, Theorems 3.24, 3.26, 3.28. The last
-       as printed is false for delta > 0: ``published.das2022_numeric_sparse_accuracy``.
+       as published is false for delta > 0: ``published.das2022_numeric_sparse_accuracy``.
 
     Examples
     --------
@@ -220,7 +221,7 @@ def _union(scales: SVTScales, k: int, c: int, beta: float) -> float:
 
 
 def _failure(scales: SVTScales, k: int, c: int, alpha: float) -> float:
-    """Return the failure probability at alpha > 0; a sum of positive terms."""
+    """Return an upper bound of the failure probability at alpha > 0, a sum of positive terms."""
     wide, narrow = scales.threshold, scales.query
 
     def beyond(x: float, scale: float, count: int) -> float:
@@ -253,10 +254,10 @@ def svt_rdp(
     moment: float = math.inf,
     resample: bool = False,
 ) -> float:
-    r"""Renyi privacy of sparse vector with any additive noise.
+    r"""Upper bound of the Renyi divergence of sparse vector with any additive noise.
 
-    With :math:`\varepsilon_\rho` the Renyi divergence of the threshold's noise between shifts by the sensitivity, and
-    :math:`\varepsilon_\nu` of the queries' noise between shifts by twice the sensitivity, the smallest that applies of
+    Let :math:`\varepsilon_\rho` be the Renyi divergence of the threshold's noise between shifts by the sensitivity, and
+    :math:`\varepsilon_\nu` that of the queries' noise between shifts by twice the sensitivity. The bound is the smallest of
 
     .. math:: s\,\varepsilon_\rho(a) + c\,\varepsilon_\nu(a) + \frac{\ln N}{a - 1}, \quad N = \sum_{j \le c} \binom{k}{j}
         \qquad\text{(at most k queries)}
@@ -266,43 +267,43 @@ def svt_rdp(
 
     .. math:: s\,\varepsilon_\rho(a) + c\,\varepsilon_\nu(\infty) \qquad\text{(query noise with pure privacy)}
 
-    where s = c if the threshold is drawn anew after each answer above it, and 1 otherwise.
+    that apply, where s = c if the threshold is drawn again after each answer above it, and 1 otherwise.
 
     Parameters
     ----------
     order : float
         Renyi order a > 1, finite.
     rdp_threshold, rdp_query : callable
-        Upper bounds of :math:`\varepsilon_\rho` and :math:`\varepsilon_\nu` as functions of the order, as the ``rdp`` method of a
-        mechanism; that of the queries for **twice** the sensitivity. The third form asks ``rdp_query(math.inf)``.
+        Upper bounds of :math:`\varepsilon_\rho` and :math:`\varepsilon_\nu` as functions of the order, such as the ``rdp`` method
+        of a mechanism; that of the queries for **twice** the sensitivity. The third form calls ``rdp_query(math.inf)``.
     cutoff : int
-        Number c of answers above the threshold after which it halts, 1 to 2**53.
+        Number c of answers above the threshold after which the run halts, 1 to 2**53.
     max_queries : int, optional
-        Number k of queries after which it halts in any case.
+        Number k of queries after which the run halts in any case.
     log_moment : float, optional
-        For cutoff 1: upper bound of :math:`\ln \mathbb{E}[K^g]`; with `moment` inf, of :math:`\ln \sup_z \mathbb{E}[K \mid z]`, z
-        the threshold's noise. Over all data sets and query sequences in question.
+        For cutoff 1: upper bound of :math:`\ln \mathbb{E}[K^g]`, or, if `moment` is inf, of :math:`\ln \sup_z \mathbb{E}[K \mid z]`
+        with z the threshold's noise. It must hold for all datasets and query sequences that may occur.
     moment : float
         The g of `log_moment`, > 1.
     resample : bool
-        Whether the threshold's noise is drawn anew after each answer above it.
+        Whether the threshold's noise is drawn again after each answer above it.
 
     Returns
     -------
     float
-        Upper bound of the Renyi divergence of that order between the outputs of neighbours, in nats. With neither `max_queries`
-        nor `log_moment` the third form is used alone.
+        Upper bound of the Renyi divergence of order a between the outputs for neighbouring datasets, in nats. With neither
+        `max_queries` nor `log_moment` only the third form is used.
 
     {raises: If an argument lies outside its range, or no form applies.}
 
     Notes
     -----
-    Proof. Pair the threshold noise z of one data set with z + D of the other. An answer below is then no less likely in the second,
-    so that :math:`F^a F'^{1-a} \le F`; an answer above moves by at most 2D, so that :math:`S^a S'^{1-a} \le
-    e^{(a-1)\varepsilon_\nu(a)}`, and :math:`\le S e^{(a-1)\varepsilon_\nu(\infty)}` in the third form. By the joint convexity of
-    :math:`x^a y^{1-a}` the sum over the outputs is at most the integral over z of the ratio of densities times: the number N of
-    outputs; the mean number of queries given z (then Hoelder); or 1. The second form is smaller than the printed one, whose order
-    is a g/(g-1) with a factor above 1.
+    Proof. Pair the threshold noise z of one dataset with z + D of the other. An answer below is then at least as likely in the
+    second, so that :math:`F^a F'^{1-a} \le F`. For an answer above the difference of the noises changes by at most 2D, so that
+    :math:`S^a S'^{1-a} \le e^{(a-1)\varepsilon_\nu(a)}`, and :math:`\le S e^{(a-1)\varepsilon_\nu(\infty)}` in the third form. By
+    the joint convexity of :math:`x^a y^{1-a}` the sum over the outputs is at most the integral over z of the ratio of densities
+    times: the number N of outputs; the mean number of queries given z (then Hoelder); or 1. The second form is smaller than the
+    published one, whose order is a g/(g-1) with a factor above 1.
 
     References
     ----------
@@ -311,7 +312,7 @@ def svt_rdp(
 
     Examples
     --------
-    Gaussian noise of deviation 10 and 20; queries of sensitivity 1, so that theirs is 2:
+    Gaussian noise of standard deviation 10 and 20; the queries have sensitivity 1, so their noise is shifted by up to 2:
 
     >>> from shufflebounds.selection import svt_rdp
     >>> threshold, query = (lambda a: a / (2 * 10**2)), (lambda a: a * 2**2 / (2 * 20**2))
@@ -340,13 +341,13 @@ def svt_rdp(
     if not bounds:
         pure = query(math.inf)
         if not math.isfinite(pure):
-            raise ValueError("rdp_query(inf) is not finite: give max_queries, or log_moment where cutoff is 1")
+            raise ValueError("rdp_query(inf) is not finite: pass max_queries, or log_moment if cutoff is 1")
         bounds.append(runs * threshold(a) + c * pure)
     return float(min(bounds)) * (1 + 1e-14)
 
 
 def _divergence(name: str, given: Callable[[float], float]) -> Callable[[float], float]:
-    """Return the function, its answers checked: numbers >= 0, or inf."""
+    """Return the function with a check of its results, which must be numbers >= 0 or inf."""
     if not callable(given):
         raise ValueError(f"{name}={given!r} must be a function of the order")
 
@@ -361,7 +362,7 @@ def _divergence(name: str, given: Callable[[float], float]) -> Callable[[float],
 
 
 def _log_outputs(k: int, c: int) -> float:
-    """Upper bound of log of sum_(j <= c) C(k, j): exact integers while they are few, then the entropy bound."""
+    """Return an upper bound of log sum_(j <= c) C(k, j): exact integers for c <= 2000, otherwise the entropy bound."""
     if c >= k:
         return k * math.log(2)
     if c <= 2000:

@@ -1,4 +1,4 @@
-"""Sparse vector in stages, and the length of Gaussian sparse vector on queries that are never negative."""
+"""Sparse vector in stages, and moments of the length of Gaussian sparse vector on non-negative queries."""
 
 from __future__ import annotations
 
@@ -16,27 +16,32 @@ from shufflebounds.composition.rules import compose_dp
 __all__ = ["svt_log_moment", "svt_stages_epsilon"]
 
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
+"""Renyi orders that are tried. More of them tighten the bound slightly."""
+
 _SHARES = (0.5, 0.1, 0.01, 1e-3)
+"""Fractions of delta that are tried for the stages in the bound by exact composition."""
+
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 MAX_PANELS = 10**5
+"""Resource limit: largest number of panels of the integral of a moment."""
 
 
 @with_passages
 def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: float) -> float:
-    r"""What sparse vector in stages costs, each stage with noise of its own: the least of two bounds at `delta`.
+    r"""Upper bound of eps of sparse vector in stages, each stage with independent noise: the smaller of two bounds at `delta`.
 
     .. math:: \min_a \varepsilon\bigl(s\,\rho(a)\bigr), \qquad
         \min_{\delta'} \varepsilon^*\bigl(s \times (\varepsilon'(\delta'), \delta')\bigr)
 
-    that is, composed in Renyi divergence and then converted, or every stage converted and then composed exactly.
+    The first composes Renyi divergences and converts the sum; the second converts every stage and composes exactly.
 
     Parameters
     ----------
     rdp_stage : callable
-        Upper bound :math:`\rho(a)` of the Renyi divergence of one stage, as :func:`svt_rdp` gives it. A last stage with fewer
-        answers is covered.
+        Upper bound :math:`\rho(a)` of the Renyi divergence of one stage, as :func:`svt_rdp` returns it. A last stage with fewer
+        answers is allowed.
     stages : int
-        Number s of stages, the answers above the threshold over those of one stage, rounded up; 1 to 10**6.
+        Number s of stages, 1 to 10**6: the total number of answers above the threshold divided by that of one stage, rounded up.
     delta : float
         Total failure probability, in (0, 1).
 
@@ -49,8 +54,8 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
 
     Notes
     -----
-    The printed theorems give an order of growth only, under conditions on the noise and on the number of outputs of a stage; these
-    bounds need none.
+    The published theorems state an order of growth only, under conditions on the noise and on the number of outputs of a stage.
+    These bounds need no conditions.
 
     References
     ----------
@@ -60,7 +65,7 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
 
     Examples
     --------
-    A hundred answers in twenty stages of at most 50 queries each, Gaussian noise of deviation 100 and 200:
+    A hundred answers in twenty stages of at most 50 queries each, Gaussian noise of standard deviation 100 and 200:
 
     >>> from shufflebounds.selection import svt_rdp, svt_stages_epsilon
     >>> threshold, query = (lambda a: a / (2 * 100**2)), (lambda a: a * 2**2 / (2 * 200**2))
@@ -80,13 +85,13 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
     for share in _SHARES:
         each = rdp_to_dp(orders, rdp, delta=share * delta / s)[0]
         if s > 1 and each < 30:
-            # 1 - (1 - share delta/s)^s (1 - slack) <= share delta + slack
+            # an upper bound of 1 - (1 - share delta/s)^s (1 - slack), with slack = (1 - share) delta
             bounds.append(compose_dp(each, share * delta / s, (1 - share) * delta * (1 - 1e-12), k=s).eps)
     return float(min(bounds))
 
 
 def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float, moment: float = 2.0) -> float:
-    r"""How long Gaussian sparse vector with cutoff 1 runs on queries that are never negative: the logarithm of a moment.
+    r"""Upper bound of the log of a moment of the length of Gaussian sparse vector, with cutoff 1, on non-negative queries.
 
     .. math:: \ln \mathbb{E}_z\bigl[\mathbb{E}[K \mid z]^g\bigr] \le \ln \int \varphi(z)\,
         \Phi\Bigl(-\frac{T + \sigma_1 z}{\sigma_2}\Bigr)^{-g} dz
@@ -96,25 +101,26 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
     threshold : float
         The threshold T.
     sigma_threshold, sigma_query : float
-        Deviations :math:`\sigma_1, \sigma_2` of the noise, > 0.
+        Standard deviations :math:`\sigma_1, \sigma_2` of the noise, > 0.
     moment : float
-        The moment g >= 1, below :math:`(\sigma_2/\sigma_1)^2`, from which on the integral is infinite.
+        The moment g >= 1, below :math:`(\sigma_2/\sigma_1)^2`, where the integral becomes infinite.
 
     Returns
     -------
     float
-        Upper bound, whatever the queries and the data; the `log_moment` of :func:`svt_rdp`.
+        Upper bound for all non-negative queries and every dataset; the `log_moment` of :func:`svt_rdp`.
 
     Raises
     ------
     ValueError
-        If an argument lies outside its range, or the noise is so uneven that the integral spreads over more than 1e5 deviations.
+        If an argument is outside its range, or the integral would extend over more than 5e4 standard deviations.
 
     Notes
     -----
-    Every query is found above the threshold with chance :math:`\Phi(-(T+\sigma_1 z)/\sigma_2)` at least. Gauss-Legendre rules on
-    panels half a deviation wide, from 12 deviations below 0 to 12 of the tilted law above its centre (what is left out is below
-    1e-30 of the integral); 1e-9 is added for the rounding. The printed closed form is false for small thresholds:
+    Every query is found above the threshold with probability at least :math:`\Phi(-(T+\sigma_1 z)/\sigma_2)`. The integral uses
+    Gauss-Legendre rules on panels of half a standard deviation, from 12 standard deviations below 0 to 12 of the tilted
+    distribution above its centre (the rest is below 1e-30 of the integral); 1e-9 is added for rounding. The published closed form
+    is false for small thresholds:
     ``published.das2022_sparse_moment``.
 
     Examples
@@ -135,13 +141,14 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
     if not g < most:
         raise ValueError(f"moment={g:g} must be < (sigma_query/sigma_threshold)**2 = {most:g}, where the moment is infinite")
     shift, ratio = t / two, one / two
-    # beyond 0 the integrand is at most a power times a Gaussian of this width
+    # above 0 the integrand is at most a constant times a Gaussian of this width
     width = 1 / math.sqrt(1 - g / most)
     centre = max(0.0, g * ratio * shift * width**2)
     low, high = -12.0, centre + 12 * width
     panels = math.ceil((high - low) * 2)
     if panels > MAX_PANELS:
-        raise ValueError(f"moment={g:g} is so close to {most:g}, or threshold={t:g} so large, that the integral has no bound here")
+        raise ValueError(f"moment={g:g} is so close to {most:g}, or threshold={t:g} so large, that the integral cannot be bounded: "
+                         "pass a smaller moment or threshold")
     edges = low + 0.5 * np.arange(panels)
     z = (edges[:, None] + 0.25 * (_NODES + 1)).ravel()
     log_terms = -z * z / 2 - math.log(2 * math.pi) / 2 - g * log_ndtr(-(shift + ratio * z)) + np.tile(np.log(_WEIGHTS / 4), panels)

@@ -1,4 +1,4 @@
-"""The sparse vector technique, run: one query after the other, until so many have been found above the threshold."""
+"""Runs the sparse vector technique: answers queries one by one, until `cutoff` of them have been found above the threshold."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ __all__ = ["SparseVector"]
 
 @with_passages
 class SparseVector:
-    r"""Sparse vector on a stream of queries: AboveThreshold, Sparse, NumericSparse, and their generalisation to any scales.
+    r"""Sparse vector on a stream of queries: AboveThreshold, Sparse, NumericSparse, with arbitrary noise scales.
 
-    A query with answer q is reported above the threshold T where :math:`q + V \ge T + R`; V is drawn for every query, R at the
-    start and, with `resample`, anew after each answer above. It halts after ``scales.cutoff`` answers above, or `max_queries`
-    queries.
+    A query with answer q is reported above the threshold T if :math:`q + V \ge T + R`. V is drawn for every query, R at the
+    start and, with `resample`, again after each answer above. The run halts after ``scales.cutoff`` answers above, or
+    `max_queries` queries.
 
     Parameters
     ----------
     threshold : float
         The threshold T, public.
     scales : SVTScales
-        Scales of the noise for queries of sensitivity 1, as :func:`svt_scales` returns them; with ``answer`` set, the value of a
-        query above the threshold is released with noise of its own.
+        Scales of the noise for queries of sensitivity 1, as :func:`svt_scales` returns them. If ``answer`` is set, the value of a
+        query above the threshold is released with independent noise of that scale.
     noise : {"laplace", "gaussian"}
-        Law of the noise; the scales of Gaussian noise are deviations.
+        Distribution of the noise; the scales of Gaussian noise are standard deviations.
     sensitivity : float
-        Most by which one person changes any query, > 0; multiplies the scales.
+        Largest change of any query by one person, > 0; multiplies the scales.
     resample : bool
-        Whether the threshold's noise is drawn anew after each answer above it.
+        Whether the threshold's noise is drawn again after each answer above it.
     max_queries : int, optional
-        Number of queries after which it halts in any case.
+        Number of queries after which the run halts in any case.
     rng : None, int or numpy.random.Generator
         Source of randomness.
 
@@ -42,9 +42,10 @@ class SparseVector:
 
     Notes
     -----
-    What a run costs: :func:`svt_scales` for Laplace noise, with `resample`; :func:`svt_rdp` and :func:`svt_stages_epsilon` for
-    any. AboveThreshold is ``svt_scales(eps)``, Sparse ``svt_scales(eps, delta, cutoff)``, NumericSparse the same with
-    ``numeric=True``. The noise is that of doubles: the lowest bits of a released number may tell more than its law does.
+    The privacy of a run is that of :func:`svt_scales` for Laplace noise with `resample`, and of :func:`svt_rdp` and
+    :func:`svt_stages_epsilon` for any noise. AboveThreshold is ``svt_scales(eps)``, Sparse ``svt_scales(eps, delta, cutoff)``,
+    NumericSparse the same with ``numeric=True``. The noise is in floating-point arithmetic: the lowest bits of a released number
+    may reveal more than the continuous distribution does.
 
     References
     ----------
@@ -91,31 +92,31 @@ class SparseVector:
 
     @property
     def halted(self) -> bool:
-        """Whether it has halted: no further query is answered."""
+        """Whether the run has halted: no further query is answered."""
         return self._left == 0 or self._queries == 0
 
     def ask(self, value: float) -> bool | float:
-        """Answer one query, which may depend on the answers so far.
+        """Answer one query, which may depend on the answers before.
 
         Parameters
         ----------
         value : float
-            The query's exact answer on the data.
+            The query's exact answer on the dataset.
 
         Returns
         -------
         bool or float
-            Whether it was found above the threshold; where numbers are released, the noisy value instead of True.
+            Whether the query was found above the threshold. If values are released, the noisy value instead of True.
 
         Raises
         ------
         RuntimeError
-            If it has halted: to go on would cost more than was promised.
+            If the run has halted: a further answer would exceed the budget.
         ValueError
             If `value` is not finite.
         """
         if self.halted:
-            raise RuntimeError("sparse vector has halted: a further answer is not covered by its budget")
+            raise RuntimeError("sparse vector has halted, and its budget covers no further answer: start a new SparseVector")
         value = _validate.real("value", value)
         if self._queries is not None:
             self._queries -= 1
@@ -127,22 +128,22 @@ class SparseVector:
         return self._noisy(value, "answer") if "answer" in self._scales else True
 
     def run(self, values: Iterable[float]) -> list[bool | float]:
-        """Answer one query after the other until it halts or there are no more.
+        """Answer the queries one by one, until the run halts or there are no more.
 
         Parameters
         ----------
         values : iterable of float
-            The queries' exact answers on the data.
+            The queries' exact answers on the dataset.
 
         Returns
         -------
         list
-            As :meth:`ask` answers; shorter than `values` where it has halted.
+            The answers of :meth:`ask`, fewer than `values` if the run has halted.
 
         Raises
         ------
         RuntimeError
-            If it has halted before.
+            If the run has halted before.
         """
         answers = []
         for value in values:
