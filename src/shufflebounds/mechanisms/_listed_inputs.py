@@ -58,10 +58,10 @@ class ListedInputs:
         return MatrixDatasets(self.above, BLUR, self.lost)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the laws of X of all ordered pairs of the listed inputs."""
+        """Return the distributions of X for all ordered pairs of the inputs."""
         if self.laws:
             return self.laws
-        # two inputs mirror each other
+        # two inputs are mirror images of each other, so one order suffices
         places = self._places[:1] if len(self.names) == 2 else self._places
         symmetric = len(self.names) == 2
         above, below = (matrix_laws(rows, places) for rows in (self.above, self.below))
@@ -74,27 +74,27 @@ class ListedInputs:
         return tuple(laws)
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        """Return what the upper bound over all datasets needs of one ordered pair of inputs."""
+        """Return the data of one ordered pair of inputs for the upper bound over all datasets; None if it is not available."""
         return self._datasets.of(*self._places[pair]) if self._datasets.offered else None
 
 
 def _shifted(law: ExcessLaw, move: float) -> ExcessLaw:
-    """Return the law with X moved by the relative error of the masses."""
+    """Return the distribution with the privacy losses moved by 2 * move, and the cuts scaled accordingly."""
     return ExcessLaw(law.log_mass, law.log_a + move, law.log_b - move, law.log_cut + move, law.log_cut_b - move)
 
 
 def named(inputs: tuple[float, ...], sensitivity: float) -> tuple[str, ...]:
-    """Return the names of rising values, or raise ValueError where they lie further apart than `sensitivity`."""
+    """Return the names of increasing values, or raise ValueError if they are further apart than `sensitivity`."""
     if inputs[-1] - inputs[0] > sensitivity * (1 + 1e-12):
         raise ValueError(f"inputs={inputs!r} lie {inputs[-1] - inputs[0]:g} apart: at most sensitivity={sensitivity:g}")
     return tuple(f"{value:g}" for value in inputs)
 
 
 def ends_listed(names: tuple[str, ...], ends: PairLaws) -> ListedInputs:
-    """Return a matrix above the noise, from the laws of X of the two ends of an interval, which are kept.
+    """Return the inputs with a matrix for the upper bound, from the distributions of X of the two ends of an interval.
 
-    The tails that the upper law cuts are moved to the outermost cell on their side, under the nearer input; under the other input
-    by as much as keeps the ratio.
+    The tails that `ends.upper` cuts are added to the outermost cell on their side, under the nearer input. Under the other input
+    the mass is increased such that the likelihood ratio of the cell does not change.
     """
     upper = ends.upper
     log_mass, *log_heights = upper._distinct
@@ -112,7 +112,7 @@ def ends_listed(names: tuple[str, ...], ends: PairLaws) -> ListedInputs:
 
 
 def laplace_rows(inputs: FloatArray, cells: int) -> tuple[FloatArray, FloatArray]:
-    r"""Return both matrices for Laplace noise of scale 1 on rising inputs.
+    r"""Return the matrices for the upper and for the lower bound of Laplace noise of scale 1 on increasing inputs.
 
     Between two neighbouring inputs each likelihood is a multiple of :math:`e^{-y}` or of :math:`e^y`. Over a cell of width h the
     coefficients of its two ends are :math:`\sinh(h - t)/\sinh h` and :math:`\sinh t/\sinh h`, whose integrals are both
@@ -120,10 +120,10 @@ def laplace_rows(inputs: FloatArray, cells: int) -> tuple[FloatArray, FloatArray
     """
     gaps = np.diff(inputs)
     parts = np.maximum(1, np.ceil(cells * gaps / gaps.sum())).astype(int)
-    knots = np.concatenate([*(np.linspace(a, b, k + 1)[:-1] for a, b, k in zip(inputs, inputs[1:], parts)), inputs[-1:]])
-    width = np.diff(knots)
+    ends = np.concatenate([*(np.linspace(a, b, k + 1)[:-1] for a, b, k in zip(inputs, inputs[1:], parts)), inputs[-1:]])
+    width = np.diff(ends)
     half = np.tanh(width / 2)
-    heights = np.exp(-np.abs(knots - inputs[:, None]))
+    heights = np.exp(-np.abs(ends - inputs[:, None]))
     above = 0.5 * (np.append(1.0, half) + np.append(half, 1.0)) * heights
     # the end of a cell that is nearer to the input
     near = np.maximum(heights[:, :-1], heights[:, 1:])

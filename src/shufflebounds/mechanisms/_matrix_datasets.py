@@ -1,4 +1,4 @@
-"""What the upper bound over all datasets needs of a randomizer that is given by its matrix."""
+"""Data of a randomizer, given by its matrix, for the upper bound over all datasets."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from shufflebounds.shuffle.laws import ExcessLaw
 __all__ = ["MatrixDatasets"]
 
 _STEPS = 200
-"""Steps towards the centre of the smallest ball around all rows; any centre gives a valid radius, more steps a smaller one."""
+"""Number of iterations towards the centre of the smallest ball that contains all rows.
+
+Every centre gives a valid radius. More iterations give a smaller one.
+"""
 
 _LEAST_MASS = 1e-12
-"""Minorants of a smaller mass are not used: the error term grows with the inverse of the mass."""
+"""Smallest mass of m = min_x R_x for which the bound is used: its error term grows with the inverse of this mass."""
 
 
 class MatrixDatasets:
-    """The laws of all pairs of rows of a matrix, inputs by outputs.
+    """The data for all pairs of rows of a matrix (inputs, outputs).
 
     Parameters
     ----------
     rows : ndarray, shape (inputs, outputs)
-        Probabilities of the outputs. Outputs that no input sends are left out.
+        Probabilities of the outputs. Outputs that no input can produce are dropped.
     loss_error : float
         Relative error of the probabilities beyond a few units in the last place.
     lost : float
@@ -42,7 +45,7 @@ class MatrixDatasets:
 
     @property
     def offered(self) -> bool:
-        """Whether the bound holds: every output has a probability above 0 under every input."""
+        """Whether the bound is available: every output must have a positive probability under every input."""
         return bool((self._base > 0).all()) and math.fsum(self._base) > _LEAST_MASS
 
     def _ratios(self) -> FloatArray:
@@ -67,7 +70,7 @@ class MatrixDatasets:
         return np.asarray(largest * (1.0 + 8.0 * ULP * self._rows.shape[1]))
 
     def _distance(self) -> float:
-        """Return the square of a radius about one centre of all rows, in the norm of 1/m."""
+        """Return the square of the radius of a ball that contains all rows, in the Euclidean norm with weights 1/m."""
         scaled = self._rows[self._kinds] / np.sqrt(self._base)
         weights = np.full(len(scaled), 1.0 / len(scaled))
         best = math.inf
@@ -78,19 +81,19 @@ class MatrixDatasets:
             move = 1.0 / (step + 2)
             weights *= 1 - move
             weights[int(gaps.argmax())] += move
-        # the difference of two rows may cancel to the rounding of either
+        # the second term covers rounding errors, which dominate if two rows are nearly equal
         radius: float = math.sqrt(best) + 4 * ULP * float(np.linalg.norm(scaled)) * len(scaled)
         return radius**2 * (1 + 1e-9)
 
     @cached_property
     def _shared(self) -> tuple[tuple[ExcessLaw, ...], float, float, float]:
-        """What does not depend on the pair: heights, log of the mass of m, distance, local budget."""
+        """The arguments of DatasetLaws that do not depend on the pair: heights, log of the mass of m, distance, local budget."""
         heights = tuple(self._law(self._base, self._rows[x], self._base) for x in self._kinds)
         local_eps = float(np.log(self._ratios().max())) + 8 * ULP
         return heights, math.log(math.fsum(self._base)), self._distance(), local_eps
 
     def of(self, first: int, second: int) -> DatasetLaws:
-        """Return the laws of one ordered pair of inputs.
+        """Return the data of one ordered pair of inputs.
 
         Parameters
         ----------
@@ -99,12 +102,12 @@ class MatrixDatasets:
         """
         rows = self._rows
         others = tuple((f"all others hold {x}", self._law(rows[first], rows[second], rows[x])) for x in self._kinds)
-        # summed from positive terms: next to nothing where all rows are alike
+        # a sum of nonnegative terms, so that it is accurate also if all rows are nearly equal
         rest = float((rows[0] - self._base).sum())
         blanket = self._law(rows[first], rows[second], self._base).filled(rest)
         return DatasetLaws(blanket, others, *self._shared, self._tail, self._lost)
 
     def _law(self, first: FloatArray, second: FloatArray, base: FloatArray) -> ExcessLaw:
-        """Return the law of two rows under a third measure, X moved up by the rounding of the rows."""
+        """Return the distribution of X for two rows and m = `base`, rounded up by the rounding errors of the rows."""
         law = ExcessLaw.of(first, second, base).widened(upper=True)
         return ExcessLaw(law.log_mass, law.log_a + self._loss_error, law.log_b - self._loss_error) if self._loss_error else law

@@ -1,4 +1,4 @@
-"""The discrete Gaussian law: whole-number noise that answers for the normal one."""
+"""The discrete Gaussian mechanism: whole-number noise that takes the place of normal noise."""
 
 from __future__ import annotations
 
@@ -21,11 +21,20 @@ from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["DiscreteGaussianMechanism"]
 
-_BELOW = 45.0       # nats below the largest term at which a sum is cut off; the rest is bounded by a geometric series
-_LISTED_DEPTH = 760.0     # composition lists the law down to e^-760 of its largest mass,
-_MOST_LISTED = 2**21      # but no further than so many outcomes on either side
-_MOST_COMPARED = 2**20    # inputs times outputs, a fraction of a second
-_LARGEST = 2.0**31  # thresholds up to here, times twice the sensitivity, are whole doubles
+_BELOW = 45.0
+"""Sums are truncated this number of nats below their largest term; the rest is bounded by a geometric series."""
+
+_LISTED_DEPTH = 760.0
+"""For compositions, outcomes are enumerated down to e^-760 of the largest mass."""
+
+_MOST_LISTED = 2**21
+"""Resource limit: largest number of enumerated outcomes on either side."""
+
+_MOST_COMPARED = 2**20
+"""Resource limit of the check that the ends are the worst pair: inputs times outputs, which takes a fraction of a second."""
+
+_LARGEST = 2.0**31
+"""Largest threshold m that is evaluated: times twice the sensitivity it is still an exact double."""
 
 
 @dataclass(frozen=True)
@@ -39,23 +48,23 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     Parameters
     ----------
     sigma : float
-        Parameter of the law, in [0.001, 1e5]; the standard deviation is a little below it.
+        Parameter of the distribution, in [0.001, 1e5]; the standard deviation is slightly smaller.
     sensitivity : int
-        :math:`\Delta`, the most by which neighbouring values differ, 1 to 2**20, at most 1e4 sigma.
+        :math:`\Delta`, the largest difference of neighbouring values, 1 to 2**20, at most 1e4 sigma.
 
     Notes
     -----
-    Neighbours: the whole number differs by at most `sensitivity`; the largest shift is the worst, as the law is log-concave.
-    Exact: the sum of positive terms over the window that holds all but e^-45 of it, what is cut off bounded by a geometric series
-    and added to the upper side. It costs at most 20 sigma terms, far out 45 sigma^2/m. The sides are a relative 1e-13 apart, and
-    a few ulp of the logarithm times itself where that is coarser.
+    Neighbours: the whole number differs by at most `sensitivity`; the largest shift is the worst, as the distribution is
+    log-concave. Exact: delta is a sum of positive terms, truncated to a relative e^-45; the truncated part is bounded by a
+    geometric series and added to the upper bound. The sum has at most 20 sigma terms, and 45 sigma^2/m for a threshold m in the
+    tail. The gap is a relative 1e-13, or a few ulp times the logarithm if that is larger.
 
-    The Renyi divergence of order a is at most a Delta^2/(2 sigma^2), equal to it where a Delta is a whole number. Up to
-    sigma = 2000 the lower :meth:`tradeoff` goes through every outcome but those of mass e^-100 on each side, which are left out.
+    The Renyi divergence of order a is at most a Delta^2/(2 sigma^2), with equality if a Delta is a whole number. Up to
+    sigma = 2000 the lower :meth:`tradeoff` has a vertex for every outcome, except for tails of mass e^-100 on each side.
 
-    There is no pure budget: :meth:`shuffled` cuts the tails. :meth:`randomize` draws by rejection from a double geometric law with
-    double-precision arithmetic, so a probability is true to about a relative 1e-15; what comes out is a whole number, whose last
-    bits tell nothing.
+    There is no pure budget: :meth:`shuffled` truncates the tails. :meth:`randomize` draws by rejection from a double geometric
+    distribution in double precision, so probabilities have a relative error of about 1e-15. The output is a whole number, so it has
+    no floating-point bits that could reveal the value.
 
     References
     ----------
@@ -89,9 +98,12 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         return math.log(_theta(self.sigma))
 
     def _tail_sum(self, start: float, gain_from: float | None) -> tuple[float, float]:
-        r"""Return bounds of the log of :math:`\sum_{j \ge start} p_j g_j`, with g = 1 or, given eps, the gain at j."""
+        r"""Return bounds of the log of :math:`\sum_{j \ge start} p_j g_j`.
+
+        g_j is 1, or 1 - e^(eps - loss_j) for eps = `gain_from`.
+        """
         s, d = self.sigma, float(self.sensitivity)
-        # the largest terms: g grows for a while where the threshold lies deep in the law
+        # the range of the largest terms; if the threshold is far below 0, g_j increases over part of it
         reach = s * math.sqrt(2 * _BELOW)
         first = max(start, -math.ceil(1.5 * reach))
         step = first / (s * s)
@@ -100,7 +112,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         j = first + np.arange(last - first + 1)
         low = high = np.ones_like(j)
         if gain_from is not None:
-            # 2 sigma^2 times the loss less eps: a whole number less a double-double, relatively accurate next to a tie
+            # 2 sigma^2 (loss - eps) as a whole number minus a double-double, which has a small relative error near 0
             square, square_low = product(s, s)
             p, p_low = product(2 * gain_from, square)
             gap = ((d * (2 * j + d) - p) - (p_low + 2 * gain_from * square_low)) / (2 * square)
@@ -111,10 +123,10 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         weight = np.exp(exponent - top)
         noise = ULP * (6 * np.abs(exponent) + 6)
         size = ULP * (j.size + 8)
-        # far out, where the noise of a weight is beyond 1, the largest term alone is known
+        # in the extreme tail the relative errors of the weights exceed 1: the lower bound is then the largest term alone
         below = max(float(weight @ (low * (1 - noise))) * (1 - size), float(low[exponent.argmax()]))
         above = float(weight @ (high * (1 + noise))) * (1 + size)
-        # beyond the last term the law falls at least geometrically; before the first, its mirror does
+        # beyond the last term the masses decrease at least geometrically, and before the first they do so by symmetry
         after = float(weight[-1]) / -math.expm1(-(2 * float(j[-1]) + 1) / (2 * s * s))
         before = float(weight[0]) / -math.expm1(-(2 * abs(first) + 1) / (2 * s * s)) if first > start else 0.0
         above += (after + before) * (1 + 1e-9)
@@ -129,7 +141,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             largest = _LARGEST * d / (s * s)
             capped = min(float(e), largest)
             m = capped * s * s / d - d / 2
-            # a term or two to the left, in case the threshold was rounded up
+            # start one or two terms earlier, in case the threshold was rounded up
             start = math.floor(m - 4 * ULP * (abs(m) + d))
             lower[i], upper[i] = self._tail_sum(float(start), capped)
             if e > largest:
@@ -149,7 +161,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         total = self._log_total()
         k = np.arange(-last, last + 1.0)
         log_p = -0.5 * (k / s) ** 2 - total
-        # beyond the last outcome the law falls at least geometrically
+        # beyond the last outcome the masses decrease at least geometrically
         beyond = last + 1.0
         log_lost = math.log(2) - 0.5 * (beyond / s) ** 2 - math.log(-math.expm1(-(2 * beyond + 1) / (2 * s * s))) - total
         loss = d * (2 * k + d) / (2 * s * s)
@@ -180,12 +192,12 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         # inputs at the ends of 0..sensitivity
         s, d = self.sigma, self.sensitivity
         cut = max(1, math.ceil(s * math.sqrt(-2 * min(log_cut, -1.0))))
-        # outcomes from the middle downwards; the sum of those beyond the cut is complete where it underflows
+        # outcomes from the middle downwards; the sum of the outcomes beyond the cut is complete up to underflow
         y = d // 2 - np.arange(d // 2 + cut + math.ceil(40 * s) + 2.0)
         total = self._log_total()
         near, far = (-0.5 * ((y - x) / s) ** 2 - total for x in (0.0, float(d)))
         if d % 2 == 0:
-            # the outcome in the middle belongs to both halves
+            # half of the mass of the middle outcome belongs to each half
             near[0] -= math.log(2)
             far[0] -= math.log(2)
         loss = d * (d - 2 * y) / (2 * s * s)
@@ -198,7 +210,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR, inputs=inputs)
 
     def _ends_are_worst(self, cut: int) -> bool:
-        """Tell whether no pair of inputs is worse after a shuffle, compared in full where that is quick."""
+        """Return whether the two ends are shown to be the worst pair after a shuffle; False if the check would take too long."""
         d = self.sensitivity
         outputs = d + 2 * cut + 1
         if d == 1 or d * outputs > _MOST_COMPARED:
@@ -208,7 +220,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     @property
     def variance(self) -> float:
-        r"""Variance of the noise and of :meth:`estimate`, below sigma**2 by less than rounding from sigma = 2.5 on."""
+        r"""Variance of the noise and of :meth:`estimate`; for sigma >= 2.5 it is sigma**2 up to rounding."""
         s = self.sigma
         if s >= 1:
             k = np.arange(1.0, 4.0)
@@ -221,18 +233,18 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[Any]:
         s = self.sigma
         scale = math.floor(s) + 1
-        chance = -math.expm1(-1 / scale)
+        prob = -math.expm1(-1 / scale)
         out = np.empty(math.prod(shape), dtype=np.int64)
         todo = np.arange(out.size)
         while todo.size:
-            drawn = rng.geometric(chance, size=todo.size) - rng.geometric(chance, size=todo.size)
+            drawn = rng.geometric(prob, size=todo.size) - rng.geometric(prob, size=todo.size)
             kept = rng.random(todo.size) < np.exp(-0.5 * ((np.abs(drawn) - s * s / scale) / s) ** 2)
             out[todo[kept]] = drawn[kept]
             todo = todo[~kept]
         return out.reshape(shape)
 
     def _log_tail(self, t: float) -> float:
-        # capped where the chance is far below the least double
+        # t is capped where the probability underflows
         return math.log(2) + self._tail_sum(min(t, 1e9 * max(1.0, self.sigma)) // 1 + 1, None)[1]
 
     def _near_quantile(self, log_prob: float) -> float:
@@ -240,7 +252,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
 
 def _theta(s: float) -> float:
-    r"""The sum of e^(-k^2/(2 s^2)) over all k, by Poisson summation from s = 0.5 on."""
+    r"""Return the sum of e^(-k^2/(2 s^2)) over all integers k, by Poisson summation for s >= 0.5."""
     k = np.arange(1.0, 9.0)
     if s < 0.5:
         return 1 + 2 * float(np.exp(-0.5 * (k / s) ** 2).sum())
@@ -248,13 +260,13 @@ def _theta(s: float) -> float:
 
 
 def _log_theta_ratio(s: float, c: float) -> float:
-    r"""log(theta(c)/theta(0)) <= 0 for c in [-1/2, 1/2], without cancellation."""
+    r"""Return log(theta(c)/theta(0)) for c in [-1/2, 1/2], without cancellation; theta(c) = sum_k e^(-(k - c)^2/(2 s^2))."""
     k = np.arange(1.0, 9.0)
     if s >= 0.4:
         dual = np.exp(-2 * (math.pi * s * k) ** 2)
         return math.log1p(-4 * float((dual * np.sin(math.pi * k * c) ** 2).sum()) / (1 + 2 * float(dual.sum())))
     at = -0.5 * (c / s) ** 2
-    # the pair k, -k against 2 e^(-k^2/(2 s^2))
+    # the terms of k and -k together are compared with 2 e^(-k^2/(2 s^2))
     if at < -0.5:
         beside = np.exp(-0.5 * k * (k - 2 * c) / (s * s)) + np.exp(-0.5 * k * (k + 2 * c) / (s * s))
         return at + math.log1p(float(beside.sum())) - math.log(_theta(s))
@@ -264,6 +276,6 @@ def _log_theta_ratio(s: float, c: float) -> float:
 
 
 def _times_expm1(log_mass: FloatArray, x: FloatArray) -> FloatArray:
-    """Return e^log_mass (e^x - 1), also where e^x is no double and the mass is 0."""
+    """Return e^log_mass (e^x - 1), also if e^x overflows and the mass underflows."""
     mass = np.exp(log_mass)
     return np.where(x > 1, np.exp(log_mass + np.maximum(x, 1.0)) - mass, mass * np.expm1(np.minimum(x, 1.0)))

@@ -169,7 +169,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         counts : ndarray of int64, shape (outputs,)
         users : int
 
-        {raises: If `messages` is empty, not 1-D or holds anything but outputs.}
+        {raises: If `messages` is empty, not 1-D or contains anything but outputs.}
         """
         seen = _validate.labels("messages", messages, len(self.matrix[0]))
         return np.bincount(seen, minlength=len(self.matrix[0])), seen.size

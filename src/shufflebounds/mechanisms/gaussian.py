@@ -1,4 +1,4 @@
-"""Gaussian noise: the profile by Mills' ratios, relatively accurate in every tail."""
+"""Gaussian noise: the privacy profile by Mills' ratios, with a small relative error in every tail."""
 
 from __future__ import annotations
 
@@ -30,17 +30,27 @@ if TYPE_CHECKING:
 __all__ = ["GaussianMechanism"]
 
 _LISTED_CELLS, _LISTED_CUT = 300, -50.0
-"""Cells for listed inputs, and the logarithm of the mass of a tail that is moved: a larger one is charged n times to delta."""
+"""For given inputs: number of cells, and the log of the mass of a tail that is moved. n times this mass is added to delta."""
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
-_SERIES_FROM = 1.5      # the continued fraction converges in 140 steps from here on
-_LARGEST_EPS = 1e140    # its squares stay in range
+
+_SERIES_FROM = 1.5
+"""Smallest c = eps/mu for the continued fraction, which converges in 140 steps there."""
+
+_LARGEST_EPS = 1e140
+"""Largest eps whose square does not overflow in the formulas; delta is decreasing, so it bounds delta at larger eps."""
+
 _NEAR = 0.1
-"""The calibration of a training looks first within this share of its start: the central limit theorem has an error of 2 to 8 %."""
+"""Relative distance from its start in which the calibration of a training searches first.
+
+The start is by the central limit theorem, whose error is 2 to 8 %.
+"""
+
 _TRAINING_RTOL = 1e-4
-"""Relative step of sigma in that calibration. A smaller one costs two more evaluations of a composition, 0.1 to 0.4 s each."""
+"""Relative tolerance of sigma in this calibration. A smaller one takes two more compositions, 0.1 to 0.4 s each."""
+
 _MOST_NOISE = 1e9
-"""End of that search: 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300 need a sigma of 4e8."""
+"""Largest sigma of this search: 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300 need a sigma of 4e8."""
 
 
 @with_passages
@@ -52,30 +62,29 @@ class GaussianMechanism(AdditiveNoise):
         \delta(\varepsilon) = \Phi(-x) - e^\varepsilon \Phi(-y) = \varphi(x)\,(M(x) - M(y)), \qquad
         x = \frac{\varepsilon}{\mu} - \frac{\mu}{2},\quad y = x + \mu, \quad \mu = \frac{\Delta}{\sigma}
 
-    with Mills' ratio :math:`M = (1 - \Phi)/\varphi`.
+    where :math:`M = (1 - \Phi)/\varphi` is Mills' ratio.
 
     Parameters
     ----------
     sigma : float
         Standard deviation of the noise in every coordinate, > 0.
     sensitivity : float
-        :math:`\Delta` > 0, the most by which neighbouring values differ (Euclidean distance); Delta/sigma must lie in
-        [1e-12, 1e6].
+        :math:`\Delta` > 0, the largest Euclidean distance of neighbouring values; Delta/sigma must be in [1e-12, 1e6].
 
     Notes
     -----
-    Neighbours: the value differs by at most `sensitivity`. Exact: both sides enclose its own delta, at any depth. x is formed
-    in twice the precision. Where M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their difference is the all-positive
-    series :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`, h = mu/2, c = eps/mu, :math:`I_n(c) = \int_0^\infty s^n e^{-s^2/2-cs} ds`,
-    with the ratios of the I_n from their continued fraction. The sides are about a relative 1e-13 apart, or a few ulp of the
-    logarithm where that is coarser.
+    Neighbours: the value differs by at most `sensitivity`. Exact: the bounds contain the mechanism's delta, however small. x is
+    computed in double-double arithmetic. If M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their difference is computed
+    by the series of positive terms :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`, where h = mu/2, c = eps/mu,
+    :math:`I_n(c) = \int_0^\infty s^n e^{-s^2/2-cs} ds`, and the ratios of the I_n are from their continued fraction. The gap is
+    about a relative 1e-13, or a few ulp of the logarithm if that is larger.
 
-    There is no pure budget; :meth:`shuffled`, for real values in an interval of length `sensitivity`, not for vectors,
-    cuts the tails.
+    There is no pure budget. :meth:`shuffled` truncates the tails; it is for real values in an interval of length `sensitivity`, not
+    for vectors.
 
-    **Floating point.** :meth:`randomize` adds a double to a double. Which doubles can come out then depends on the value, and an
-    adversary who sees all bits of the output may tell more than delta says (Mironov 2012). Use it to simulate, or round the
-    output to a grid that is coarse against `sigma`; to release data use :class:`DiscreteGaussianMechanism` on whole numbers.
+    **Floating point.** :meth:`randomize` adds a double to a double. The set of possible results depends on the value, so an
+    adversary who sees all bits of the output may learn more than delta states (Mironov 2012). Use it for simulations, or round the
+    output to a grid that is coarse relative to `sigma`. To release data use :class:`DiscreteGaussianMechanism` on whole numbers.
 
     References
     ----------
@@ -115,7 +124,7 @@ class GaussianMechanism(AdditiveNoise):
 
     @classmethod
     def from_dp(cls, *, eps: float, delta: float, sensitivity: float = 1.0) -> Self:
-        """Return the mechanism with the least noise that is (eps, delta)-differentially private.
+        """Return the mechanism with the smallest sigma that is (eps, delta)-differentially private.
 
         Parameters
         ----------
@@ -124,13 +133,13 @@ class GaussianMechanism(AdditiveNoise):
         delta : float
             Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
         sensitivity : float
-            The most by which neighbouring values differ, > 0.
+            Largest distance of neighbouring values, > 0.
 
         Returns
         -------
         GaussianMechanism
-            Its upper delta at `eps` has been evaluated and is at most `delta`; sigma is within a relative 1e-11 of the least for
-            delta <= 0.99, and of 1e-12/(1 - delta) above, where the rounding of log delta decides.
+            Its upper delta at `eps` has been evaluated and is at most `delta`; sigma is within a relative 1e-11 of the smallest
+            for delta <= 0.99, and within 1e-12/(1 - delta) for larger delta, due to the rounding of log delta.
 
         {raises}
         InfeasibleError
@@ -138,8 +147,8 @@ class GaussianMechanism(AdditiveNoise):
 
         Notes
         -----
-        The root of the exact profile, not the closed form sqrt(2 ln(1.25/delta))/eps: that one is looser below and false
-        above some eps, 8.42 at delta = 1e-5.
+        Sigma is a root of the exact profile. The closed form sqrt(2 ln(1.25/delta))/eps is larger for small eps, and invalid for
+        large eps: at delta = 1e-5, above 8.42.
 
         Examples
         --------
@@ -162,7 +171,7 @@ class GaussianMechanism(AdditiveNoise):
 
     @classmethod
     def from_training(cls, *, rate: float, steps: int, eps: float, delta: float) -> Self:
-        r"""Return the noise of DP-SGD: the least sigma at which all steps on Poisson batches together meet a target.
+        r"""Return the noise of DP-SGD: the smallest sigma for which all steps on Poisson batches together meet a target.
 
         The training is ``mechanism.subsampled(rate).self_compose(steps)``; sigma is in units of the clipping norm.
 
@@ -181,15 +190,15 @@ class GaussianMechanism(AdditiveNoise):
         -------
         GaussianMechanism
             Of sensitivity 1. The upper delta of the training at `eps` is at most `delta`, its upper eps at `delta` at most `eps`.
-            Where the bounds of the composition meet, sigma is within a relative 3e-4 of the least.
+            If the gap of the composition is negligible, sigma is within a relative 3e-4 of the smallest.
 
         {raises}
 
         Notes
         -----
         The search starts at the sigma of the central limit theorem for subsampled Gaussian noise,
-        :math:`\mu = q \sqrt{T (e^{1/\sigma^2} - 1)}`, with the mu of one Gaussian release that meets the target. Each sigma that is
-        returned has been evaluated exactly. Neighbours: add or remove one record.
+        :math:`\mu = q \sqrt{T (e^{1/\sigma^2} - 1)}`, where mu is that of one Gaussian release that meets the target. The returned
+        sigma has been evaluated. Neighbours: add or remove one record.
 
         References
         ----------
@@ -221,7 +230,7 @@ class GaussianMechanism(AdditiveNoise):
 
     @classmethod
     def from_rho(cls, rho: float, sensitivity: float = 1.0) -> Self:
-        r"""Return the mechanism with the least noise of concentrated differential privacy rho.
+        r"""Return the mechanism with the smallest sigma that is rho-zero-concentrated differentially private.
 
         .. math:: \sigma = \Delta / \sqrt{2 \rho}
 
@@ -230,12 +239,12 @@ class GaussianMechanism(AdditiveNoise):
         rho : float
             Target :math:`\mu^2/2`, in [1e-24, 1e11].
         sensitivity : float
-            The most by which neighbouring values differ, > 0.
+            Largest distance of neighbouring values, > 0.
 
         Returns
         -------
         GaussianMechanism
-            Its sigma is rounded up, so that the target is met exactly.
+            Its sigma is rounded up, so that it meets the target in exact arithmetic.
 
         {raises}
 
@@ -264,7 +273,7 @@ class GaussianMechanism(AdditiveNoise):
         return replace(super()._pair_info(), power=self._power)
 
     def _power(self, times: int) -> DominatingPairInfo:
-        # along the line of the shifts the product is one release with sigma/sqrt(times), which is rounded both ways
+        # the composition is one release with sigma/sqrt(times), which is rounded in both directions for the two bounds
         sigma = self.sigma / math.sqrt(times)
 
         def hockey_stick(eps: FloatArray) -> IntervalArray:
@@ -281,7 +290,7 @@ class GaussianMechanism(AdditiveNoise):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         with np.errstate(over="ignore"):
             value = shift_by_error(orders * (self.mu * self.mu / 2), 4 * ULP, upper)
-        # a finite divergence that no double holds
+        # an overflowing value is infinite above; for finite orders the lower bound is the largest double
         return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
@@ -292,12 +301,12 @@ class GaussianMechanism(AdditiveNoise):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
-        # two ends of an interval of length `sensitivity` are the worst pair
+        # the two ends of an interval of length `sensitivity` are the worst pair
         s = self.sigma / self.sensitivity
-        # t: distance of the output from the middle of the interval, in its lengths
+        # t is the distance of the output from the middle of the interval, in units of its length
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0)))
         fine = np.linspace(0.0, end, 4097)
-        # cells as narrow as the third root of mass times squared slope is high, never above five times the mean
+        # 80 % of the cells have a density proportional to the cube root of mass times squared slope, the others equal widths
         weight = np.exp(-((fine - 1.5) ** 2) / (6 * s * s))
         climb = np.concatenate([[0.0], np.cumsum(weight[1:] + weight[:-1])])
         share = 0.8 * climb / climb[-1] + 0.2 * fine / end if climb[-1] > 0 else fine / end
@@ -318,22 +327,24 @@ class GaussianMechanism(AdditiveNoise):
         return interval_laws(mass(-0.5), mass(0.5), low, high, mass(0.0), unbounded_loss=True, loss_error=BLUR)
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
-        """Return what :class:`~shufflebounds.shuffle.Shuffled` needs where users hold one of the given values.
+        """Return finite randomizers that bound the noise if users have one of the given values.
+
+        :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
 
         Parameters
         ----------
         inputs : tuple of float
-            Two rising values at most `sensitivity` apart.
+            Two increasing values at most `sensitivity` apart.
 
         Returns
         -------
         ListedInputs
-            Finite randomizers above and below the noise.
+            Finite randomizers for the upper and the lower bound.
 
         Raises
         ------
         ValueError
-            If the values lie further apart than `sensitivity`, or are more than two.
+            If the values are further apart than `sensitivity`, or are more than two.
         """
         if len(inputs) != 2:
             raise ValueError(f"inputs={inputs!r} holds {len(inputs)} values: Gaussian noise takes two, Laplace noise any number")
@@ -357,7 +368,7 @@ class GaussianMechanism(AdditiveNoise):
 
 
 def _threshold(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[FloatArray, FloatArray, float, float]:
-    """Return x = (2 eps sigma^2 - Delta^2)/(2 sigma Delta) as a double-double, and sigma and Delta scaled to Delta in [1, 2)."""
+    """Return x = (2 eps sigma^2 - Delta^2)/(2 sigma Delta) as a double-double, and sigma, Delta scaled to 1 <= Delta < 2."""
     d, power = math.frexp(sensitivity)
     d, s = 2 * d, math.ldexp(sigma, 1 - power)
     square, square_low = product(s, s)
@@ -371,7 +382,7 @@ def _threshold(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Float
     x = top / g
     t, t_low = product(x, g)
     x_low = ((top - t) - t_low + top_low - x * g_low) / g
-    # the head is used alone in Mills' ratio: it must be the nearest double
+    # Mills' ratio takes the head alone, so it must be the nearest double
     head = x + x_low
     return head, x_low - (head - x), s, d
 
@@ -399,12 +410,12 @@ def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Floa
     if directly.any():
         at, log_at = x[directly], log_density[directly]
         after = np.asarray(mills_ratio(y[directly]))
-        # below 0 the first part is a probability near 1, and Mills' ratio overflows
+        # for x < 0 the first term is a probability near 1, and Mills' ratio could overflow
         left = at < 0
         first = np.where(left, ndtr(-at), np.asarray(mills_ratio(np.maximum(at, 0.0))))
         second = np.where(left, np.exp(np.where(left, log_at, 0.0)), 1.0) * after
         value[directly] = np.where(left, 0.0, log_at) + np.log(first - second)
-        # the exponent of the density is rounded once more where it is not added as a logarithm
+        # for x < 0 the density is exponentiated here, which adds a rounding error
         loss_error = 12 + np.where(left, 2 * np.abs(log_at), 0.0)
         error[directly] = ULP * (12 * first + loss_error * second) / (first - second) + 8 * ULP
     return value, error + ULP * (np.abs(value) + np.where(directly & (x < 0), 0.0, 1.25 * np.abs(log_density)))
@@ -419,7 +430,7 @@ def _log_difference(c: FloatArray, h: float) -> FloatArray:
         after = r
         r = (n + 1) / (c + r)
         if n % 2 and n < 64:
-            # I_(n+2) h^2/((n+1)(n+2)) over I_n; h by h, since r alone may be 1e-140
+            # the ratio I_(n+2) h^2/((n+1)(n+2) I_n); each r is multiplied by h first, because r alone may be 1e-140
             total = 1 + (h * r) * (h * after) / ((n + 1) * (n + 2)) * total
     return np.asarray(math.log(2 * h) + np.log(r) + np.log(mills_ratio(c)) + np.log(total))
 

@@ -1,4 +1,4 @@
-"""Gaussian noise on vectors of a cube or of the unit sphere, to be shuffled."""
+"""Gaussian noise on vectors of a cube or of the unit sphere, as a local randomizer before a shuffle."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["GaussianVector"]
 
 _FINE = 512
-"""Steps of the height of one coordinate."""
+"""Number of cells for the likelihood ratio of one coordinate. Raised: tighter bounds and longer run time."""
 
 _HIGHEST = 600.0
-"""Log heights stay below, so that half of them is a double."""
+"""Largest log of R_0/m that is accepted, so that its exponential and its square root do not overflow."""
 
 
 @with_passages
@@ -47,17 +47,19 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     dimension : int
         d, 1 to 256 on the cube, 2 to 256 on the sphere.
     domain : {"cube", "sphere"}
-        Where the users' vectors lie.
+        Set of the users' vectors: [0, 1]^d or the unit sphere.
 
     Notes
     -----
-    Neighbours: the vector is replaced. Alone it is :class:`GaussianMechanism` at the distance of two opposite vectors,
-    :math:`\sqrt d` or 2. After a shuffle (:meth:`shuffled`) two opposite corners, or two opposite unit vectors, are the worst
-    pair: proven (docs/theorems/interval-inputs). Vectors x of the unit ball are vectors :math:`(x, \sqrt{1 - |x|^2})` of the
-    sphere of one more dimension: for the ball itself, where lengths differ, no worst pair is known. The blanket is what all
-    vectors have in common, :math:`(2\Phi(-1/2\sigma))^d` on the cube: take sigma near the root of the dimension or more.
+    Neighbours: the vector is replaced. Without a shuffle it is :class:`GaussianMechanism` with the sensitivity :math:`\sqrt d` or
+    2, the distance of two opposite vectors. After a shuffle (:meth:`shuffled`) two opposite corners, or two opposite unit vectors,
+    are the worst pair, which is proven in docs/theorems/interval-inputs. For the unit ball, whose vectors differ in length, no
+    worst pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy
+    blanket is :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about the square root of the
+    dimension.
 
-    **Floating point.** As for all real noise, whoever sees the last bits of the messages may tell more (Mironov 2012).
+    **Floating point.** As for all real-valued noise, the last bits of the messages may reveal more than delta states (Mironov 2012,
+    cited in :class:`GaussianMechanism`).
 
     {balle2019}
 
@@ -87,7 +89,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @cached_property
     def _line(self) -> GaussianMechanism:
-        """The noise along the line of two opposite vectors; their distance is off by a rounding."""
+        """The noise along the line through two opposite vectors; their distance is rounded."""
         return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -95,7 +97,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return IntervalArray(nearer._log_side(eps, upper=False), farther._log_side(eps, upper=True))
 
     def _along_line(self, *, farther: bool) -> GaussianMechanism:
-        """Return the noise along the line for a distance at or above the exact one, or at or below it."""
+        """Return the noise along the line with the distance rounded up (`farther`) or down."""
         return GaussianMechanism(self.sigma, math.nextafter(self._line.sensitivity, math.inf if farther else 0.0))
 
     def _eps_scale(self) -> float:
@@ -105,7 +107,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return replace(self._line._pair_info(), hockey_stick=self._log_delta)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        # the distance is off by a unit of roundoff
+        # the distance has a rounding error
         return shift_by_error(self._line._rdp(orders, upper), 8 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
@@ -116,12 +118,12 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @property
     def variance(self) -> float:
-        """Mean squared distance of a message from its vector, d sigma**2; of the estimated mean of n users 1/n of it."""
+        """Mean squared distance of a message from the user's vector, d sigma**2; for the mean of n users 1/n of it."""
         return self.dimension * self.sigma * self.sigma
 
     @property
     def scale(self) -> float:
-        """The noise has mean zero: nothing to divide by."""
+        """The factor of a message's mean, which is 1 because the noise has mean zero."""
         return 1.0
 
     def _checked_vectors(self, values: ArrayLike) -> FloatArray:
@@ -129,30 +131,34 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
             return self._unit_vectors("values", values)
         return _validate.real_array("values", self._vectors("values", values), 0, 1)
 
-    def _messages(self, held: FloatArray, source: np.random.Generator) -> FloatArray:
-        return np.asarray(held + source.normal(scale=self.sigma, size=held.shape))
+    def _messages(self, vectors: FloatArray, source: np.random.Generator) -> FloatArray:
+        return np.asarray(vectors + source.normal(scale=self.sigma, size=vectors.shape))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # two opposite corners, or unit vectors, are the worst pair; below, all others hold vectors of the line through them
-        # every coordinate shares the cut: a large one would leave nothing of some
+        # Two opposite corners, or unit vectors, are the worst pair. In the lower bounds all others have vectors of the line through
+        # them. The truncated mass is divided among the coordinates, so a large one would truncate a coordinate entirely.
         cells, log_cut = checked(cells, min(log_cut, -60.0))
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"
         upper = self._cube_law(log_cut) if cube else self._sphere_law(log_cut)
-        # the middle of two opposite unit vectors is none
+        # the middle of two opposite unit vectors is not a unit vector
         lower = tuple((text.replace("end", "corner" if cube else "vector"), law) for text, law in line.lower
                       if cube or "middle" not in text)
         return (PairLaws("two opposite corners" if cube else "two opposite vectors", upper, lower, symmetric=True),)
 
     def _check_height(self, height: float) -> None:
+        """Raise ValueError if the largest log likelihood ratio exceeds _HIGHEST."""
         if height > _HIGHEST:
-            raise ValueError(f"sigma={self.sigma:g} with dimension={self.dimension} leaves no blanket to speak of: "
-                             f"likelihood ratios of e^{height:.0f}, at most e^{_HIGHEST:g} can be listed")
+            raise ValueError(f"sigma={self.sigma:g} with dimension={self.dimension} gives no amplification: "
+                             f"likelihood ratios of e^{height:.0f}, at most e^{_HIGHEST:g}; choose a larger sigma")
 
     def _cube_law(self, log_cut: float) -> ExcessLaw:
-        """Return the upper law on the cube: a is the product of the ratios of the coordinates below 1/2, b that of the others."""
+        """Return X for the upper bound on the cube.
+
+        a = R_0/m is the product of the likelihood ratios of the coordinates below 1/2, and b = R_1/m that of the others.
+        """
         s, d = self.sigma, self.dimension
-        # what is cut counts for every choice of the coordinates below 1/2
+        # the truncated mass is added for every set of coordinates below 1/2
         log_cut -= math.lgamma(d + 1) - 2 * math.lgamma(d / 2 + 1)
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0) - math.log(d)))
         step = end / (s * s * _FINE)
@@ -162,7 +168,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         upper = shares(near - far, edges[:-1] / (s * s), edges[1:] / (s * s))
         with np.errstate(divide="ignore"):
             fine = np.logaddexp(np.append(far + np.log1p(-upper), -np.inf), np.append(-np.inf, far + np.log(upper)))
-        # halfway between m and R_0, where neither underflows
+        # masses under the geometric mean of m and R_0, where neither underflows
         one = np.exp(fine + 0.5 * step * np.arange(_FINE + 1))
         sums, lost = [np.ones(1)], [0.0]
         beyond = math.exp(float(log_ndtr((0.5 - end) / s)))
@@ -170,7 +176,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
             sums.append(np.convolve(sums[-1], one))
             height = np.exp(0.5 * step * np.arange(sums[-1].size))
             tail = np.cumsum((sums[-1] * height)[::-1])[::-1]
-            # many coordinates are seldom all below 1/2: a part of what is so rare stays, to be multiplied further
+            # Many coordinates are all below 1/2 with a small probability only. At least a part of 1e-3 of the tail is truncated, so
+            # that masses remain for the following convolutions.
             kept = int(np.count_nonzero(tail > min(math.exp(log_cut), 1e-3 * float(tail[0]))))
             lost.append(lost[-1] + beyond + (float(tail[kept]) if kept < tail.size else 0.0))
             sums[-1] = sums[-1][:kept]
@@ -184,13 +191,17 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         every = np.logaddexp.reduce([weight[k] + logs[k] + math.log(mass[d - k]) for k in range(d + 1)])
         nodes = chosen(levels, every)
         coarse = [split(levels, log, nodes) for log in logs]
-        # under R_0 the coordinates below 1/2 that are too far, or the others
+        # the truncated mass under R_0, by the number k of coordinates below 1/2: these or the others are in the truncated tail
         cut = sum(math.exp(weight[k]) * (lost[k] * mass[d - k] + lost[d - k]) for k in range(d + 1))
         cases = ((weight[k] + coarse[k], coarse[d - k]) for k in range(d + 1))
         return product_law(cases, nodes, math.log(cut), BLUR * d)
 
     def _sphere_law(self, log_cut: float) -> ExcessLaw:
-        r"""Heights :math:`e^{s/\sigma^2}`, s = |y| + y.e = u^2, and t = |y| - y.e = v^2: smooth in u and v."""
+        r"""Return X for the upper bound on the sphere, with inputs e and -e.
+
+        a = :math:`e^{s/\sigma^2}` and b = :math:`e^{t/\sigma^2}` with s = |y| + y.e = u^2 and t = |y| - y.e = v^2. The density is
+        smooth in u and v.
+        """
         sigma, d = self.sigma, self.dimension
         end = 1 + sigma * math.sqrt(d) + sigma * math.sqrt(-2 * min(log_cut, -1.0))
         highest = 2 * end
@@ -214,27 +225,27 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         half = np.diff(edges)[:, None] / 2
         at = edges[:-1, None] + half * (1 + points)
         up = shares((at / sigma) ** 2, nodes[:-1, None], nodes[1:, None])
-        # each point of a cell hangs on its two nodes, in both directions
-        hang = np.zeros((nodes.size, at.size))
+        # matrix of the shares of each quadrature point in its two nodes
+        share = np.zeros((nodes.size, at.size))
         cell = np.repeat(np.arange(nodes.size - 1), points.size)
         place, measure = np.arange(at.size), (half * weights).ravel()
-        hang[cell, place], hang[cell + 1, place] = measure * (1 - up.ravel()), measure * up.ravel()
+        share[cell, place], share[cell + 1, place] = measure * (1 - up.ravel()), measure * up.ravel()
         flat = at.ravel()
-        # each row scaled by the root of its height, so that far points neither underflow nor vanish beside R_0
+        # each row is scaled by the square root of its likelihood ratio, so that masses under neither m nor R_0 underflow
         lift = 0.5 * (flat / sigma) ** 2
         table = np.exp(log_density(flat[:, None], flat[None, :]) + lift[:, None] + lift[None, :])
-        down = hang * np.exp(0.5 * nodes[:, None] - lift[None, :])
+        down = share * np.exp(0.5 * nodes[:, None] - lift[None, :])
         with np.errstate(divide="ignore"):
             log_mass = np.log(down @ table @ down.T) - 0.5 * (nodes[:, None] + nodes[None, :])
         log_a, log_b = np.broadcast_arrays(nodes[:, None], nodes[None, :])
         seen = log_mass > -np.inf
-        # what is cut has |y| > end; its chance under R_0 is at most that of a chi beyond end - 1
+        # truncated outputs have |y| > end; their mass under R_0 is at most that of a chi distribution above end - 1
         cut = float(gammaincc(d / 2, 0.5 * ((end - 1) / sigma) ** 2))
         return ExcessLaw(log_mass[seen], log_a[seen] + BLUR, log_b[seen] + BLUR, math.log(cut) if cut > 0 else -700.0)
 
 
 def _cell_masses(edges: FloatArray, center: float, sigma: float) -> FloatArray:
-    """Return the log masses of a normal law around `center` in the cells."""
+    """Return the log masses of the cells under a normal distribution with mean `center`."""
     nodes, weights = np.polynomial.legendre.leggauss(16)
     width = np.diff(edges)
     at = (edges[:-1] + width / 2)[:, None] + width[:, None] / 2 * nodes

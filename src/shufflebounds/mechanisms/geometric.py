@@ -1,4 +1,4 @@
-"""The double geometric law, whole-number noise that answers for Laplace's, and its truncation."""
+"""The double geometric mechanism: whole-number noise that takes the place of Laplace noise, optionally truncated."""
 
 from __future__ import annotations
 
@@ -25,12 +25,25 @@ from shufflebounds.shuffle.laws import PairLaws
 __all__ = ["GeometricMechanism"]
 
 _MAX_SENSITIVITY = 2**20
+"""Resource limit: run time grows with the sensitivity if the noise is truncated."""
+
 _MAX_BOUND = 2**50
+"""Largest bound B: sums with the sensitivity are still exact doubles."""
+
 _MOST_PAIRED = 32
+"""Largest sensitivity for which truncated noise can be shuffled, since all pairs of inputs are compared."""
+
 _BLOCK = 2**14
+"""Number of shifts evaluated at a time, so that arrays fit into the processor's cache."""
+
 _DEEPEST = -1e5
-_FEW_SHIFTS = 2**10      # of larger sensitivities some shifts tell about where eps is
-_MOST_LISTED = 2**14     # of larger sensitivities composition is bounded from below by a single release
+"""Log masses below this are counted as truncated mass: their rounding errors would enlarge the error bound of all others."""
+
+_FEW_SHIFTS = 2**10
+"""For larger sensitivities the search for epsilon starts from the delta of a few shifts."""
+
+_MOST_LISTED = 2**14
+"""For larger sensitivities the lower bound of a composition is that of a single release."""
 
 
 @with_passages
@@ -38,8 +51,8 @@ _MOST_LISTED = 2**14     # of larger sensitivities composition is bounded from b
 class GeometricMechanism(AdditiveNoise):
     r"""A whole number plus noise of probability :math:`\frac{1-q}{1+q} q^{|k|}`, :math:`q = e^{-\varepsilon/\Delta}`.
 
-    With a bound B the noise is moved to -B or B where it lies outside (truncated double geometric): errors never exceed B, and
-    delta no longer reaches 0. At sensitivity 1 and B >= 2
+    With a bound B the noise is clipped to [-B, B] (truncated double geometric): errors never exceed B, and delta is positive
+    at every eps. For sensitivity 1 and B >= 2,
 
     .. math:: \delta(\varepsilon) = \frac{q^B + (q^B + q^{B-1} - q^{B-2})_+}{1 + q} \le q^{B-1}
 
@@ -48,19 +61,19 @@ class GeometricMechanism(AdditiveNoise):
     eps : float
         Budget of the noise without truncation, in nats, in (0, 700]; eps/sensitivity must be at least 1e-12.
     sensitivity : int
-        :math:`\Delta`, the most by which neighbouring values differ, 1 to 2**20.
+        :math:`\Delta`, the largest difference of neighbouring values, 1 to 2**20.
     bound : int, optional
         B, 1 to 2**50; no truncation by default.
 
     Notes
     -----
-    Neighbours: the whole number differs by at most `sensitivity`. Exact, by the classes of equal likelihood ratio: without a
-    bound the largest shift is the worst, as the law is log-concave; with one it is not, and delta is the maximum over all shifts
-    up to `sensitivity`. Masses and gaps are formed as logarithms and ``expm1``, all terms positive.
+    Neighbours: the whole number differs by at most `sensitivity`. Exact: delta is a sum over classes of outcomes with equal
+    likelihood ratio. Without a bound the largest shift is the worst, as the distribution is log-concave; with a bound delta is the
+    maximum over all shifts up to `sensitivity`. All terms are positive and computed by logarithms and ``expm1``.
 
-    With a bound, what no other user can send is revealed after a shuffle too. The noise is drawn with
-    NumPy's double-precision sampler, so a probability is true to about a relative 1e-15; what comes out is a whole number, whose
-    last bits tell nothing.
+    With a bound, outputs that no other user can send identify the target's message after a shuffle, too. The noise is drawn with
+    NumPy's double-precision sampler, so probabilities have a relative error of about 1e-15. The output is a whole number, so it has
+    no floating-point bits that could reveal the value.
 
     References
     ----------
@@ -110,7 +123,7 @@ class GeometricMechanism(AdditiveNoise):
         delta : float
             Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
         sensitivity : int
-            The most by which neighbouring values differ, 1 to 2**20.
+            Largest difference of neighbouring values, 1 to 2**20.
 
         Returns
         -------
@@ -123,7 +136,7 @@ class GeometricMechanism(AdditiveNoise):
         """
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=700)
 
-        # a smaller bound fails for a few of the shifts already
+        # lower end of the search: smaller bounds fail for a few of the shifts already
         least = least_int(lambda bound: cls(eps, sensitivity, bound)._few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
         bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=max(1, least - 1), high=_MAX_BOUND,
                             guess=least)
@@ -132,14 +145,14 @@ class GeometricMechanism(AdditiveNoise):
         return cls(eps, sensitivity, bound)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # far beyond the noise's own budget only what one law alone can reach is left
+        # for eps far above the budget of the noise, delta is the mass of outcomes that only one distribution has
         e = np.minimum(eps, 1e6)
         if self.bound is None:
             return self._free(e)
         if self.sensitivity > 2 * self.bound:
             return IntervalArray(np.zeros_like(e), np.zeros_like(e))
         low, high = np.full_like(e, -np.inf), np.full_like(e, -np.inf)
-        # blocks of shifts and of eps that stay in the cache
+        # in blocks of shifts and of eps, so that arrays fit into the processor's cache
         block = max(1, _BLOCK // self.sensitivity)
         for first in range(1, self.sensitivity + 1, _BLOCK):
             shifts = np.arange(first, min(first + _BLOCK, self.sensitivity + 1), dtype=np.float64)
@@ -150,7 +163,7 @@ class GeometricMechanism(AdditiveNoise):
         return IntervalArray(low, high)
 
     def _few_shifts(self, eps: float) -> Interval:
-        """Return bounds of log delta over some of the shifts, the least and the greatest among them."""
+        """Return bounds of the largest log delta over some of the shifts, including the smallest and the largest."""
         if self.bound is None or self.sensitivity > 2 * self.bound:
             return self._log_delta(np.array([eps])).alone()
         s = float(self.sensitivity)
@@ -163,19 +176,20 @@ class GeometricMechanism(AdditiveNoise):
         return self._few_shifts(eps) if self.bound is not None and self.sensitivity > _FEW_SHIFTS else None
 
     def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
-        """Return steps * eps/sensitivity - e, relatively accurate next to a tie."""
+        """Return steps * eps/sensitivity - e with a small relative error, also if the two are nearly equal."""
         p, p_low = product(self.eps, steps)
         r, r_low = product(e, float(self.sensitivity))
         return np.asarray(((p - r) + (p_low - r_low)) / self.sensitivity)
 
     def _last(self, s: FloatArray | float, e: FloatArray) -> FloatArray:
-        """Return the largest k >= 0 whose loss s - 2k, in units of the rate, is above e; 0 where none is."""
+        """Return the largest k >= 0 whose loss (s - 2k) * rate is above e, or 0 if there is none."""
         k = np.ceil((s - e / self._rate) / 2) - 1
         k = np.where(self._gap(s - 2 * k, e) > 0, k, k - 1)
         k = np.where(self._gap(s - 2 * (k + 1), e) > 0, k + 1, k)
         return np.asarray(np.maximum(k, 0))
 
     def _free(self, e: FloatArray) -> IntervalArray:
+        """Return bounds of log delta of noise without a bound."""
         below = e < self.eps
         e = np.where(below, e, 0.0)
         s, rate = float(self.sensitivity), self._rate
@@ -189,30 +203,32 @@ class GeometricMechanism(AdditiveNoise):
         return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
     def _truncated(self, e: FloatArray, bound: int, shifts: FloatArray) -> IntervalArray:
+        """Return bounds of the largest log delta of truncated noise over these shifts."""
         rate = self._rate
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
         s = shifts[:, None]
-        # whether the two laws have one point in common, an end of both
+        # whether the two distributions have exactly one outcome in common, an end of both
         touching = s == 2 * bound
         before = s - bound - 1
         first = np.maximum(1, s - bound + 1)
         last = np.minimum(bound - 1, self._last(s, e))
-        many = np.maximum(last - first + 1, 0)
+        size_between = np.maximum(last - first + 1, 0)
         ends = np.where(touching, 0.0, log_rest)
         with np.errstate(divide="ignore"):
-            # log mass times 1 + q, loss - e, and what the gap's rounding is relative to; what is gained is mass * (1 - e^-gap)
+            # for each class of outcomes: log of mass times 1 + q, gap = loss - e, and a size that scales the rounding error of the
+            # gap; the class adds mass * (1 - e^-gap) to delta
             classes: list[tuple[FloatArray, FloatArray, FloatArray | float]] = [
-                # the other law is 0
+                # outcomes that are impossible under the other distribution
                 (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))),
                  np.full_like(s, np.inf), 0.0),
-                # the lower end of the other law
+                # the lower end of the other distribution
                 (np.where(touching, -bound * rate, log_rest - np.abs(s - bound) * rate),
                  ends + self._gap(np.where(touching, 0.0, bound - np.abs(s - bound)), e), np.abs(ends)),
-                # k <= 0, then k from first to last, between the ends of both
+                # outcomes k <= 0, then first..last, between the ends of both distributions
                 (np.log(-np.expm1(-np.maximum(bound - s, 0.0) * rate)), self._gap(s, e), 0.0),
-                (np.log(-np.expm1(-many * rate)) - first * rate, self._gap(s - last - first, e), 0.0),
-                # the upper end of the law itself
+                (np.log(-np.expm1(-size_between * rate)) - first * rate, self._gap(s - last - first, e), 0.0),
+                # the upper end of the first distribution
                 (np.where(touching, -np.inf, -bound * rate), -log_rest + self._gap(np.abs(bound - s) - bound, e), abs(log_rest)),
             ]
         masses, gaps, parts = (np.stack(np.broadcast_arrays(*column)) for column in zip(*classes))
@@ -228,7 +244,7 @@ class GeometricMechanism(AdditiveNoise):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         value = super()._epsilon(delta, upper)
-        # just below its own budget delta is far larger than what the ends leave there: a search steps over that point
+        # delta drops by a large factor at the budget of the noise, so a search may miss this point
         if upper and self.eps < value and self.delta(self.eps) <= delta:
             return self.eps
         return value
@@ -237,7 +253,7 @@ class GeometricMechanism(AdditiveNoise):
         return self.eps if self.bound is None else math.inf
 
     def _classes(self) -> tuple[FloatArray, FloatArray]:
-        """Return the log masses of k <= 0, 1..s-1, >= s under the noise without a bound and under its shift by s."""
+        """Return the log masses of the classes k <= 0, k = 1, ..., s-1, k >= s for noise without a bound and for its shift by s."""
         k = np.arange(0.0, self.sensitivity + 1)
         log_p = math.log(-math.expm1(-self._rate)) - k * self._rate
         log_p[0], log_p[-1] = 0.0, -self.eps
@@ -245,11 +261,11 @@ class GeometricMechanism(AdditiveNoise):
         return log_p, log_p[::-1]
 
     def _pair_info(self) -> DominatingPairInfo:
-        # truncated noise has an end that its neighbour does not reach
+        # truncated noise has outcomes that are impossible for its shift
         known = replace(super()._pair_info(), unbounded_loss=self.bound is not None)
         if self.bound is not None and self.sensitivity > 1:
             return replace(known, single=False, lattice=(self.eps, 2 * self._rate))
-        # with the bound 1 there are the two ends only
+        # with bound 1 there are only the two ends
         lattice = None if self.bound == 1 else (self.eps, 2 * self._rate)
         return replace(known, listed=self._atoms, lattice=lattice, on_lattice=lattice is not None)
 
@@ -263,18 +279,19 @@ class GeometricMechanism(AdditiveNoise):
         end, log_rest = -self.bound * rate, math.log(-math.expm1(-rate))
         with np.errstate(divide="ignore"):
             inner = float(np.log(-np.expm1(-(self.bound - 1) * rate)))
-        # k <= 0 and k > 0 between the ends, then the lower end of the other law and the upper end of the law itself
+        # the classes k <= 0 and k > 0 between the ends, then the lower end of the second and the upper end of the first
+        # distribution
         log_p = np.array([inner, inner - rate, log_rest + end + rate, end]) - math.log1p(math.exp(-rate))
         loss = np.array([rate, -rate, log_rest + rate, -log_rest - rate])
         order = np.argsort(loss, kind="stable")
         order = order[log_p[order] > -np.inf]
         lost = -math.inf
         if end + rate < _DEEPEST:
-            # so deep a logarithm has no digits left to share with the others
+            # the rounding error of such a logarithm would dominate the error bound of all atoms
             order, lost = order[log_p[order] > _DEEPEST], end + rate + 2
         slack = ULP * (24 + 4 * float(np.abs(log_p[order]).max()))
         loss_error = ULP * (8 + 4 * float(np.abs(loss).max()))
-        # one end of either law lies beyond the other law
+        # one end of each distribution is impossible under the other
         alone = end - math.log1p(math.exp(-rate))
         return LossAtoms(log_p[order], loss[order], alone, alone, lost, slack, loss_error)
 
@@ -282,14 +299,15 @@ class GeometricMechanism(AdditiveNoise):
         bound, s = self.bound or 0, self.sensitivity
         if not 1 < s < min(bound, _MOST_LISTED):
             return ()
-        # the largest shift, one that neighbours realise: what only one law reaches, the lower end of the other, its kin, ...
+        # The pair of the largest shift, which is attained. The classes are: outcomes of the first distribution only, the lower end
+        # of the second, the outcomes k <= 0, k = 1, ..., s - 1, k >= s between the ends, and the upper end of the first.
         rate, log_rest = self._rate, math.log(-math.expm1(-self._rate))
         k = np.arange(1.0, s)
         outer, end, inner = -(bound - s + 1) * rate, -bound * rate, math.log(-math.expm1(-(bound - s) * rate))
         near = log_rest - (bound - s) * rate
         log_p = np.array([outer, near, inner, *(log_rest - k * rate), inner - s * rate, end, -np.inf]) - math.log1p(math.exp(-rate))
         log_q = log_p[::-1]
-        # listed masses count as exact: on the safe side
+        # masses that are given to from_pmfs count as exact, so P is rounded down and Q is rounded up
         size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
         return (DominatingPair.from_pmfs(log_p - ULP * (16 + 4 * size), np.minimum(log_q + ULP * (16 + 4 * size[::-1]), 0.0)),)
 
@@ -299,25 +317,26 @@ class GeometricMechanism(AdditiveNoise):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
-        # inputs at the two ends are the worst pair, which is proven; with a bound, outputs that only inner inputs reach may give
-        # more away: all pairs are listed
+        # without a bound the two ends are proven to be the worst pair; with a bound, other pairs may be worse, because an output
+        # may be possible for an inner input only, so all pairs are enumerated
         s = self.sensitivity
         if self.bound is not None:
             return self._truncated_laws(self.bound)
         k = np.arange(s // 2 + 1.0)
         near, far = (log[: k.size].copy() for log in self._classes())
         if s % 2 == 0:
-            # the outcome in the middle belongs to both halves
+            # half of the mass of the middle outcome belongs to each half
             near[-1] -= math.log(2)
             far[-1] -= math.log(2)
         loss = (s - 2 * k) * self._rate
         loss[0] = self._local_budget()
-        # the outermost class has the pure budget: it stays by itself
+        # the outermost class has the pure budget as its loss, so it is not grouped with others
         parts = grouped(far[1:], near[1:], loss[1:], max(1, cells // 2)) if k.size > 1 else (np.empty(0),) * 4
         log_far, log_near, high, low = (np.append(first, part) for first, part in zip((far[0], near[0], loss[0], loss[0]), parts))
         return interval_laws(log_far, log_near, low, high, loss_error=BLUR)
 
     def _truncated_rows(self, bound: int) -> FloatArray:
+        """Return the matrix of probabilities of truncated noise for the inputs 0..sensitivity."""
         s, rate = self.sensitivity, self._rate
         k = np.abs(np.arange(-bound, bound + 1.0))
         noise = np.exp(-k * rate) * np.where(k == bound, 1.0, -math.expm1(-rate)) / (1 + math.exp(-rate))
@@ -348,8 +367,8 @@ class GeometricMechanism(AdditiveNoise):
         return 2 * q * (2 * left / rest + math.expm1(-self.bound * rate)) / rest / (1 + q)
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[Any]:
-        chance = -math.expm1(-self._rate)
-        noise = rng.geometric(chance, size=shape) - rng.geometric(chance, size=shape)
+        prob = -math.expm1(-self._rate)
+        noise = rng.geometric(prob, size=shape) - rng.geometric(prob, size=shape)
         return np.asarray(noise if self.bound is None else np.clip(noise, -self.bound, self.bound))
 
     def _log_tail(self, t: float) -> float:

@@ -25,9 +25,10 @@ from shufflebounds.tradeoff.closed import MU_ERROR, Laplace
 __all__ = ["LaplaceMechanism"]
 
 _LISTED_CELLS = 300
-"""Cells between listed inputs; twice as many move log delta by 1e-4 at eps0 = 1 and by 1e-3 at eps0 = 4."""
+"""Number of cells between given inputs. Twice as many change log delta by 1e-4 at eps0 = 1 and by 1e-3 at eps0 = 4."""
 
-_DEEPEST = 300.0        # losses so far below the budget have a mass of e^-150
+_DEEPEST = 300.0
+"""Losses that are lower than the budget by more than this are omitted; their mass is below e^-150."""
 
 
 @with_passages
@@ -44,16 +45,16 @@ class LaplaceMechanism(AdditiveNoise):
     scale : float
         b > 0.
     sensitivity : float
-        :math:`\Delta` > 0, the most by which neighbouring values differ; Delta/b must lie in [1e-12, 1e6].
+        :math:`\Delta` > 0, the largest difference of neighbouring values; Delta/b must be in [1e-12, 1e6].
 
     Notes
     -----
-    Neighbours: the value differs by at most `sensitivity`. Exact: both sides enclose its own delta. As a local randomizer of
-    values in an interval of length `sensitivity` it has laws of X in two atoms and a density, see :meth:`excess_laws`.
+    Neighbours: the value differs by at most `sensitivity`. Exact: the bounds contain the mechanism's delta. As a local randomizer
+    of values in an interval of length `sensitivity`, see :meth:`excess_laws`: X then has two atoms and a density.
 
-    **Floating point.** :meth:`randomize` adds a double to a double. Which doubles can come out then depends on the value, and an
-    adversary who sees all bits of the output may tell more than delta says (Mironov 2012). Use it to simulate, or round the
-    output to a grid that is coarse against `scale`; to release data use :class:`GeometricMechanism` on whole numbers.
+    **Floating point.** :meth:`randomize` adds a double to a double. The set of possible results depends on the value, so an
+    adversary who sees all bits of the output may learn more than delta states (Mironov 2012). Use it for simulations, or round the
+    output to a grid that is coarse relative to `scale`. To release data use :class:`GeometricMechanism` on whole numbers.
 
     References
     ----------
@@ -87,7 +88,7 @@ class LaplaceMechanism(AdditiveNoise):
         self._budget()
 
     def _budget(self) -> tuple[float, float]:
-        """Return Delta/b as a double-double: its rounding would move delta next to the budget."""
+        """Return Delta/b as a double-double, because rounding it would change delta at eps close to the budget."""
         return ratio("sensitivity", "scale", self.sensitivity, self.scale)
 
     @classmethod
@@ -99,16 +100,16 @@ class LaplaceMechanism(AdditiveNoise):
         Parameters
         ----------
         eps : float
-            Target privacy loss in nats, in [0, 1e6]; positive where `delta` is 0.
+            Target privacy loss in nats, in [0, 1e6]; positive if `delta` is 0.
         sensitivity : float
-            The most by which neighbouring values differ, > 0.
+            Largest difference of neighbouring values, > 0.
         delta : float
             Target failure probability in [0, 1). Above 1e-3 a UserWarning says what such a delta means.
 
         Returns
         -------
         LaplaceMechanism
-            Its scale is rounded up, so that the target is met exactly.
+            Its scale is rounded up, so that it meets the target in exact arithmetic.
 
         {raises: If an argument lies outside its range, or both targets are 0.}
 
@@ -147,19 +148,19 @@ class LaplaceMechanism(AdditiveNoise):
         return math.nextafter(head, math.inf) if rest > 0 else head
 
     def _pair_info(self) -> DominatingPairInfo:
-        # the two atoms; the losses between them have a density
+        # the lattice has the two atoms of the loss; the losses between them have a density
         budget = self._budget()[0]
         return replace(super()._pair_info(), lattice=(budget, 2 * budget), density=self._around)
 
     def _around(self, anchor: float, step: float) -> LossAtoms:
-        """Return the two atoms and, for every grid point, what lies within half a step of it.
+        """Return the two atoms of the loss and, for every grid point, an atom for the losses within half a step of it.
 
-        Losses l between the atoms, of masses 1/2 and e^-eps0/2 under P, have the densities e^((l - eps0)/2)/4 under P and
-        e^(-(l + eps0)/2)/4 under Q: the loss of an interval is exactly its middle.
+        The atoms at eps0 and -eps0 have the masses 1/2 and e^-eps0/2 under P. Losses l between them have the densities
+        e^((l - eps0)/2)/4 under P and e^(-(l + eps0)/2)/4 under Q, so the loss of an interval is exactly its middle.
         """
         budget = self._budget()[0]
         high = math.nextafter(budget, 0.0)
-        # what lies lower may be left out: its mass is below e^-150
+        # lower losses are omitted, see _DEEPEST
         low = max(-high, high - _DEEPEST)
         index = np.arange(math.floor((low - anchor) / step) - 1, math.ceil((high - anchor) / step) + 1)
         inner = anchor + step * (index + 0.5)
@@ -176,7 +177,7 @@ class LaplaceMechanism(AdditiveNoise):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         a, step, e0 = orders, orders - 1, self._budget()[0]
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            # the linear parts of the two exponentials cancel exactly: what is left is a sum of positive terms
+            # the linear parts of the two exponentials cancel exactly, which leaves a sum of positive terms
             grown = step * e0
             part = a / (2 * a - 1)
             excess = part * e0 * e0 * (step * phi(np.minimum(grown, 600.0)) + a * phi(-a * e0))
@@ -189,8 +190,8 @@ class LaplaceMechanism(AdditiveNoise):
         return Tradeoff(Laplace(next_float(self._budget()[0], upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
-        # on the curve's middle piece alpha beta is constant, and the quantile of alpha is concave in log alpha, as its slope
-        # there, 1 over the hazard rate, falls: both add up to most where alpha = beta
+        # On the middle piece of the curve alpha beta is constant. The normal quantile of alpha is concave in log alpha, because its
+        # slope, 1 over the hazard rate, decreases. So the sum of both quantiles is extremal where alpha = beta.
         mu = self._tradeoff(not upper).gdp_mu()
         return mu if upper else mu * (1 - 3 * MU_ERROR)
 
@@ -210,9 +211,11 @@ class LaplaceMechanism(AdditiveNoise):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
-        # two ends of an interval of length `sensitivity` are the worst pair; beyond them the ratio is constant: two atoms
+        # the two ends of an interval of length `sensitivity` are the worst pair; beyond them the ratio is constant, which gives
+        # atoms
         eps0 = self._local_budget()
-        # half of the cells as narrow as exp(-eps0 u) is high, the third root of mass times squared slope, the others of one width
+        # half of the cells have a density proportional to exp(-eps0 u), the cube root of mass times squared slope; the others have
+        # equal widths
         v = np.linspace(0.0, 1.0, max(1, cells // 2) + 1)
         u = 0.25 * v
         u[1:-1] -= 0.5 * np.log1p(v[1:-1] * math.expm1(-eps0 / 2)) / eps0
@@ -227,21 +230,23 @@ class LaplaceMechanism(AdditiveNoise):
         return interval_laws(log_far, log_near, low, high, log_middle, loss_error=BLUR)
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
-        """Return what :class:`~shufflebounds.shuffle.Shuffled` needs where users hold one of the given values.
+        """Return finite randomizers that bound the noise if users have one of the given values.
+
+        :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
 
         Parameters
         ----------
         inputs : tuple of float
-            Rising values in an interval of length `sensitivity`.
+            Increasing values in an interval of length `sensitivity`.
 
         Returns
         -------
         ListedInputs
-            Finite randomizers above and below the noise.
+            Finite randomizers for the upper and the lower bound.
 
         Raises
         ------
         ValueError
-            If the values lie further apart than `sensitivity`.
+            If the values are further apart than `sensitivity`.
         """
         return ListedInputs(named(inputs, self.sensitivity), *laplace_rows(np.array(inputs) / self.scale, _LISTED_CELLS))
