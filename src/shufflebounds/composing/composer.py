@@ -14,6 +14,7 @@ import numpy as np
 from shufflebounds._cached import cached_property
 from shufflebounds._types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
+from shufflebounds.composing.inversion import Inversion, InversionAccount
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.lattice import common_step, own_lattice
 from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
@@ -60,6 +61,9 @@ SHORT_POINTS, QUICK = 2**16, 0.25
 
 USUAL = 1e-5
 """Default rtol. With a larger rtol, as for a trade-off function, the first grid is coarser."""
+
+INVERTED, INVERTED_BYTES = 0.01, 2**27
+"""Seconds of an answer by inversion of a moment generating function, and its memory in bytes; measured, for predictions only."""
 
 MOST_TRIED = 2**14
 """Largest number of steps tried to find a grid that contains the atoms of several mechanisms."""
@@ -155,9 +159,20 @@ class Composer:
         # False if the lower bound comes from other distributions than the upper one: then no grid makes the bounds agree.
         self._tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
 
+    @cached_property
+    def inversion(self) -> Inversion | None:
+        """What inverts the moment generating function of all releases together, where each of them has a known one."""
+        releases = [(release.transform, r) for release, r in self._upper if release.transform is not None]
+        if not self._tight or len(releases) < len(self._upper):
+            return None
+        inversion = Inversion(releases, self._rtol)
+        return inversion if inversion.possible else None
+
     @property
     def cost(self) -> Cost:
         """Predicted seconds of the next bound, and the largest memory."""
+        if self.inversion is not None:
+            return Cost(INVERTED, INVERTED_BYTES)
         memory = (1 + len(self._lower)) * REFINED_POINTS * BYTES_A_POINT
         if self._lattice is not None:
             return Cost(ON_LATTICE, memory)
@@ -324,7 +339,7 @@ class Composer:
             return self._known.of(eps, partial(self._bounds, eps))
 
     def account(self, eps: float) -> Account:
-        """Return how the bounds at eps are computed. They are computed again if the cache no longer has them."""
+        """Return how the bounds at eps are computed on a grid. They are computed again if the cache no longer has them."""
         eps = min(eps, self._farthest)
         self.bounds(eps)
         with self._lock:
@@ -338,6 +353,8 @@ class Composer:
 
     def near(self, log_delta: float) -> float | None:
         """Return an estimate of the eps with the given log delta, from a Gaussian with the mean and variance of the composition."""
+        if self.inversion is not None:
+            return self.inversion.near(log_delta)
         if not self._spread > 0:
             return None
         # Solve for z: log delta is the log of the normal tail at z, minus the log of a factor that grows with z and the spread.
@@ -354,7 +371,24 @@ class Composer:
         place = max(0, math.ceil((eps - self._mean) / width - 0.5)) if width > 0 else 0
         return max(self._mean + place * width, 0.0)
 
+    def inverted(self, eps: float) -> InversionAccount | None:
+        """Return how the bounds at eps are formed by inversion, or None where they are those of a grid."""
+        if self.inversion is None:
+            return None
+        found, account = self.inversion.log_delta(eps)
+        return account if found.upper - found.lower <= self._rtol else None
+
     def _bounds(self, eps: float) -> Interval:
+        if self.inversion is None:
+            return self._bounds_on_grid(eps)
+        # both bounds hold, so an answer of the grid can only be better
+        found, _ = self.inversion.log_delta(eps)
+        if found.upper - found.lower <= self._rtol:
+            return found
+        low, high = self._bounds_on_grid(eps)
+        return Interval(max(low, found.lower), min(high, found.upper))
+
+    def _bounds_on_grid(self, eps: float) -> Interval:
         if eps > self._farthest:
             # delta decreases in eps
             return Interval(-math.inf, self.bounds(self._farthest).upper)

@@ -13,6 +13,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
+from shufflebounds.composing.inversion import LossTransform
 from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, grid
 from shufflebounds.composing.progress import tick
 from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
@@ -190,6 +191,9 @@ class DominatingPairInfo:
     parts : tuple of (DominatingPairInfo, int)
         If the pair is a product of independent pairs, or dominated by one: the factors with their multiplicities. Compositions
         use the factors.
+    transform : LossTransform, optional
+        The moment generating function of the loss of (P, Q) at complex arguments, if it is known. A composition of such pairs
+        inverts it along a contour and needs no grid.
     """
 
     hockey_stick: HockeyStickBounds
@@ -213,6 +217,7 @@ class DominatingPairInfo:
     density: Callable[[float, float], LossAtoms] | None = None
     power: Callable[[int], DominatingPairInfo] | None = None
     parts: tuple[tuple[DominatingPairInfo, int], ...] = ()
+    transform: LossTransform | None = None
 
     @property
     def back(self) -> HockeyStickBounds:

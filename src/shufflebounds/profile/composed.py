@@ -70,7 +70,8 @@ class Composition(PrivacyProfile):
     however small it is. Losses on a common lattice, such as those of randomized response, are exact, and so are compositions of
     Gaussian noise alone. A mechanism with expensive delta is evaluated at a few hundred eps, placed where they matter most. For too
     many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a
-    single release.
+    single release. Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a
+    contour in the complex plane.
 
     Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If smaller delta decides mu, its upper
     bound is the
@@ -273,9 +274,13 @@ class Composition(PrivacyProfile):
             return [f"method: all {self._enumerated.loss.size} outcomes of all releases are enumerated"]
         if eps >= self._pure_epsilon():
             return [f"method: the sum of the pure budgets is {self._pure_epsilon():.12g}, and delta is 0 from there on"]
-        if self._pure_epsilon() < math.inf and self._composer.coarse and self._gaussian_rule <= _LARGEST_MU:
+        if self._by_gaussian_rule:
             return [f"method: more releases than a grid can resolve; Gaussian guarantees above (mu = {self._gaussian_rule:.6g}), "
                     "a single release below"]
+        inverted = self._composer.inverted(eps)
+        if inverted is not None:
+            return ["method: the moment generating function of the loss, inverted along a tilted contour",
+                    f"contour: {inverted.nodes} nodes {inverted.spacing:.3g} apart, tilt {inverted.tilt:.3g}"]
         account = self._composer.account(eps)
         lines = ["method: losses on a grid, composed by one tilted Fourier transform from above and one from below"]
         if account.adaptive:
@@ -317,7 +322,7 @@ class Composition(PrivacyProfile):
             return IntervalArray(np.where(eps < pure, lower, -np.inf), np.where(eps < pure, upper, -np.inf))
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         within = eps < pure
-        if pure < math.inf and self._composer.coarse and self._gaussian_rule <= _LARGEST_MU:
+        if self._by_gaussian_rule:
             # Too many releases for a grid: each is dominated by a Gaussian mechanism, and these compose in closed form.
             value = Gaussian(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
             upper[within] = np.minimum(value + _CURVE_SLACK * (1 + np.abs(value)), 0.0)[within]
@@ -326,17 +331,25 @@ class Composition(PrivacyProfile):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
         if not self._upper_only:
             # The delta of a composition is at least that of each factor.
-            for floor in self._floors:
-                lower = floor.raised(eps, lower)
+            # Where the bounds agree, a factor cannot raise the lower one.
+            apart = np.flatnonzero(upper - lower > self.rtol)
+            for floor in self._floors if apart.size else ():
+                lower[apart] = floor.raised(eps[apart], lower[apart])
         return IntervalArray(np.minimum(lower, upper), upper)
+
+    @cached_property
+    def _by_gaussian_rule(self) -> bool:
+        """Whether a grid is too coarse for the losses of one release, and the Gaussian that dominates each of them is used."""
+        resolved = self._pure_epsilon() == math.inf or self._composer.inversion is not None or not self._composer.coarse
+        return not resolved and self._gaussian_rule <= _LARGEST_MU
 
     @cached_property
     def _floors(self) -> tuple[_Floor, ...]:
         return tuple(_Floor(profile) for profile, _ in self.factors)
 
     def _larger(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of the larger one of both adjacencies. If a coarse grid shows which it is, the other one is not refined."""
-        rough = [way._rough._log_side(eps, upper=True) for way in self._by_adjacency]
+        """Return bounds of the larger one of both adjacencies. If a rough bound shows which it is, the other one is not refined."""
+        rough = [way._roughly(eps) for way in self._by_adjacency]
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         for smaller in (False, True):
             for way, own, other in zip(self._by_adjacency, rough, rough[::-1]):
@@ -345,6 +358,13 @@ class Composition(PrivacyProfile):
                     low, high = way._log_delta(eps[wanted])
                     lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
         return IntervalArray(lower, upper)
+
+    def _roughly(self, eps: FloatArray) -> FloatArray:
+        """Return an upper bound of log delta that takes little work."""
+        inversion = None if self._is_one else self._composer.inversion
+        if inversion is None:
+            return self._rough._log_side(eps, upper=True)
+        return np.array([inversion.chernoff(at) if at < self._pure_epsilon() else -math.inf for at in eps.tolist()])
 
     @cached_property
     def _enumerated(self) -> LossAtoms | None:
@@ -415,9 +435,17 @@ class Composition(PrivacyProfile):
 
     def _near(self, log_delta: float) -> float | None:
         if self._by_adjacency:
-            return max((way._near(log_delta) or 0.0) for way in self._by_adjacency) or None
+            ways = self._by_adjacency
+            inversions = [way._composer.inversion for way in ways if not way._is_one]
+            known = [inversion for inversion in inversions if inversion is not None]
+            if len(known) == len(ways):
+                # the direction with the larger estimate decides
+                return max(known, key=lambda inversion: inversion.estimate(log_delta)).near(log_delta) or None
+            return max((way._near(log_delta) or 0.0) for way in ways) or None
         if self._is_one:
             return None
+        if self._composer.inversion is not None:
+            return self._composer.near(log_delta)
         rough, near, pure = self._rough, self._composer.near(log_delta), self._pure_epsilon()
         if rough is self or near is None:
             return near

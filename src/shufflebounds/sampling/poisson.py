@@ -14,20 +14,20 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
+from shufflebounds.sampling._gaussian_transform import SampledGaussian
 from shufflebounds.sampling._mechanism import OfMechanism, checked_presence
+from shufflebounds.sampling._mixed_losses import mixed_losses
 
-__all__ = ["SampledPair", "Subsampled", "mixed_losses", "sampled_eps"]
+__all__ = ["SampledPair", "Subsampled", "sampled_eps"]
 
 SETUP = 2.0
 """Approximate seconds that a composition needs to build the distributions of one direction, whose grids are long."""
 
 _FAR = 30.0
 """From this eps on, 1 is below an ulp of e^eps, so that e^eps - 1 = e^eps in doubles."""
-
-_LARGEST = 700.0
-"""Largest loss whose exponential is a finite double, with a margin."""
 
 LEAST_RATE = 1e-100
 
@@ -42,18 +42,6 @@ def sampled_eps(eps: FloatArray, rate: float) -> FloatArray:
     near = np.log1p(np.expm1(np.minimum(eps, _FAR)) / rate)
     far = eps - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(eps, _FAR)))
     return np.asarray(np.where(eps < _FAR, near, far))
-
-
-def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
-    """Return log(1 - rate + rate e^loss), with an error of a few ulp."""
-    if rate == 1:
-        return loss
-    gain = rate * np.expm1(np.minimum(loss, _LARGEST))
-    # for negative losses a sum of positive terms
-    low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, 0.0)))
-    # for losses above 700: loss + log(rate), plus a term that is at most (1 - rate)/rate e^-700
-    far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, _LARGEST)))
-    return np.asarray(np.where(loss >= _LARGEST, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))
 
 
 def sampled_budget(pure: float, rate: float, removed: bool) -> float:
@@ -168,6 +156,8 @@ class SampledPair(OfMechanism, DominatingPair):
             # the mixture of P and Q has an atom at the smallest and at the largest loss
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             known = replace(known, lattice=((high if self.removed else -low), high - low))
+        if isinstance(self.mechanism, GaussianMechanism):
+            known = replace(known, transform=SampledGaussian(self.mechanism.mu, self.rate, self.removed))
         return replace(known, listed=self._atoms) if mechanism.listed else known
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:

@@ -1,0 +1,495 @@
+r"""Hockey-stick divergences of a composition by Fourier inversion along a tilted contour, without a grid of losses.
+
+Let L be the sum of the privacy losses of all releases and K its cumulant generating function under P. For theta > 0
+
+.. math:: H(\varepsilon) = \mathrm{E}_P (1 - e^{\varepsilon - L})_+ = \frac{1}{2 \pi} \int_{-\infty}^\infty
+    \frac{e^{K(z) - z \varepsilon}}{z (z + 1)} dt, \qquad z = \theta + i t.
+
+The trapezoidal rule with spacing tau is used. By Poisson's summation formula the rule, summed to infinity, equals
+
+.. math:: \sum_{k \in \mathbb{Z}} e^{\theta k P} H(\varepsilon + k P), \qquad P = 2 \pi / \tau,
+
+so all of its error terms are positive: they leave an upper bound valid, and a bound of them is subtracted from a lower bound. For
+k < 0 they are at most e^(theta k P), since H <= 1; for k > 0 the Chernoff bound of H at a larger theta is used. The nodes beyond
+the last one are bounded with a bound of \|E e^(z L)\| that the transform of each release states for all larger frequencies.
+
+References
+----------
+Zhu, Y., Dong, J., Wang, Y.-X. Optimal accounting of differential privacy via characteristic function. AISTATS 2022.
+
+Trefethen, L. N., Weideman, J. A. C. The exponentially convergent trapezoidal rule. SIAM Review 56, 2014.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._search import root
+from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds.composing.kept import Kept
+
+__all__ = ["Inversion", "InversionAccount", "LossTransform", "TiltedTransform"]
+
+RATIO = 1.12
+"""Ratio of neighbouring tilts. All tilts are powers of it, so that several eps share transforms. A larger ratio leaves the tilt
+further from the saddle point; a smaller one computes more transforms for a curve."""
+
+LEAST_TILT, FIRST_TILT, LARGEST_TILT = -250, 30, 101
+"""Exponents of the smallest tilt (5e-13), the largest one at which a search starts (30), and the largest one (9e4). The number of
+quadrature points grows with the tilt."""
+
+LOWER_TILTS, HIGHER_TILTS = 14, 12
+"""Number of tilts below the saddle point that are compared as contours, and above it as rates of the Chernoff bound. A smaller
+tilt needs a longer period on the left, a larger one a longer period on the right. More of them take longer to compare."""
+
+CANCELLATION, ROUNDED = 16.0, 1e-14
+"""Largest log ratio of the integrand's size to the integral, and the relative rounding that is expected of the integrand: together
+they may leave as large an error as the integral may have. A larger ratio loses digits, a smaller one excludes short periods."""
+
+LEAST_ESTIMATE = -5000.0
+"""Smaller estimates of log delta are left to the grid: the saddle point lies too far from the nearest tilt."""
+
+FREQUENCY_RATIO = 1.25
+"""Ratio of neighbouring frequencies at which the integral is truncated; a larger ratio leaves more nodes than necessary."""
+
+ROUNDS = 4
+"""Periods and numbers of nodes are rounded up to powers of 2^(1/ROUNDS), so that neighbouring eps share transforms."""
+
+MOST_NODES = 2**20
+"""Largest number of nodes. An answer that needs more is left to the grid."""
+
+MOST_WORK = 4 * 10**8
+"""Largest number of products of nodes and quadrature points of a release: about 1 s."""
+
+FAR = 0.02
+"""Relative error of the root of -log delta at an eps where a search starts. A smaller one takes evaluations that the search itself
+would take as well."""
+
+FURTHER, LEAST_NEAR = 8.0, 1e-9
+"""Ratio of the steps of that search, and the ratio at which it ends. A ratio nearer to 1 takes more steps."""
+
+ATTEMPTS = 8
+"""Number of times the integral is computed again with a smaller error, where the value is below its saddle-point estimate."""
+
+RTOL, LEAST_RTOL = 0.03, 1e-9
+"""Goal for the gap of log delta, relative to that of eps which the composition asks for; and the smallest goal."""
+
+KEPT, KEPT_TILTS = 2**20, 256
+"""Number of nodes, and of tilts, that are kept for the next eps."""
+
+
+class Spectrum(NamedTuple):
+    """Values of E e^(z L) e^-scale - 1 at z = theta + i spacing j, j = 0, 1, ..., and a bound of the error of each.
+
+    The difference from 1 keeps the digits of a release that reveals little and is repeated often.
+    """
+
+    differences: NDArray[np.complex128]
+    error: FloatArray
+
+
+class TiltedTransform(Protocol):
+    """The moment generating function of the loss of one release on the line Re z = theta.
+
+    Attributes
+    ----------
+    scale : float
+        The cumulant generating function at theta.
+    error : float
+        Bound of the error of `scale`.
+    mean, var : float
+        First two derivatives of the cumulant generating function, without a bound.
+    """
+
+    scale: float
+    error: float
+    mean: float
+    var: float
+
+    @property
+    def points(self) -> int:
+        """The number of quadrature points; a value of the spectrum takes about 5 ns for each of them."""
+
+    def spectrum(self, spacing: float, count: int) -> Spectrum:
+        """Return the values at frequencies 0, spacing, ..., (count - 1) spacing."""
+
+    def decay(self, frequency: float) -> float:
+        """Return an upper bound of log |E e^((theta + i t) L)| - scale for all t >= frequency."""
+
+
+class LossTransform(Protocol):
+    """The moment generating function of the loss of one release."""
+
+    def tilted(self, theta: float) -> TiltedTransform | None:
+        """Return the function on the line Re z = theta > 0, or None where that takes too many points.
+
+        Where it is None, it is None for all larger theta too.
+        """
+
+
+class InversionAccount(NamedTuple):
+    """How an integral was computed: its tilt, the distance of its nodes and their number."""
+
+    tilt: float
+    spacing: float
+    nodes: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """The integrand without e^(-z eps), the error of all nodes together, and the rounding of it that grows with eps."""
+
+    integrand: NDArray[np.complex128]
+    error: float
+    rounding: float
+    turning: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Tilt:
+    """All releases on one line: theta, the cumulant and its error, its first two derivatives, log theta (theta + 1)."""
+
+    theta: float
+    parts: tuple[tuple[TiltedTransform, int], ...]
+    cumulant: float
+    error: float
+    mean: float
+    var: float
+    log_weight: float
+    log_largest: float
+
+    @classmethod
+    def of(cls, releases: Sequence[tuple[LossTransform, int]], theta: float) -> _Tilt | None:
+        """Return the releases on the line Re z = theta, or None where one of them is not known there."""
+        tilted = [(transform.tilted(theta), times) for transform, times in releases]
+        parts = tuple((part, times) for part, times in tilted if part is not None)
+        if len(parts) < len(tilted):
+            return None
+        cumulant = math.fsum(times * part.scale for part, times in parts)
+        error = sum(times * (part.error + ULP * abs(part.scale)) for part, times in parts) + ULP * abs(cumulant)
+        # the largest value of (1 - e^-x) e^(-theta x) over x >= 0
+        log_largest = -theta * math.log1p(1 / theta) - math.log1p(theta)
+        return cls(
+            theta,
+            parts,
+            cumulant,
+            error,
+            sum(times * part.mean for part, times in parts),
+            sum(times * part.var for part, times in parts),
+            math.log(theta) + math.log1p(theta),
+            log_largest + 1e-12,
+        )
+
+    def height(self, eps: float) -> float:
+        """Return the logarithm of the integrand at t = 0."""
+        return self.cumulant - self.theta * eps - self.log_weight
+
+    def slope(self, eps: float) -> float:
+        """Return the derivative of the height in theta."""
+        return self.mean - eps - 1 / self.theta - 1 / (self.theta + 1)
+
+    @property
+    def curvature(self) -> float:
+        """The second derivative of the height in theta."""
+        return self.var + self.theta**-2 + (self.theta + 1) ** -2
+
+    def chernoff(self, eps: float) -> float:
+        """Return an upper bound of the log hockey stick at any eps."""
+        exponent = self.theta * eps
+        return self.log_largest + self.cumulant + self.error - exponent + 4 * ULP * (abs(self.cumulant) + abs(exponent))
+
+
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """Tilts at the places `first`, `first` + 1, ..., as arrays. The cumulants are upper bounds."""
+
+    first: int
+    theta: FloatArray
+    cumulant: FloatArray
+    log_weight: FloatArray
+    log_largest: FloatArray
+
+    @classmethod
+    def of(cls, first: int, tilts: Sequence[_Tilt]) -> _Window:
+        names = ("theta", "cumulant", "log_weight", "log_largest")
+        theta, cumulant, log_weight, log_largest = (np.array([getattr(tilt, name) for tilt in tilts]) for name in names)
+        return cls(first, theta, cumulant + np.array([tilt.error for tilt in tilts]), log_weight, log_largest)
+
+    def heights(self, eps: float) -> FloatArray:
+        """Return the logarithm of the integrand at t = 0 for every tilt."""
+        return self.cumulant - self.theta * eps - self.log_weight
+
+    def chernoff(self, eps: float) -> FloatArray:
+        """Return the upper bound of the log hockey stick at any eps that every tilt gives."""
+        exponent = self.theta * eps
+        return self.log_largest + self.cumulant - exponent + 4 * ULP * (np.abs(self.cumulant) + np.abs(exponent))
+
+
+class Inversion:
+    """The hockey-stick divergence of a product of pairs whose losses have a known moment generating function.
+
+    An answer depends on eps alone; transforms are kept for the next eps.
+
+    Parameters
+    ----------
+    releases : sequence of (LossTransform, int)
+        The pairs, and how often each is released.
+    rtol : float
+        The relative gap of eps that the composition asks for.
+    """
+
+    def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float) -> None:
+        self._releases = tuple(releases)
+        self._tolerance = max(RTOL * rtol, LEAST_RTOL)
+        self._tilts: Kept[int, tuple[_Tilt | None]] = Kept(KEPT_TILTS)
+        self._nodes: Kept[tuple[int, float, int], _Nodes] = Kept(KEPT, lambda nodes: int(nodes.integrand.size))
+        self._windows: Kept[int, _Window] = Kept(KEPT_TILTS)
+        self._decays: Kept[tuple[int, int], float] = Kept(64 * KEPT_TILTS)
+
+    @property
+    def possible(self) -> bool:
+        """Whether the smallest tilt is within reach: if not, the quadrature takes too many points throughout."""
+        return self._known(LEAST_TILT) is not None
+
+    def _known(self, place: int) -> _Tilt | None:
+        # a tuple, as None is not kept
+        return self._tilts.of(place, lambda: (_Tilt.of(self._releases, RATIO**place),))[0]
+
+    def _tilt(self, place: int) -> _Tilt:
+        tilt = self._known(place)
+        assert tilt is not None
+        return tilt
+
+    def _saddle(self, eps: float) -> int:
+        """Return the place of the tilt with about the lowest integrand at t = 0."""
+        one = self._tilt(LEAST_TILT)
+        # the saddle point of a Gaussian with these moments
+        deviation = math.sqrt(max(one.var, 1e-300))
+        guess = min(max(eps - one.mean, 0.0) / deviation**2 + 1 / deviation, RATIO**FIRST_TILT)
+        place = max(math.ceil(math.log(guess) / math.log(RATIO)), LEAST_TILT)
+        low, high, step = LEAST_TILT, LARGEST_TILT, 1
+        while low < high:
+            tilt = self._known(place)
+            if tilt is not None and tilt.slope(eps) < 0:
+                low = place + 1
+                place = min(place + step, high)
+            else:
+                high = place
+                place = max(place - step, low)
+            if not low <= place < high or (low > LEAST_TILT and high < LARGEST_TILT):
+                place = (low + high) // 2
+            step *= 2
+        return low if low == LEAST_TILT or self._known(low) is not None else low - 1
+
+    def chernoff(self, eps: float) -> float:
+        """Return an upper bound of the log hockey stick at eps that needs no integral."""
+        return min(self._tilt(self._saddle(eps)).chernoff(eps), 0.0)
+
+    def estimate(self, log_delta: float) -> float:
+        """Return an eps at which the log hockey stick may have that value, by saddle points; it may be many times too large."""
+        low, high = LEAST_TILT, LARGEST_TILT
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._known(middle) is not None and self._at_saddle(middle)[1] > log_delta:
+                low = middle
+            else:
+                high = middle
+        first, at_first = self._at_saddle(low)
+        second, at_second = self._at_saddle(high) if self._known(high) is not None else (first, at_first)
+        share = (at_first - log_delta) / (at_first - at_second) if at_first > at_second else 0.0
+        return max(first + min(max(share, 0.0), 1.0) * (second - first), 0.0)
+
+    def near(self, log_delta: float) -> float:
+        """Return an eps near which the log hockey stick has that value: the estimate, or a better one where that is far off."""
+
+        def excess(eps: float) -> float:
+            return math.sqrt(-min(self.log_delta(eps)[0].upper, 0.0)) - math.sqrt(-log_delta)
+
+        eps = self.estimate(log_delta)
+        at = excess(eps)
+        if abs(at) <= FAR * math.sqrt(-log_delta) or eps == 0:
+            return eps
+        low, high, at_low, at_high = 0.0, eps, -math.inf, at
+        while at_high < 0:
+            low, high, at_low = high, 2 * high, at_high
+            at_high = excess(high)
+        while at_low < 0 and low == 0:
+            # the estimate is too large by orders of magnitude where single releases decide
+            low = high / FURTHER
+            at_low = excess(low) if low > LEAST_NEAR * eps else 0.0
+            if at_low > 0:
+                low, high, at_high = 0.0, low, at_low
+                at_low = -math.inf
+        if not at_low < 0:
+            return low
+        return math.exp(root(lambda u: excess(math.exp(u)), math.log(low), math.log(high), at_low, at_high, rtol=0.0, xtol=FAR))
+
+    def _at_saddle(self, place: int) -> tuple[float, float]:
+        """Return the eps whose saddle point is at that tilt, and the estimate of log delta there."""
+        tilt = self._tilt(place)
+        eps = tilt.mean - 1 / tilt.theta - 1 / (tilt.theta + 1)
+        return eps, tilt.height(eps) - 0.5 * math.log(2 * math.pi * tilt.curvature)
+
+    def log_delta(self, eps: float) -> tuple[Interval, InversionAccount | None]:
+        """Return both bounds of the log hockey stick at eps, and how the integral was computed; (-inf, bound) where it was not."""
+        saddle = self._saddle(eps)
+        tilt = self._tilt(saddle)
+        low, high = -math.inf, min(tilt.chernoff(eps), 0.0)
+        estimate = tilt.height(eps) - 0.5 * math.log(2 * math.pi * tilt.curvature)
+        account, gap = None, math.inf
+        if not estimate > LEAST_ESTIMATE:
+            return Interval(low, high), account
+        for _ in range(ATTEMPTS):
+            goal = estimate + math.log(self._tolerance)
+            place, spacing, count = self._contour(eps, saddle, estimate, goal)
+            if count > MOST_NODES:
+                break
+            tilt = self._tilt(place)
+            if count * sum(part.points for part, _ in tilt.parts) > MOST_WORK:
+                break
+            nodes = self._nodes.of((place, spacing, count), partial(_nodes, tilt, spacing, count))
+            found, size = self._read(nodes, self._window(saddle), place, spacing, eps)
+            low, high = max(low, found.lower), min(high, found.upper)
+            account = InversionAccount(tilt.theta, spacing, count)
+            if high - low <= 4 * self._tolerance or 0.5 * gap < high - low < math.inf:
+                break
+            gap = high - low
+            # far below the estimate the same error is a larger part of the value
+            estimate = min(estimate - 1, size if size > -math.inf else estimate - 6)
+        return Interval(low, high), account
+
+    def _contour(self, eps: float, saddle: int, estimate: float, goal: float) -> tuple[int, float, int]:
+        """Return the place of a tilt, the spacing and the number of nodes that leave errors of about e^goal each."""
+        window = self._window(saddle)
+        lower = saddle - window.first + 1
+        theta = window.theta[:lower]
+        left = np.logaddexp(0.0, -goal) / theta
+        # with a Chernoff bound at a larger tilt; the last term makes up for the sum over all periods
+        apart = window.theta - theta[:, None]
+        beyond = np.maximum(window.chernoff(eps) - goal, 0.0) + 0.7
+        with np.errstate(divide="ignore"):
+            right = np.where(apart > 0, beyond / np.maximum(apart, 1e-300), np.inf).min(axis=1)
+        needed = np.maximum(left, right)
+        digits = min(CANCELLATION, math.log(self._tolerance / ROUNDED))
+        needed[:-1][window.heights(eps)[: lower - 1] > estimate + digits] = math.inf
+        place = int(np.argmin(needed))
+        best, period = window.first + place, float(needed[place])
+        if period == math.inf:
+            return best, 1.0, MOST_NODES + 1
+        spacing = 2 * math.pi / 2 ** (math.ceil(ROUNDS * math.log2(period)) / ROUNDS)
+        count = self._last(best, eps, goal, spacing) / spacing + 2
+        if not count <= MOST_NODES:
+            return best, spacing, MOST_NODES + 1
+        return best, spacing, math.ceil(2 ** (math.ceil(ROUNDS * math.log2(count)) / ROUNDS))
+
+    def _window(self, saddle: int) -> _Window:
+        """Return the tilts about a saddle point."""
+        first = max(saddle - LOWER_TILTS, LEAST_TILT)
+
+        def made() -> _Window:
+            tilts = [self._known(place) for place in range(first, saddle + HIGHER_TILTS + 1)]
+            return _Window.of(first, [tilt for tilt in tilts if tilt is not None])
+
+        return self._windows.of(saddle, made)
+
+    def _last(self, place: int, eps: float, goal: float, spacing: float) -> float:
+        """Return a frequency beyond which the integral is below e^goal, or inf where none is found."""
+        tilt = self._tilt(place)
+        top = tilt.cumulant - tilt.theta * eps
+
+        def enough(step: int) -> bool:
+            frequency = FREQUENCY_RATIO**step
+            return top + self._decay(place, step) - math.log(math.pi * frequency) <= goal
+
+        most = math.ceil(math.log(MOST_NODES * spacing) / math.log(FREQUENCY_RATIO))
+        low = high = min(math.floor(math.log(4 / math.sqrt(tilt.curvature)) / math.log(FREQUENCY_RATIO)), most)
+        step = 1
+        while not enough(high):
+            if high >= most:
+                return math.inf
+            low, high, step = high, min(high + step, most), 2 * step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return FREQUENCY_RATIO**high
+
+    def _decay(self, place: int, step: int) -> float:
+        """Return a bound of the log ratio of the moments at all frequencies from FREQUENCY_RATIO**step on to that at 0."""
+        parts = self._tilt(place).parts
+
+        def made() -> float:
+            return math.fsum(times * part.decay(FREQUENCY_RATIO**step) for part, times in parts)
+
+        return self._decays.of((place, step), made)
+
+    def _read(self, nodes: _Nodes, window: _Window, place: int, spacing: float, eps: float) -> tuple[Interval, float]:
+        """Return both bounds at eps, and the logarithm of the rule's value, -inf where rounding hides it."""
+        tilt, size = self._tilt(place), nodes.integrand.size
+        period = 2 * math.pi / spacing
+        turned = nodes.integrand[1:] * np.exp((-1j * spacing * eps) * np.arange(1, size))
+        total = float(nodes.integrand[0].real) + 2 * float(turned.real.sum())
+        error = nodes.error + nodes.rounding + ULP * eps * nodes.turning
+        total, error = (value * spacing / (2 * math.pi) for value in (total, error * (1 + 1e-9)))
+        base = tilt.cumulant - tilt.theta * eps
+        # theta + 1, the order of the moments, is rounded as well, which moves the cumulant by its derivative
+        slack = 8 * ULP * (1 + abs(tilt.cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
+        # nodes beyond the last: the bound at the largest frequency of the list that is not beyond it
+        last = spacing * (size - 1)
+        step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - 1e-9)
+        decay = self._decay(place, step) + 1e-9
+        error += math.exp(min(decay, 700.0)) / (math.pi * last) * (1 + 1e-9)
+        # the rule's own error, relative to e^base
+        width = tilt.theta * period * (1 - 1e-12)
+        left = math.exp(min(-base - width - math.log(-math.expm1(-width)), 700.0))
+        after = slice(place - window.first + 1, None)
+        apart = (window.theta[after] - tilt.theta) * (period * (1 - 1e-9))
+        log_right = window.chernoff(eps)[after] - base - apart - np.log(-np.expm1(-apart))
+        right = math.exp(min(float(log_right.min(initial=700.0)), 700.0))
+        low, high = total - error - (left + right) * (1 + 1e-9), total + error
+        return Interval(
+            base + math.log(low) - slack if low > 0 else -math.inf,
+            base + math.log(high) + slack if high > 0 else -math.inf,
+        ), base + math.log(total) if total > error else -math.inf
+
+
+def _polar(differences: NDArray[np.complex128]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return modulus, its logarithm and the angle of 1 + d, and a bound of the rounding of the logarithms in ulp."""
+    real, imaginary = differences.real, differences.imag
+    modulus = np.maximum(np.hypot(1 + real, imaginary), 1e-300)
+    excess = 2 * real + (real * real + imaginary * imaginary)
+    log_modulus = np.where(excess > -0.75, 0.5 * np.log1p(np.maximum(excess, -0.75)), np.log(modulus))
+    angle = np.arctan2(imaginary, 1 + real)
+    blur = 4 * (np.abs(log_modulus) + np.abs(angle)) + 16 * np.minimum(np.abs(differences), 1.0)
+    return modulus, log_modulus, angle, blur
+
+
+def _nodes(tilt: _Tilt, spacing: float, count: int) -> _Nodes:
+    r"""Return the integrand :math:`e^{K(z) - K(\theta)} / (z (z + 1))` at the nodes, and bounds of its errors."""
+    size, turn = np.zeros(count), np.zeros(count)
+    growth, rounding = np.zeros(count), np.full(count, 64.0)
+    for part, times in tilt.parts:
+        differences, error = part.spectrum(spacing, count)
+        modulus, log_modulus, angle, blur = _polar(differences)
+        size += times * log_modulus
+        turn += times * angle
+        growth += times * np.log1p(error / modulus)
+        rounding += times * blur
+    frequency = spacing * np.arange(count)
+    z = tilt.theta + 1j * frequency
+    weight = 1 / (z * (z + 1))
+    sizes = np.exp(size) * np.abs(weight)
+    both = np.full(count, 2.0)
+    both[0] = 1.0
+    sizes *= both
+    with np.errstate(over="ignore", invalid="ignore"):
+        # (r + error)^n may be far larger than r^n where r^n is nothing
+        wrong = np.where(growth < 1, sizes * np.expm1(np.minimum(growth, 1.0)), np.exp(size + growth) * np.abs(weight) * both)
+    integrand = np.asarray(np.exp(size + 1j * turn) * weight, dtype=np.complex128)
+    return _Nodes(integrand, float(wrong.sum()), float(ULP * (rounding @ sizes)) + 1e-300, float(4 * (frequency @ sizes)))

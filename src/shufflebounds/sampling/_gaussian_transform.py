@@ -1,0 +1,314 @@
+r"""Moment generating function of the privacy loss of Gaussian noise on a Poisson sample, at complex arguments.
+
+With g(x) = 1 - q + q e^(mu x - mu^2/2), the likelihood ratio of the mixture at a standard normal x,
+
+.. math:: A(w) = \int \varphi(x)\, g(x)^w\, dx, \qquad \mathrm{E} e^{z L} = A(z + 1) \text{ (remove)}, \quad A(-z) \text{ (add)}.
+
+The integrand is analytic for \|Im x\| < pi/mu. It is integrated by the trapezoidal rule with step h along the line Im x = y >= 0,
+whose error is at most
+
+.. math:: N(y + d) / (e^{2 \pi d / h} - 1) + N(y - d') / (e^{2 \pi d' / h} - 1), \qquad N(v) = \int |\varphi g^w|(x + i v)\, dx.
+
+Let w = a + i t, t >= 0 and 0 <= b = mu v < pi. Then \|g(x + i v)\| <= g(x), and >= g(x) cos(b/2); the argument of g(x + i v) is at
+least 0, so that the factor e^(-t arg g) is at most 1. Hence N(v) <= A(a) e^(v^2/2) for a >= 0, and that divided by cos(b/2)^\|a\|
+for a < 0. For the same reason the integral of the absolute value along a line y > 0 falls in t and bounds \|A(a + i t')\| for all
+t' >= t. This integrand, continued to x + i v, has the absolute value
+
+.. math:: |\varphi(x + i v)|\, e^{y^2/2}\, |g(x + i(y + v))\, g(x + i(y - v))|^{a/2}\,
+    e^{-t (\arg g(x + i(y + v)) + \arg g(x + i(y - v)))/2}.
+
+The argument of g(x + i v) is odd in v and rises for \|mu v\| <= pi/2, so the exponent of the last factor is at most 0 for
+mu (y + \|v\|) <= pi/2, and the error of this rule is bounded in the same way.
+
+References
+----------
+Trefethen, L. N., Weideman, J. A. C. The exponentially convergent trapezoidal rule. SIAM Review 56, 2014, Theorem 5.1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._cached import cached_property
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.composing.inversion import Spectrum
+from shufflebounds.sampling._mixed_losses import mixed_losses
+
+__all__ = ["SampledGaussian"]
+
+REACH, DROPPED = 10.4, 54.0
+"""The quadrature ends where the integrand is below e^(-REACH^2/2) of its largest value; smaller values than e^-DROPPED of it are
+dropped in between. Lower limits leave larger errors, which are counted."""
+
+ACCURACY = 50.0
+"""Logarithm of the relative accuracy of the rule. A larger one takes more points and gains nothing against rounding."""
+
+LINES = np.array([0.9, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08, 0.04, 0.01, 1e-3])
+"""Heights above the real line that are compared, as parts of the largest one; the first gives the longest step unless a < 0."""
+
+MOST_STRIP = 4.0
+"""Largest height of the strip of a rule on the real line; the normal density grows by e^(height^2/2) there."""
+
+MOST_HEIGHT = 1.2
+"""Largest height y of the line: the absolute values sum up to e^(y^2/2) times the integral, a loss of digits."""
+
+SMALL = 0.5
+"""Cumulants below this are computed from A(a) - 1, which keeps digits near 0."""
+
+MOST_POINTS = 2**17
+"""Largest number of points of a rule: beyond, the tilt is not used."""
+
+SHIFTS = 2.0 ** -np.arange(12)
+"""Heights of the lines on which absolute values are integrated, as parts of 0.6 pi/(2 mu) or of MOST_HEIGHT."""
+
+BLOCK = 64
+"""Powers of the phases that are multiplied as matrices, BLOCK at a time."""
+
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class SampledGaussian:
+    """The loss of a standard normal distribution, shifted by mu with probability q, against the unshifted one; or the reverse.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over sigma, with a relative error of at most one ulp.
+    rate : float
+        The probability q that the record enters, in (0, 1].
+    removed : bool
+        True for the mixture against the unshifted distribution; False for the reverse.
+    """
+
+    mu: float
+    rate: float
+    removed: bool
+
+    def tilted(self, theta: float) -> TiltedGaussian | None:
+        """Return the moment generating function on the line Re z = theta, or None where that takes too many points."""
+        tilted = TiltedGaussian(self, theta)
+        return tilted if tilted.error < math.inf else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Points of the rule, the losses s = log g, g and its parts q e^l and 1 - q, and bounds of errors.
+
+    log_weight is that of h phi(x) g(x)^a; `blur` bounds the error of log g at x + i y for all y.
+    """
+
+    x: FloatArray
+    loss: FloatArray
+    shifted: FloatArray
+    unshifted: FloatArray
+    log_weight: FloatArray
+    blur: FloatArray
+    top: float
+    dropped: float
+
+
+class TiltedGaussian:
+    """The moment generating function of a :class:`SampledGaussian` on one line."""
+
+    def __init__(self, kind: SampledGaussian, theta: float) -> None:
+        self._kind = kind
+        self._order = theta + 1 if kind.removed else -theta
+        # on the real line the strip reaches to the same height on both sides
+        heights = min(self._most, MOST_STRIP) * LINES
+        step, height = max((self._step(y, y), y) for y in heights.tolist())
+        self.scale = self.mean = self.var = 0.0
+        # where the rule would take too many points
+        self.error = math.inf
+        first, last = self._range
+        if not (last - first) / min(step, self._line[0]) <= MOST_POINTS:
+            return
+        points = self._points(step)
+        top = float(points.log_weight.max())
+        weight = np.exp(points.log_weight - top)
+        total = float(weight.sum())
+        loss = points.loss if kind.removed else -points.loss
+        self.mean = float(weight @ loss) / total
+        self.var = float(weight @ (loss - self.mean) ** 2) / total
+        self.scale = top + math.log(total)
+        rounding = float(weight @ self._rounding(points, 0.0)) / total + ULP * (points.x.size + 8 + abs(self.scale))
+        if abs(self.scale) < SMALL:
+            excess, rounding = self._excess(points)
+            self.scale = math.log1p(excess)
+        outside = points.dropped * math.exp(min(points.top - self.scale, 700.0)) * 2 * (1 + abs(self._order))
+        error = rounding + outside + 2 * self._rule_error(height, height, step) * (2 + 2 * abs(self._order))
+        self.error = error * (1 + 1e-6) + 4 * ULP * abs(self.scale) if error < 1e-3 else math.inf
+
+    def _excess(self, points: _Points) -> tuple[float, float]:
+        """Return A(a) - 1 = E (g^a - 1 - a (g - 1)), a sum of terms of one sign, and a bound of its rounding.
+
+        The mean of g is 1. The bound is relative to a (g - 1), so it is small where a release reveals little.
+        """
+        a, loss = self._order, points.loss
+        log_normal = points.log_weight - a * loss
+        normal, mixed, raised = np.exp(log_normal), np.exp(log_normal + loss), np.exp(points.log_weight)
+        near = np.abs(loss) * max(1.0, abs(a)) < 1
+        small = np.where(near, loss, 0.0)
+        terms = np.where(near, normal * (np.expm1(a * small) - a * np.expm1(small)), raised - normal - a * (mixed - normal))
+        first = np.where(near, normal * np.abs(np.expm1(small)), mixed + normal)
+        second = np.where(near, normal * np.abs(np.expm1(a * small)), raised + normal)
+        exponent = np.where(near, 0.0, np.abs(a * loss) + np.abs(loss)) + 16
+        rounding = ULP * float((abs(a) * first + second) @ exponent) + abs(a) * float((mixed + raised) @ points.blur)
+        rounding += ULP * float(np.abs(terms) @ (points.x**2 / 2 + 16 + points.x.size))
+        return float(terms.sum()), rounding
+
+    @property
+    def _most(self) -> float:
+        """The height below which the integrand is analytic, less a margin."""
+        return 0.97 * math.pi / self._kind.mu
+
+    def _log_growth(self, height: float) -> float:
+        """Return the logarithm of a bound of N(height)/A(a)."""
+        growth = height * height / 2
+        if self._order < 0:
+            growth += self._order * math.log(math.cos(self._kind.mu * height / 2)) * (1 + 1e-9)
+        return growth
+
+    def _step(self, width: float, height: float) -> float:
+        """Return a step, of few binary digits, with which the rule is accurate, its strip ending at a distance and a height."""
+        fraction, exponent = math.frexp(2 * math.pi * width / (ACCURACY + self._log_growth(height)))
+        return math.ldexp(math.floor(128 * fraction), exponent - 7)
+
+    def _rule_error(self, width: float, height: float, step: float) -> float:
+        """Return a bound of the rule's error on one side, relative to A(a)."""
+        exponent = self._log_growth(height) - 2 * math.pi * width / step
+        return math.exp(min(exponent + 1e-9, 700.0)) / -math.expm1(-2 * math.pi * width / step)
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        """The ends of the rule."""
+        mu, q, a = self._kind.mu, self._kind.rate, self._order
+        # log(phi g^a) falls in x by at least x - REACH beyond `last`, and rises by as much below `first`: its slope is a mu p - x,
+        # p = q e^l/g in (0, 1), which rises in x
+        p_zero = 1 / (1 + (1 - q) / q * math.exp(min(mu * mu / 2, 700.0)))
+        first, last = -REACH + min(a, 0.0) * mu * p_zero, REACH + max(a, 1.0) * mu
+        return first, last
+
+    def _points(self, step: float) -> _Points:
+        mu, q, a = self._kind.mu, self._kind.rate, self._order
+        first, last = self._range
+        index = np.arange(math.floor(first / step), math.ceil(last / step) + 1)
+        # the step has few digits: x and x^2 are exact
+        x = np.asarray(step * index, dtype=np.float64)
+        own = mu * x - mu * mu / 2
+        rest = math.log1p(-q) if q < 1 else -math.inf
+        loss = mixed_losses(own, q)
+        log_weight = a * loss - x * x / 2 + (math.log(step) - _LOG_ROOT_TWO_PI)
+        # the points serve phi, phi g and phi g^a
+        envelope = log_weight - np.minimum(np.minimum(a * loss, (a - 1) * loss), 0.0)
+        top = float(envelope.max())
+        kept = envelope > top - DROPPED
+        # both ends fall at least as fast as a normal density from REACH on
+        dropped = np.count_nonzero(~kept) * math.exp(-DROPPED) + 2 * math.exp(-REACH * REACH / 2) * (1 + 1 / (REACH * step))
+        x, own, loss, log_weight = x[kept], own[kept], loss[kept], log_weight[kept]
+        shifted, unshifted = np.exp(np.minimum(math.log(q) + own - loss, 0.0)), np.exp(np.minimum(rest - loss, 0.0))
+        size = np.abs(mu * x) + mu * mu + abs(math.log(q)) + np.abs(loss)
+        blur = ULP * (16 * np.abs(loss) + shifted * (16 + 8 * size) * (2 + np.pi))
+        return _Points(x, loss, shifted, unshifted, log_weight, blur, top, dropped)
+
+    def _rounding(self, points: _Points, height: float) -> FloatArray:
+        """Return a bound of the relative error of every term at t = 0."""
+        exponent = points.x**2 / 2 + 3 * np.abs(self._order * points.loss) + 3 * abs(points.top) + np.abs(points.x) * height
+        return np.asarray(ULP * (16 + exponent) + abs(self._order) * points.blur)
+
+    def _complex_loss(self, points: _Points, height: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return real and imaginary part of log g(x + i height)."""
+        turn = self._kind.mu * height
+        shrink = 4 * points.shifted * points.unshifted * np.sin(turn / 2) ** 2
+        angle = np.arctan2(points.shifted * np.sin(turn), points.unshifted + points.shifted * np.cos(turn))
+        return points.loss + 0.5 * np.log1p(-np.minimum(shrink, 1.0)), angle
+
+    @cached_property
+    def _line(self) -> tuple[float, float]:
+        """The step of the rule above the real line, and the height of the line: half that of the strip, whose lower end is real."""
+        heights = min(self._most / 2, MOST_HEIGHT) * LINES
+        return max((self._step(y, 2 * y), y) for y in heights.tolist())
+
+    @cached_property
+    def _terms(self) -> tuple[NDArray[np.complex128], NDArray[np.complex128], tuple[float, float, float, float]]:
+        """Terms of the rule at t = 0, complex losses, and four errors e of the spectrum: e0 + e1 t + min(e2, e3 t)."""
+        step, height = self._line
+        points = self._points(step)
+        real, angle = self._complex_loss(points, height)
+        loss = real + 1j * angle
+        exponent = points.log_weight + self._order * (loss - points.loss) + (height * height / 2 - self.scale)
+        terms = np.exp(exponent - 1j * height * points.x)
+        size = np.abs(terms)
+        relative = size * (self._rounding(points, height) + 2 * ULP * (points.x.size + BLOCK))
+        rule = self._rule_error(height, 2 * height, step) + self._rule_error(height, 0.0, step)
+        # the rule is applied at z and at theta; absolute values on the line are at most e^growth times those on the real one
+        error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
+        error += 2 * points.dropped * math.exp(min(points.top - self.scale + self._log_growth(height), 700.0))
+        growth = float(size @ (points.blur + 8 * ULP * np.abs(loss)))
+        # |e^(i t s) - 1| <= min(2, t |s|)
+        return terms, loss, (error, growth, 2 * float(relative.sum()), float(relative @ np.abs(loss)))
+
+    @property
+    def points(self) -> int:
+        """The number of quadrature points."""
+        return int(self._terms[0].size)
+
+    def spectrum(self, spacing: float, count: int) -> Spectrum:
+        """Return the values at frequencies 0, spacing, ..., (count - 1) spacing."""
+        terms, loss, (error, growth, most, relative) = self._terms
+        # Im log g >= 0, so that no phase exceeds 1
+        inner = _exp_minus_one(np.outer(np.arange(BLOCK), (1j * spacing) * loss))
+        out = np.empty((-(-count // BLOCK), BLOCK), dtype=np.complex128)
+        rows = max(1, 2**18 // terms.size)
+        for first in range(0, out.shape[0], rows):
+            places = np.arange(first, min(first + rows, out.shape[0]))
+            outer = _exp_minus_one(np.outer(places, (1j * spacing * BLOCK) * loss))
+            # e^(x + y) - 1 = e^x (e^y - 1) + (e^x - 1). The sums are short, and threads of a BLAS would only wait for each other
+            block = np.einsum("ri,ki->rk", terms * (1 + outer), inner)
+            out[places] = block + np.einsum("ri,i->r", outer, terms)[:, None]
+        differences, frequency = out.ravel()[:count], spacing * np.arange(count)
+        return Spectrum(
+            differences if self._kind.removed else differences.conj(),
+            error + growth * frequency + np.minimum(most, relative * frequency),
+        )
+
+    @cached_property
+    def _absolute(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """Log absolute values on lines above the real one, angles there, logs of the integrals' errors, and their rounding."""
+        mu = self._kind.mu
+        heights = np.asarray(min(0.6 * math.pi / (2 * mu), MOST_HEIGHT) * SHIFTS, dtype=np.float64)
+        points = self._points(self._line[0])
+        real, angle = self._complex_loss(points, heights[:, None])
+        logs = points.log_weight + self._order * (real - points.loss) + (heights * heights / 2 - self.scale)[:, None]
+        error = np.empty(heights.size)
+        for i, y in enumerate(heights.tolist()):
+            width = min(0.999 * math.pi / (2 * mu) - y, 3.0)
+            growth = (y * y + width * width) / 2
+            if self._order < 0:
+                growth += self._order * math.log(math.cos(mu * (y + width) / 2)) * (1 + 1e-9)
+            exponent = growth - 2 * math.pi * width / self._line[0]
+            rule = 2 * math.exp(min(exponent, 700.0)) / -math.expm1(-2 * math.pi * width / self._line[0])
+            outside = points.dropped * math.exp(min(points.top - self.scale + self._log_growth(y), 700.0))
+            error[i] = math.log(rule * math.exp(min(self.error, 1.0)) + outside)
+        rounding = 2 * float(np.max(self._rounding(points, MOST_HEIGHT))) + 2 * ULP * points.x.size
+        return logs, angle, error, rounding
+
+    def decay(self, frequency: float) -> float:
+        """Return an upper bound of log |E e^((theta + i t) L)| - scale for all t >= frequency."""
+        logs, angle, error, rounding = self._absolute
+        # the angles have a relative error far below 1e-9, unless they are those of losses that do not count
+        sums = np.log(np.exp(logs - (frequency * (1 - 1e-9)) * angle).sum(axis=1)) + rounding
+        return float(min(np.logaddexp(sums, error).min(), self.error))
+
+
+def _exp_minus_one(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Return e^z - 1 with a small relative error near 0."""
+    out = np.empty_like(z)
+    half = np.sin(z.imag / 2)
+    out.real = np.expm1(z.real) * np.cos(z.imag) - 2 * half * half
+    out.imag = np.exp(z.real) * np.sin(z.imag)
+    return out
