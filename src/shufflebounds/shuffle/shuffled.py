@@ -28,17 +28,20 @@ from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws, Randomizer
 __all__ = ["Shuffled"]
 
 _LEAST_SHARE = 1e-12
-"""Fewer take part in no protocol; masses of budgets of hundreds would leave the doubles."""
+"""Smallest participation that is accepted; for smaller ones and large budgets, masses could underflow."""
 
 _MOST_LOWER = 64
-"""So many pairs and data, those with the widest laws of X, are tried for the lower side at each eps."""
+"""Largest number of pairs and datasets evaluated for the lower bound at each eps: those with the largest second moment of X.
+
+Raised: longer run time; the lower bound may be tighter.
+"""
 
 _NO_BETTER = 1e-9
-"""By no more than this are data better that are named for no other reason."""
+"""Minimum gain in log delta for `data()` to report a dataset with several inputs instead of the simpler one."""
 
 
 _MOST_PAIRS = 32
-"""Pairs of inputs, those with the largest blankets, for which the bound over all datasets is formed at each eps."""
+"""Largest number of pairs of inputs, those with the largest blankets, whose bound over all datasets is evaluated at each eps."""
 
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
@@ -52,54 +55,55 @@ is used as an upper bound. Its table takes about .1 s to form. For 9 random matr
 @with_passages
 @dataclass(frozen=True, repr=False)
 class Shuffled(PrivacyProfile):
-    r"""The shuffled messages of users who each run the same local randomizer, bounded from above and below.
+    r"""The shuffled messages of users who each run the same local randomizer, with an upper and a lower bound.
 
     .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
         X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest}
 
-    is the exact value with :math:`m = R_{x^*}` where all other users hold the input x*, and an upper bound for every dataset with
+    is the exact value with :math:`m = R_{x^*}` if all other users have the input x*, and an upper bound for every dataset with
     :math:`m = \inf_x R_x`, the privacy blanket. A second upper bound for every dataset is this sum for n - 2s users whose inputs
     are the worst possible ones, plus an error term of order :math:`n^{-5/2}`.
 
     Parameters
     ----------
     randomizer : Randomizer
-        A mechanism of :mod:`shufflebounds.mechanisms`, or anything else that knows its laws of X (``excess_laws``).
+        A mechanism of :mod:`shufflebounds.mechanisms`, or any object with a method ``excess_laws`` for its distributions of X.
     users : int
-        Number n of users, 1 to 2**53, the target included.
+        Number n of users, 1 to 2**53, including the target.
     participation : float
-        Chance s in [1e-12, 1] with which each user, the target too, sends a message at all; the number of messages is seen, and
+        Probability s in [1e-12, 1] with which each user, including the target, sends a message. The number of messages is public:
         "no message" is an output like any other.
     inputs : sequence of float, optional
-        For noise on an interval: the values that users may hold, at least two of them and all in an interval of length
-        `sensitivity`. With such a list the bound over all datasets is offered; None stands for every value of the interval, for
-        which the privacy blanket is the upper bound. Any number of values for Laplace noise, two for Gaussian noise.
+        For noise on an interval: the values that users may have, at least two and all in an interval of length `sensitivity`. For
+        given values the bound over all datasets is available. None stands for every value of the interval, for which the upper
+        bound is the privacy blanket. Any number of values for Laplace noise, two for Gaussian noise.
 
     Notes
     -----
     Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of the
     privacy blanket and of the bound of docs/theorems/worst-dataset, which is offered for matrices without zeros, local hashing,
     subset selection, unary encoding, Hadamard response, and for Laplace and Gaussian noise with a list of `inputs`.
-    :meth:`argument` names the one that gives the number. The lower bound is attained by the dataset that :meth:`data` names: all
-    other users hold one input, or i.i.d. ones of a mixture that the randomizer names. For a matrix and few users (1023 of two
-    outputs; with two inputs, 100 of three and 40 of four outputs) the distributions of every dataset are enumerated, and both
+    :meth:`argument` returns which one is used. The lower bound is attained by the dataset that :meth:`data` returns: all
+    other users have the same input, or i.i.d. inputs from a mixture that the randomizer lists. For a matrix and few users (1023 of
+    two outputs; with two inputs, 100 of three and 40 of four outputs) the distributions of every dataset are enumerated, and both
     bounds are their maximum, up to rounding; it is also an upper bound for more users. For up to 2047 users of two outputs the
     lower bound searches datasets with several inputs.
 
-    A randomizer of two inputs and pure budget eps0 makes each message of one bit of randomized response, R_0 = e^eps0 a + b and
-    R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath): :class:`ShuffledBits` bounds it too, and is exact over all
-    data for k-ary response of two values and geometric noise of sensitivity 1. The upper side is the smaller of the two.
+    A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response:
+    R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So :class:`ShuffledBits` is an upper
+    bound, too; it is exact over all datasets for k-ary response of two values and geometric noise of sensitivity 1. The smaller
+    upper bound is used.
 
-    Both sides are maxima over the pairs of inputs that the randomizer lists: all of them up to symmetry, or a pair that is
+    Both bounds are maxima over the pairs of inputs that the randomizer lists: all of them up to symmetry, or a pair that is
     proven to be the worst, as the two ends are for Laplace, Gaussian and geometric noise on an interval
-    (docs/theorems/interval-inputs). For discrete Gaussian noise of sensitivity 2 and more all pairs are compared with the ends
-    for those parameters, in double precision: not proven, and not compared where inputs times outputs are above 2**20 (the
-    words of its pair say so). The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few users;
-    densities are cut into cells, which adds about 1e-5. The run time does not depend on the number of users: below a millisecond
-    for one delta of the blanket of a randomizer of a few atoms, about 10 ms for densities. One eps of the bound over all datasets
-    takes about 20 ms for a two-level randomizer and .1 to .5 s for noise from 1e4 users on, and up to 2 s for fewer users; a matrix
-    of many inputs takes seconds. Its search ends .003 above the largest delta found, in log delta, or where the work for one
-    search is spent; what it returns is an upper bound in either case.
+    (docs/theorems/interval-inputs). For discrete Gaussian noise of sensitivity 2 or more, all pairs are compared with the ends
+    numerically for the given parameters, which is not a proof; the comparison is omitted if inputs times outputs exceed 2**20, and
+    the description of the pair states this. The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few
+    users; densities are cut into cells, which adds about 1e-5. The run time does not depend on the number of users: below a
+    millisecond for one delta of the blanket of a randomizer of a few atoms, about 10 ms for densities. One eps of the bound over
+    all datasets takes about 20 ms for a two-level randomizer and .1 to .5 s for noise from 1e4 users on, and up to 2 s for fewer
+    users; a matrix of many inputs takes seconds. Its search ends .003 above the largest delta found, in log delta, or where the
+    work for one search is spent; what it returns is an upper bound in either case.
 
     {balle2019}
 
@@ -149,16 +153,17 @@ class Shuffled(PrivacyProfile):
 
     @property
     def _source(self) -> Randomizer:
-        """The randomizer, its inputs limited to those listed."""
+        """The randomizer, with its inputs limited to `inputs` if given."""
         source: Randomizer = self.randomizer if self.inputs is None else vars(self)["_listed_inputs"]
         return source
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # the laws are not pickled
+        # cached distributions are not pickled
         return type(self), (self.randomizer, self.users, self.participation, self.inputs)
 
     @cached_property
     def _pairs(self) -> tuple[PairLaws, ...]:
+        """The distributions of X for the pairs of inputs, with participation."""
         share = self.participation
         return tuple(
             PairLaws(pair.inputs, pair.upper.thinned(share),
@@ -168,11 +173,12 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _below(self) -> tuple[tuple[str, str, ExcessLaw], ...]:
+        """All distributions for lower bounds, each with the descriptions of the pair and of the dataset."""
         return tuple((pair.inputs, text, law) for pair in self._pairs for text, law in pair.lower)
 
     @cached_property
     def _matrix(self) -> FloatArray | None:
-        """The matrix of the randomizer, inputs by outputs, where every user sends a message; None if it has none."""
+        """The matrix of the randomizer (inputs, outputs) with full participation; None if it has no matrix."""
         matrix = getattr(self._source, "_matrix", None)
         rows: FloatArray | None = matrix() if matrix is not None else None
         return rows
@@ -185,7 +191,7 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _mixed(self) -> MixedData | None:
-        """Datasets whose users hold different inputs, for few users of a small randomizer."""
+        """Search over datasets whose users have different inputs, for few users of a small randomizer; otherwise None."""
         data = None if self._thinned_matrix is None else MixedData(self._thinned_matrix, self.users)
         return data if data is not None and data.listed else None
 
@@ -214,7 +220,7 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _bounds_datasets(self) -> bool:
-        """Whether the bound of the worst dataset is offered for a pair."""
+        """Whether the bound of the worst dataset is available for some pair."""
         return any(bound is not None for bound in self._over_datasets)
 
     @property
@@ -223,7 +229,7 @@ class Shuffled(PrivacyProfile):
         return self._bounds_datasets or bool(self._stronger)
 
     def _best_below(self, eps: float) -> tuple[float, int]:
-        """Return the largest lower bound at one eps over data that are alike, and the number of its data."""
+        """Return the largest lower bound at one eps over `_below`, whose datasets have equal or i.i.d. inputs, and its index."""
         if not self._below:
             return -math.inf, 0
         wide = np.array([law.spread(eps) for _, _, law in self._below])
@@ -244,7 +250,7 @@ class Shuffled(PrivacyProfile):
         return min(0.0, *(value for _, value in self._upper_bounds(eps)))
 
     def _upper_bounds(self, eps: float, *, search: bool = True) -> list[tuple[str, float]]:
-        """Return the upper bounds of log delta at one eps by their arguments, the one over all datasets first."""
+        """Return the upper bounds of log delta at one eps as (argument, bound), that over all datasets first."""
         laws = [pair.upper for pair in self._pairs]
         blankets = [law.log_phi_side(eps, self.users, upper=True) if search else law.rough_log_phi(eps, self.users).upper
                     for law in laws]
@@ -253,11 +259,11 @@ class Shuffled(PrivacyProfile):
             found.append((_BITS, float(self._bits._rough_sides(np.array([eps])).upper[0])))
         found += [(_STRONGER, datasets.upper(eps)) for datasets in self._stronger]
         if self._mixed is not None and self._mixed.every:
-            # the maximum itself: only the rounding of a tail that underflows can leave another bound below
+            # the exact maximum; another bound can be smaller only by rounding where tails underflow
             found.insert(0, (_EVERY, self._mixed.upper(eps)))
         elif self._bounds_datasets:
             largest = -math.inf
-            # a pair whose blanket is below the bound of another pair needs no better one
+            # a pair whose blanket is at most the bound of another pair does not change the maximum
             for number, place in enumerate(np.argsort(np.negative(blankets), kind="stable").tolist()):
                 if blankets[place] <= largest:
                     break
@@ -269,7 +275,7 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _over_datasets(self) -> tuple[Callable[[], WorstDataset] | None, ...]:
-        """For every pair what forms the bound over all datasets, None where the randomizer does not tell what it needs."""
+        """For every pair a function that returns its bound over all datasets; None if the randomizer lacks the data for it."""
         laws = getattr(self._source, "dataset_laws", None)
         if laws is None or self.users < FEWEST_USERS or self._every or laws(0) is None:
             return (None,) * len(self._pairs)
@@ -280,16 +286,16 @@ class Shuffled(PrivacyProfile):
                 formed[place] = WorstDataset(laws(place).thinned(self.participation), self.users)
             return formed[place]
 
-        # each is formed when it is first asked for: there may be thousands
+        # evaluated on demand, since there may be thousands of pairs
         return tuple(partial(bound, place) for place in range(len(self._pairs)))
 
     @cached_property
     def _bits(self) -> ShuffledBits | None:
-        """Of a randomizer of two inputs, randomized response of the same budget: every message is made from its bit alone."""
+        """For two inputs: shuffled randomized response of the same budget, of which every message is a post-processing."""
         budget = self._pure_epsilon()
         if getattr(self._source, "_inputs", math.inf) != 2 or self.participation < 1 or not 0 < budget < MAX_LOCAL_EPS:
             return None
-        # rounded towards fewer flips, which tell more
+        # the flip probability is rounded down, which gives an upper bound
         less = math.exp(-budget)
         return ShuffledBits(self.users, less / (1 + less) * (1 - 8 * ULP * (1 + budget)))
 
@@ -299,9 +305,9 @@ class Shuffled(PrivacyProfile):
         return np.minimum(found, self._unshuffled(eps)) if upper else found
 
     def _unshuffled(self, eps: FloatArray) -> FloatArray:
-        """Return an upper bound of log delta where the analyst knows the target's message: participation times the local delta.
+        """Return an upper bound of log delta if the analyst knows the target's message: participation times the local delta.
 
-        The blanket of a density is computed from cells, so for few users it may lie above this.
+        For few users the blanket of a density may be larger, because it is discretized.
         """
         if not isinstance(self.randomizer, PrivacyProfile):
             return np.zeros_like(eps)
@@ -313,14 +319,14 @@ class Shuffled(PrivacyProfile):
         return IntervalArray(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
-        # shuffling the target's message with the others' is post-processing; without participation it sends the same for both
+        # the shuffled messages are a post-processing of the target's message; without participation both inputs send none
         if not isinstance(self.randomizer, PrivacyProfile):
             return None
         sides = self.randomizer, self.randomizer._opposite()
         return tuple({id(side): side for side in sides}.values()), self.participation
 
     def data(self, eps: float) -> str:
-        """Return the data of the others behind the lower bound at one eps.
+        """Return a description of the dataset of the other users for the lower bound at one eps.
 
         Parameters
         ----------
@@ -330,7 +336,7 @@ class Shuffled(PrivacyProfile):
         Returns
         -------
         str
-            In words, with the pair of the target's inputs where there are several.
+            The dataset, with the target's pair of inputs if there are several.
 
         {raises: If `eps` is negative or not finite.}
         """
@@ -339,8 +345,8 @@ class Shuffled(PrivacyProfile):
         if self._mixed is not None:
             mixed, shares, target = self._mixed.best(eps)
             if mixed > value + _NO_BETTER:
-                held = " and ".join(f"{count} hold{'s' * (count == 1)} {x}" for x, count in enumerate(shares) if count)
-                return f"of the others {held}; target between inputs {target[0]} and {target[1]}"
+                inputs = " and ".join(f"{count} hold{'s' * (count == 1)} {x}" for x, count in enumerate(shares) if count)
+                return f"of the others {inputs}; target between inputs {target[0]} and {target[1]}"
         if not self._below:
             return "none known"
         inputs, text, _ = self._below[place]
@@ -371,11 +377,11 @@ class Shuffled(PrivacyProfile):
         eps = _validate.real("eps", eps, 0)
         bounds = self._upper_bounds(eps)
         least = min(value for _, value in bounds)
-        # where two arguments give the same number, the simpler one is named
+        # if two arguments give the same number, return the simpler one, which is later in the list
         return [name for name, value in bounds if value <= least][-1]
 
     def _searched(self, upper: bool) -> list[ExcessLaw] | None:
-        """Return the laws whose largest excess is a side, none where more than that is known of it."""
+        """Return distributions of X whose largest Phi is the upper or lower bound; None if the bound is not just that."""
         if upper:
             if self._bits is not None or self._every:
                 return None
@@ -389,14 +395,14 @@ class Shuffled(PrivacyProfile):
     def _beside(self, upper: bool) -> Callable[[float], float] | None:
         if not upper or not self._has_search:
             return None
-        # without the search over datasets of users with different inputs, which only the last steps need
+        # without the search over datasets with different inputs, which only the last steps of a root search need
         return lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False)))
 
     def _near(self, log_delta: float) -> float | None:
         laws = self._searched(upper=True)
         if laws is None or log_delta < -700 or not self._has_search:
             return None
-        # where the blanket alone has that delta
+        # the eps at which the blanket alone has this delta
         return float(largest_epsilon([laws], [0], [self.users], [math.exp(log_delta)], upper=True)[0])
 
     def _epsilon(self, delta: float, upper: bool) -> float:
@@ -411,7 +417,7 @@ class Shuffled(PrivacyProfile):
         else:
             found = float(largest_epsilon([laws], [0], [self.users], [delta], upper)[0])
         if upper and found > 0 and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
-            # the local guarantee is met at a smaller eps
+            # the local guarantee meets delta at a smaller eps
             return super()._epsilon(delta, upper)
         return found
 
@@ -424,23 +430,24 @@ class Shuffled(PrivacyProfile):
         return min(blanket, self.randomizer._pure_epsilon()) if isinstance(self.randomizer, PrivacyProfile) else blanket
 
     def _seconds(self) -> float:
-        # its laws are formed first
+        # includes the distributions of X, which are computed first
         return 2e-3
 
     def _pair_info(self) -> DominatingPairInfo:
-        # a value takes milliseconds, and the sides do not meet
+        # a value takes milliseconds, and the upper and lower bound have a gap
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
         # an output that only the target can send, and under one input only
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
         known = replace(super()._pair_info(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
                         unbounded_loss=unbounded_loss)
         if self._has_search:
-            # a search over the numbers of users of each kind for each value, longer for a law of many values
+            # each value takes a search over the numbers of users of each kind, longer for many atoms
             known = replace(known, effort=1e-2 if spacing < 0.5 else 5e-2, seconds=None)
         laws = [law for _, _, law in self._below]
         if not laws:
             return known
-        # pairs, from below: the widest law, if there is one of those that both orders have, and what gives most away
+        # attained pairs for lower bounds: that with the largest second moment, a symmetric one if possible, and that with the
+        # largest mass of outputs that identify the target
         wide = max([law for law in laws if _mirrored(law)] or laws, key=lambda law: law.spread(0.0))
         plain = max(laws, key=lambda law: law.lost)
         used = [wide] if plain.lost == 0 or plain is wide else [wide, plain]
@@ -456,14 +463,15 @@ class Shuffled(PrivacyProfile):
         Parameters
         ----------
         randomizer : Randomizer, or callable
-            The randomizer that all users run, for the fewest users; what makes one of a local budget (and loses privacy as the
-            budget grows), such as ``lambda eps0: KaryResponse(10, eps0)``, for the largest budget at given `users`.
+            For the smallest number of users: the randomizer that all users run. For the largest budget at given `users`: a function
+            that returns a randomizer for a local budget, such as ``lambda eps0: KaryResponse(10, eps0)``; privacy must decrease as
+            the budget grows.
         eps : float
             Target privacy loss in nats, > 0.
         delta : float
             Target failure probability in (0, 1).
         users : int, optional
-            Number of users; None asks for the fewest.
+            Number of users; None for the smallest number.
         participation : float
             As for the class.
         inputs : sequence of float, optional
@@ -500,7 +508,7 @@ class Shuffled(PrivacyProfile):
 
 @dataclass(frozen=True)
 class _OneData(PrivacyProfile):
-    """The hockey stick of one pair of neighbours."""
+    """The profile of one attained pair, whose divergence is Phi of the given distribution of X."""
 
     law: ExcessLaw
     users: int
@@ -525,13 +533,17 @@ class _OneData(PrivacyProfile):
 
 
 def _swapped(law: ExcessLaw) -> ExcessLaw:
-    """Return the law of the pair in the other order, at or below it: what moved a down and b up is taken back twice."""
+    """Return the distribution of X for (Q, P) instead of (P, Q), for a lower bound.
+
+    Lower bounds have log a decreased and log b increased by BLUR. After the exchange this is reversed twice, once to undo it and
+    once to apply it to the exchanged values.
+    """
     back = ExcessLaw(law.log_mass, law.log_b - 2 * BLUR, law.log_a + 2 * BLUR, law.log_cut_b, law.log_cut)
     return back.widened(upper=False).widened(upper=False)
 
 
 def _mirrored(law: ExcessLaw) -> bool:
-    """Tell whether exchanging the two laws of the target changes nothing."""
+    """Return whether (P, Q) and (Q, P) have the same distribution of X."""
     one, other = (np.stack([law.log_mass, *pair]) for pair in ((law.log_a, law.log_b), (law.log_b, law.log_a)))
     one, other = (array[:, np.lexsort(array)] for array in (one, other))
     return bool(np.all(np.asarray(law.log_cut) == np.asarray(law.log_cut_b)) and np.array_equal(one, other))
