@@ -268,7 +268,8 @@ class DominatingPairInfo:
         return first, first if self.reverse is None else _Remembered(self.reverse, self.effort)
 
     @property
-    def _dear(self) -> bool:
+    def expensive(self) -> bool:
+        """Whether one value takes so long that values are placed one by one."""
         return self.effort > MOST_VALUE_EFFORT
 
     @property
@@ -287,7 +288,7 @@ class DominatingPairInfo:
     @property
     def expected(self) -> float:
         """Predicted seconds that a composition spends on values of this divergence."""
-        if self.atoms is not None or not self._dear:
+        if self.atoms is not None or not self.expensive:
             return BASE_SECONDS + self.setup
         values = FIRST_VALUES + (min(self._most_values, ENOUGH_VALUES) if self.convex else self._most_values)
         return self.setup + values * self.predicted * (1 if self.reverse is None else 2)
@@ -313,7 +314,7 @@ class DominatingPairInfo:
         if self.pure <= 0:
             # P and Q are equal.
             return Scale(0.0, 0.0, 0.0, 0.0)
-        if self._dear:
+        if self.expensive:
             own, reverse = self.samples(log_tail)
             held = [side.eps[side.high > -np.inf] for side in (own, reverse)]
             low, high = (float(eps[-1]) if eps.size else 0.0 for eps in held[::-1])
@@ -383,12 +384,12 @@ class DominatingPairInfo:
 
     def sparing(self, step: float, log_tail: float) -> bool:
         """Whether the divergence is sampled at few losses instead of at every grid point."""
-        if self.atoms is not None or (self.density is not None and not self._dear):
+        if self.atoms is not None or (self.density is not None and not self.expensive):
             return False
         scale = self.scale(log_tail)
         # The number of breakpoints is limited, because those of a long grid are further apart.
         values = min((scale.high - scale.low) / step, MOST_KNOTS)
-        return self._dear or values * self.effort > MOST_GRID_EFFORT
+        return self.expensive or values * self.effort > MOST_GRID_EFFORT
 
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Return the grid points at which the divergence is evaluated."""

@@ -12,13 +12,22 @@ from numpy.typing import NDArray
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below
 
-__all__ = ["STEEP", "SampledProfile", "HockeyStickBounds"]
+__all__ = ["STAGES", "STEEP", "SampledProfile", "HockeyStickBounds"]
 
 HockeyStickBounds = Callable[[FloatArray], IntervalArray]
 """Returns a lower and an upper bound of the log hockey-stick divergence at each eps >= 0."""
 
 DEPTH = 45.0
 """If there is no pure budget, the samples end at delta = e^(-DEPTH**2/2)."""
+
+STAGES = (5.0, 10.0, DEPTH)
+"""Values of sqrt(-2 log delta) down to which the samples of an expensive profile are placed, as questions need them. The first
+stage serves trade-off functions from alpha of about 1e-6 on, the second from about 1e-22 on. The last ends at the pure budget
+where there is one."""
+
+PASSES = 8
+"""Times that the intervals of a stage are divided. The quantile of delta is nearly linear in eps, so two or three are the rule;
+more place samples next to a sudden bend."""
 
 FULL_DETAIL = 10.0
 """Down to delta = e^(-FULL_DETAIL**2/2) the samples are equally spaced in normal quantiles; below, wider apart."""
@@ -39,7 +48,14 @@ class SampledProfile:
     """
 
     def __init__(
-        self, sides: HockeyStickBounds, pure: float, step: float, *, convex: bool = True, depth: float | None = None
+        self,
+        sides: HockeyStickBounds,
+        pure: float,
+        step: float,
+        *,
+        convex: bool = True,
+        depth: float | None = None,
+        first_stage: bool = False,
     ) -> None:
         self.sides, self.pure, self.convex, self.depth = sides, pure, convex, depth
         self.eps, self.low, self.high = np.empty(0), np.empty(0), np.empty(0)
@@ -53,7 +69,10 @@ class SampledProfile:
             if top > -math.inf:
                 self.eps, self.low, self.high = np.array([0.0, 2 * LEAST_PURE]), np.full(2, -np.inf), np.array([top, -np.inf])
             return
-        self._spread(step)
+        if first_stage:
+            self._extend(step, 0)
+        else:
+            self._spread(step)
 
     def add(self, eps: FloatArray) -> None:
         """Add samples at these eps."""
@@ -76,13 +95,8 @@ class SampledProfile:
 
     def _spread(self, step: float) -> None:
         """Place samples `step` apart in sqrt(-2 log delta), which is nearly linear in eps; wider apart at small delta."""
-        top = self.high[0]
-        scale = min(0.05, self.pure / 2)
-        while (value := self._at(scale)) < top - 20 and scale > 1e-300:
-            scale /= 4
-        while value > top - 0.5 and scale < min(self.pure / 2, 150.0):
-            scale = min(4 * scale, self.pure / 2)
-            value = self._at(scale)
+        scale = self._scale()
+        value = self._at(scale)
         whole = self.pure < math.inf and self.depth is None
         end, deepest = self.pure if whole else scale, self.depth or DEPTH
         last = 0.0
@@ -112,6 +126,56 @@ class SampledProfile:
         # np.interp needs increasing abscissae.
         keep = np.append(True, np.diff(np.maximum.accumulate(depth)) > 0)
         self.add(np.interp(levels, depth[keep], eps[keep]))
+
+    def _scale(self) -> float:
+        """Return an eps, at most half of the pure budget, at which delta is smaller than at 0 by a factor from e^0.5 to e^20."""
+        top = self.high[0]
+        scale = min(0.05, self.pure / 2)
+        while (value := self._at(scale)) < top - 20 and scale > 1e-300:
+            scale /= 4
+        while value > top - 0.5 and scale < min(self.pure / 2, 150.0):
+            scale = min(4 * scale, self.pure / 2)
+            value = self._at(scale)
+        return scale
+
+    def extended(self, step: float, stage: int) -> SampledProfile:
+        """Return these samples, which reach the stage before, and those of the given stage."""
+        deeper = self.copy()
+        if self.high[0] > -np.inf and self.pure > LEAST_PURE:
+            deeper._extend(step, stage)
+        return deeper
+
+    def _extend(self, step: float, stage: int) -> None:
+        """Divide the intervals down to the depth of a stage until the quantiles of delta at their ends are at most `step` apart.
+
+        Below delta = e^(-FULL_DETAIL**2/2) the distance may grow with the square of the quantile.
+        """
+        end = 0.999 * self.pure if STAGES[stage] == DEPTH and self.pure < math.inf else self._reach(STAGES[stage])
+        self.add(np.array([end]))
+        for _ in range(PASSES):
+            inside = (self.high > -np.inf) & (self.eps <= end)
+            eps, depth = self.eps[inside], np.sqrt(-2 * self.high[inside])
+            allowed = np.minimum(np.maximum(step, step * (depth[:-1] / FULL_DETAIL) ** 2), np.maximum(0.1 * depth[:-1], step))
+            parts = np.ceil(np.minimum(np.diff(depth) / allowed, 1e3) - 0.05)
+            wide = np.flatnonzero((parts > 1) & (np.diff(eps) > 1e-9 * eps[1:]))
+            if not wide.size:
+                break
+            self.add(np.concatenate([np.linspace(eps[i], eps[i + 1], int(parts[i]), endpoint=False)[1:] for i in wide]))
+
+    def _reach(self, deepest: float) -> float:
+        """Return an eps at which delta is down to e^(-deepest**2/2), or at which it no longer falls, or 600."""
+        finite = self.eps[self.high > -np.inf]
+        end = self._scale() if finite.size < 2 else float(finite[-1])
+        first, value = math.sqrt(-2 * self.high[0]), self._at(end)
+        while value > -0.5 * deepest**2 and end < min(self.pure, 600.0):
+            # to where a straight line through the first and the last quantile reaches the depth, at most four times as far
+            growth = (deepest - first) / max(math.sqrt(-2 * value) - first, 1e-9)
+            end, before = min(end * min(max(1.02 * growth, 1.05), 4.0), self.pure, 600.0), value
+            value = self._at(end)
+            if value > before - 1e-3:
+                # the rest of the mass has infinite loss, or is truncated: neither bound changes further out
+                break
+        return end
 
     def _at(self, eps: float) -> float:
         self.add(np.array([eps]))

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._cached import uncached
+from shufflebounds._cached import cached_property, uncached
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
-from shufflebounds._types import Bound, FloatArray, IntervalArray, largest, plain
+from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, largest, plain
 from shufflebounds.composing import DominatingPairInfo, LossAtoms, SampledProfile
-from shufflebounds.profile.curves import convex_hull, curve, gdp_mu, mu_of_knots
+from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.sampled_profile import STAGES
+from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, curve, gdp_mu, mu_of_knots
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.loss import loss_tail
 from shufflebounds.profile.renyi import mixture_renyi, renyi
@@ -142,6 +144,45 @@ class PrivacyProfile(ExportMixin):
         known = self._pair_info()
         return loss_tail(lower, upper, eps, known.single and known.convex)
 
+    @cached_property
+    def _stages(self) -> dict[tuple[float, int], tuple[SampledProfile, SampledProfile]]:
+        return {}
+
+    def _staged(self, step: float, stage: int) -> tuple[SampledProfile, SampledProfile]:
+        """Return samples of H(Q||P) and of H(P||Q), `step` apart down to the depth of a stage; copy them before adding some."""
+        if (step, stage) in self._stages:
+            return self._stages[step, stage]
+        if stage:
+            forward, own = self._staged(step, stage - 1)
+            deeper = own.extended(step, stage)
+            pair = deeper if forward is own else forward.extended(step, stage), deeper
+        else:
+            known = self._pair_info()
+            sides = known.curve_hockey_stick or known.hockey_stick
+            own = SampledProfile(sides, known.pure, step, convex=known.convex, first_stage=True)
+            pair = own, own
+            if known.reverse is not None:
+                pair = SampledProfile(known.reverse, known.reverse_pure, step, convex=known.convex, first_stage=True), own
+        return self._stages.setdefault((step, stage), pair)
+
+    @property
+    def _sketch(self) -> float:
+        """Distance of the samples, in quantiles of delta, where more are added as a question needs them."""
+        known = self._pair_info()
+        # lower bounds that are not convex are as good as the samples are dense
+        return max(known.spacing, SKETCH) if known.convex else known.spacing
+
+    def _growing(self) -> tuple[SampledProfile, SampledProfile]:
+        """Return samples of H(Q||P) and of H(P||Q) to be refined until they show mu or a Renyi divergence."""
+        known = self._pair_info()
+        if not known.expensive:
+            return self._samples(0.05)
+        # with pure privacy the refinement itself goes as deep as it has to
+        bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse_pure) < math.inf
+        forward, own = self._staged(max(known.spacing, 0.05), 0 if bounded else len(STAGES) - 1)
+        mine = own.copy()
+        return (mine if forward is own else forward.copy()), mine
+
     def _samples(self, least_step: float = 0.0) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q), for the pair (P, Q) that the guarantee stands for."""
         known = self._pair_info()
@@ -215,6 +256,9 @@ class PrivacyProfile(ExportMixin):
         pairs = self._listed_pairs()
         if pairs:
             return convex_hull([pair._tradeoff(upper) for pair in pairs])
+        known = self._pair_info()
+        if known.expensive:
+            return Tradeoff(Staged(self._staged, known.spacing, self._sketch, upper=upper))
         return curve(*self._samples(), upper=upper)
 
     @np.errstate(all="ignore")
@@ -268,7 +312,27 @@ class PrivacyProfile(ExportMixin):
         if cap < math.inf and self._pure_epsilon() == math.inf:
             # delta is known to a finite depth only, which shows no finite mu
             return cap
-        return min(cap, gdp_mu(*self._samples(0.05), upper, *self._effort(1e-7, 1500)))
+        return min(cap, self._mu_bounds[upper])
+
+    @cached_property
+    def _mu_bounds(self) -> Interval:
+        """Bounds of mu from values of delta alone."""
+        return gdp_mu(*self._growing(), *self._effort(1e-7, 1500))
+
+    @cached_property
+    def _divergences(self) -> Kept[tuple[bytes, bool], list[Interval]]:
+        """Bounds of Renyi divergences from values of delta alone, for the latest lists of orders."""
+        return Kept(16)
+
+    def _divergences_of(self, orders: FloatArray, upper: bool) -> list[Interval]:
+        """Return bounds of the divergences of these finite orders; only the upper one is needed if `upper`."""
+        def found() -> list[Interval]:
+            reverse, own = self._growing()
+            rtol, most = self._effort(1e-6, 2**13)
+            return [renyi(own, reverse, a, upper, rtol, most) for a in orders.tolist()]
+
+        # with pure privacy both bounds come from one refinement
+        return self._divergences.of((orders.tobytes(), upper and self._pure_epsilon() == math.inf), found)
 
     @overload
     def rdp(self, order: float, *, bound: Bound = ...) -> float: ...
@@ -344,9 +408,9 @@ class PrivacyProfile(ExportMixin):
         cap = self._mixture_rdp(orders) if capped else np.full(orders.size, np.inf)
         if upper and pure == math.inf and np.all(cap < math.inf):
             return cap
-        reverse, own = self._samples(0.05)
-        rtol, most = self._effort(1e-6, 2**13)
-        value = np.array([renyi(own, reverse, float(a), upper, rtol, most) if a < math.inf else largest for a in orders])
+        value = np.full(orders.size, largest)
+        finite = orders < math.inf
+        value[finite] = [bounds[upper] for bounds in self._divergences_of(orders[finite], upper)]
         value = np.minimum(value, cap)
         return np.minimum(value, largest) if upper else value
 

@@ -14,7 +14,7 @@ from shufflebounds._core import _tradeoff
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.tradeoff.representation import log1mexp
 
-__all__ = ["Chain", "across", "alternate", "below", "distinct", "hull", "joined", "masses"]
+__all__ = ["Chain", "across", "alternate", "below", "distinct", "drops", "hull", "joined", "masses"]
 
 Chain = tuple[FloatArray, FloatArray]
 
@@ -116,7 +116,7 @@ def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Ch
 def masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return losses, log masses under P and the values themselves, of the law whose hockey stick the joined chains are."""
     (x, y), (u, v) = right, left
-    slopes, backs = np.append(_drops(x, y), -np.inf), np.append(_drops(u, v), -np.inf)
+    slopes, backs = np.append(drops(x, y), -np.inf), np.append(drops(u, v), -np.inf)
     at_join = _at_join(right, left)
     middle = (math.log(at_join) if at_join > 0 else -math.inf) + x[0]
     with np.errstate(divide="ignore"):
@@ -134,7 +134,7 @@ def _minus(y: FloatArray) -> FloatArray:
         return np.where(y[:-1] > y[1:], y[:-1] + np.log(-np.expm1(y[1:] - y[:-1])), -np.inf)
 
 
-def _drops(x: FloatArray, y: FloatArray) -> FloatArray:
+def drops(x: FloatArray, y: FloatArray) -> FloatArray:
     """Logs of how steeply a chain falls between neighbouring points (e^x, e^y)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return _minus(y) - x[1:] - np.log(-np.expm1(x[:-1] - x[1:]))
@@ -143,6 +143,6 @@ def _drops(x: FloatArray, y: FloatArray) -> FloatArray:
 def _at_join(right: Chain, left: Chain) -> float:
     """Mass under Q at the join: what neither side takes, 1 - Q(below) - Q(above)."""
     (x, y), (u, v) = right, left
-    above = math.exp(_drops(x[:2], y[:2])[0]) if x.size > 1 else 0.0
-    under = math.exp(v[0]) + (math.exp(_drops(u[:2], v[:2])[0] + u[0]) if u.size > 1 else 0.0)
+    above = math.exp(drops(x[:2], y[:2])[0]) if x.size > 1 else 0.0
+    under = math.exp(v[0]) + (math.exp(drops(u[:2], v[:2])[0] + u[0]) if u.size > 1 else 0.0)
     return 1 - under - above
