@@ -209,3 +209,31 @@ def test_mu_encloses_the_curve():
     noise = LaplaceMechanism(0.5)
     alpha = np.linspace(1e-4, 0.9999, 500)
     assert (Tradeoff.gaussian(noise.gdp_mu()).beta(alpha) <= noise.tradeoff(bound="upper").beta(alpha)).all()
+
+
+@pytest.mark.filterwarnings("ignore:delta")
+@pytest.mark.parametrize(("eps", "delta", "sensitivity"), [
+    # the scale was 584 ulps above the exact one: its distance to it grew by a factor of 8 from trial to trial
+    (1.6191168669277785e-05, 0.002097833934705201, 0.005099319480082219),
+    (1.272619211062843e-06, 9.690391368996848e-10, 0.019866698001213545),
+    (0.001137121336627844, 9.218564286781466e-10, 18.419154648051745),
+    (1.0, 1e-6, 1.0), (300.0, 1e-200, 2.0),
+])
+def test_the_calibrated_scale_is_the_least_to_rounding(eps, delta, sensitivity):
+    noise = LaplaceMechanism.from_eps(eps=eps, sensitivity=sensitivity, delta=delta)
+    with mp.workdps(60):
+        exact = mp.mpf(sensitivity) / (mp.mpf(eps) - 2 * mp.log1p(-mp.mpf(delta)))
+        assert exact <= noise.scale <= exact * (1 + 3e-13)
+    assert noise.delta(eps) <= delta
+
+
+@pytest.mark.parametrize("budget", [1e-3, 2.0, 13.9, 27.7, 60.0, 1000.0, 3000.0])
+def test_log_delta_next_to_delta_1(budget):
+    noise = LaplaceMechanism(1.0, budget)
+    for eps in (0.0, budget / 16, budget / 2):
+        with mp.workdps(1000):
+            exact = mp.log(-mp.expm1((mp.mpf(eps) - mp.mpf(budget)) / 2))
+        lower, upper = (noise.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
+        assert lower <= exact <= upper
+        # log delta = -1e-6 was known to 1e-15, a relative 1e-9
+        assert upper - lower <= 1e-12 * abs(exact) + 1e-15 * (exact < -0.1) + 1e-321

@@ -127,8 +127,11 @@ class LaplaceMechanism(AdditiveNoise):
             raise ValueError("eps=0 must be > 0 where delta=0: no scale gives perfect privacy")
         scale = sensitivity / (eps - 2 * math.log1p(-delta))
         meets = lambda scale: cls(scale, sensitivity)._meets(eps, delta)  # noqa: E731
-        scale = _search.expand_bracket(scale, meets, math.ulp(scale), math.inf, 8.0)
-        return cls(scale, sensitivity)
+        high = _search.expand_bracket(scale, meets, math.ulp(scale), math.inf, 8.0)
+        if high > scale:
+            # the steps grow, so that the first scale visited that meets the target may be far from the least
+            high = _search.bracket(meets, scale, high, rtol=0.0)[1]
+        return cls(high, sensitivity)
 
     def _meets(self, eps: float, delta: float) -> bool:
         if delta == 0:
@@ -139,8 +142,11 @@ class LaplaceMechanism(AdditiveNoise):
         head, rest = self._budget()
         gap = (eps - head) - rest
         below = gap < 0
-        value = np.log(-np.expm1(np.where(below, gap, -1.0) / 2))
-        error = 6 * ULP * (1 + np.abs(value))
+        half = np.where(below, gap, -1.0) / 2
+        # the form of log(1 - e^half) without cancellation; next to delta = 1 the error is relative to log delta as well
+        far = half < -math.log(2)
+        value = np.where(far, np.log1p(-np.exp(half)), np.log(-np.expm1(half)))
+        error = np.where(far, ULP * np.abs(value) * (8 - 2 * half) + 1e-322, 6 * ULP * (1 + np.abs(value)))
         return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
     def _pure_epsilon(self) -> float:
