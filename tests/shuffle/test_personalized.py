@@ -578,3 +578,16 @@ def test_bins_of_budgets_at_the_ends_of_the_doubles():
             bins = Bins.of(budgets, np.ones(4), 8, windowed=windowed)
         assert bins.starts[0] == 0
         assert bins.counts.sum() == 4
+
+
+@pytest.mark.slow
+def test_the_guarantee_of_one_user_is_at_most_that_of_all():
+    # the blanket's table of the target's own budget is too large here, that of the largest budget is not
+    rng = np.random.default_rng(0)
+    budgets, counts = np.sort(rng.uniform(0.1, 2, 1500)), np.ones(1500, dtype=int)
+    np.add.at(counts, rng.integers(0, 1500, 2294), 1)
+    everyone = PersonalizedClones.randomized_response(budgets, 5, counts=counts).log_delta(0.2563)
+    for target in (1225, 1275):
+        one = PersonalizedClones.randomized_response(budgets, 5, counts=counts, target=target).log_delta(0.2563)
+        # bounds over all users have a gap of TOLERANCE times log delta / 20
+        assert one < everyone + population_module.TOLERANCE * -everyone / 20
