@@ -113,3 +113,8 @@ def test_read_before_anything_is_loaded():
     code = "from shufflebounds.composition import from_dict; print(from_dict({'profile': 'Clones', 'users': 10, 'local_eps': 1.0}))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "Clones(users=10, local_eps=1.0)\n"
+
+
+def test_a_missing_file_is_named_with_what_to_do(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"path='.*absent\.json' is no existing file: pass the path .* Ledger\.save"):
+        Ledger.load(tmp_path / "absent.json")

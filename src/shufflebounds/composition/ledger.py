@@ -238,9 +238,14 @@ class Ledger:
         ------
         LedgerError
             If the file cannot be read, is damaged, or was changed.
+        FileNotFoundError
+            If there is no file at this path.
         """
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            advice = "pass the path that was given to Ledger.save, or create a ledger with Ledger(eps=..., delta=...)"
+            raise FileNotFoundError(f"path={str(path)!r} is no existing file: {advice}") from None
         except ValueError as problem:
             raise LedgerError(f"{path} holds no JSON: {problem}") from None
         return cls.from_dict(data)
