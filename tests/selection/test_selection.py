@@ -406,3 +406,37 @@ def test_arguments_of_sparse_vector_of_another_kind():
         svt_rdp(2.0, lambda a: a, 3.0, max_queries=3)
     with pytest.raises(ValueError, match=r"moment=nan must be"):
         svt_rdp(2.0, lambda a: a, lambda a: a, log_moment=1.0, moment=math.nan)
+
+
+def _exact_log_probability(scores, rate, i):
+    """Return log Pr[score i is the largest after Laplace noise], from the sum of exponentials on each piece between scores."""
+    levels = [mp.mpf(x) * mp.mpf(rate) for x in scores]
+    edges = [-mp.inf, *sorted(levels), mp.inf]
+    total = mp.mpf(0)
+    for low, high in itertools.pairwise(edges):
+        # the integrand is a sum of terms factor * e^(power * y)
+        terms = {0: mp.mpf(1)}
+        for j, level in enumerate(levels):
+            below = high <= level
+            if j == i:
+                other = {1: mp.exp(-level) / 2} if below else {-1: mp.exp(level) / 2}
+            else:
+                other = {1: mp.exp(-level) / 2} if below else {0: mp.mpf(1), -1: -mp.exp(level) / 2}
+            product = {}
+            for (a, x), (b, y) in itertools.product(terms.items(), other.items()):
+                product[a + b] = product.get(a + b, mp.mpf(0)) + x * y
+            terms = {power: factor for power, factor in product.items() if factor != 0}
+        for power, factor in terms.items():
+            ends = [0 if mp.isinf(y) else mp.exp(power * y) for y in (low, high)]
+            total += factor * (high - low if power == 0 else (ends[1] - ends[0]) / power)
+    return mp.log(total)
+
+
+def test_laplace_scores_far_apart_against_a_closed_form():
+    # an audit's quadrature gave -150.91555495828 for the first one
+    scores, eps = [-261.6020994342484, 8624.580599772537, 0.0], 0.017392150060485962
+    got = selection_log_probs(scores, eps, monotone=True, noise="laplace")
+    with mp.workdps(200):
+        for i, value in enumerate(got):
+            exact = _exact_log_probability(scores, eps, i)
+            assert abs(value - exact) <= 1e-13 + 4e-16 * abs(exact)
