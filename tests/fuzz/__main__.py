@@ -37,7 +37,7 @@ def main():
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
         counts, harm = hostile.campaign(options.seed, options.cases, late, only=options.only)
         found = [f"{kind}   {words}" for (_, kind), words in harm.items()]
-    print(", ".join(f"{many} {name}" for name, many in sorted(counts.items())), f"{len(found)} findings", sep="; ")
+    print(", ".join(f"{many} {name}" for name, many in sorted(counts.items())), f"{len(found)} findings", sep="; ", flush=True)
     for line in found:
         print(" ", line)
     return bool(found)

@@ -30,11 +30,15 @@ CURVE = 1e-9
 DELTAS = (1e-300, 1e-30, 1e-12, 1e-6, 1e-3, 0.05, 0.4)
 
 
-class Views:
-    """One profile, the questions asked of it, and the disagreements found."""
+class TimeIsOver(Exception):
+    """Ends a check whose campaign has reached its time limit."""
 
-    def __init__(self, profile, r, cheap=True):
-        self.profile, self.r, self.cheap = profile, r, cheap
+
+class Views:
+    """One profile, the number of comparisons made of it, and the disagreements found."""
+
+    def __init__(self, profile, r, cheap=True, late=lambda: False):
+        self.profile, self.r, self.cheap, self.late = profile, r, cheap, late
         self.asked, self.found = 0, []
 
     def at_most(self, small, large, words, rtol=0.0, atol=0.0):
@@ -47,6 +51,8 @@ class Views:
         if not right.all():
             i = int(np.argmin(right))
             self.found.append(f"{self.profile!r}: {words}: {small[i]!r} > {large[i]!r} (entry {i})")
+        if self.late():
+            raise TimeIsOver
 
     def enclosed(self, lower, value, upper, words, rtol=0.0, atol=0.0):
         """Note a disagreement unless lower <= value <= upper."""
@@ -380,16 +386,19 @@ CHECKS = [delta_and_epsilon, curve, loss_tail, renyi, gaussian, one_release, sav
           enumerated]
 
 
-def disagreements(profile, r, check, cheap=True):
-    """Return how many comparisons one check made of a profile, and a line for each that failed; exceptions are failures too."""
-    views = Views(profile, r, cheap)
+def disagreements(profile, r, check, cheap=True, late=lambda: False):
+    """Return the number of comparisons that one check made of a profile, and a line for each failure; exceptions are failures.
+
+    The check ends after the first comparison at which `late()` is true.
+    """
+    views = Views(profile, r, cheap, late)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # random questions look like mistakes of a user: an eps below delta, and the like
             warnings.simplefilter("ignore", UserWarning)
             check(views)
-    except InfeasibleError:
+    except (InfeasibleError, TimeIsOver):
         pass
     except Exception:
         views.found.append(f"{profile!r}: {traceback.format_exc(limit=-3)}")
@@ -397,32 +406,33 @@ def disagreements(profile, r, check, cheap=True):
 
 
 def attack(seed, questions, late=lambda: False, only=None):
-    """Return counts of comparisons by class, and the disagreements, of about so many random comparisons.
+    """Return the number of comparisons of each class, and a line for each disagreement with the seeds of its profile and check.
+
+    The classes are visited in a random order that changes from round to round, so that a limit cuts all classes alike.
 
     Parameters
     ----------
     seed : int
     questions : int or None
-        Ends after so many comparisons; None goes on until `late`.
+        Ends after the check that reaches this number of comparisons; None goes on until `late`.
     late : callable
-        Tells whether the time is over.
+        Tells whether the time is over; evaluated after every comparison.
     only : str, optional
-        Classes or checks whose name contains it.
+        Classes or checks whose name contains this.
     """
     r = random.Random(seed)
     names = [name for name in DRAWS if not only or only in name or any(only in check.__name__ for check in CHECKS)]
     checks = [check for check in CHECKS if not only or only in check.__name__] or CHECKS
     counts, found = Counter(), []
-    while not late() and (questions is None or counts.total() < questions):
-        for name in names:
+    while True:
+        for name in r.sample(names, len(names)):
             draw, cheap = DRAWS[name]
-            profile = draw(r)
+            drawn = r.getrandbits(32)
+            profile = draw(random.Random(drawn))
             for check in checks if cheap else r.sample(checks, 1):
+                if late() or (questions is not None and counts.total() >= questions):
+                    return counts, found
                 state = r.getrandbits(32)
-                asked, lines = disagreements(profile, random.Random(state), check, cheap)
+                asked, lines = disagreements(profile, random.Random(state), check, cheap, late)
                 counts[name] += asked
-                found += lines
-            if late():
-                break
-    return counts, found
-
+                found += [f"{name}, seeds {drawn} and {state}: {line}" for line in lines]

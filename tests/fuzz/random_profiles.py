@@ -77,7 +77,7 @@ def _rappor(r):
 def _ratios(r):
     p = 1 + 10.0 ** r.uniform(-3, 1)
     beta = (p - 1) / (p + 1) * r.choice([1.0, r.uniform(0.05, 1)])
-    return p, beta, r.choice([p, 1 + beta + r.uniform(0.1, 5)])
+    return p, beta, p + r.choice([0.0, r.uniform(0.1, 5)])
 
 
 def _randomizer(r):
