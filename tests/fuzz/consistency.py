@@ -279,7 +279,8 @@ def directions(v):
         eps = v.points(2)
         v.meet(both(profile.delta, eps), both(again.delta, eps), ("delta", "delta reversed twice"))
         # H(P||Q) at e^eps is e^eps H(Q||P) at e^-eps plus 1 - e^eps: both have the same value at eps = 0
-        v.meet(both(profile.delta, 0.0), both(profile.reverse().delta, 0.0), ("delta(0)", "delta(0) reversed"), 1e-15)
+        # but for the difference of the sums of both, which are 1 to rounding
+        v.meet(both(profile.delta, 0.0), both(profile.reverse().delta, 0.0), ("delta(0)", "delta(0) reversed"), 1e-15, 1e-15)
         return
     try:
         pairs = profile.pairs()

@@ -28,6 +28,24 @@ def test_views_agree(name):
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
+def test_views_agree_at_random_parameters():
+    counts, found = consistency.attack(20, 20_000)
+    assert counts.total() >= 20_000
+    assert not found, "\n".join(found)
+
+
+def test_a_check_ends_at_its_time_limit():
+    name, (draw, cheap) = "mechanisms.LaplaceMechanism", DRAWS["mechanisms.LaplaceMechanism"]
+    asked, found = consistency.disagreements(draw(random.Random(name)), random.Random(1), consistency.curve, cheap, lambda: True)
+    counts, none = consistency.attack(1, None, lambda: True)
+    # the first comparison of the curve has one entry for each eps
+    assert 0 < asked < 20
+    assert not found
+    assert not none
+    assert not counts.total()
+
+
 @pytest.mark.parametrize("name", ["curve", "composition", "divergence"])
 def test_known_faults(name):
     """Infinite losses that a curve lost, a lower bound that no neighbours attain, a divergence 25 % too large."""

@@ -290,7 +290,8 @@ class Population:
             if max((upper - lower for lower, upper in sides if upper > -math.inf), default=0.0) <= apart:
                 break
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
-        if blanket is None and self._blankets and i < (last := self.budgets.size - 1):
+        last = self.budgets.size - 1
+        if blanket is None and i < last and isinstance(self.family, RandomizedResponse) and self.family.categories > 2:
             # The table for this target is too large. The bound for the largest budget needs a smaller one and holds, too: the
             # positive parts in the blanket's bound increase with the budget of the target.
             clones = (self.value(kind, eps, 0, last, last, mass, both=False)[1] for kind, mass in self.candidates(eps, last))
@@ -309,7 +310,7 @@ class Population:
 
         `best` is an upper bound of log delta known before; it sets the truncated mass.
         """
-        if not self._blankets:
+        if not isinstance(self.family, RandomizedResponse) or self.family.categories == 2:
             return None
         shares, log_others = self._shares
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
@@ -323,11 +324,6 @@ class Population:
         if eps < self.budgets[j] and too_large(shares, counts):
             return None
         return log_blanket_delta(self.budgets, counts, self.family.categories, float(self.budgets[j]), eps, best)
-
-    @property
-    def _blankets(self) -> bool:
-        """Whether the family has a privacy blanket that may be tighter than the clones."""
-        return isinstance(self.family, RandomizedResponse) and self.family.categories > 2
 
     @cached_property
     def _shares(self) -> tuple[FloatArray, FloatArray]:
