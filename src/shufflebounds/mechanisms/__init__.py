@@ -1,4 +1,4 @@
-"""The building blocks of private protocols, each with its exact privacy profile, its noise and its errors."""
+"""Mechanisms and local randomizers, each with its exact privacy profile, its noise and its errors."""
 
 from typing import TYPE_CHECKING
 

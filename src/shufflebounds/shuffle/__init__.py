@@ -1,4 +1,4 @@
-"""The protocols: each names its pair of output laws, and answers as a PrivacyProfile."""
+"""Shuffle protocols and amplification bounds; each class is a PrivacyProfile."""
 
 from typing import TYPE_CHECKING
 

@@ -1,13 +1,15 @@
-r"""The largest excess of a sum of users of several kinds, over all numbers of users of each kind: branch and bound.
+r"""The largest expected positive part of a sum over users of several kinds, over all numbers of users of each kind.
 
 .. math:: \log \max_{M_1 + \cdots + M_k = n} \mathbb{E}\Bigl(\sum_{j} \sum_{i \le M_j} X^{(j)}_i\Bigr)_+
 
-In a cell :math:`\{L_j \le M_j \le U_j\}` at least :math:`L_j` users are of kind j. The users who are not yet assigned take the law
-of the privacy blanket, which is larger in the convex order than that of every kind, and the positive part of a sum of independent
-variables grows with each of them in that order. So one evaluation of the sum with the numbers :math:`L_j` bounds the whole cell.
+A kind is an input of another user, up to equal distributions of X. The maximum is found by branch and bound. In a cell
+:math:`\{L_j \le M_j \le U_j\}` at least :math:`L_j` users are of kind j. The other users are given the distribution of X of the
+privacy blanket, which is larger in the convex order than that of every kind; the expected positive part of a sum of independent
+variables does not decrease if one of them increases in this order. So one evaluation of the sum with the numbers :math:`L_j` is an
+upper bound for the whole cell.
 
-Before that, a cell is compared with a bound that takes no evaluation: for any theta > 0, with the cumulants :math:`k_j`, variances
-:math:`v_j` and third absolute central moments :math:`\rho_j` of the laws tilted by theta, which all add up over users,
+Before that, a bound without an evaluation of the sum is tried. For any theta > 0, let :math:`k_j` be the cumulants, :math:`v_j` the
+variances and :math:`\rho_j` the third absolute central moments of the distributions tilted by theta, which all add up over users:
 
 .. math:: \mathbb{E} S_+ \le e^{\sum k} \Bigl[\frac{1}{\theta^2 \sqrt{2 \pi \sum v}}
     + \frac{2}{e\,\theta}\, 0.56\, \frac{\sum \rho}{(\sum v)^{3/2}}\Bigr]
@@ -32,32 +34,35 @@ from shufflebounds._types import ULP, FloatArray
 __all__ = ["Compositions", "without_rare_gains"]
 
 _RTOL, _SHARE = 1e-4, 0.05
-"""Relative gap at which the kernel aims for one evaluation where all users are alike, and as a share of the tolerance of a search.
-A smaller gap needs more nodes."""
+"""Relative gap of the kernel for one evaluation: _RTOL if all users are of one kind, _SHARE times the tolerance in a search.
+
+A smaller gap needs more nodes.
+"""
 
 _WORK = 2e7
-"""Evaluations of an atom that one evaluation of a sum may take, about 30 ms; beyond, its bound is less tight."""
+"""Resource limit: evaluations of an atom for one sum, about 30 ms. If it is reached, the bound is less tight."""
 
 _COARSEST = 0.05
+"""Largest relative gap of the kernel in a search."""
 
 _MOST_ATOMS = 1e6
-"""Atoms of all evaluations of one search together, about .5 s; beyond, its bound is less tight."""
+"""Resource limit: atoms of all evaluations of one search, about 0.5 s. If it is reached, the bound is less tight."""
 
 _ROUGH, _QUICK = 0.1, 0.5
-"""With a tolerance of at least the first, the bound without an evaluation is returned where it is at most the second above."""
+"""If the tolerance is at least _ROUGH, the bound without an evaluation is returned if it exceeds the start by at most _QUICK."""
 
 _MOST_OF_MANY = 400
-"""Evaluations of a search over more than three kinds, which may need very many to end within its tolerance."""
+"""Resource limit: evaluations of a search over more than three kinds, which may otherwise take very many."""
 
 _MOST_PARTS = 8
-"""Parts into which a cell of two kinds is divided at a time."""
+"""Largest number of parts into which a cell of two kinds is divided at a time."""
 
 _BERRY_ESSEEN = 2 / math.e * 0.56
 """Constant of the theorem of Berry and Esseen for independent summands (Shevtsova 2010), times the total variation 2/e."""
 
 _INSIDE = 8
-"""After that many divisions a dataset inside the largest cell is evaluated, which raises the largest known value where users of
-several kinds are worse than users of one."""
+"""After this number of divisions a dataset inside the largest cell is evaluated. It raises the largest known value if users of
+several kinds are worse than users of one kind."""
 
 Cell = tuple[int, ...]
 
@@ -68,11 +73,11 @@ class Compositions:
     Parameters
     ----------
     kinds : sequence of (ndarray, ndarray)
-        Values of X and log masses of each kind; the rest of the mass sits at 0.
+        Values of X and log masses of each kind; the rest of the mass is at 0.
     blanket : (ndarray, ndarray)
-        The same of a law that is larger in the convex order than that of every kind.
+        Values and log masses of a distribution that is larger in the convex order than that of every kind.
     log_gains : sequence of float
-        For each of these laws, the logarithm of E X_+ over the outputs that were left out of it.
+        For each of these distributions, the logarithm of E X_+ over the outputs that were dropped from it.
     users : int
         Number n of users.
     slack : float
@@ -87,7 +92,7 @@ class Compositions:
         self._tilt: _Tilt | None = None
 
     def log_excess(self, numbers: Sequence[int], rtol: float = _RTOL) -> float:
-        """Return an upper bound of log E S_+ with that many users of each kind, and the remaining ones with the blanket's law."""
+        """Return an upper bound of log E S_+ for these numbers of users of each kind, and the blanket for the remaining users."""
         self.evaluations += 1
         counts = [*numbers, self._users - sum(numbers)]
         used = [(law, count) for law, count in zip(self._laws, counts) if count > 0]
@@ -101,7 +106,7 @@ class Compositions:
         return float(np.logaddexp.reduce([upper, *gains])) + 4 * ULP if gains else upper
 
     def alike(self, kind: int) -> float:
-        """Return an upper bound of log E S_+ where all users are of one kind."""
+        """Return an upper bound of log E S_+ if all users are of one kind."""
         return self.log_excess([self._users * (j == kind) for j in range(self._count)])
 
     def largest(self, start: float, tolerance: float, most: int) -> float:
@@ -129,7 +134,7 @@ class Compositions:
                 return quick
         goal, rtol = start + tolerance, min(max(_SHARE * tolerance, _RTOL), _COARSEST)
         self._push(heap, (0,) * self._count, (self._users,) * self._count, goal, rtol)
-        # how much a bound falls, at first, from all users free to none
+        # estimated decrease of the bound as the number of unassigned users goes from all to none
         fall = -heap[0][0] - start if heap else 0.0
         most = min(most, int(_MOST_ATOMS / sum(law[0].size for law in self._laws)))
         most = most if self._count <= 3 else min(most, _MOST_OF_MANY)
@@ -152,10 +157,11 @@ class Compositions:
         return max(goal, -heap[0][0]) if heap else goal
 
     def _divided(self, low: int, high: int, fall: float, missing: float, tolerance: float) -> list[int]:
-        """Return the first numbers of the parts of a range, and the end.
+        """Return the first numbers of the parts of the range low..high, and high + 1.
 
-        With two kinds the free users of a part are its width. If the bound falls by `fall` when no user is free, and is above
-        the goal by -missing, parts of a share (fall + missing)/fall of the range are expected to be below the goal.
+        With two kinds, the number of unassigned users of a part is its width. If the bound decreases by `fall` without unassigned
+        users, and is above the goal by -missing, parts of length (fall + missing)/fall of the range are expected to be below the
+        goal.
         """
         parts = 2
         if self._count == 2:
@@ -178,7 +184,7 @@ class Compositions:
 
 @dataclass(frozen=True)
 class _Tilt:
-    """Cumulants, variances and third absolute moments of the kinds, tilted by theta, and what the left out outputs gain at most."""
+    """Cumulants, variances and third absolute moments of the kinds, tilted by theta, and log n E X_+ of the dropped outputs."""
 
     theta: float
     cumulant: FloatArray
@@ -189,13 +195,13 @@ class _Tilt:
 
     def log_excess(self, low: Cell, high: Cell, users: int) -> float:
         """Return an upper bound of log E S_+ for all numbers in a cell."""
-        least, room = np.array(low, dtype=np.float64), np.array(high) > np.array(low)
+        least, growing = np.array(low, dtype=np.float64), np.array(high) > np.array(low)
         free = users - sum(low)
         value, variance, third = (float(least @ part) for part in (self.cumulant, self.variance, self.third))
         if free > 0:
-            value += free * float(self.cumulant[room].max())
-            variance += free * float(self.variance[room].min())
-            third += free * float(self.third[room].max())
+            value += free * float(self.cumulant[growing].max())
+            variance += free * float(self.variance[growing].min())
+            third += free * float(self.third[growing].max())
         if not variance > 0:
             return math.inf
         spread = 1 / (self.theta * math.sqrt(2 * math.pi * variance)) + _BERRY_ESSEEN * third / variance**1.5
@@ -204,7 +210,7 @@ class _Tilt:
 
 
 def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[float], users: int) -> _Tilt | None:
-    """Return the moments of the kinds at the saddle point of the kind of largest sum; None where there is no gain."""
+    """Return the moments of the kinds, tilted at the saddle point of the kind with the largest sum; None if some X <= 0."""
     full = [_filled(*law) for law in laws]
     if not all(float(values.max()) > 0 for values, _ in full):
         return None
@@ -222,7 +228,7 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
         weight = mass * np.exp(theta * values - cumulant[j])
         centred = np.abs(values - weight @ values)
         variance[j], third[j], size[j] = weight @ centred**2, weight @ centred**3, weight @ np.abs(values)
-    # values and masses are good to a few ulp; each cumulant is a sum of that many terms
+    # values and masses have errors of a few ulp, and each cumulant is a sum of this number of terms
     terms = max(values.size for values, _ in full)
     loss_error = 1e-9 + ULP * users * (64 + 2 * terms) * (theta * float(size.max()) + float(np.abs(cumulant).max()))
     gain = max(log_gains)
@@ -230,7 +236,7 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
 
 
 def _filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses with the rest of the mass at 0."""
+    """Return values and masses, with the rest of the mass as an atom at 0."""
     mass = np.exp(log_mass)
     rest = 1.0 - math.fsum(mass)
     return (np.append(values, 0.0), np.append(mass, rest)) if rest > 8 * ULP else (values, mass)
@@ -243,7 +249,7 @@ def _log_moment(values: FloatArray, mass: FloatArray, theta: float) -> float:
 
 
 def _saddle(values: FloatArray, mass: FloatArray, users: int) -> float:
-    """Return theta near the solution of n K'(theta) = 2/theta; any theta > 0 gives a valid bound."""
+    """Return theta close to the solution of n K'(theta) = 2/theta; any theta > 0 gives a valid bound."""
     low, high = 0.0, 600 / float(np.abs(values).max())
     theta = min(4 / math.sqrt(8 * users * float(mass @ values**2) + 1e-300), 0.5 * high)
     for _ in range(30):
@@ -258,11 +264,12 @@ def _saddle(values: FloatArray, mass: FloatArray, users: int) -> float:
 
 
 def _with(cell: Cell, place: int, number: int) -> Cell:
+    """Return the cell's numbers with one of them replaced."""
     return (*cell[:place], number, *cell[place + 1 :])
 
 
 def _inside(low: Cell, high: Cell, users: int) -> Cell:
-    """Return numbers in a cell that add up to `users`: the same share of the width of each kind."""
+    """Return numbers in a cell that add up to `users`: the same fraction of the width of each kind, up to rounding."""
     free, width = users - sum(low), sum(high) - sum(low)
     numbers = [a + free * (b - a) // width for a, b in zip(low, high)]
     for j in range(len(numbers)):
@@ -271,7 +278,7 @@ def _inside(low: Cell, high: Cell, users: int) -> Cell:
 
 
 def _tightened(low: Cell, high: Cell, users: int) -> tuple[Cell, Cell] | None:
-    """Return the least and the largest numbers that add up to `users` with the others within the cell; None if none do."""
+    """Return the cell without numbers that cannot add up to `users` with others in the cell; None if it becomes empty."""
     while True:
         least, most = sum(low), sum(high)
         if least > users or most < users:
@@ -286,9 +293,9 @@ def _tightened(low: Cell, high: Cell, users: int) -> tuple[Cell, Cell] | None:
 def without_rare_gains(
     values: FloatArray, log_mass: FloatArray, log_most: float
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
-    """Return a law without its largest values, and the logarithm of what they gain, which is at most `log_most`.
+    """Return a distribution without its largest values, and the log of their E X_+, which is at most `log_most`.
 
-    The kernel takes ten times as long where rare values are much larger than the sum that decides.
+    The kernel takes ten times as long if rare values are much larger than typical sums.
     """
     order = np.argsort(-values, kind="stable")
     with np.errstate(divide="ignore"):

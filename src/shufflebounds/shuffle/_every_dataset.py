@@ -29,20 +29,20 @@ from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 __all__ = ["EveryDataset", "Found", "Shares", "all_shares", "most_enumerated"]
 
 _MOST_VALUES = 2**20
-"""Largest number of probabilities that are kept for all datasets together (8 MB a table). Twice as many double the time of each
-value, which is about 5 ms at this size, and admit sqrt(2) times the users of two outputs."""
+"""Resource limit: largest number of probabilities for all datasets together (8 MB per table). Twice as many double the run time
+of each value, which is about 5 ms at this size, and permit sqrt(2) times the users of two outputs."""
 
 _MOST_DATASETS = 2**12
-"""Largest number of datasets of more than two outputs: forming the distribution of one takes at least 50 us."""
+"""Resource limit: largest number of datasets for more than two outputs. Computing the distribution of one takes at least 50 us."""
 
 _BLOCK = 2**14
-"""Probabilities that are combined at a time (128 kB)."""
+"""Number of probabilities (128 kB) that are combined at a time, so that they fit into the processor's cache."""
 
 _UNDERFLOW = 1e-290
-"""Absolute error of a probability, a sum of at most 2**20 coefficients with products that may fall below the least double."""
+"""Bound of the absolute error of a probability by underflow: it is a sum of at most 2**20 products that may underflow."""
 
 Shares = tuple[int, ...]
-"""Numbers of the other users that hold each input."""
+"""Numbers of other users with each input."""
 
 
 class Found(NamedTuple):
@@ -62,7 +62,7 @@ class EveryDataset:
     rows : ndarray, shape (inputs, outputs)
         Probabilities of the outputs, each with a relative error of at most 8 ULP.
     users : int
-        Number of users, the target included, >= 2.
+        Number of users, including the target, >= 2.
     """
 
     def __init__(self, rows: FloatArray, users: int) -> None:
@@ -81,7 +81,7 @@ class EveryDataset:
         return ULP * float((cells + 4) * (inputs + 3) + (16 + 2 * outputs) * users + 16)
 
     def _powers(self, x: int) -> list[FloatArray]:
-        """Return the probabilities of the number of messages 1 of 0, 1, ..., users - 1 users who hold x, with two outputs."""
+        """Return for 0, 1, ..., users - 1 users with input x the distribution of their number of messages 1, for two outputs."""
         out = [np.ones(1)]
         for _ in range(self._users - 1):
             out.append(np.convolve(out[-1], self._rows[x]))
@@ -103,7 +103,7 @@ class EveryDataset:
 
     @cached_property
     def _laws(self) -> tuple[FloatArray, NDArray[np.intp]]:
-        """Return the probabilities for each input of the target, all datasets one after the other, and where each begins."""
+        """Return the probabilities for each input of the target, all datasets one after the other, and the start of each."""
         steps = _one_message_less(self._rows.shape[1], self._users)
         blocks, starts, place = [], [], 0
         for others in self._others(steps, 0, self._users - 1, np.ones(1)):
@@ -117,7 +117,7 @@ class EveryDataset:
     def _others(self, steps: list[NDArray[np.intp]], x: int, left: int, law: FloatArray) -> Iterator[FloatArray]:
         """Yield the probabilities of the other users' messages, for all ways to distribute `left` users over the inputs from x on.
 
-        The order is that of `all_shares`. `law` has the probabilities of the messages of the users that hold an input before x.
+        The order is that of `all_shares`. `law` has the probabilities of the messages of the users with an input before x.
         """
         last = x == len(self._rows) - 1
         for moved in range(left + 1):
@@ -139,7 +139,7 @@ class EveryDataset:
         find = self._of_bits if self._rows.shape[1] == 2 else self._of_laws
         upper, lower, dataset, (first, second) = find(math.exp(min(eps, MAX_LOCAL_EPS)))
         if eps > MAX_LOCAL_EPS:
-            # e^eps is no double, and the divergence decreases in eps
+            # e^eps overflows; the divergence decreases in eps, so its value at MAX_LOCAL_EPS is an upper bound
             lower = 0.0
         shares = [0] * self._inputs
         for x, count in zip(self._extreme, self._shares[dataset]):
@@ -147,6 +147,7 @@ class EveryDataset:
         return Found(lower, min(upper, 1.0), tuple(shares), (self._extreme[first], self._extreme[second]))
 
     def _of_bits(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
+        """Return (upper, lower, dataset, pair) of the largest divergence for two outputs, where factor = e^eps."""
         equal, above, below = self._bits
         (q0, p0), (q1, p1) = self._rows
         found = []
@@ -173,6 +174,7 @@ class EveryDataset:
         return (max(best[0], 0.0) + _UNDERFLOW * (1 + factor), best[1] - _UNDERFLOW * (1 + factor), *best[2:])
 
     def _of_laws(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
+        """Return (upper, lower, dataset, pair) of the largest divergence for more than two outputs, where factor = e^eps."""
         law, starts = self._laws
         largest, best = 0.0, (-math.inf, 0.0, 0, (0, 0))
         for pair in permutations(range(len(law)), 2):
@@ -181,7 +183,7 @@ class EveryDataset:
                 np.add.reduceat(np.maximum(first * (1 + error) - second * (factor * (1 - error)), 0.0), starts)
                 for error in (self._error, -self._error)
             )
-            # of values that are equal up to rounding, as symmetric datasets have them, the first is named
+            # among values that are equal up to rounding, as for symmetric datasets, the first is returned
             place = int(np.argmax(upper >= upper.max() * (1 - 2 * self._error)))
             largest = max(largest, float(upper.max()))
             if upper[place] > best[0] * (1 + 2 * self._error):
@@ -196,7 +198,7 @@ def _enumerated(inputs: int, outputs: int, users: int) -> bool:
         return False
     datasets = math.comb(users - 2 + inputs, inputs - 1)
     cells = math.comb(users + outputs - 1, outputs - 1)
-    # with two outputs the target's factor is not multiplied out
+    # for two outputs the tables do not include the target's message, so there is one copy
     copies = 1 if outputs == 2 else inputs
     return (outputs == 2 or datasets <= _MOST_DATASETS) and datasets * cells * copies <= _MOST_VALUES
 
@@ -217,39 +219,39 @@ def most_enumerated(rows: FloatArray) -> int:
 
 
 def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
-    r"""Return for t = 1, ..., users the places of multisets of t messages, one of them removed, in the list of those of t - 1.
+    r"""Return for t = 1, ..., users the indices of multisets of t messages with one removed, in the list of those of t - 1.
 
-    Row y of an array is for the removal of message y. Multisets without y have the number of multisets of t - 1 messages, one past
-    the end. The messages :math:`e_1 \le \dots \le e_t` have the place :math:`\sum_i \binom{e_i + i - 1}{i}` in their list.
+    Row y of an array is for the removal of message y. For a multiset without y the entry is the number of multisets of t - 1
+    messages, one past the end. The multiset :math:`e_1 \le \dots \le e_t` has the index :math:`\sum_i \binom{e_i + i - 1}{i}`.
     """
     # choose[a, i] = C(a + i, i + 1); all that is used is at most the number of multisets, which the caller has limited
     choose = np.ones((outputs, users + 1), dtype=np.intp)
     choose[:, 0] = np.arange(outputs)
     for i in range(1, users + 1):
         choose[:, i] = np.concatenate([[0], np.cumsum(choose[1:, i - 1])])
-    held, found = np.zeros((1, 0), dtype=np.intp), []
+    multisets, found = np.zeros((1, 0), dtype=np.intp), []
     for t in range(1, users + 1):
         index = np.arange(t - 1)
-        zero = np.zeros((len(held), 1), dtype=np.intp)
+        zero = np.zeros((len(multisets), 1), dtype=np.intp)
         # messages up to the new one keep their index, those after it have the next one
-        before = np.concatenate([zero, np.cumsum(choose[held, index], axis=1)], axis=1)
-        after = np.concatenate([np.cumsum(choose[held, index + 1][:, ::-1], axis=1)[:, ::-1], zero], axis=1)
+        before = np.concatenate([zero, np.cumsum(choose[multisets, index], axis=1)], axis=1)
+        after = np.concatenate([np.cumsum(choose[multisets, index + 1][:, ::-1], axis=1)[:, ::-1], zero], axis=1)
         size = math.comb(outputs + t - 1, t)
-        step, more = np.full((outputs, size), len(held), dtype=np.intp), np.empty((size, t), dtype=np.intp)
-        row = np.arange(len(held))
+        step, more = np.full((outputs, size), len(multisets), dtype=np.intp), np.empty((size, t), dtype=np.intp)
+        row = np.arange(len(multisets))
         for y in range(outputs):
-            at = (held <= y).sum(axis=1)
+            at = (multisets <= y).sum(axis=1)
             place = before[row, at] + choose[y, at] + after[row, at]
             step[y, place] = row
             last = at == t - 1
-            more[place[last], :-1], more[place[last], -1] = held[last], y
+            more[place[last], :-1], more[place[last], -1] = multisets[last], y
         found.append(step)
-        held = more
+        multisets = more
     return found
 
 
 def _extreme(rows: FloatArray) -> list[int]:
-    """Return the inputs with the least and the largest odds of output 1; all others lie between them."""
+    """Return the inputs with the smallest and the largest odds of output 1; all other rows are convex combinations of these two."""
     with np.errstate(divide="ignore"):
         odds = np.log(rows[:, 1]) - np.log(rows[:, 0])
     return [int(np.argmin(odds)), int(np.argmax(odds))]

@@ -45,46 +45,47 @@ _PADDING = 1e-9
 """Relative increase of the error term, more than the rounding of its sums."""
 
 _TOLERANCE = 3e-3
-"""How far above the largest known dataset, in log delta, the search over compositions ends. Half of it would double the cells."""
+"""Gap in log delta, above the largest known dataset, at which the search over compositions ends. Half of it doubles the cells."""
 
 _SEEN = 0.03
-"""The search may end that share of the distance from all users alike above the largest known dataset, if that is more."""
+"""The tolerance of the search is at least this fraction of the gap that the error term and drawn pairs leave anyway.
+
+That gap is the distance of the bound from the value if all users have the same input.
+"""
 
 _ROUGH_TOLERANCE = 0.2
-"""The same where only the probability of a test is bounded: the error term contains its square root."""
+"""Tolerance of the search if only the probability of a test is bounded: the error term contains its square root."""
 
 _MOST_CELLS = 3000
-"""Evaluations that one search over compositions may take."""
+"""Resource limit: evaluations of one search over compositions."""
 
 _SMALL = 3e-3
-"""Where the error term is below this share of the rest, the probability of a test is taken from the blanket alone."""
+"""If the error term is below this fraction of the rest, the probability of a test is bounded by the blanket alone."""
 
 _LITTLE = 1e-4
-"""No further pairs are drawn where the error term is below this share of the rest."""
+"""If the error term is below this fraction of the rest, no drawn pairs are tried."""
 
 _RATIO = 0.08
-"""Distance of the logarithms of the grid of eps at which the probabilities of tests are bounded; twice as far costs about 20 %
-of the error term."""
+"""Step of the grid, in log eps, at which the probabilities of tests are bounded. Twice the step adds about 20 % to the error."""
 
 _LOOKED = 40
-"""Values of the grid, at most, that are compared for one eps."""
+"""Largest number of grid values that are compared for one eps."""
 
 _PAST_LEAST = 0.1
-"""The comparison of values of the grid ends where one is above the least one by that much, in the logarithm of the probability. A
-larger number looks further past a minimum that the tolerance of the searches disturbs."""
+"""The comparison of grid values ends if one exceeds the smallest by this number, in the log of the probability. A larger number
+continues past minima that come from the tolerance of the searches."""
 
 _LEAST_EPS = 1e-100
-"""Below, nothing is known of the probability of a test: differences of eps would not be doubles."""
+"""For smaller eps the probability of a test is bounded by 1, because differences of eps could underflow."""
 
 _LARGE = -3.0
-"""Above this log delta the grid ends: nothing is gained over the blanket there."""
+"""The grid ends where log delta is above this value: the bound gains nothing over the blanket there."""
 
 _STEPS = np.arange(1.0, 13.0) * 0.5
 """Values of ln F, in standard deviations of the mean of 1/g - R_x/m over n users."""
 
 _EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
-"""Values of w at which the probabilities that two ratios of likelihoods are A (1 + w) and more are compared. Twice as many reduce
-c_- by about 10 %."""
+"""Values of w at which the probability of a likelihood ratio above A (1 + w) is bounded. Twice as many reduce c_- by about 10 %."""
 
 _DRAWN = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
@@ -93,18 +94,21 @@ _MOST_SIGNED = 0.1
 """Draws with a larger c_- are not tried: it is added to delta."""
 
 _LARGE_VALUE, _RARE = 100.0, 1e-4
-"""Where X has larger values, those that gain less than that share of the answer together are left out, and their gain is added."""
+"""If X exceeds _LARGE_VALUE, the largest values whose E X_+ is together below the fraction _RARE of the answer are dropped; their
+E X_+ is added to the bound."""
 
 _KEPT = 512
+"""Number of values of eps for which bounds are cached."""
 
 _FEW_KEPT = 8
-"""Values of X are kept at so many eps: several numbers of drawn pairs are tried at each."""
+"""Number of values of eps for which the values of X are cached; several numbers of drawn pairs use them."""
 
 
 _Listed = tuple[list[tuple[FloatArray, FloatArray]], list[float], float]
 
 
 def _grid(place: int) -> float:
+    """Return the value of eps at a place of the grid."""
     return math.exp(place * _RATIO)
 
 
@@ -119,7 +123,7 @@ class _Draw:
 
 
 def _product(pairs: int, signed: float) -> _Draw:
-    """Return the product of s signed laws."""
+    """Return the draw of the product of s signed measures."""
     s, k = pairs, np.arange(2, pairs + 2)
     factorial = np.cumsum(np.log(np.maximum(np.arange(s + 2.0), 1.0)))
     # C(s, k-1)/s^(k-1) (1 - (s - k + 1)/(k s)), the last factor (k - 1)(s + 1)/(k s)
@@ -128,7 +132,7 @@ def _product(pairs: int, signed: float) -> _Draw:
 
 
 def _second(pairs: int, signed: float) -> _Draw:
-    """Return the signed law of second order."""
+    """Return the draw of the signed measure of second order."""
     return _Draw(pairs, signed, np.array([3]), np.zeros(1))
 
 
@@ -138,9 +142,9 @@ class WorstDataset:
     Parameters
     ----------
     data : DatasetLaws
-        What the randomizer says of the inputs of the others.
+        The distributions of the randomizer for all inputs of the other users.
     users : int
-        Number n of users, the target included.
+        Number n of users, including the target.
     """
 
     def __init__(self, data: DatasetLaws, users: int) -> None:
@@ -156,7 +160,7 @@ class WorstDataset:
 
     @cached_property
     def _draws(self) -> tuple[_Draw, ...]:
-        """The draws that may serve, fewest pairs first."""
+        """The draws that are tried, in increasing order of the number of pairs."""
         # every order needs 2k + 1 users
         most = (self._users - 3) // 2
         if most < 0:
@@ -176,7 +180,7 @@ class WorstDataset:
 
     @cached_property
     def _pure_pairs(self) -> tuple[float, float]:
-        """The least s without a signed part, for the product and for the second order; inf where there is none."""
+        """The smallest s with c_- = 0, for the product and for the second order; inf if there is none."""
         if not self._data.local_eps < 36:
             return math.inf, math.inf
         half = math.sinh(0.5 * self._data.local_eps * (1 + 8 * ULP))
@@ -227,7 +231,7 @@ class WorstDataset:
 
     @cached_property
     def _atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Masses under m and the logarithms of R_0/m and R_1/m; what X = 0 alone stands for is left out."""
+        """Masses under m and the logarithms of R_0/m and R_1/m, without atoms at which both vanish."""
         log_mass, log_a, log_b = self._blanket._distinct
         seen = (log_a > -np.inf) | (log_b > -np.inf)
         return np.exp(log_mass[seen]), log_a[seen], log_b[seen]
@@ -238,7 +242,7 @@ class WorstDataset:
         shift = math.expm1(eps) * math.exp(-self._data.log_minorant)
         values = excesses(log_a, log_b, eps)
         size = math.sqrt(float(mass @ (np.abs(values) + shift) ** 2))
-        # the two terms may cancel to the rounding of either
+        # the second term covers the rounding errors if the two terms of the sum cancel
         norm = math.sqrt(float(mass @ (values + shift) ** 2)) + 1e-13 * size
         return 2 * math.log(norm) + _PADDING if norm > 0 else -math.inf
 
@@ -276,7 +280,7 @@ class WorstDataset:
         k, n = draw.orders, self._users
         most = 2 * int(k[-1]) + 2
         factorial = np.cumsum(np.log(np.maximum(np.arange(float(most)), 1.0)))
-        # users enough for all orders are left: a smaller table holds no factor below 1 that is used
+        # there are enough users for all orders, so the factors that are clipped to 1 are not used
         falling = np.cumsum(np.log(np.maximum(n - np.arange(float(most)), 1.0)))
         less = math.log(math.expm1(eps)) if eps > 0 else -math.inf
         first = factorial[2 * k + 1] + self._log_norm(eps) - falling[2 * k]
@@ -289,26 +293,26 @@ class WorstDataset:
         """Return an upper bound of the log probability of the best test at eps, from the blanket at one smaller eps."""
         if eps < _LEAST_EPS:
             return 0.0
-        # about where e^(slope (eps - eps'))/(1 - e^(eps' - eps)) is least, for a delta like that of a normal distribution
+        # approximately minimizes e^(slope (eps - eps'))/(1 - e^(eps' - eps)), where delta is taken as that of a normal distribution
         less = eps / max(-2 * self._blanket_side(eps), 1.5)
         return min(0.0, self._blanket_side(eps - less) - math.log(-math.expm1(-less)) + 4 * ULP)
 
     def _tabled_probability(self, eps: float, above: int) -> float:
-        """Return the same from the bounds at the values of the grid below the place `above`."""
+        """Return an upper bound of the log probability of the best test at eps, from the bounds at grid values below `above`."""
         best = 0.0
         for place in range(above - 1, above - 1 - _LOOKED, -1):
             point = _grid(place)
             log_delta = self._tabled(place)
             value = log_delta - math.log(-math.expm1(point - eps)) + 4 * ULP
             best = min(best, value)
-            # the values fall to their least one and rise again: every place gives a valid bound
+            # the values decrease to a minimum and then increase; every grid value gives a valid bound
             if log_delta >= self._start or value > best + _PAST_LEAST:
                 break
         return best
 
     @cached_property
     def _start(self) -> float:
-        """The grid starts where log delta of the blanket is at least that."""
+        """The grid starts where log delta of the blanket is at least this value."""
         return min(_LARGE, self._blanket_side(0.0) - 1.0)
 
     def _tabled(self, place: int) -> float:
@@ -317,7 +321,7 @@ class WorstDataset:
         The probability of the test comes from the blanket if the error term is small then, otherwise from lower values of the grid.
         """
         first = place
-        # upwards, so that the calls do not nest
+        # the grid is filled upwards, so that the calls do not nest
         while first not in self._table and not self._begins(first):
             first -= 1
         for at in range(first, place + 1):
@@ -327,7 +331,7 @@ class WorstDataset:
         return self._table[place]
 
     def _begins(self, place: int) -> bool:
-        """Return whether the grid need not be known below a place, and enter its value if so."""
+        """Return whether the value at a place needs no lower places of the grid; if so, enter it into the table."""
         point = _grid(place)
         value = self._blanket_side(point)
         if value < self._start:
@@ -340,12 +344,13 @@ class WorstDataset:
         return True
 
     def _blanket_side(self, eps: float) -> float:
+        """Return the upper bound of log delta by the privacy blanket."""
         return self._blanket_sides.of(eps, lambda: min(0.0, self._blanket.rough_log_phi(eps, self._users).upper))
 
     # --------------------------------------------------------------------------------------------------------------- the bound
 
     def _sums(self, eps: float, pairs: int) -> tuple[Compositions, float]:
-        """Return the sums of n' users, and the log of what the cut outputs gain."""
+        """Return the sums of n' users, and the log of the contribution of the cut outputs to delta."""
         laws, gains, cut = self._listed.of(eps, lambda: self._formed(eps))
         return Compositions(laws[:-1], laws[-1], gains, self._users - 2 * pairs, self._slack), cut
 
@@ -358,7 +363,10 @@ class WorstDataset:
         return max(law._slack for law in self._laws)
 
     def _formed(self, eps: float) -> _Listed:
-        """Return values and log masses of X for each kind and the blanket, what was left out of each, and what cut outputs gain."""
+        """Return the values and log masses of X for each kind and the blanket, and two kinds of contributions to delta.
+
+        These are log E X_+ of the outputs dropped from each, and the log of the contribution of the cut outputs.
+        """
         atoms = [law._distinct for law in self._laws]
         laws = [(excesses(log_a, log_b, eps), log_mass) for log_mass, log_a, log_b in atoms]
         cuts = [(np.asarray(law.log_cut), np.asarray(law.log_cut_b)) for law in self._laws[:-1]]
@@ -366,7 +374,7 @@ class WorstDataset:
         gains = [-math.inf] * len(laws)
         largest = [float(values.max()) for values, _ in laws]
         if max(largest) > _LARGE_VALUE:
-            # the kind with the lightest tail tells the size of the answer
+            # the kind with the lightest tail gives an estimate of the answer
             light = Compositions([laws[int(np.argmin(largest[:-1]))]], laws[-1], gains, self._users, self._slack).alike(0)
             parts = [without_rare_gains(*law, light + math.log(_RARE) - math.log(self._users)) for law in laws]
             laws, gains = [law for law, _ in parts], [part for _, part in parts]
@@ -380,9 +388,9 @@ class WorstDataset:
         eps : float
             Privacy loss in nats, >= 0.
         ceiling : float
-            Another upper bound, a function of eps: where this one cannot be below it, the blanket is returned.
+            Another upper bound of log delta at eps. If this bound cannot be smaller, the blanket is returned.
         search : bool
-            False for the number that the bound has if no dataset is worse than all users at one input: no bound, but cheap.
+            False for the value without the search over compositions. It is an approximation, not a bound, and takes less time.
 
         Returns
         -------
@@ -391,7 +399,7 @@ class WorstDataset:
         return self._known.of((eps, search), lambda: self._with_lost(eps, self._log_delta(eps, ceiling, search)))
 
     def _with_lost(self, eps: float, log_delta: float) -> float:
-        """Return the bound for the randomizer that the laws stand for: n messages of each of two datasets are replaced."""
+        """Return the bound for the actual randomizer, which differs from the data by `lost` in total variation, for n messages."""
         lost = self._data.lost * self._users
         if lost > 0:
             log_delta = float(np.logaddexp(log_delta, math.log(lost) + math.log1p(math.exp(eps)))) + 8 * ULP
@@ -417,7 +425,7 @@ class WorstDataset:
         known = float(np.logaddexp(self._gamma(eps, draw, alike), error))
         if known >= blanket:
             return blanket
-        # a search much closer than the bound is to all users alike would not be seen
+        # a search with a tolerance much smaller than the gap of the bound would not change the result
         undrawn = self._draws[0]
         tolerance = max(tolerance, _SEEN * (known - self._gamma(eps, undrawn, self._all_alike(eps, undrawn.pairs))))
         largest = self._sums(eps, draw.pairs)[0].largest(alike, tolerance, _MOST_CELLS) if search else alike + tolerance
@@ -433,9 +441,9 @@ class WorstDataset:
         return value + 8 * ULP * (1 + abs(value))
 
     def _best_draw(self, eps: float, log_prob: float) -> tuple[_Draw, float, float]:
-        """Return a draw with a small bound if all users hold one input, the log of its n' Gamma, and that of its error.
+        """Return a draw whose bound is small if all users have the same input, with the log of its n' Gamma and of its error term.
 
-        The choice takes log Gamma for linear in the number of pairs; what is returned is evaluated.
+        For the choice, log Gamma is assumed to be linear in the number of pairs; the returned values are evaluated.
         """
         none, most = self._draws[0], self._draws[-1]
         first = self._all_alike(eps, none.pairs)
@@ -456,7 +464,7 @@ class WorstDataset:
         return draw, self._all_alike(eps, draw.pairs), error
 
     def _all_alike(self, eps: float, pairs: int) -> float:
-        """Return log n' Gamma if all users are of one kind: the kind of the largest sum where no pair is drawn."""
+        """Return log n' Gamma if all users are of one kind: the kind with the largest sum if no pair is drawn."""
         return self._alike.of((eps, pairs), lambda: self._sums(eps, pairs)[0].alike(self._widest(eps)))
 
     def _widest(self, eps: float) -> int:

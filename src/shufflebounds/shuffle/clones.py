@@ -21,10 +21,10 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["Clones", "StrongerClones"]
 
 MAX_LOCAL_EPS = 700.0
-"""Beyond it e^eps leaves the range of a double; the local guarantee is void long before."""
+"""Largest local budget that is accepted, so that e^eps does not overflow."""
 
 MOST_LISTED = 512
-"""Up to so many users all outcomes of the clone pair are listed for a curve."""
+"""Up to this number of users all outcomes of the clone pair are enumerated for a trade-off curve."""
 
 
 @with_passages
@@ -44,7 +44,7 @@ class _UniformClones(PrivacyProfile):
     _stronger: ClassVar[bool]
 
     def _rate(self) -> float:
-        """Return the chance that another user's message is a clone of the target's."""
+        """Return the probability that another user's message is a clone of the target's."""
         return _clones.clone_rate(self.local_eps, self._stronger)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -64,7 +64,7 @@ class _UniformClones(PrivacyProfile):
     def calibrate(
         cls, *, eps: float, delta: float, users: int | None = None, local_eps: float | None = None
     ) -> Self:
-        """Return the bound with the fewest users at a given local budget, or with the largest budget at given users.
+        """Return the bound with the smallest number of users for a local budget, or with the largest budget for a number of users.
 
         Parameters
         ----------
@@ -73,9 +73,9 @@ class _UniformClones(PrivacyProfile):
         delta : float
             Target failure probability in (0, 1).
         users : int, optional
-            Number of users, for the largest local budget (to a relative 1e-9).
+            Number of users; the largest local budget for it is returned, to a relative 1e-9.
         local_eps : float, optional
-            Local budget, for the fewest users. Exactly one of the two is given.
+            Local budget; the smallest number of users for it is returned. Give exactly one of the two.
 
         Returns
         -------
@@ -115,7 +115,7 @@ class _UniformClones(PrivacyProfile):
         return rounded(knots[0], knots[2], upper=True)
 
     def _listed_laws(self) -> FloatArray:
-        """Return the logarithms of both laws of (number of clones, ones among the messages), for all outcomes."""
+        """Return the log probabilities of all outcomes (number of clones, number of ones) under P and under Q, as two rows."""
         clones = np.arange(self.users, dtype=np.float64)
         outcomes = np.arange(2, self.users + 2)
         counts = np.repeat(clones, outcomes)
@@ -139,7 +139,7 @@ class Clones(_UniformClones):
         \delta(\varepsilon) = \sum_c \Pr[C = c]\, H_{e^\varepsilon}(P_c \,\|\, Q_c), \qquad
         C \sim \mathrm{Bin}(n-1, e^{-\varepsilon_0}),
 
-    where :math:`P_c` is the law of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`,
+    where :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`,
     :math:`A \sim \mathrm{Bin}(c, 1/2)`, :math:`w = 1/(e^{\varepsilon_0}+1)`, and the number c of clones is known.
 
     Parameters
@@ -148,22 +148,22 @@ class Clones(_UniformClones):
 
     Notes
     -----
-    Neighbours: one user's input is replaced; the analyst sees the multiset of messages. Upper and lower enclose the value
-    of the formula above, which is an upper bound of the privacy loss of any pure eps0-LDP randomizer that all users share.
-    :class:`StrongerClones` is proven for the same randomizers and never larger: take that one.
+    Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The upper and the lower bound contain the
+    value of the formula above, which is an upper bound of delta for any pure eps0-LDP randomizer that all users share.
+    :class:`StrongerClones` is proven for the same randomizers and is never larger: use it instead.
 
-    Up to a few million, the clones that matter are summed one by one, at 4 ns each: the two sides are some relative 1e-12
-    apart, or some ulp of the logarithm where that is coarser, and their middle is good to 1e-13. Beyond, one contour integral
-    takes 5 microseconds at any number of users; its sides are at most 1e-10 (1 + abs(log delta)) apart, or 1e-9 (1 + abs(log
-    delta)) where the sum takes longer than half a millisecond. :meth:`epsilon` lies within 1e-12 of the crossing of its side
-    with `delta`.
+    Up to a few million users the sum over the number of clones is computed term by term, with 4 ns for each term: the gap is about
+    a relative 1e-12, or a few ulp of the logarithm if that is larger, and the error of the middle is 1e-13. For more users a
+    Fourier integral takes 5 microseconds for any number of users; its gap is at most 1e-10 (1 + abs(log delta)), or 1e-9 (1 +
+    abs(log delta)) if the sum would take longer than half a millisecond. :meth:`epsilon` is within 1e-12 of the point where its
+    bound of delta equals `delta`.
 
-    Up to 512 users a trade-off curve has all vertices of the pair, to 1e-12. Beyond, its sides are enclosed by delta, a relative
-    1e-3 apart in delta = 1e-6.
+    Up to 512 users a trade-off curve has all vertices of the pair, to 1e-12. For more users it is bounded by delta, with a relative
+    gap of 1e-3 at delta = 1e-6.
 
     See Also
     --------
-    clones_epsilon, clones_log_delta : the same numbers for arrays of deployments.
+    clones_epsilon, clones_log_delta : the same numbers for arrays of parameters.
 
     References
     ----------
@@ -191,7 +191,7 @@ class StrongerClones(_UniformClones):
 
     The formula of :class:`Clones` with :math:`C \sim \mathrm{Bin}(n-1, 2/(e^{\varepsilon_0}+1))`; the same number is
     :math:`\tfrac1n \mathbb{E}(X_1 + \cdots + X_n)_+` of independent :math:`X_i`, equal to :math:`e^{\varepsilon_0} - e^\varepsilon`
-    and to :math:`1 - e^{\varepsilon + \varepsilon_0}` with chance :math:`1/(e^{\varepsilon_0}+1)` each and 0 otherwise.
+    and to :math:`1 - e^{\varepsilon + \varepsilon_0}` with probability :math:`1/(e^{\varepsilon_0}+1)` each and 0 otherwise.
 
     Parameters
     ----------
@@ -199,14 +199,14 @@ class StrongerClones(_UniformClones):
 
     Notes
     -----
-    Proven here for every eps0-LDP randomizer that all users share, for arbitrary inputs and adaptive protocols; for all other users
-    at one input the statement is due to Shvets (arXiv 2603.21197). Under :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}`, which is
-    below every output law, the privacy blanket's :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex order than
-    :math:`X_i`; :doc:`/theorems/stronger-clones` has the proof and what it does not say. Lemma 3.5 of the published proof fails;
-    its erratum claims the theorem for a restricted class of randomizers. The bound is never above :class:`Clones`, and it is the
-    bound to take for a randomizer of which only the budget is known; where more is known, :class:`Shuffled` is smaller.
+    Proven here for every eps0-LDP randomizer that all users share, for arbitrary inputs and adaptive protocols; if all other users
+    have the same input, the statement is due to Shvets (arXiv 2603.21197). Under :math:`m = \max(R_0, R_1)/e^{\varepsilon_0}`,
+    which is at most every output distribution, the privacy blanket's :math:`(R_0 - e^\varepsilon R_1)/m` is smaller in the convex
+    order than :math:`X_i`; :doc:`/theorems/stronger-clones` has the proof and its limits. Lemma 3.5 of the published proof fails;
+    its erratum claims the theorem for a restricted class of randomizers. The bound is never above :class:`Clones`. Use it for a
+    randomizer of which only the budget is known; if more is known, :class:`Shuffled` is smaller.
 
-    Neighbours, sides and cost are those of :class:`Clones`.
+    Neighbours, gap and run time are those of :class:`Clones`.
 
     References
     ----------
