@@ -1,9 +1,9 @@
-"""Bounds as the papers print them, each with its verdict: for comparison and plots only, nothing else imports this package.
+"""Published bounds and formulas, each with a verdict, for comparison and plots only: no other subpackage imports this one.
 
-Each name is a :class:`PrintedBound`: call it with the paper's parameters to get the printed number; ``verdict`` says whether
-that number may be relied on, ``reason`` why, ``reference`` where it is printed, ``side`` which side of the truth it claims.
-``counterexample()`` gives the printed number and the truth side by side where the formula is false, ``comparison()`` in a setting
-that somebody might use. :func:`bounds` lists them all.
+Each name is a :class:`PrintedBound`. Call it with the paper's parameters to get the published number. ``verdict`` states whether
+the number is a proven bound, ``reason`` why, ``reference`` where it was published, and ``side`` which kind of bound it claims.
+``counterexample()`` returns the published and the exact number in a case in which a false formula fails, and ``comparison()`` in a
+realistic setting. :func:`bounds` lists all of them.
 """
 
 from shufflebounds._lazy import missing

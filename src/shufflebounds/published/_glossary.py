@@ -1,4 +1,4 @@
-"""The parameters of the printed formulas: what each means and where it may lie, by which they are checked and described."""
+"""The parameters of the published formulas: their meaning and range, used for checks and for docstrings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["BITS", "BUDGET", "CLOSED", "GLOSSARY", "LOSS", "POSITIVE", "Given", 
 
 @dataclass(frozen=True)
 class Given:
-    """One parameter: its type and meaning as the docstring shows them, and the check that returns its value.
+    """One parameter: its type and meaning in the docstring, and the check that returns its value.
 
     Attributes
     ----------
     kind, says : str
         Type and meaning.
     check : callable
-        Takes name and value; returns the value checked, or raises ValueError.
+        Takes name and value; returns the value after the check, or raises ValueError.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class Given:
 
 
 def real(says: str, low: float, high: float = math.inf, *, ends: str = "[]") -> Given:
-    """Return a number in an interval; a round bracket in `ends` leaves that end out."""
+    """Return the description of a real parameter in an interval; a round bracket in `ends` excludes that end."""
     open_low, open_high = ends[0] == "(", ends[1] == ")"
     where = f"in {ends[0]}{low:g}, {high:g}{ends[1]}" if high < math.inf else f"{'>' if open_low else '>='} {low:g}"
 
@@ -41,7 +41,7 @@ def real(says: str, low: float, high: float = math.inf, *, ends: str = "[]") -> 
 
 
 def integer(says: str, low: int, high: int = _validate.MAX_COUNT) -> Given:
-    """Return a whole number in a range."""
+    """Return the description of an integer parameter in a range."""
     where = f"{low} to {'2**53' if high == _validate.MAX_COUNT else high}"
 
     def check(name: str, value: Any) -> int:
@@ -51,48 +51,48 @@ def integer(says: str, low: int, high: int = _validate.MAX_COUNT) -> Given:
 
 
 def _as_given(_: str, value: Any) -> Any:
-    """Return the value, which the window of the Poisson-binomial law checks."""
+    """Return the value unchecked: the code for the Poisson-binomial distribution checks it."""
     return value
 
 
 _LARGE = 1e12
-BITS = integer("Number n of bits, the target's included", 1)
+BITS = integer("Number n of bits, including the target user's", 1)
 BUDGET = real("Budget in nats", 0, _LARGE, ends="(]")
 CLOSED = real("Target failure probability", 0, 1, ends="(]")
 LOSS = real("Privacy loss in nats", 0, 700)
 POSITIVE = real("Target privacy loss in nats", 0, ends="(]")
 GLOSSARY: Mapping[str, Given] = {
     "alpha": real("Error of the first kind", 0, 1),
-    "beta": real("Chance of a larger error", 0, 1, ends="()"),
+    "beta": real("Probability of a larger error", 0, 1, ends="()"),
     "bits": integer("Number r of bits that encode one value", 1),
     "bound": real("Bound of the loss", 0, 700),
     "categories": integer("Number k of categories", 2),
     "cells": integer("Number d of cells", 2),
     "coins": integer("Number \\|H\\| of fair coins, more than 8 ln(4/delta)", 1),
-    "counts": Given("array_like of int, optional", "How many users have each rate, 1 each by default", _as_given),
+    "counts": Given("array_like of int, optional", "Number of users with each rate, 1 each by default", _as_given),
     "cutoff": integer("Number c of answers", 1),
-    "d": integer("How many variables", 1),
+    "d": integer("Number of variables", 1),
     "delta": real("Target failure probability", 0, 1, ends="()"),
-    "delta_target": real("Failure probability delta_1 of the target's randomizer", 0, 1, ends="[)"),
+    "delta_target": real("Failure probability delta_1 of the target user's randomizer", 0, 1, ends="[)"),
     "eps": real("Target privacy loss in nats", 0, 700, ends="(]"),
     "eps_other": real("Local budget of the other user in nats", 0, 700, ends="(]"),
-    "eps_target": real("Local budget of the target in nats", 0, 700, ends="(]"),
-    "fakes": integer("Number m of fake records", 1),
+    "eps_target": real("Local budget of the target user in nats", 0, 700, ends="(]"),
+    "fakes": integer("Number m of dummy records", 1),
     "flip": real("Probability q of flipping", 0, 0.5, ends="(]"),
-    "gamma": real("Chance of a zero noise bit", 0, 0.5, ends="(]"),
+    "gamma": real("Probability of a zero noise bit", 0, 0.5, ends="(]"),
     "lam": real("Expected number of random bits, below n", 0, _validate.MAX_COUNT, ends="(]"),
     "local_eps": real("Local budget in nats", 0, 700, ends="(]"),
     "m": integer("Length of the range", 1),
     "max_queries": integer("Number k of queries", 1),
     "n_queries": integer("Number k of queries", 1),
-    "ones": integer("How many of the others hold 1, below users", 0),
+    "ones": integer("Number of other users with value 1, below users", 0),
     "rates": Given("array_like", "Rates p_i of the other users, in [0, 1/2]", _as_given),
-    "reports": integer("Number n + m of reports, fake ones included", 1),
+    "reports": integer("Number n + m of reports, including dummy reports", 1),
     "rho": real("The noise is discrete Gaussian with parameter 1/(2 rho)", 0, _LARGE, ends="(]"),
-    "sigma": real("Deviation of the noise", 0, _LARGE, ends="(]"),
+    "sigma": real("Standard deviation of the noise", 0, _LARGE, ends="(]"),
     "sigma_other": real("Standard deviation of the other user's noise, for values in [0, 1]", 0, 1e6, ends="(]"),
-    "sigma_target": real("Standard deviation of the target's noise, for values in [0, 1]", 0, 1e6, ends="(]"),
+    "sigma_target": real("Standard deviation of the target user's noise, for values in [0, 1]", 0, 1e6, ends="(]"),
     "users": integer("Number n of users", 1),
     "weight": real("Weight w", 0, 0.5, ends="()"),
 }
-"""What a name means where a formula does not say otherwise."""
+"""The meaning of a parameter name where a formula does not define its own."""

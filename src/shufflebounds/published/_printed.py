@@ -1,4 +1,4 @@
-"""What a printed formula carries: its verdict, the reason, a comparison with the truth, and the case that refutes a false one."""
+"""Published formulas with their attributes: verdict, reason, comparison with the exact value, counterexample if false."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Parameters = ParamSpec("Parameters")
 
 
 class Counterexample(NamedTuple):
-    """A case where a printed number is on the wrong side of the truth."""
+    """A case in which a published number violates the bound that it claims."""
 
     printed: float
     truth: float
@@ -31,7 +31,7 @@ class Counterexample(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A printed number beside the exact one, in a setting that somebody might use."""
+    """A published number and the exact one, in a realistic setting."""
 
     setting: str
     quantity: str
@@ -40,14 +40,14 @@ class Comparison(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Printed number over exact one: inf above an exact 0, and 1 where they are equal."""
+        """Published number divided by the exact one: inf if the exact one is 0, and 1 if both are equal."""
         if self.printed == self.exact:
             return 1.0
         return self.printed / self.exact if self.exact else math.copysign(math.inf, self.printed)
 
 
 class At(NamedTuple):
-    """A case of a formula: its arguments, and what returns the exact number from them."""
+    """A case of a formula: its arguments, and a function that returns the exact number for them."""
 
     case: str
     arguments: tuple[Any, ...]
@@ -56,25 +56,25 @@ class At(NamedTuple):
     keywords: Mapping[str, Any] = MappingProxyType({})
 
     def beside(self, formula: Callable[..., float]) -> Comparison:
-        """Return the printed and the exact number."""
+        """Return the published and the exact number."""
         printed_number, exact = (of(*self.arguments, **self.keywords) for of in (formula, self.exact))
         return Comparison(self.case, self.quantity, printed_number, exact)
 
 
 @dataclass(frozen=True)
 class PrintedBound(Generic[Parameters]):
-    """A formula as printed, with what is known of it.
+    """A formula as published, with its verdict.
 
     Attributes
     ----------
     verdict : {"proven", "unproven", "false"}
-        Whether the printed number is a proven bound of the quantity, an unproven one, or wrong.
+        Whether the published number is a proven bound of the quantity, an unproven one, or false.
     reason : str
         Why, in one line.
     reference : str
         Paper and equation.
     side : {"upper", "lower", "both"}
-        The side of the truth that the number claims: nowhere below it, nowhere above it, or equal to it.
+        The kind of bound that the formula claims: an upper bound, a lower bound, or equality.
     """
 
     formula: Callable[Parameters, float] = field(repr=False)
@@ -84,7 +84,7 @@ class PrintedBound(Generic[Parameters]):
     shown: At | Callable[[], Counterexample] | None = field(default=None, repr=False)
     side: Side = "upper"
     compared: At | Callable[[], Comparison] | None = field(default=None, repr=False)
-    returns: str = field(default="The printed number.", repr=False)
+    returns: str = field(default="The published number.", repr=False)
     where: Mapping[str, Given] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -100,9 +100,9 @@ class PrintedBound(Generic[Parameters]):
         return inspect.signature(self.formula)
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Any:
-        """Return the printed number, or an array of them where numbers of the formula are given as arrays.
+        """Return the published number, or an array of numbers if parameters of the formula are passed as arrays.
 
-        Arrays broadcast against each other. ValueError where an argument, or an entry of it, lies outside its range.
+        Arrays broadcast against each other. Raises ValueError if an argument, or an element of it, is outside its range.
         """
         given = self._signature.bind(*args, **kwargs)
         given.apply_defaults()
@@ -116,7 +116,7 @@ class PrintedBound(Generic[Parameters]):
         return np.array([self._number({**given.arguments, **row}) for row in rows]).reshape(shape)
 
     def _number(self, arguments: Mapping[str, Any]) -> float:
-        """Return the printed number of one set of arguments."""
+        """Return the published number for one set of arguments."""
         checked = {name: self._given(name).check(name, value) for name, value in arguments.items()}
         try:
             with np.errstate(all="ignore"):
@@ -124,24 +124,24 @@ class PrintedBound(Generic[Parameters]):
         except ArithmeticError:
             value = math.nan
         except ValueError as error:
-            # what the standard library says of a logarithm of 0
+            # the math module's error for the logarithm of 0
             if not str(error).startswith("math "):
                 raise
             value = math.nan
         if math.isnan(value):
             shown = ", ".join(f"{name}={value!r}" for name, value in checked.items())
-            raise ValueError(f"{shown} must leave the terms of {self.__name__} within the range of a double")
+            raise ValueError(f"{shown}: a term of {self.__name__} is undefined or overflows; pass less extreme arguments")
         return value
 
     def __reduce__(self) -> str:
-        # a module-level name, by which pickle finds the one object there is
+        # pickle finds the one object by its module-level name
         return self.__name__
 
     def _given(self, name: str) -> Given:
         return self.where.get(name) or GLOSSARY[name]
 
     def _described(self) -> str:
-        """Return the formula's docstring with its parameters, what it returns and raises, and its example in numpydoc's form."""
+        """Return the formula's docstring with parameters, returns, raises and example sections in numpydoc's form."""
         words, prompt, example = inspect.cleandoc(self.formula.__doc__ or "").partition(">>> ")
         parts = [words.rstrip(), "", "Parameters", "----------"]
         for name in self._signature.parameters:
@@ -154,7 +154,7 @@ class PrintedBound(Generic[Parameters]):
         return "\n".join(parts)
 
     def counterexample(self) -> Counterexample:
-        """Return a case in which the printed number is on the wrong side of the truth, with both numbers.
+        """Return a case in which the published number violates the claimed bound, with the published and the exact number.
 
         Raises
         ------
@@ -169,12 +169,12 @@ class PrintedBound(Generic[Parameters]):
         return self.shown()
 
     def comparison(self) -> Comparison:
-        """Return the printed and the exact number in a representative setting: the counterexample where no other is set.
+        """Return the published and the exact number in a representative setting, or in the counterexample if no setting is defined.
 
         Returns
         -------
         Comparison
-            With the setting in words and the name of the quantity.
+            The setting in words, the name of the quantity, and both numbers.
 
         Raises
         ------
@@ -191,7 +191,7 @@ _ENTRIES: list[PrintedBound[Any]] = []
 
 
 def bounds() -> tuple[PrintedBound[Any], ...]:
-    """Return every printed bound of the package, in the order in which its files are imported.
+    """Return every published bound of the package, in the order in which its modules are imported.
 
     Returns
     -------
@@ -214,10 +214,10 @@ def printed(
     counterexample: At | Callable[[], Counterexample] | None = None,
     side: Side = "upper",
     comparison: At | Callable[[], Comparison] | None = None,
-    returns: str = "The printed number.",
+    returns: str = "The published number.",
     where: Mapping[str, Given] | None = None,
 ) -> Callable[[Callable[Parameters, float]], PrintedBound[Parameters]]:
-    """Wrap a formula with its verdict, and enter it among :func:`bounds`."""
+    """Wrap a formula with its verdict, and add it to :func:`bounds`."""
 
     def enter(formula: Callable[Parameters, float]) -> PrintedBound[Parameters]:
         bound = PrintedBound(formula, verdict, reason, reference, counterexample, side, comparison, returns, where or {})

@@ -1,4 +1,4 @@
-"""Amplification bounds for every pure local randomizer besides the clone bounds: inequalities, Renyi bounds, accountants."""
+"""Amplification bounds for every pure local randomizer other than clone bounds: by inequalities, Renyi divergences or summation."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from shufflebounds.shuffle.clones import Clones, StrongerClones
 __all__ = ["balle2019_bennett", "balle2019_hoeffding", "erlingsson2019", "girgis2021_eps", "girgis2021_rdp", "koskela2023_clones"]
 
 _EPS_RTOL = 1e-12
-"""Relative width at which the search for eps ends; the larger end is returned, where the printed delta is at most delta."""
+"""Relative width at which the search for eps ends. The upper end is returned: there the published delta is at most delta."""
 _ORDERS = (*range(2, 33), *(math.ceil(32 * 1.1**step) for step in range(1, 52)))
-"""Integer Renyi orders that are tried, up to 4130: 82 of them, 15 ms. Finer steps change eps by less than 1 %."""
+"""Integer Renyi orders that are tried, 82 of them up to 4130, in 15 ms. Finer steps change eps by less than 1 %."""
 _TAIL_SHARE = 0.01
-"""Share of delta that the truncation of the clone pair may take. A smaller share widens the sums, a larger one shows in eps."""
+"""Fraction of delta for the truncation of the clone pair. A smaller one needs more terms, a larger one increases eps."""
 _MOST_TERMS = 8 * 10**6
-"""Terms of the truncated sum: two tables of 64 MB and about two seconds; more users are refused."""
+"""Resource limit, number of terms of the truncated sum: two tables of 64 MB and about two seconds."""
 _ROUNDING = 1e-11
-"""Relative error of a sum of outcome probabilities, an upper estimate: the errors of their logarithms are below 1e-13."""
+"""Upper bound of the relative error of a sum of outcome probabilities: the errors of their logarithms are below 1e-13."""
 
 
 def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: float) -> float:
-    """Return an eps at most local_eps with printed delta at most delta; local_eps itself needs no amplification."""
+    """Return the smallest eps, at most local_eps, with published delta at most delta; local_eps holds without amplification."""
 
     def enough(eps: float) -> bool:
         return eps >= local_eps or delta_at(eps) <= delta
@@ -45,7 +45,7 @@ def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: floa
     reason="implied by the closed form of the clones in its whole range, or above eps0 where delta is too small for that form",
     comparison=At("n = 10^6, eps0 = 0.4, delta = 10^-8; exact: Clones", (10**6, 0.4, 1e-8),
                   lambda users, local_eps, delta: Clones(users, local_eps).epsilon(delta), "eps"),
-    returns="Upper bound of epsilon, as printed.",
+    returns="Upper bound of epsilon, as published.",
     where={
         "users": integer("Number n of users", 1000),
         "local_eps": real("Local budget in nats", 0, 0.5, ends="()"),
@@ -53,7 +53,7 @@ def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: floa
     },
 )
 def erlingsson2019(users: int, local_eps: float, delta: float) -> float:
-    r"""Printed epsilon of the first amplification bound.
+    r"""Published epsilon of the first amplification bound.
 
     .. math:: 12\, \varepsilon_0 \sqrt{\ln(1/\delta)/n}
 
@@ -131,14 +131,14 @@ def balle2019_bennett(users: int, local_eps: float, delta: float) -> float:
 
 
 def _girgis(users: int, local_eps: float, order: int) -> float:
-    # everything over n-bar = floor((n - 1)/(2 e^eps0)) + 1, in logarithms: e^(2 eps0) - 1 = 2 e^eps0 sinh(eps0)
+    # in logarithms, with groups = floor((n - 1)/(2 e^eps0)) + 1 and e^(2 eps0) - 1 = 2 e^eps0 sinh(eps0)
     groups = math.floor((users - 1) / 2 * math.exp(-local_eps)) + 1
     log_groups, log_up = math.log(groups), math.log(2 * math.sinh(local_eps))
     second = math.log(2 * order) + math.log(order - 1) + 2 * math.log(2 * math.sinh(local_eps / 2)) - log_groups
     j = np.arange(3, order + 1, dtype=np.float64)
     choose = gammaln(order + 1) - gammaln(j + 1) - gammaln(order - j + 1)
     rest = choose + np.log(j) + gammaln(j / 2) + j / 2 * (math.log(2) + 2 * log_up - log_groups)
-    # (1 + s)^a - 1 - a s with s = sinh(eps0), by its terms from the second on, which are all positive
+    # (1 + s)^a - 1 - a s with s = sinh(eps0), as the sum of its terms of order 2 and higher, which are all positive
     i = np.arange(2, order + 1, dtype=np.float64)
     log_s = math.log(math.sinh(local_eps))
     residual = float(logsumexp(gammaln(order + 1) - gammaln(i + 1) - gammaln(order - i + 1) + i * log_s))
@@ -152,11 +152,11 @@ def _girgis(users: int, local_eps: float, order: int) -> float:
     reason="the paper's proof, for randomizers with finitely many outputs, was not checked here; no violation found",
     comparison=At("n = 10^6, eps0 = 1, order 8; exact: StrongerClones", (10**6, 1.0, 8),
                   lambda users, local_eps, order: StrongerClones(users, local_eps).rdp(order), "Renyi divergence"),
-    returns="Upper bound of the Renyi divergence, as printed.",
+    returns="Upper bound of the Renyi divergence, as published.",
     where={"local_eps": real("Local budget in nats", 0, 100, ends="(]"), "order": integer("Renyi order", 2, 2**20)},
 )
 def girgis2021_rdp(users: int, local_eps: float, order: int) -> float:
-    r"""Printed Renyi divergence of shuffled messages at an integer order a.
+    r"""Published Renyi divergence of shuffled messages at an integer order a.
 
     .. math:: \frac{1}{a-1} \ln\Bigl(1 + 4 \binom a2 \frac{(e^{\varepsilon_0}-1)^2}{\bar n e^{\varepsilon_0}}
         + \sum_{j=3}^a \binom aj j\, \Gamma(j/2) \Bigl(\frac{2 (e^{2\varepsilon_0}-1)^2}{\bar n e^{2\varepsilon_0}}\Bigr)^{j/2}
@@ -193,7 +193,7 @@ def girgis2021_eps(users: int, local_eps: float, delta: float) -> float:
 
 
 def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray, FloatArray]:
-    """Return the probabilities of the clone pair's outcomes, but for outcomes of probability `share` at most."""
+    """Return the outcome probabilities of the clone pair, without outcomes of total probability at most `share`."""
     n, weight = users - 1, math.exp(-local_eps)
     half = math.sqrt(max(n, 1) * math.log(4 / share) / 2)
     first, last = max(0, math.floor(n * weight - half)), min(n, math.ceil(n * weight + half))
@@ -202,7 +202,7 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
     if terms > _MOST_TERMS:
         raise ValueError(f"users={users} needs {terms:.2g} terms, more than {_MOST_TERMS:.0g}: use shuffle.Clones")
     count = np.arange(first, last + 1, dtype=np.float64)[:, np.newaxis]
-    # the first number of (A + D, C - A + 1 - D), within `widest` of its middle; D = 1 with probability `own` under P
+    # the first number of (A + D, C - A + 1 - D), within `widest` of its mean; D = 1 with probability `own` under P
     a = np.floor((count + 1) / 2) + np.arange(-widest, widest + 1)
     own, other = 1 / (1 + weight), weight / (1 + weight)
     log_c = np.asarray(tails.binom_logpmf(count, n, weight))
@@ -213,20 +213,20 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
 @printed(
     "proven",
     "Koskela, Heikkilä, Honkela 2023 (arXiv 2106.00477), one release of the clone pair, truncated by Hoeffding's inequality",
-    reason="the hockey stick of the clone pair summed in part, with the probability of the rest added",
+    reason="the hockey-stick divergence of the clone pair, summed over most outcomes, plus the probability of the others",
     comparison=At("n = 10^4, eps0 = 1, delta = 10^-6; exact: Clones", (10**4, 1.0, 1e-6),
                   lambda users, local_eps, delta: Clones(users, local_eps).epsilon(delta), "eps"),
     returns="Upper bound of epsilon, at most eps0.",
     where={"local_eps": real("Local budget in nats", 0, 30, ends="(]"), "users": integer("Number n of users", 1, 10**6)},
 )
 def koskela2023_clones(users: int, local_eps: float, delta: float) -> float:
-    r"""Return the epsilon of the truncated clone pair, where truncation takes a hundredth of delta.
+    r"""Return the epsilon of the truncated clone pair, with truncation error at most a hundredth of delta.
 
     .. math:: (A + \Delta,\; C - A + 1 - \Delta), \qquad C \sim \mathrm{Bin}(n - 1, e^{-\varepsilon_0}),\;
         A \sim \mathrm{Bin}(C, 1/2),\; \Delta \sim \mathrm{Bernoulli}\Bigl(\frac{e^{\varepsilon_0}}{e^{\varepsilon_0}+1}\Bigr)
 
-    The other distribution of the pair has :math:`1 - \Delta` in place of :math:`\Delta`. The paper sums on a grid of losses by FFT,
-    which composes; one release needs no grid.
+    The other distribution of the pair has :math:`1 - \Delta` instead of :math:`\Delta`. The paper sums on a grid of losses by FFT,
+    which allows composition; one release needs no grid.
 
     >>> round(published.koskela2023_clones(1000, 1.0, 1e-6), 9)
     0.182530935

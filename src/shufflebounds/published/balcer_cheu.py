@@ -1,4 +1,4 @@
-"""Separating local and shuffled differential privacy via histograms (Balcer and Cheu 2020) as printed: zsum and the histogram.
+"""Separating local and shuffled differential privacy via histograms (Balcer and Cheu 2020) as published: zsum and the histogram.
 
 A user's noise bit is 0 with probability gamma; Y ~ Bin(n, gamma) counts the zeros.
 """
@@ -34,14 +34,14 @@ def _level(delta: float) -> float:
 
 @printed(
     "proven", f"{_PAPER}, Theorem 3.1 i",
-    reason="sound for eps <= 1, where tanh(eps/2) >= eps/sqrt(5), and generous: the comparison shows by how much",
+    reason="proven for eps <= 1, where tanh(eps/2) >= eps/sqrt(5), but not tight: the comparison shows the ratio",
     comparison=At("n = 10^6, eps = 1, delta = 10^-6", (10**6, 1.0, 1e-6),
                   lambda n, eps, delta: ZeroSum.calibrate(n, eps=eps, delta=delta).gamma, "gamma"),
-    returns="The printed gamma; above 1/2 there are too few users for the theorem.",
+    returns="The published gamma; above 1/2 there are too few users for the theorem.",
     where={"eps": TO_ONE},
 )
 def balcer_cheu_gamma(users: int, eps: float, delta: float) -> float:
-    r"""Printed chance of a zero noise bit, :math:`\gamma = 50 \ln(2/\delta)/(\varepsilon^2 n)`.
+    r"""Published probability of a zero noise bit, :math:`\gamma = 50 \ln(2/\delta)/(\varepsilon^2 n)`.
 
     >>> round(published.balcer_cheu_gamma(10**4, 0.5, 1e-6), 10)
     0.2901731548
@@ -51,18 +51,18 @@ def balcer_cheu_gamma(users: int, eps: float, delta: float) -> float:
 
 @printed(
     "proven", f"{_PAPER}, Corollary A.4",
-    reason="two tail bounds and a union bound; eps <= 1 is essential",
+    reason="two tail bounds and a union bound; it needs eps <= 1",
     comparison=At("n = 10^4, gamma = 0.1, eps = 1", (10**4, 0.1, 1.0),
                   lambda n, gamma, eps: BinomialNoise(n, gamma).delta(eps), "delta"),
-    returns="Upper bound of delta, as printed; may exceed 1.",
+    returns="Upper bound of delta, as published; may exceed 1.",
     where={
         "users": integer("Number n of noise bits", 1),
-        "gamma": real("Chance of a one among the noise bits", 0, 0.5, ends="(]"),
+        "gamma": real("Probability of a one among the noise bits", 0, 0.5, ends="(]"),
         "eps": real("Privacy loss in nats", 0, 1, ends="(]"),
     },
 )
 def balcer_cheu_delta(users: int, gamma: float, eps: float) -> float:
-    r"""Printed delta of a count with noise Bin(n, gamma), :math:`\delta = 2 e^{-\gamma\varepsilon^2 n/50}`.
+    r"""Published delta of a count with noise Bin(n, gamma), :math:`\delta = 2 e^{-\gamma\varepsilon^2 n/50}`.
 
     >>> print(f"{published.balcer_cheu_delta(10**4, 0.1, 1.0):.9e}")
     4.122307245e-09
@@ -72,14 +72,14 @@ def balcer_cheu_delta(users: int, gamma: float, eps: float) -> float:
 
 @printed(
     "proven", f"{_PAPER}, Theorem 3.2 i with Corollary A.4",
-    reason="two bins change, and their guarantees are added; what is lost over one bin is small beside Corollary A.4",
+    reason="two bins change, and their guarantees are added; the loss of this step is small relative to that of Corollary A.4",
     comparison=At("n = 10^4, d = 100, gamma = 0.3, eps = 1", (10**4, 0.3, 1.0),
                   lambda n, gamma, eps: ShuffledHistogram(n, 100, gamma).delta(eps), "delta"),
-    returns="Upper bound of delta, as printed, whatever the number of bins; may exceed 1.",
+    returns="Upper bound of delta, as published, for every number of bins; may exceed 1.",
     where={"eps": real("Privacy loss in nats", 0, 2, ends="(]")},
 )
 def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
-    r"""Printed delta of the histogram: twice :func:`balcer_cheu_delta` at half the eps, :math:`4 e^{-\gamma\varepsilon^2 n/200}`.
+    r"""Published delta of the histogram: twice :func:`balcer_cheu_delta` at half the eps, :math:`4 e^{-\gamma\varepsilon^2 n/200}`.
 
     >>> print(f"{published.balcer_cheu_histogram_delta(10**5, 0.1, 1.0):.9e}")
     7.714999392e-22
@@ -88,9 +88,9 @@ def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
 
 
 def _ratio_above(users: int, gamma: float, eps: float) -> float:
-    """Return the larger chance, of the two shifts by one, that Y falls where its probability is e^eps times its neighbour's."""
+    """Return the probability that Pr[Y = y] >= e^eps Pr[Y = y + k] for the shift k = 1 or -1, whichever is larger."""
     big = math.exp(eps)
-    # Pr[Y = y] / Pr[Y = y - 1] = (n - y + 1) gamma / (y (1 - gamma)), infinite at 0; the other neighbour alike
+    # Pr[Y = y] / Pr[Y = y - 1] = (n - y + 1) gamma / (y (1 - gamma)), infinite at 0, and similarly for y + 1
     low = math.floor((users + 1) * gamma / (gamma + big * (1 - gamma)) * (1 + 1e-15))
     high = math.ceil((big * gamma * users - (1 - gamma)) / (1 - gamma + big * gamma) * (1 - 1e-15))
     above = binom_logsf(high - 1, users, gamma) if high > 0 else 0.0
@@ -99,18 +99,18 @@ def _ratio_above(users: int, gamma: float, eps: float) -> float:
 
 @printed(
     "proven", f"{_PAPER}, Lemma A.3",
-    reason="for shifts k' other than 0, which Definition A.1 forgets to leave out, and alpha < 1, at which eps is infinite",
+    reason="for shifts k' other than 0, which Definition A.1 does not exclude, and alpha < 1, at which eps is infinite",
     comparison=At("n = 10^4, gamma = 0.1, eps = 1, shift by 1", (10**4, 0.1, math.tanh(0.5)),
                   lambda n, gamma, _: _ratio_above(n, gamma, 1.0), "Pr[ratio >= e^eps]"),
-    returns="Upper bound of the chance, as printed; may exceed 1.",
+    returns="Upper bound of the probability, as published; may exceed 1.",
     where={
         "users": integer("Number n of noise bits", 1),
-        "gamma": real("Chance of a one among the noise bits", 0, 0.5, ends="(]"),
+        "gamma": real("Probability of a one among the noise bits", 0, 0.5, ends="(]"),
         "alpha": real(r":math:`\alpha = \tanh(\varepsilon/2)`", 0, 1, ends="()"),
     },
 )
 def balcer_cheu_smooth(users: int, gamma: float, alpha: float) -> float:
-    r"""Printed delta of smoothness of Bin(n, gamma) at :math:`\varepsilon = \ln\frac{1+\alpha}{1-\alpha}`.
+    r"""Published delta of smoothness of Bin(n, gamma) at :math:`\varepsilon = \ln\frac{1+\alpha}{1-\alpha}`.
 
     .. math:: \Pr_Y\Bigl[\frac{\Pr[Y' = Y]}{\Pr[Y' = Y + k]} \ge e^{|k|\varepsilon}\Bigr]
         \le e^{-\alpha^2\gamma n/8} + e^{-\alpha^2\gamma n/(8 + 2\alpha)}, \quad 1 \le |k| \le \alpha\gamma n/2
@@ -130,18 +130,18 @@ def _confidence(beta: float, least: float) -> float:
 
 @printed(
     "proven", f"{_PAPER}, Theorem 3.1 ii",
-    reason="close for its gamma; the bias gamma dominates, and a far smaller gamma serves",
-    comparison=At("n = 10^5, eps = 0.5, delta = 10^-6, beta = 0.05, printed gamma", (10**5, 0.5, 1e-6, 0.05),
+    reason="almost tight for its gamma; the published gamma is much larger than needed and dominates the error",
+    comparison=At("n = 10^5, eps = 0.5, delta = 10^-6, beta = 0.05, published gamma", (10**5, 0.5, 1e-6, 0.05),
                   lambda n, *goal: ZeroSum(n, balcer_cheu_gamma(n, *goal[:2])).error_quantile(goal[2]) / n, "alpha"),
-    returns="Upper bound of the error, as printed; says nothing from 1 on.",
+    returns="Upper bound of the error, as published; trivial if it is 1 or larger.",
     where={
         "users": integer("Number n of users, at least 100 ln(2/delta)/eps**2", 1),
         "eps": TO_ONE,
-        "beta": real("Chance of a larger error, at least delta**25", 0, 1, ends="(]"),
+        "beta": real("Probability of a larger error, at least delta**25", 0, 1, ends="(]"),
     },
 )
 def balcer_cheu_error(users: int, eps: float, delta: float, beta: float) -> float:
-    r"""Printed error of the mean of bits that zsum estimates, exceeded with probability at most beta.
+    r"""Published error of the mean of bits that zsum estimates, exceeded with probability at most beta.
 
     .. math:: \alpha = \frac{50}{\varepsilon^2 n}\ln\frac2\delta + \frac1{\varepsilon n}\sqrt{200 \ln\frac2\delta \ln\frac2\beta}
 
@@ -156,25 +156,26 @@ def balcer_cheu_error(users: int, eps: float, delta: float, beta: float) -> floa
 
 
 def _any_error(users: int, gamma: float, beta: float) -> float:
-    """Return the error of a frequency that any of a thousand bins exceeds with chance at most beta, for the worst data."""
+    """Return the error of a frequency that any of 1000 bins exceeds with probability at most beta, for the worst-case dataset."""
     return ShuffledHistogram(users, 1000, gamma).error_quantile(beta, of="any") / users
 
 
 @printed(
     "proven", f"{_PAPER}, Theorem 3.2 iii, with the constants of Theorem 3.1 ii",
     reason="a union bound over n bins; the histogram itself is (2 eps, 2 delta)-private",
-    comparison=At("n = 10^5, d = 1000, eps = 0.5, delta = 10^-6, beta = 0.05, printed gamma, worst data", (10**5, 0.5, 1e-6, 0.05),
+    comparison=At("n = 10^5, d = 1000, eps = 0.5, delta = 10^-6, beta = 0.05, published gamma, worst dataset",
+                  (10**5, 0.5, 1e-6, 0.05),
                   lambda n, *goal: _any_error(n, balcer_cheu_gamma(n, *goal[:2]), goal[2]), "alpha"),
-    returns="Upper bound of the largest error, whatever the number of bins.",
+    returns="Upper bound of the largest error, for every number of bins.",
     where={
         "users": integer("Number n of users, at least 100 ln(2/delta)/eps**2", 1),
-        "eps": real("Privacy loss of one bin in nats, half of what the histogram spends", 0, 1, ends="(]"),
+        "eps": real("Privacy loss of one bin in nats, half of that of the histogram", 0, 1, ends="(]"),
         "delta": real("Failure probability of one bin", 0, 1, ends="()"),
-        "beta": real("Chance that any bin errs by more, at least n delta**25", 0, 1, ends="(]"),
+        "beta": real("Probability that any bin has a larger error, at least n delta**25", 0, 1, ends="(]"),
     },
 )
 def balcer_cheu_histogram_error(users: int, eps: float, delta: float, beta: float) -> float:
-    r"""Printed simultaneous error of the frequencies of all bins: that of :func:`balcer_cheu_error` at :math:`\beta/n`.
+    r"""Published simultaneous error of the frequencies of all bins: that of :func:`balcer_cheu_error` at :math:`\beta/n`.
 
     >>> round(published.balcer_cheu_histogram_error(10**5, 0.5, 1e-6, 0.05), 10)
     0.0332178658

@@ -1,4 +1,4 @@
-"""What Balcer and Cheu 2020 quote of others: the local protocol behind a shuffled one, and the orders of Table 1."""
+"""Results of other papers quoted by Balcer and Cheu 2020: the local privacy of a shuffled protocol, and the orders of Table 1."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _PAPER = "Balcer and Cheu 2020"
 
 
 def _local_eps(users: int, eps: float) -> float:
-    """Return the local eps, at delta = 10^-6, of the flipped bit that meets (eps, 10^-6)."""
+    """Return the local eps, at delta = 10^-6, of the flipped bit that is calibrated to (eps, 10^-6)."""
     flip = ShuffledBits.calibrate(users, eps=eps, delta=1e-6).flip
     return math.log((1 - flip - 1e-6) / flip)
 
 
 @printed(
     "proven", f"{_PAPER}, section 1.2, after Cheu et al. 2019",
-    reason="the chance that any message lies in a set is at least that of one, and at most n times it if all n are alike",
+    reason="the probability that any message is in a set is at least that for one message, and at most n times it if all are alike",
     comparison=At("n = 10^4, eps = 1, delta = 10^-6; exact: the flipped bit calibrated to it",
                   (10**4, 1.0), _local_eps, "local eps at delta"),
     returns="Upper bound of the eps of each user's randomizer, at the delta of the shuffled protocol.",
 )
 def balcer_cheu_local_eps(users: int, eps: float) -> float:
-    r"""Printed local privacy of an (eps, delta)-private protocol of one message a user: :math:`(\varepsilon + \ln n, \delta)`.
+    r"""Published local privacy of an (eps, delta)-private protocol of one message a user: :math:`(\varepsilon + \ln n, \delta)`.
 
     >>> round(published.balcer_cheu_local_eps(10**4, 1.0), 6)
     10.21034
@@ -37,7 +37,7 @@ def balcer_cheu_local_eps(users: int, eps: float) -> float:
 
 
 class HistogramRow(NamedTuple):
-    """A row of the table: who, the order of the largest error of a frequency, the order of the number of messages a user."""
+    """A row of the table: protocol, order of the largest error of a frequency, order of the number of messages per user."""
 
     protocol: str
     error: float
@@ -45,7 +45,7 @@ class HistogramRow(NamedTuple):
 
 
 def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[HistogramRow, ...]:
-    r"""Return Table 1 of Balcer and Cheu with every constant 1: orders of growth, from which no number follows.
+    r"""Return Table 1 of Balcer and Cheu with every constant set to 1: orders of growth, not bounds.
 
     With :math:`L = \ln(1/\delta)`, the errors in the order of the rows are
 
@@ -68,7 +68,7 @@ def balcer_cheu_table(users: int, bins: int, eps: float, delta: float) -> tuple[
     Returns
     -------
     tuple of HistogramRow
-        ``(protocol, error, messages)``; none in the central row has messages.
+        ``(protocol, error, messages)``. The number of messages of the central model is 0.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Distributed Gaussian differential privacy via shuffling (Chen and Long) as printed: Theorem 2 and its corollaries.
+"""Distributed Gaussian differential privacy via shuffling (Chen and Long) as published: Theorem 2 and its corollaries.
 
-The proof of Theorem 2 treats the noise and the data that it covers as independent and multiplies probabilities of dependent events;
-the curve it prints, of Bin(n, lam/(2n)) against its shift by one, is neither below nor above that of the protocol.
+The proof of Theorem 2 treats the noise and the data that it covers as independent and multiplies probabilities of dependent events.
+The published curve, of Bin(n, lam/(2n)) against its shift by one, is neither an upper nor a lower bound of that of the protocol.
 """
 
 from __future__ import annotations
@@ -23,43 +23,44 @@ __all__ = ["chen_long_delta", "chen_long_mu", "chen_long_mu_interior", "chen_lon
 
 _PAPER = "Chen and Long"
 _FIGURE = "n = 100, lambda = 58 (the paper's Figure 1)"
-MAX_KNOTS = 10**7
-"""Most users for which the knots of a curve are listed."""
+MAX_BREAKPOINTS = 10**7
+"""Resource limit: largest number of users for which all breakpoints of a curve are computed."""
 
 
 def _flip(users: int, lam: float) -> float:
-    """Return lam/(2n), which must lie below 1/2; zero by underflow is no flip."""
+    """Return the flip probability lam/(2n); raise ValueError if it is not in (0, 1/2) or underflows."""
     if not 0 < lam < users or lam / (2 * users) == 0:
         raise ValueError(f"lam={lam:g} must lie in (0, users) = (0, {users}), and lam/(2 users) must not underflow")
     return lam / (2 * users)
 
 
 def _curve_of_zeros(users: int, lam: float, alpha: float) -> float:
-    """Return the trade-off function of the flipped bits at alpha, the others at 0."""
+    """Return the trade-off function of the flipped bits at alpha, where all other users have value 0."""
     return float(ShuffledBits(users, _flip(users, lam)).pair(0).tradeoff().beta(alpha))
 
 
 def _curve_of_the_protocol(users: int, lam: float, alpha: float) -> float:
-    """Return the trade-off function of the flipped bits at alpha, over all data, by going through them."""
+    """Return the trade-off function of the flipped bits at alpha, the minimum over all datasets, by enumeration."""
     bits = ShuffledBits(users, _flip(users, lam))
-    # the other direction of m ones is this direction of users - 1 - m
+    # (Q, P) of a dataset with m ones is (P, Q) of the dataset with users - 1 - m ones
     return min(float(bits.pair(ones).tradeoff().beta(alpha)) for ones in range(users))
 
 
 @printed(
     "false", f"{_PAPER}, Theorem 2",
-    reason="the proof multiplies probabilities of dependent events (B.6); it fails for lambda/n below about 0.4 and is loose above",
+    reason="the proof multiplies probabilities of dependent events (B.6); false for lambda/n below about 0.4, not tight above",
     side="lower",
-    counterexample=At("f(1 - 0.9^5) of 5 users, lambda = 1, the others at 0", (5, 1.0, 1 - 0.9**5), _curve_of_zeros),
+    counterexample=At("f(1 - 0.9^5) of 5 users, lambda = 1, the other users at 0", (5, 1.0, 1 - 0.9**5), _curve_of_zeros),
     comparison=At(f"{_FIGURE}, alpha = 0.05", (100, 58, 0.05), _curve_of_the_protocol, "beta"),
-    returns="The printed error of the second kind.",
-    where={"alpha": real("Error of the first kind, which within a relative 1e-12 of a knot F(k) counts as the knot", 0, 1)},
+    returns="The published type II error.",
+    where={"alpha": real("Type I error; within relative 1e-12 of a breakpoint F(k) it counts as the breakpoint", 0, 1)},
 )
 def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
-    r"""Printed trade-off function of the boolean-sum protocol, :math:`f(\alpha) = 1 - F(F^{-1}(\alpha) + 1)`.
+    r"""Published trade-off function of the boolean-sum protocol, :math:`f(\alpha) = 1 - F(F^{-1}(\alpha) + 1)`.
 
-    F is the distribution function of Bin(n, lam/(2n)), :math:`F^{-1}(\alpha)` the least k with :math:`F(k) \ge \alpha`: a step
-    function, which is no trade-off function. At :math:`\alpha = F(k)` it is that of the noise against its shift by one.
+    F is the distribution function of Bin(n, lam/(2n)), :math:`F^{-1}(\alpha)` the least k with :math:`F(k) \ge \alpha`. The result
+    is a step function, which is not a trade-off function. At :math:`\alpha = F(k)` it equals the trade-off function of the noise
+    against its shift by one.
 
     >>> round(published.chen_long_tradeoff(100, 58, 0.05), 10)
     0.8888884353
@@ -68,18 +69,18 @@ def chen_long_tradeoff(users: int, lam: float, alpha: float) -> float:
     if alpha in (0, 1):
         return 0.0 if alpha else math.exp(binom_logsf(0, users, flip))
     target = math.log(alpha) - 1e-12
-    knot = bisect_left(range(users), target, key=lambda k: float(binom_logcdf(k, users, flip)))
-    return math.exp(binom_logsf(knot + 1, users, flip))
+    place = bisect_left(range(users), target, key=lambda k: float(binom_logcdf(k, users, flip)))
+    return math.exp(binom_logsf(place + 1, users, flip))
 
 
 @printed(
     "false", f"{_PAPER}, Theorem 2, as (eps, delta)",
-    reason="the pair of Theorem 2 does not dominate the protocol, not even by the worse of its two directions",
-    counterexample=At("delta(0) of 8 users, lambda = 1.6, 4 of the others at 1", (8, 1.6, 0.0),
+    reason="the pair of Theorem 2 does not dominate the protocol, even in the worse of its two directions",
+    counterexample=At("delta(0) of 8 users, lambda = 1.6, 4 of the other users at 1", (8, 1.6, 0.0),
                       lambda n, lam, eps: ShuffledBits(n, _flip(n, lam), ones=4).delta(eps, bound="lower")),
     comparison=At(f"{_FIGURE}, eps = 0.3", (100, 58, 0.3),
                   lambda n, lam, eps: ShuffledBits.boolean_sum(n, lam).delta(eps), "delta"),
-    returns="What the theorem amounts to at `eps`.",
+    returns="The delta at `eps` that the theorem implies.",
     where={"eps": real("Privacy loss in nats", 0)},
 )
 def chen_long_delta(users: int, lam: float, eps: float) -> float:
@@ -92,13 +93,13 @@ def chen_long_delta(users: int, lam: float, eps: float) -> float:
 
 
 def _normal_quantile(log_cdf: ArrayLike, log_sf: ArrayLike) -> FloatArray:
-    """Return the normal quantile of a probability that is known from both ends."""
+    """Return the normal quantile of a probability given by its logarithm and that of its complement."""
     small = np.less(log_cdf, log_sf)
     return np.where(small, ndtri_exp(np.where(small, log_cdf, -1.0)), -ndtri_exp(np.where(small, -1.0, log_sf)))
 
 
 def _mu_of_the_protocol(users: int, lam: float) -> float:
-    """Return the least mu of the flipped bits, over all data: the curve is piecewise linear and G_mu convex, so knots suffice."""
+    """Return the least mu over all datasets. The curve is piecewise linear and G_mu convex, so breakpoints suffice."""
     k, flip = np.arange(users), _flip(users, lam)
     best = 0.0
     for ones in range(users):
@@ -114,12 +115,12 @@ def _mu_of_the_protocol(users: int, lam: float) -> float:
 
 @printed(
     "proven", f"{_PAPER}, Corollary 3.2",
-    reason="says nothing: f(0) < 1, so mu* is infinite for every lambda",
+    reason="a trivial bound: f(0) < 1, so mu* is infinite for every lambda",
     comparison=At(_FIGURE, (100, 58), _mu_of_the_protocol, "mu"),
     returns="inf.",
 )
 def chen_long_mu(users: int, lam: float) -> float:
-    r"""Printed parameter of Gaussian differential privacy of the boolean sum, taken literally.
+    r"""Published parameter of Gaussian differential privacy of the boolean sum, taken literally.
 
     .. math:: \mu^* = \max_{0\le\alpha\le 1} \Phi^{-1}(1-\alpha) - \Phi^{-1}\bigl(1 - F(F^{-1}(\alpha)+1)\bigr) = \infty,
 
@@ -133,22 +134,22 @@ def chen_long_mu(users: int, lam: float) -> float:
 
 
 def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
-    """Return a lower bound of the true mu: one test on one data set, all others at 0, which rejects where any bit is set."""
+    """Return a lower bound of mu: the test that rejects if any bit is set, for the dataset with all other users at 0."""
     flip = _flip(users, lam)
     keep, rest = math.log1p(-flip), (users - 1) * math.log1p(-flip)
     return float(ndtri_exp(keep + rest) - ndtri_exp(math.log(flip) + rest))
 
 
 @printed(
-    "false", f"{_PAPER}, Corollary 3.2, interior knots only",
-    reason="rests on Theorem 2; the maximum over knots where both errors lie inside (0, 1) is set by the rarest outcomes",
-    counterexample=At("mu of 5 users, lambda = 1, the others at 0", (5, 1.0), _mu_of_any_bit),
+    "false", f"{_PAPER}, Corollary 3.2, interior breakpoints only",
+    reason="depends on Theorem 2; the rarest outcomes determine the maximum over breakpoints with both errors inside (0, 1)",
+    counterexample=At("mu of 5 users, lambda = 1, the other users at 0", (5, 1.0), _mu_of_any_bit),
     comparison=At(_FIGURE, (100, 58), _mu_of_the_protocol, "mu"),
     returns="The number that the corollary may have meant.",
-    where={"users": integer("Number n of users", 2, MAX_KNOTS)},
+    where={"users": integer("Number n of users", 2, MAX_BREAKPOINTS)},
 )
 def chen_long_mu_interior(users: int, lam: float) -> float:
-    r"""Parameter :math:`\mu^*` of the boolean sum with the maximum over the knots k = 0, ..., n - 2, which keeps it finite.
+    r"""Parameter :math:`\mu^*` of the boolean sum, with the maximum over the breakpoints k = 0, ..., n - 2 so that it is finite.
 
     .. math:: \max_{0\le k\le n-2} \Phi^{-1}(1-F(k)) - \Phi^{-1}(1-F(k+1))
 
@@ -162,19 +163,19 @@ def chen_long_mu_interior(users: int, lam: float) -> float:
 
 
 @printed(
-    "false", f"{_PAPER}, Corollary 3.3, interior knots only",
-    reason="composition is sound, the curve of one bit is not; literally mu* is infinite here too",
+    "false", f"{_PAPER}, Corollary 3.3, interior breakpoints only",
+    reason="the composition is correct, but the curve of one bit is false; taken literally, mu* is infinite here too",
     counterexample=At("mu of 5 users, lambda = 1, one bit each: the boolean sum", (5, 1.0, 1), _mu_of_any_bit),
     comparison=At(f"{_FIGURE}, r = 10; exact: sqrt(r) times mu of one bit, a proven bound", (100, 58, 10),
                   lambda n, lam, bits: math.sqrt(bits) * _mu_of_the_protocol(n, lam), "mu"),
     returns="The square root of `bits` times :func:`chen_long_mu_interior`.",
     where={
-        "users": integer("Number n of users", 2, MAX_KNOTS),
+        "users": integer("Number n of users", 2, MAX_BREAKPOINTS),
         "lam": real("Expected number of random bits in each of the r rounds, below n", 0, ends="(]"),
     },
 )
 def chen_long_mu_real_sum(users: int, lam: float, bits: int) -> float:
-    r"""Printed parameter of Gaussian differential privacy of the real sum, :math:`\sqrt{r}\,\mu^*`, over interior knots.
+    r"""Published parameter of Gaussian differential privacy of the real sum, :math:`\sqrt{r}\,\mu^*`, over interior breakpoints.
 
     >>> round(published.chen_long_mu_real_sum(100, 58, 10), 6)
     1.51536

@@ -1,4 +1,4 @@
-"""Distributed differential privacy via shuffling (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019) as printed: the boolean sum."""
+"""Distributed differential privacy via shuffling (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019) as published: the boolean sum."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["cheu2019_boolean_sum", "cheu2019_fixed_set"]
 
 @printed(
     "proven", "Cheu et al. 2019, as Claim C.1 of Chen and Long",
-    reason="a Chernoff bound on |H| fair coins; at delta/2, not delta",
+    reason="a Chernoff bound on |H| fair coins; its failure probability is delta/2, not delta",
     comparison=At("|H| = 1000, delta = 10^-9", (1000, 1e-9),
                   lambda coins, delta: BinomialNoise(coins, 0.5).epsilon(delta / 2), "eps"),
-    returns="Upper bound of epsilon at failure probability delta/2, as printed.",
+    returns="Upper bound of epsilon at failure probability delta/2, as published.",
     where={"delta": real("Twice the failure probability: the guarantee is (eps, delta/2)", 0, 1, ends="(]")},
 )
 def cheu2019_fixed_set(coins: int, delta: float) -> float:
-    r"""Printed epsilon of a sum to which \|H\| fair coins are added, at :math:`\delta/2`.
+    r"""Published epsilon, at :math:`\delta/2`, of a sum to which \|H\| fair coins are added.
 
     .. math:: \varepsilon = \ln\Bigl(1 + \sqrt{32 \ln(4/\delta) / |H|}\Bigr)
 
@@ -35,14 +35,14 @@ def cheu2019_fixed_set(coins: int, delta: float) -> float:
 
 @printed(
     "unproven", "Cheu et al. 2019, privacy of the boolean sum",
-    reason="constants not checked against the print; no violation found on a grid",
+    reason="the constants were not compared with the published text; no violation found on a grid",
     comparison=At("n = 10^5, lambda = 1000, delta = 10^-6", (10**5, 1000, 1e-6),
                   lambda n, lam, delta: ShuffledBits.boolean_sum(n, lam).epsilon(delta), "eps"),
-    returns="Upper bound of epsilon, if the constants are the printed ones.",
+    returns="Upper bound of epsilon, if the constants are those of the paper.",
     where={"lam": real("Expected number of random bits, from 14 ln(4/delta) to n", 0), "delta": CLOSED},
 )
 def cheu2019_boolean_sum(users: int, lam: float, delta: float) -> float:
-    r"""Epsilon of the boolean-sum protocol by the theorem of Cheu et al.
+    r"""Epsilon of the boolean-sum protocol by the theorem of Cheu et al. 2019.
 
     .. math:: \varepsilon = \sqrt{\frac{32\ln(4/\delta)}{s}}\Bigl(1 - \frac sn\Bigr),
         \quad s = \lambda - \sqrt{2\lambda\ln(2/\delta)}

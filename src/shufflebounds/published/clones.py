@@ -1,4 +1,4 @@
-"""Closed forms of the clone bounds, as printed."""
+"""Closed forms of the clone bounds, as published."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shufflebounds.shuffle.clones import Clones, StrongerClones
 __all__ = ["clones_apple", "clones_closed_form", "stronger_clones_closed_form"]
 
 
-_above = partial(printed, "proven", returns="Upper bound of epsilon, as printed.")
+_above = partial(printed, "proven", returns="Upper bound of epsilon, as published.")
 
 
 def _within(local_eps: float, limit: float, condition: str) -> None:
@@ -21,7 +21,7 @@ def _within(local_eps: float, limit: float, condition: str) -> None:
 
 
 def _beside(bound: type[Clones | StrongerClones]) -> At:
-    """Compare with the numerical bound that the closed form stands above, which is no less than the loss of any randomizer."""
+    """Return a comparison with the numerical bound, which the closed form bounds from above."""
     setting = f"n = 10^6, eps0 = 4, delta = 10^-8; exact: {bound.__name__}"
     return At(setting, (10**6, 4.0, 1e-8), lambda n, eps0, delta: bound(n, eps0).epsilon(delta), "eps")
 
@@ -32,7 +32,7 @@ def _beside(bound: type[Clones | StrongerClones]) -> At:
     comparison=_beside(Clones),
 )
 def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
-    r"""Printed epsilon of the clone bound.
+    r"""Published epsilon of the clone bound.
 
     .. math:: \ln\Bigl(1 + \frac{E_0-1}{E_0+1}\Bigl(8\sqrt{E_0 \ln(4/\delta)/n} + 8E_0/n\Bigr)\Bigr), \quad E_0 = e^{\varepsilon_0}
 
@@ -47,7 +47,7 @@ def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
 
 @_above(
     "the program that accompanies Feldman, McMillan, Talwar 2021, closedformanalysis",
-    reason="the same derivation with one estimate fewer, as the authors' program evaluates it",
+    reason="the same derivation with one inequality fewer, as the authors' program evaluates it",
     comparison=_beside(Clones),
     returns="Upper bound of epsilon, as the program prints it.",
 )
@@ -69,11 +69,11 @@ def clones_apple(users: int, local_eps: float, delta: float) -> float:
 
 @_above(
     "Feldman, McMillan, Talwar 2023, Theorem 3.2, with the erratum of arXiv version 2",
-    reason="where R_x >= (R_0 + R_1)/(e^eps0 + 1), as the numerical bound it stands above; unproven for other randomizers",
+    reason="proven where R_x >= (R_0 + R_1)/(e^eps0 + 1), like the numerical bound below it; unproven for other randomizers",
     comparison=_beside(StrongerClones),
 )
 def stronger_clones_closed_form(users: int, local_eps: float, delta: float) -> float:
-    r"""Printed epsilon of the stronger clone bound.
+    r"""Published epsilon of the stronger clone bound.
 
     .. math:: \ln\Bigl(1 + (E_0-1)\Bigl(4\sqrt{\frac{2\ln(4/\delta)}{(E_0+1)n}} + 4/n\Bigr)\Bigr), \quad E_0 = e^{\varepsilon_0}
 

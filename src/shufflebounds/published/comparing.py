@@ -1,4 +1,4 @@
-"""Amplification bounds beside each other and beside the enclosed value, over a grid: the published ones and one's own."""
+"""Compares amplification bounds over a grid: published ones, user-defined ones, and bounds above and below the exact eps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["AmplificationTable", "amplification_bounds", "compare"]
 
 _PARAMETERS = ("users", "local_eps", "delta")
 _WIDEST = 10**5
-"""Rows of a grid: each takes about 10 ms with every published bound."""
+"""Resource limit: largest number of rows of a grid; each takes about 10 ms with every published bound."""
 
 
 def amplification_bounds() -> tuple[PrintedBound[Any], ...]:
@@ -46,23 +46,23 @@ def amplification_bounds() -> tuple[PrintedBound[Any], ...]:
 class AmplificationTable:
     """Bounds of eps over a grid of users, local budgets and deltas; made by :func:`compare`.
 
-    ``print()`` shows the table, :meth:`to_csv` gives it to others, :meth:`plot` draws it.
+    ``print()`` shows the table, :meth:`to_csv` exports it, :meth:`plot` draws it.
 
     Attributes
     ----------
     users, local_eps, delta : ndarray
-        The grid, one entry per row.
+        The grid, one element per row.
     upper, lower : ndarray
-        Bounds of the eps of the stronger clone bound, which holds for every pure local randomizer of the budget.
+        Bounds of the eps of the stronger clone bound, which holds for every pure local randomizer with this budget.
     attained : ndarray
-        Lower bound of the eps of binary randomized response with this budget, all other users holding 0: no bound for every pure
-        randomizer may be smaller.
+        Lower bound of the eps of binary randomized response with this budget, all other users at 0. A valid bound for every pure
+        randomizer cannot be smaller.
     bounds : dict of ndarray
-        eps of every bound by its name; NaN where the bound does not hold for the row.
+        eps of every bound by its name; NaN where the bound does not apply to the row.
     statuses : dict of str
         "proven", "unproven" or "false" for the published bounds, "yours" for the others.
     refused : dict of str
-        Why a bound gave no value in some row, in the words of the last refusal.
+        For each bound that raised an error in some row, the message of the last such error.
     """
 
     users: FloatArray
@@ -81,7 +81,7 @@ class AmplificationTable:
         Returns
         -------
         dict of ndarray
-            Indices of the rows by the bound's name; bounds that are nowhere refuted are left out.
+            Indices of the rows by the bound's name; bounds without such rows are not included.
         """
         found = {name: np.flatnonzero(values < self.attained) for name, values in self.bounds.items()}
         return {name: rows for name, rows in found.items() if rows.size}
@@ -91,7 +91,7 @@ class AmplificationTable:
         return {**{name: getattr(self, name) for name in fixed}, **self.bounds}
 
     def to_csv(self) -> str:
-        """Return the table as CSV, every number in full and an empty cell where a bound does not hold.
+        """Return the table as CSV, with all digits, and an empty cell where a bound does not apply.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class AmplificationTable:
         heads = [f"{name} ({self.statuses[name]})" if name in self.statuses else name for name in columns]
         rows = [["-" if math.isnan(value) else f"{value:.6g}" for value in row]
                 for row in zip(*(column.tolist() for column in columns.values()))]
-        # a bound is a row of the text, since names are long and grids short; one column per point of the grid
+        # the printed table has one line per bound and one column per row of the grid, since names are long and grids short
         lines = [[head, *cells] for head, cells in zip(heads, zip(*rows))]
         widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
         text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
@@ -123,24 +123,24 @@ class AmplificationTable:
         return text
 
     def plot(self, ax: Any = None, *, over: str = "users") -> Any:
-        """Draw every bound over one parameter of the grid, with the enclosed value.
+        """Plot every bound over one parameter of the grid, with the bounds of the exact value.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw in; a new figure by default.
         over : {"users", "local_eps", "delta"}
             The parameter on the horizontal axis; the other two must be constant in the table.
 
         Returns
         -------
         matplotlib.axes.Axes
-            It is drawn, not shown.
+            The axes; the figure is not shown.
 
         Raises
         ------
         ValueError
-            If `over` is another word, or another parameter varies.
+            If `over` is not one of the three names, or another parameter varies.
         ImportError
             If matplotlib is not installed (extra ``plot``).
         """
@@ -148,7 +148,7 @@ class AmplificationTable:
         others = [name for name in _PARAMETERS if name != over]
         for name in others:
             if np.unique(getattr(self, name)).size > 1:
-                raise ValueError(f"over={over!r} must be the only parameter that varies; {name} does, too")
+                raise ValueError(f"over={over!r} must be the only parameter that varies, but {name} varies too: select rows first")
         ax = plotting.axes(ax, wide=True)
         order = np.argsort(getattr(self, over), kind="stable")
         x = getattr(self, over)[order]
@@ -176,13 +176,13 @@ def compare(
     local_eps: ArrayLike,
     delta: ArrayLike,
 ) -> AmplificationTable:
-    r"""Compare amplification bounds of your own with the published ones and with the enclosed value, over a grid.
+    r"""Compare user-defined amplification bounds with the published ones and with bounds of the exact value, over a grid.
 
     Parameters
     ----------
     mine : dict of callables, optional
-        Bounds by name. Each is called with the users (an int), the local budget and delta (floats), and returns eps. It may raise
-        ValueError where it does not hold.
+        Bounds by name. Each is called with the number of users (an int), the local budget and delta (floats), and returns eps. It
+        may raise ValueError where it does not apply.
     users : int or array_like
         Numbers of users, 1 to 2**53.
     local_eps : float or array_like
@@ -198,14 +198,14 @@ def compare(
     Raises
     ------
     ValueError
-        If an argument lies outside its range, the grid has more than 10**5 rows, or a name of `mine` is that of a published bound.
+        If an argument is outside its range, the grid has more than 10**5 rows, or a name in `mine` is that of a published bound.
     TypeError
-        If an entry of `mine` cannot be called.
+        If a value of `mine` is not callable.
 
     Notes
     -----
-    A bound for every pure randomizer that is smaller than the eps of binary randomized response is false, and the table says so.
-    A bound between that and the stronger clone bound is either better than all that is known here, or false: the table cannot tell.
+    A bound for every pure randomizer that is below the eps of binary randomized response is false, and the table states this.
+    A bound between that eps and the stronger clone bound may be valid or false; the table cannot decide.
 
     Examples
     --------
@@ -224,9 +224,9 @@ def compare(
     names = {bound.__name__ for bound in known}
     for name, bound in mine.items():
         if not callable(bound):
-            raise TypeError(f"mine[{name!r}]={bound!r} must be a function of users, local_eps and delta")
+            raise TypeError(f"mine[{name!r}]={bound!r} must be a function of (users, local_eps, delta)")
         if name in names:
-            raise ValueError(f"mine={name!r} must be another name than that of a published bound")
+            raise ValueError(f"mine={name!r} is the name of a published bound: use another name")
     grids: tuple[FloatArray, ...] = (
         np.atleast_1d(_validate.whole_array("users", users, 1)).ravel().astype(np.float64),
         np.atleast_1d(_validate.real_array("local_eps", local_eps, 0, 700, open_low=True)).ravel(),
@@ -234,7 +234,7 @@ def compare(
     )
     size = math.prod(grid.size for grid in grids)
     if size > _WIDEST:
-        raise ValueError(f"users, local_eps and delta make {size} rows, which must be at most {_WIDEST}")
+        raise ValueError(f"users, local_eps and delta make {size} rows, which must be at most {_WIDEST}: pass fewer values")
     n, budgets, deltas = (np.asarray(grid, dtype=np.float64).ravel() for grid in np.meshgrid(*grids, indexing="ij"))
     rows = [(int(a), b, c) for a, b, c in zip(n.tolist(), budgets.tolist(), deltas.tolist())]
     refused: dict[str, str] = {}
@@ -249,7 +249,7 @@ def compare(
         return found
 
     with _validate.quiet():
-        # a budget or a delta that draws a warning elsewhere is only a point of the grid here
+        # arguments that would raise a warning elsewhere are allowed as points of the grid
         clones = [StrongerClones(a, b) for a, b, _ in rows]
         upper = np.array([one.epsilon(c) for one, (_, _, c) in zip(clones, rows)])
         lower = np.array([one.epsilon(c, bound="lower") for one, (_, _, c) in zip(clones, rows)])

@@ -1,4 +1,4 @@
-"""The personalised bound of Liu et al. as printed: weights, rates and Theorem 2 ("paper mode"). Most of it is unsound.
+"""The bound for personalized budgets of Liu et al. as published: weights, rates and Theorem 2. Most of it is false.
 
 Y. Liu et al., Enhanced privacy bound for shuffle model with personalized privacy, 2024.
 """
@@ -35,12 +35,12 @@ _PAPER = "Liu et al. 2024"
 
 
 def _pair(weight: float, rate: float, others: int, eps: float) -> float:
-    """Return delta of the clone pair, exactly: the number that the printed weight and rate lead to, without Theorem 2's slack."""
+    """Return the exact delta of the clone pair with the published weight and rate, without the slack of Theorem 2."""
     return PersonalizedClones(weight, [rate], counts=[others]).delta(eps, bound="upper")
 
 
 def _enumerated(first: list[float], second: list[float], other: list[float], others: int, eps: float) -> float:
-    """Return the hockey stick of shuffled binned messages, the others all alike: below the truth by post-processing."""
+    """Return delta of shuffled messages put in bins, the other users all alike: a lower bound, by post-processing."""
     laws = []
     for target in (first, second):
         table = np.array(target)
@@ -56,7 +56,7 @@ def _enumerated(first: list[float], second: list[float], other: list[float], oth
 def _in_bins(
     edges: list[float], cdf: Callable[[float, float], float], target: float, other: float, others: int, eps: float
 ) -> float:
-    """Return the hockey stick of the target at 0 against 1, outputs in bins, the others all at 0 or all at 1: the larger."""
+    """Return delta of a target at 0 against 1, outputs in bins, the other users all at 0 or all at 1: the larger one."""
     def row(width: float, x: float) -> list[float]:
         return [b - a for a, b in pairwise([0.0, *(cdf(z - x, width) for z in edges), 1.0])]
 
@@ -64,22 +64,22 @@ def _in_bins(
 
 
 def _laplace_weight_counterexample() -> Counterexample:
-    # e^eps = 4, outputs cut at 0, 1/2, 1; two users with equal data laws: (4, 2, 1, 1)/8 against its mirror image
+    # e^eps = 4, outputs cut at 0, 1/2, 1; two users with the distribution (4, 2, 1, 1)/8 against its mirror image
     weight = liu2024_weight_laplace(math.log(4))
     first = [0.5, 0.25, 0.125, 0.125]
     claim = _pair(weight, 0.25, 1, math.log(3) * (1 + 1e-12))
     truth = _enumerated(first, first[::-1], first, 1, math.log(3))
-    return Counterexample(claim, truth, "two Laplace users, e^eps_1 = 4, delta(ln 3): the printed pair has ratio 3 at most")
+    return Counterexample(claim, truth, "two Laplace users, e^eps_1 = 4, delta(ln 3): the published pair has ratio 3 at most")
 
 
 @printed(
     "false", f"{_PAPER}, section 3.2.1",
     reason="the clone pair needs w <= 1/(e^eps_1 + 1); e^(-eps_1/2)/2 is larger, so the pair is more private than the randomizer",
     counterexample=_laplace_weight_counterexample,
-    returns="The printed weight. A valid one is at most 1/(e^eps_1 + 1).",
+    returns="The published weight. A valid one is at most 1/(e^eps_1 + 1).",
 )
 def liu2024_weight_laplace(eps_target: float) -> float:
-    r"""Printed weight w = p_1 of a Laplace target: :math:`e^{-\varepsilon_1/2}/2`.
+    r"""Published weight w = p_1 of a Laplace target: :math:`e^{-\varepsilon_1/2}/2`.
 
     >>> round(published.liu2024_weight_laplace(2.0), 6)
     0.18394
@@ -99,10 +99,10 @@ def _gaussian_weight_counterexample() -> Counterexample:
     "false", f"{_PAPER}, section 3.2.1",
     reason="Gaussian noise has unbounded likelihood ratio; the pair of this weight has none above (1-w)/w",
     counterexample=_gaussian_weight_counterexample,
-    returns="The printed weight, before the removal of delta_1/2, which changes it by no more than that.",
+    returns="The published weight, without the correction by delta_1/2, which changes it by at most that.",
 )
 def liu2024_weight_gaussian(sigma_target: float) -> float:
-    r"""Printed weight w = p_1 of a Gaussian target: :math:`\Phi(-1/(2\sigma_1))`.
+    r"""Published weight w = p_1 of a Gaussian target: :math:`\Phi(-1/(2\sigma_1))`.
 
     >>> round(published.liu2024_weight_gaussian(1.0), 6)
     0.308538
@@ -112,12 +112,12 @@ def liu2024_weight_gaussian(sigma_target: float) -> float:
 
 @printed(
     "proven", f"{_PAPER}, section 3.2.1",
-    reason="sound, but loose for three categories or more, where 1/(e^eps_1 + 1) serves",
+    reason="valid, but not tight for three categories or more, where 1/(e^eps_1 + 1) is valid too",
     side="lower",
-    comparison=At("eps_1 = 2, k = 10; exact: the largest sound weight", (2.0, 10), lambda eps, _: 1 / (math.exp(eps) + 1), "w"),
+    comparison=At("eps_1 = 2, k = 10; exact: the largest valid weight", (2.0, 10), lambda eps, _: 1 / (math.exp(eps) + 1), "w"),
 )
 def liu2024_weight_rr(eps_target: float, categories: int) -> float:
-    r"""Printed weight w = p_1 of a target that runs k-ary randomized response: :math:`1/(e^{\varepsilon_1}+k-1)`.
+    r"""Published weight w = p_1 of a target that uses k-ary randomized response: :math:`1/(e^{\varepsilon_1}+k-1)`.
 
     >>> round(published.liu2024_weight_rr(2.0, 3), 6)
     0.106507
@@ -140,11 +140,11 @@ def _laplace_rate_counterexample() -> Counterexample:
     "false", f"{_PAPER}, section 3.2.2, equation (4)",
     reason="Pr[R_i in U_b] is an area: R_i >= p_i (R_0 + R_1) does not follow; also 0 at eps_i = eps_1 by the strict inequality",
     counterexample=_laplace_rate_counterexample,
-    returns="The printed rate, 0 at equal budgets (the limit from below is e^(-eps_1/2)/2). "
+    returns="The published rate, 0 at equal budgets (the limit from below is e^(-eps_1/2)/2). "
     "A valid one is that of :meth:`shufflebounds.shuffle.PersonalizedClones.laplace`.",
 )
 def liu2024_laplace_rate(eps_other: float, eps_target: float) -> float:
-    r"""Printed rate p_i of a Laplace user: the smaller area of :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}` at the worst x_i.
+    r"""Published rate p_i of a Laplace user: the smaller area of :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}` at the worst x_i.
 
     >>> [round(published.liu2024_laplace_rate(e, 2.0), 8) for e in (1.9, 1.0, 0.5, 3.0)]
     [0.19337051, 0.26943151, 0.22768413, 0.11156508]
@@ -178,10 +178,10 @@ def _gaussian_rate_counterexample() -> Counterexample:
     "false", f"{_PAPER}, section 3.2.2, equation (4)",
     reason="Pr[R_i in U_b] is an area: R_i >= p_i (R_0 + R_1) does not follow",
     counterexample=_gaussian_rate_counterexample,
-    returns="The printed rate, 0 at equal deviations.",
+    returns="The published rate, 0 at equal standard deviations.",
 )
 def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
-    r"""Printed rate p_i of a Gaussian user: the smaller area of :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}` at the worst x_i.
+    r"""Published rate p_i of a Gaussian user: the smaller area of :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}` at the worst x_i.
 
     >>> 0 < published.liu2024_gaussian_rate(4.0, 2.0) < 0.5
     True
@@ -208,17 +208,17 @@ def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
 def _compared_rate() -> Comparison:
     claim = PersonalizedClones(liu2024_weight_rr(2.0, 10), [liu2024_rr_rate(1.0, 2.0, 10)], counts=[9999])
     ours = PersonalizedClones.randomized_response([2.0, 1.0], 10, target=0, counts=[1, 9999])
-    setting = "eps_1 = 2, 9999 others with 1, k = 10, delta = 10^-6; exact: PersonalizedClones"
+    setting = "eps_1 = 2, 9999 other users with 1, k = 10, delta = 10^-6; exact: PersonalizedClones"
     return Comparison(setting, "eps", claim.epsilon(1e-6), ours.epsilon(1e-6))
 
 
 @printed(
     "proven", f"{_PAPER}, section 3.2.2",
-    reason="sound with liu2024_weight_rr (S1 and S2 bound it; no violation in exact enumeration); 0 at equal budgets",
+    reason="valid with liu2024_weight_rr (S1 and S2 bound it; no violation in exact enumeration); 0 at equal budgets",
     comparison=_compared_rate,
 )
 def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> float:
-    r"""Printed rate p_i of a user of k-ary randomized response: :math:`1/(e^{\varepsilon_i}+k-1)`, and 0 at equal budgets.
+    r"""Published rate p_i of a user of k-ary randomized response: :math:`1/(e^{\varepsilon_i}+k-1)`, and 0 at equal budgets.
 
     >>> round(published.liu2024_rr_rate(1.0, 2.0, 3), 6)
     0.211942
@@ -230,46 +230,46 @@ def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> flo
 
 
 def clones(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[FloatArray, FloatArray]:
-    """Return the numbers of clones from `least` on and the logarithms of their chances."""
+    """Return the numbers of clones from `least` on, and the logarithms of their probabilities."""
     lowest, log_weights = poisson_binom_window(2 * _validate.real_array("rates", rates, 0, 0.5), counts, log_tail=-1500.0)
     i = lowest + np.arange(log_weights.size, dtype=np.float64)
     return i[i >= least], log_weights[i >= least]
 
 
 def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[float, float]:
-    """Return log alpha and the log power of the test that rejects up to i - y of i clones."""
+    """Return log alpha and the log power of the test that rejects up to i - y of i clones, with i random."""
     alpha, power = (float(logsumexp(log_weights + binom_logcdf(k, i, 0.5))) for k in (i - y, np.minimum(i + 1 - y, i)))
     return alpha, power
 
 
 @printed(
     "false", f"{_PAPER}, Theorem 2",
-    reason="delta_1 counts as if a failed randomizer hid everything; sums from i = 1 drop the event without clones",
-    counterexample=At("200 users, 1e-3 of whose messages are marked and true: the mark shows the target's bit",
+    reason="delta_1 counts as if a failed randomizer hid every message; sums from i = 1 omit the event without clones",
+    counterexample=At("200 users, 1e-3 of whose messages are marked and not randomized: the mark reveals the target's bit",
                       (math.log(2), 0.25, [0.25]), lambda *_, delta_target, counts: delta_target,
                       keywords={"delta_target": 1e-3, "counts": [199]}),
-    returns="The printed number; never negative.",
+    returns="The published number, at least 0.",
     where={
         "eps": LOSS,
         "first": integer(
-            "Where the sums start: 1 as printed; from 0, with `delta_target` 0 and valid rates, it is an upper bound", 0, 1
+            "Start of the sums: 1 as published; from 0, with `delta_target` 0 and valid rates, it is an upper bound", 0, 1
         ),
     },
 )
 def liu2024_delta(
     eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None, first: int = 1
 ) -> float:
-    r"""Printed delta of Theorem 2.
+    r"""Published delta of Theorem 2.
 
     .. math::
         \delta = (-e^\varepsilon + (1-\delta_1)2w + \delta_1)\sum_{i\ge 1} w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)
         + (1-\delta_1)(1-2w)\sum_{i\ge 1} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)
 
     with :math:`w_i = \Pr[C = i]`, C ~ PB(2 rates), F_i the distribution function of Bin(i, 1/2), and
-    :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`, the maximum over t, which the printed infimum would be
-    if it did not round; :func:`liu2024_delta_literal` rounds as printed.
+    :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`. This t maximizes the expression; the published infimum
+    would be equal to it if it did not round. :func:`liu2024_delta_literal` rounds as published.
 
-    One user, no shuffling, and as printed perfect privacy:
+    For one user there is no shuffling, but the published formula gives perfect privacy:
 
     >>> published.liu2024_delta(0.1, 0.2, [0.0])
     0.0

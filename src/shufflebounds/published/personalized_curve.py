@@ -1,4 +1,4 @@
-"""Theorems 1 and 2 of Liu et al. as printed to the letter: the curve of the shuffle, and delta at the printed infimum."""
+"""Theorems 1 and 2 of Liu et al. exactly as published: the trade-off function of the shuffle, and delta at the infimum."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ def _threshold(name: str, value: Any) -> float:
     return math.inf if value == math.inf else _validate.real(name, value, 0)
 
 
-_THRESHOLD = Given("float", "Likelihood ratio at which the test turns, >= 0; inf is alpha = 1", _threshold)
+_THRESHOLD = Given("float", "Likelihood ratio threshold of the test, >= 0; inf is alpha = 1", _threshold)
 
 
 @printed(
     "false", f"{_PAPER}, Theorem 1",
-    reason="the sum weighted 1 - 2w is the power of the test, not its error, so that f(1) = 1 - 2w; and delta_1 counts as privacy",
+    reason="the sum weighted 1 - 2w is the power of the test, not its error, so that f(1) = 1 - 2w; delta_1 is treated as privacy",
     side="lower",
     counterexample=At("w = 0.2, alpha = 1: a test that always rejects", (math.inf, 0.2, [0.2]), lambda *_, counts: 0.0,
                       keywords={"counts": [9]}),
-    returns="The printed error of the second kind at alpha(t).",
+    returns="The published type II error at alpha(t).",
     where={"t": _THRESHOLD},
 )
 def liu2024_tradeoff(
     t: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None
 ) -> float:
-    r"""Printed trade-off function of the shuffle at :math:`\alpha(t) = \sum_i w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)`.
+    r"""Published trade-off function of the shuffle at :math:`\alpha(t) = \sum_i w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)`.
 
     .. math::
         f_s(\alpha(t)) = (1-\delta_1)\Bigl(2w(1-\alpha) + (1-2w)\sum_{i\ge 0} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)\Bigr)
         + \delta_1 (1-\alpha)
 
-    with :math:`w_i` the chance of i clones and F_i the distribution function of Bin(i, 1/2). With 1 minus the sum in its place it
-    is the curve of :math:`Q_0` against :math:`2wQ_0 + (1-2w)P_0`, below that of the pair for t <= 1 only.
+    with :math:`w_i` the probability of i clones and F_i the distribution function of Bin(i, 1/2). With 1 minus the sum instead of
+    the sum it is the curve of :math:`Q_0` against :math:`2wQ_0 + (1-2w)P_0`, which is below that of the pair for t <= 1 only.
 
     >>> slopes = (0.5, 1.0, float("inf"))
     >>> curve = [published.liu2024_tradeoff(t, 0.2, [0.2], counts=[9]) for t in slopes]
@@ -62,26 +62,26 @@ def liu2024_tradeoff(
 
 
 @printed(
-    "false", f"{_PAPER}, Theorem 2, t as the printed infimum",
-    reason="rounding both masses down moves the threshold off the best test, so that the difference falls short of its maximum",
+    "false", f"{_PAPER}, Theorem 2, t as the published infimum",
+    reason="rounding both masses down moves the threshold away from the optimal test, so the difference is below its maximum",
     counterexample=At("40 users, w = 0.1, rates 1/20, delta(0.5) of the pair (P, Q) that the theorem bounds", (0.5, 0.1, [0.05]),
                       lambda eps, w, rates, counts: PersonalizedClones(w, rates, counts=counts).delta(eps, bound="lower"),
                       keywords={"counts": [39]}),
-    returns="The printed number; never negative.",
+    returns="The published number, at least 0.",
     where={"eps": LOSS},
 )
 def liu2024_delta_literal(
     eps: float, weight: float, rates: ArrayLike, *, delta_target: float = 0.0, counts: ArrayLike | None = None
 ) -> float:
-    r"""Printed delta of Theorem 2 at the infimum that it prints, the rounding within l(t) included.
+    r"""Published delta of Theorem 2 at the infimum as published, including the rounding in l(t).
 
     .. math::
         t = \inf\{t : (1-\delta_1)(-2w + (1-2w)\, l(t)) - \delta_1 \ge -e^\varepsilon\}, \qquad
         l(t) = -\frac{\sum_{i\ge 1} w_i f_i(\lfloor i+1-\frac{i+1}{t+1}\rfloor)}
         {\sum_{i\ge 1} w_i f_i(\lfloor i-\frac{i+1}{t+1}\rfloor)}
 
-    with f_i the law of Bin(i, 1/2). The paper prints w_1 for w_i, which would cancel. :func:`liu2024_delta` has the ratio without
-    rounding, :math:`l(t) = -1/t`.
+    with f_i the probabilities of Bin(i, 1/2). The paper has w_1 instead of w_i, which would cancel. :func:`liu2024_delta` has the
+    ratio without rounding, :math:`l(t) = -1/t`.
 
     >>> case = dict(rates=[0.25], counts=[39])
     >>> print(f"{published.liu2024_delta_literal(0.8, 0.1, **case):.6f}")
@@ -101,13 +101,13 @@ def liu2024_delta_literal(
 def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float) -> FloatArray:
     """Return the ceilings of (i + 1)/(t + 1) at the first t where the ratio of the two sums is at most loss/slope.
 
-    Without rounding the ratio is 1/t, and rounding only raises it: no t below slope/loss will do. From there on one i after another
-    has its ceiling j fall by one, at t = (i + 1)/j - 1, where both of its terms change.
+    Without rounding the ratio is 1/t, and rounding only increases it, so that t is at least slope/loss. As t grows from there, the
+    ceiling j of each i falls by one at t = (i + 1)/j - 1, where both of its terms change.
     """
     start = slope / loss * (1 - 1e-12)
     j = np.ceil((i + 1) / (start + 1))
     top = float((log_weights + binom_logpmf(np.minimum(i - j + 1, i), i, 0.5)).max())
-    # terms that much smaller than the largest do not move the ratio
+    # terms below e^-60 of the largest do not change the ratio
     kept = np.flatnonzero(log_weights + binom_logpmf(np.floor(i / 2), i, 0.5) > top - 60)
 
     def terms(which: FloatArray, ceiling: FloatArray) -> FloatArray:
@@ -125,13 +125,13 @@ def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float)
         last = np.maximum(1.0, np.ceil((i + 1) / (start + width + 1)))
         steps = (j - last)[kept].astype(np.int64)
         which = np.repeat(i[kept], steps)
-        # the ceilings j - 1, j - 2, ... that each i falls to
+        # the ceilings j - 1, j - 2, ... to which each i falls
         fallen = np.repeat(j[kept], steps) - 1.0 - (np.arange(which.size) - np.repeat(np.cumsum(steps) - steps, steps))
         times = (which + 1) / fallen
         order = np.argsort(times, kind="stable")
         change = (terms(which, fallen) - terms(which, fallen + 1))[:, order]
         above, below = sums[:, None] + np.cumsum(change, axis=1)
-        # several fall at once: judged after the last of them
+        # if several ceilings fall at one t, the ratio is compared after the last of them
         ends = np.append(np.flatnonzero(np.diff(times[order]) > 0), which.size - 1) if which.size else np.array([], dtype=int)
         held = ends[slope * above[ends] <= loss * below[ends]]
         if held.size:

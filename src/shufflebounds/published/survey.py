@@ -1,6 +1,6 @@
-"""Formulas of the survey of Das 2022 that differ from the truth, each with both numbers: composition, sparse vector, local models.
+"""False or unproven formulas of the survey of Das 2022, with the exact numbers: composition, sparse vector, local models.
 
-The verdicts are on the formulas as printed in the survey, not on the papers that it cites.
+The verdicts are about the formulas as published in the survey, not about the papers that it cites.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ def positive_array(name: str, value: Any) -> NDArray[np.float64]:
 
 @printed(
     "false", f"{_SURVEY}, Theorem 2.3",
-    reason="the variables must be independent, which the theorem does not ask; its condition 0 < alpha < 1/2 is needless",
-    # the sum is 0 or 1, and alpha lies in the theorem's (0, 1/2)
+    reason="the variables must be independent, which the theorem does not require; its condition 0 < alpha < 1/2 is not needed",
+    # the sum is 0 or 1, and alpha is in the theorem's range (0, 1/2)
     counterexample=At("ten copies of one bit of width 0.1, Pr[|M - 1/2| > 0.45]", (0.45, [0.1] * 10), lambda *_: 1.0),
-    returns="The printed bound; for independent variables it holds.",
+    returns="The published bound; for independent variables it holds.",
     where={
         "deviation": real("The deviation alpha", 0, 0.5, ends="()"),
         "widths": Given("array_like of float, shape (n,)", "Lengths of the variables' intervals, > 0", positive_array),
     },
 )
 def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
-    r"""Printed bound of :math:`\Pr[|M - \mathbb{E}M| > \alpha]` for any bounded variables: :math:`2e^{-2\alpha^2/\sum w_i^2}`.
+    r"""Published bound of :math:`\Pr[|M - \mathbb{E}M| > \alpha]` for any bounded variables: :math:`2e^{-2\alpha^2/\sum w_i^2}`.
 
     >>> round(published.das2022_hoeffding(0.45, [0.1] * 10), 6)
     0.034845
@@ -62,10 +62,10 @@ def das2022_hoeffding(deviation: float, widths: list[float]) -> float:
     "false", f"{_SURVEY}, section 3.4.3",
     reason="the second delta passes through the first relation, which multiplies it by e^eps_1",
     counterexample=At("P(S), Q(S), R(S) = 3/100, 1/100, 0 with e^eps_1 = 2, e^eps_2 = 1", (0.01, 0.01), lambda *_: 0.03),
-    where={"first": real("The first delta", 0, 1), "second": real("The second delta, which the truth multiplies by e^eps_1", 0, 1)},
+    where={"first": real("The first delta", 0, 1), "second": real("The second delta, which must be multiplied by e^eps_1", 0, 1)},
 )
 def das2022_triangle_delta(first: float, second: float) -> float:
-    r"""Printed delta of two relations in a row, at eps_1 + eps_2: :math:`\delta_1 + \delta_2`.
+    r"""Published delta of two relations in a row, at eps_1 + eps_2: :math:`\delta_1 + \delta_2`.
 
     >>> round(published.das2022_triangle_delta(0.01, 0.01), 6)
     0.02
@@ -82,18 +82,18 @@ def _gaussian_delta(eps: float, sigma: float) -> float:
 def _gaussian_sigma_counterexample() -> Counterexample:
     eps, delta = 10.0, 1e-5
     return Counterexample(
-        delta, _gaussian_delta(eps, das2022_gaussian_sigma(eps, delta)), "delta at eps = 10: asked, and of the printed noise"
+        delta, _gaussian_delta(eps, das2022_gaussian_sigma(eps, delta)), "delta at eps = 10: the target, and of the published noise"
     )
 
 
 @printed(
     "false", f"{_SURVEY}, Algorithm 3",
-    reason="proven for eps < 1 only, which the algorithm does not ask; at delta = 1e-5 it fails from eps = 8.42 on",
+    reason="proven for eps < 1 only, which the algorithm does not require; at delta = 1e-5 it is false for eps >= 8.42",
     counterexample=_gaussian_sigma_counterexample,
     where={"eps": BUDGET},
 )
 def das2022_gaussian_sigma(eps: float, delta: float) -> float:
-    r"""Printed deviation of Gaussian noise for sensitivity 1: :math:`\sqrt{2\ln(1.25/\delta)}/\varepsilon`.
+    r"""Published standard deviation of Gaussian noise for sensitivity 1: :math:`\sqrt{2\ln(1.25/\delta)}/\varepsilon`.
 
     >>> round(published.das2022_gaussian_sigma(2.0, 1e-6), 6)
     2.649401
@@ -102,7 +102,7 @@ def das2022_gaussian_sigma(eps: float, delta: float) -> float:
 
 
 def _loss_of_ten_answers(_: float) -> float:
-    """Return the loss of five answers below and five above at eps = 1: queries 0 and 1, threshold 0, the neighbour reversed."""
+    """Return the loss of five answers below and five above at eps = 1: queries 0 and 1, for the neighbour 1 and 0, threshold 0."""
     z = (np.arange(-300.0, 300.0)[:, None] + (_X + 1) / 2).ravel()
     weight = np.tile(_W / 2, 600) * np.exp(-np.abs(z) / 2) / 4
 
@@ -116,13 +116,13 @@ def _loss_of_ten_answers(_: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, Algorithm 5 and Theorem 6.1",
-    reason="as printed it does not halt after its first answer above the threshold, and every further one costs as much again",
+    reason="as published it does not halt after its first answer above the threshold, and every further one costs the same again",
     counterexample=At("ten queries, five answers below and five above, eps = 1: the loss", (1.0,), _loss_of_ten_answers),
-    returns="The printed budget; right for the algorithm that halts.",
+    returns="The published budget, which is valid for the algorithm that halts.",
     where={"eps": BUDGET},
 )
 def das2022_above_threshold_eps(eps: float) -> float:
-    r"""Printed privacy of AboveThreshold with scales 2/eps and 4/eps that answers every query: eps.
+    r"""Published privacy of AboveThreshold with scales 2/eps and 4/eps that answers every query: eps.
 
     >>> round(published.das2022_above_threshold_eps(1.0), 6)
     1.0
@@ -137,7 +137,7 @@ def das2022_above_threshold_eps(eps: float) -> float:
     where={"eps": BUDGET},
 )
 def das2022_numeric_sparse_eps(eps: float) -> float:
-    r"""Printed privacy of NumericSparse at delta = 0 with :math:`\varepsilon_1 = \frac89\varepsilon` and :math:`29\varepsilon`.
+    r"""Published privacy of NumericSparse at delta = 0 with :math:`\varepsilon_1 = \frac89\varepsilon` and :math:`29\varepsilon`.
 
     >>> round(published.das2022_numeric_sparse_eps(1.0), 6)
     1.0
@@ -148,7 +148,7 @@ def das2022_numeric_sparse_eps(eps: float) -> float:
 def _numeric_answer_counterexample() -> Counterexample:
     eps, delta = 1e-3, 1e-6
     budget = 1 / das2022_numeric_sparse_answer(1, delta)
-    case = "eps = 1e-3, one answer: delta asked, and of its Laplace noise alone"
+    case = "eps = 1e-3, one answer: the target delta, and that of its Laplace noise alone"
     return Counterexample(delta, -math.expm1((eps - budget) / 2), case)
 
 
@@ -156,10 +156,10 @@ def _numeric_answer_counterexample() -> Counterexample:
     "false", f"{_SURVEY}, Algorithm 7, line 5",
     reason="a misprint: eps_2 lacks eps, and the root of sqrt(512) + 1 should cover 512 only",
     counterexample=_numeric_answer_counterexample,
-    returns="The printed scale, the same for every eps.",
+    returns="The published scale, the same for every eps.",
 )
 def das2022_numeric_sparse_answer(cutoff: int, delta: float) -> float:
-    r"""Printed scale of the answers' noise for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon_2` at :math:`2/\sqrt{513}`.
+    r"""Published scale of the answers' noise for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon_2` at :math:`2/\sqrt{513}`.
 
     >>> round(published.das2022_numeric_sparse_answer(1, 1e-6), 6)
     238.115214
@@ -169,14 +169,14 @@ def das2022_numeric_sparse_answer(cutoff: int, delta: float) -> float:
 
 @printed(
     "unproven", f"{_SURVEY}, Algorithm 7, line 6",
-    reason="its parts are (eps_i, delta)-private, so the proof gives 2 delta: ln(2/delta) is meant, as in Theorems 6.6 and 6.8",
+    reason="its parts are (eps_i, delta)-private, so the proof gives 2 delta: it should be ln(2/delta), as in Theorems 6.6 and 6.8",
     comparison=At("eps = 1, delta = 1e-6, 50 answers", (1.0, 1e-6, 50),
                   lambda *case: svt_scales(*case).threshold, "scale of the threshold's noise"),
-    returns="The printed scale. ``selection.svt_scales`` gives smaller ones, with a proof.",
+    returns="The published scale. ``selection.svt_scales`` gives smaller ones, with a proof.",
     where={"eps": BUDGET},
 )
 def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float:
-    r"""Printed scale of NumericSparse for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon`.
+    r"""Published scale of NumericSparse for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon`.
 
     >>> round(published.das2022_numeric_sparse_scale(1.0, 1e-6, 50), 6)
     148.676888
@@ -185,7 +185,7 @@ def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float
 
 
 def _accuracy(n_queries: int, beta: float, cutoff: int, eps: float, delta: float) -> float:
-    """Return the error that the corrected scales leave."""
+    """Return the error with the corrected scales."""
     scales = svt_scales(eps, delta, cutoff, numeric=True, method="advanced")
     return svt_accuracy(SVTScales(*scales), n_queries, beta)
 
@@ -194,11 +194,11 @@ def _accuracy(n_queries: int, beta: float, cutoff: int, eps: float, delta: float
     "false", f"{_SURVEY}, Theorem 6.8, delta > 0",
     reason="the root should not cover sqrt(512) + 1, and a term sqrt(8) ln(2c/beta) for the released numbers is missing",
     counterexample=At("eps = 1, delta = 1e-6, one answer, ten queries", (10, 0.05, 1, 1.0, 1e-6), _accuracy),
-    returns="The printed error; too small.",
+    returns="The published error, which is too small.",
     where={"eps": BUDGET},
 )
 def das2022_numeric_sparse_accuracy(n_queries: int, beta: float, cutoff: int, eps: float, delta: float) -> float:
-    r"""Printed error of NumericSparse: :math:`(\ln k + \ln(4c/\beta))\sqrt{c\ln(2/\delta)(\sqrt{512}+1)}/\varepsilon`.
+    r"""Published error of NumericSparse: :math:`(\ln k + \ln(4c/\beta))\sqrt{c\ln(2/\delta)(\sqrt{512}+1)}/\varepsilon`.
 
     >>> round(published.das2022_numeric_sparse_accuracy(10, 0.05, 1, 1.0, 1e-6), 6)
     123.765023
@@ -217,7 +217,7 @@ def das2022_numeric_sparse_accuracy(n_queries: int, beta: float, cutoff: int, ep
     where={"x": real("The value, at most m", 0)},
 )
 def das2022_point_rounding(x: float, m: int) -> float:
-    r"""Printed mean of alpha-point rounding of x in [0, m], x itself.
+    r"""Published mean of alpha-point rounding of x in [0, m], x itself.
 
     >>> round(published.das2022_point_rounding(5, 10), 6)
     5.0

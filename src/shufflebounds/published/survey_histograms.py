@@ -1,4 +1,4 @@
-"""Formulas of the survey of Das 2022 that differ from the truth: histograms and sparse vector with Renyi privacy."""
+"""False or unproven formulas of the survey of Das 2022: histograms, and sparse vector with Renyi differential privacy."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ __all__ = [
 
 
 def _tradeoff_counterexample() -> Counterexample:
-    # max(0, q_i + noise) with double geometric noise is 20-private; its errors, largest at q = 0, in closed form
+    # max(0, q_i + noise) with double geometric noise is 20-private; its errors, which are largest at q = 0, have a closed form
     eps, k = 20.0, 0.2
     cells, q = math.floor(math.exp(eps)), math.exp(-eps)
     point = math.sqrt(2 * q) / (1 - q)
     total = math.sqrt(cells * point**2 + (cells * q / (1 - q * q)) ** 2)
     return Counterexample(
         das2022_point_sum_tradeoff(cells, k, point, total), math.exp(2 * eps * (2 * point + k)),
-        "eps = 20, d = floor(e^20), k = 0.2, geometric noise: the claimed lower bound of e^(2 eps (2C + k)), and that number",
+        "eps = 20, d = floor(e^20), k = 0.2, geometric noise: the published lower bound of e^(2 eps (2C + k)), and its exact value",
     )
 
 
 @printed(
     "false", f"{_SURVEY}, Theorem 9.3, item 1",
-    reason="the proof moves 2C + k records, which must be a whole number; for all k > 0 it is not true",
+    reason="the proof changes 2C + k records, which must be a whole number; it is false for some k > 0",
     counterexample=_tradeoff_counterexample,
     side="lower",
-    returns="The printed lower bound. The corrected form is ``histograms.point_error_lower_bound``.",
+    returns="The published lower bound. The corrected form is ``histograms.point_error_lower_bound``.",
     where={
-        "k": real("Any positive number, as printed", 0, 1e12, ends="(]"),
+        "k": real("Any positive number, as published", 0, 1e12, ends="(]"),
         "point_rmse": real("Root mean squared error C of a cell", 0),
         "sum_rmse": real("Root mean squared error D of the sum", 0),
     },
 )
 def das2022_point_sum_tradeoff(cells: int, k: float, point_rmse: float, sum_rmse: float) -> float:
-    r"""Printed lower bound of :math:`e^{2\varepsilon(2C+k)}` for all k > 0: :math:`k(d-1)/(16C+8D+4k)`.
+    r"""Published lower bound of :math:`e^{2\varepsilon(2C+k)}` for all k > 0: :math:`k(d-1)/(16C+8D+4k)`.
 
     >>> round(published.das2022_point_sum_tradeoff(1000, 1.0, 2.0, 3.0), 6)
     16.65
@@ -64,7 +64,7 @@ def das2022_point_sum_tradeoff(cells: int, k: float, point_rmse: float, sum_rmse
     where={"eps": real("Inverse of their scale", 0, 1e12, ends="(]")},
 )
 def das2022_laplace_max_square(d: int, eps: float) -> float:
-    r"""Printed bound of the mean of the largest of d squared Laplace variables: :math:`(\ln d + 2\ln d + 2)/\varepsilon^2`.
+    r"""Published bound of the mean of the largest of d squared Laplace variables: :math:`(\ln d + 2\ln d + 2)/\varepsilon^2`.
 
     >>> round(published.das2022_laplace_max_square(100, 1.0), 6)
     15.815511
@@ -74,12 +74,12 @@ def das2022_laplace_max_square(d: int, eps: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, Theorem 9.6, proof of item 2",
-    reason="a = q + max(0, noise) never lies below q; max(0, q + noise) is meant",
-    counterexample=At("q = 1 against 0: the answer 0 has chance 0 against more than 1/2, so every divergence is infinite",
+    reason="a = q + max(0, noise) is never below q; max(0, q + noise) is meant",
+    counterexample=At("q = 1 against 0: the answer 0 has probability 0 against more than 1/2, so every divergence is infinite",
                       (0.5,), lambda _: math.inf),
 )
 def das2022_synthetic_rho(rho: float) -> float:
-    r"""Printed concentrated privacy of the answers :math:`q_i + \max(0, \text{noise})`: rho.
+    r"""Published concentrated privacy of the answers :math:`q_i + \max(0, \text{noise})`: rho.
 
     >>> round(published.das2022_synthetic_rho(0.5), 6)
     0.5
@@ -89,12 +89,12 @@ def das2022_synthetic_rho(rho: float) -> float:
 
 @printed(
     "false", f"{_SURVEY}, Theorem 9.6, proof of item 3",
-    reason="Laplace noise of scale 2/eps has variance 8/eps^2; even at q = 0, where half of it is cut off, 4/eps^2 is left",
+    reason="Laplace noise of scale 2/eps has variance 8/eps^2; even at q = 0, where half of it is cut off, 4/eps^2 remains",
     counterexample=At("eps = 1, q = 0: E max(0, Laplace(2))^2 = 4, and 8 for large q", (1.0,), lambda eps: 4 / eps**2),
     where={"eps": BUDGET},
 )
 def das2022_sum_error(eps: float) -> float:
-    r"""Printed mean squared error of the sum :math:`\max(0, q_* + \mathrm{Lap}(2/\varepsilon))`: :math:`2/\varepsilon^2`.
+    r"""Published mean squared error of the sum :math:`\max(0, q_* + \mathrm{Lap}(2/\varepsilon))`: :math:`2/\varepsilon^2`.
 
     >>> round(published.das2022_sum_error(1.0), 6)
     2.0
@@ -116,13 +116,13 @@ def _second_moment(*_: float) -> float:
     reason="too small for small thresholds, at sigma_2 = sqrt(3) sigma_1 and gamma = 2 for all T < 0.5856 sigma_1",
     counterexample=At("T = 0, sigma_1 = 1, sigma_2 = sqrt(3), gamma = 2", (0.0, 1.0, 2.0), _second_moment),
     where={
-        "threshold": real("Threshold T, in deviations of its noise at most 30", 0),
-        "sigma": real("Deviation sigma_1; that of the queries is more than sqrt(1 + gamma) times as large", 0, 1e12, ends="(]"),
+        "threshold": real("Threshold T, at most 30 standard deviations of its noise", 0),
+        "sigma": real("Standard deviation sigma_1, below that of the queries over sqrt(1 + gamma)", 0, 1e12, ends="(]"),
         "moment": real("The moment gamma", 1, 100, ends="(]"),
     },
 )
 def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> float:
-    r"""Printed bound of :math:`\mathbb{E}[\mathbb{E}[K \mid \rho]^\gamma]`, K the length of Gaussian sparse vector.
+    r"""Published bound of :math:`\mathbb{E}[\mathbb{E}[K \mid \rho]^\gamma]`, K the length of Gaussian sparse vector.
 
     .. math:: 1 + 2\pi \max\left\{\frac{T(1+\gamma)}{\sigma_1}, 1\right\}^{\gamma} \sqrt{1+\gamma}\; e^{\gamma T^2/(2\sigma_1^2)}
 
@@ -137,16 +137,16 @@ def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> floa
     "unproven", f"{_SURVEY}, the display after Theorem 9.12",
     reason="sqrt(2 A L) does not follow from Theorems 9.12 and 8.8, which give 2 sqrt(A L) with ln N for ln(c C(k, c))",
     comparison=At("sigma 20 and 40, one query, delta = 1e-6", (20.0, 40.0, 1, 1, 1e-6),
-                  # one query is above or below: its best test is that of the Gaussian mechanism with both noises together
+                  # one query is above or below: the optimal test is that of the Gaussian mechanism with the sum of both noises
                   lambda one, two, *_: GaussianMechanism(math.hypot(one, two)).epsilon(1e-6), "epsilon"),
-    returns="The printed epsilon. What is proven: ``selection.svt_rdp`` with ``composition.rdp_to_dp``.",
+    returns="The published epsilon. A proven one: ``selection.svt_rdp`` with ``composition.rdp_to_dp``.",
     where={
-        "sigma_threshold": real("Deviation of the threshold's noise", 0, 1e12, ends="(]"),
-        "sigma_query": real("Deviation of the queries' noise", 0, 1e12, ends="(]"),
+        "sigma_threshold": real("Standard deviation of the threshold's noise", 0, 1e12, ends="(]"),
+        "sigma_query": real("Standard deviation of the queries' noise", 0, 1e12, ends="(]"),
     },
 )
 def das2022_sparse_gaussian_eps(sigma_threshold: float, sigma_query: float, cutoff: int, max_queries: int, delta: float) -> float:
-    r"""Printed epsilon of Gaussian sparse vector of sensitivity 1.
+    r"""Published epsilon of Gaussian sparse vector of sensitivity 1.
 
     .. math:: A + \sqrt{2A\left(\ln\frac1\delta + \ln c\binom{k}{c}\right)}, \qquad
         A = \frac{1}{2\sigma_1^2} + \frac{2c}{\sigma_2^2}

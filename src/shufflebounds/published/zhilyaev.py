@@ -1,4 +1,4 @@
-r"""Shuffled bits and fake records (Zhilyaev, section 4) as printed: flipping frequencies and the standard error they lead to.
+r"""Shuffled bits and dummy records (Zhilyaev, section 4) as published: flip probabilities and the resulting standard error.
 
 Throughout :math:`A = 1 - e^{-\varepsilon}`, p = 1 - q and :math:`L_c = \ln(c/\delta)`.
 """
@@ -20,7 +20,7 @@ _PAPER = "Zhilyaev"
 _CASE = (10**6, 1.0, 1e-6)
 _SETTING = "n = 10^6, eps = 1, delta = 10^-6"
 _FLIP = {"users": BITS, "eps": POSITIVE, "delta": CLOSED}
-_frequency = partial(printed, returns="The printed frequency; above 1/2 no flip meets the printed condition.", where=_FLIP)
+_frequency = partial(printed, returns="The published flip probability; above 1/2 none meets the condition.", where=_FLIP)
 
 
 def _target(eps: float, delta: float) -> tuple[float, float]:
@@ -29,27 +29,27 @@ def _target(eps: float, delta: float) -> tuple[float, float]:
 
 
 def _least_flip(users: int, eps: float, delta: float) -> float:
-    """Return the smallest flip with which all data meet the target."""
+    """Return the smallest flip probability with which every dataset meets the target."""
     return ShuffledBits.calibrate(users, eps=eps, delta=delta).flip
 
 
 def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:
-    """Return the smallest flip with which the data of all zeros meets the target: delta does not increase with the flip."""
+    """Return the smallest flip probability for the dataset of all zeros; delta does not increase with the flip probability."""
     return bracket(lambda flip: ShuffledBits(users, flip, ones=0).delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
 
 
 def _least_flip_reversed(users: int, eps: float, delta: float) -> float:
-    """Return the smallest flip with which a target at 1 against 0, all others at 0, meets the target."""
+    """Return the smallest flip probability for a target at 1 against 0, all other users at 0."""
     return bracket(lambda flip: ShuffledBits(users, flip).pair(0).reverse().delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
 
 
 @_frequency(
     "unproven", f"{_PAPER}, (4.36)",
-    reason="the proof covers one of the two directions; no violation found; several times the flip that is needed",
-    comparison=At(f"{_SETTING}, all others at 0", _CASE, _least_flip_of_zeros, "flip"),
+    reason="the proof covers one of the two directions; no violation found; several times the necessary flip probability",
+    comparison=At(f"{_SETTING}, all other users at 0", _CASE, _least_flip_of_zeros, "flip"),
 )
 def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
-    r"""Printed flipping frequency where every other user holds 0, :math:`q = 3 L_2 / (n A^2)`.
+    r"""Published flip probability where every other user has value 0, :math:`q = 3 L_2 / (n A^2)`.
 
     >>> round(published.zhilyaev_flip_zeros(1000, 0.5, 1e-6), 10)
     0.2811426255
@@ -61,19 +61,19 @@ def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
 def _right_counterexample() -> Counterexample:
     n, eps, delta = 1000, 3.0, 1e-6
     truth = ShuffledBits(n, zhilyaev_flip_right(n, eps, delta)).pair(0).reverse().delta(eps, bound="lower")
-    return Counterexample(delta, truth, "n = 1000, eps = 3, all others at 0: delta asked, and of the target at 1 against 0")
+    return Counterexample(delta, truth, "n = 1000, eps = 3, all other users at 0: the target delta, and that of 1 against 0")
 
 
 @_frequency(
     "false", f"{_PAPER}, (4.40)",
     reason="Chernoff's bound is used at a relative distance (e^eps - 1) p/(p - q), which must be at most 1: false at eps = 2",
     counterexample=_right_counterexample,
-    comparison=At(f"{_SETTING}, all others at 0, 1 against 0", _CASE, _least_flip_reversed, "flip"),
+    comparison=At(f"{_SETTING}, all other users at 0, 1 against 0", _CASE, _least_flip_reversed, "flip"),
 )
 def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
-    r"""Printed flipping frequency of the right tail, :math:`q = 3 L_2 / (n (e^\varepsilon - 1)^2)`, every other user at 0.
+    r"""Published flip probability of the right tail, :math:`q = 3 L_2 / (n (e^\varepsilon - 1)^2)`, every other user at 0.
 
-    The paper needs it only together with the larger :func:`zhilyaev_flip_zeros`.
+    The paper uses it only together with the larger :func:`zhilyaev_flip_zeros`.
 
     >>> round(published.zhilyaev_flip_right(1000, 0.5, 1e-6), 10)
     0.1034265919
@@ -84,11 +84,11 @@ def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
 
 @_frequency(
     "unproven", f"{_PAPER}, Proposition 4.5, (4.48)",
-    reason="the proof confuses n with n - 1 bits and leans on (4.47); no violation found",
+    reason="the proof confuses n with n - 1 bits and uses (4.47); no violation found",
     comparison=At(_SETTING, _CASE, _least_flip, "flip"),
 )
 def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
-    r"""Printed flipping frequency for any data, :math:`q = 3 L_2 / (n A^2) + 4 / (n A)`.
+    r"""Published flip probability for every dataset, :math:`q = 3 L_2 / (n A^2) + 4 / (n A)`.
 
     >>> round(published.zhilyaev_flip(1000, 0.5, 1e-6), 10)
     0.2913086018
@@ -99,13 +99,13 @@ def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
 
 @printed(
     "unproven", f"{_PAPER}, (4.55) solved exactly",
-    reason="the root of (4.55), of which (4.56) drops a term; no better founded than (4.48), no violation found",
+    reason="the root of (4.55), of which (4.56) drops a term; no better proven than (4.48), no violation found",
     comparison=At(_SETTING, _CASE, _least_flip, "flip"),
-    returns="The frequency that the printed derivation gives; above 1/2 no flip meets it.",
+    returns="The flip probability that the published derivation gives; above 1/2 no flip meets it.",
     where=_FLIP,
 )
 def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
-    r"""Flipping frequency for any data with (4.55) solved exactly.
+    r"""Flip probability for every dataset with (4.55) solved exactly.
 
     .. math:: q = \frac1n \Bigl(\frac{\sqrt{3 L_2} + \sqrt{3 L_2 + 8 A}}{2 A}\Bigr)^2
 
@@ -122,11 +122,11 @@ def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
     side="both",
     counterexample=At("standard error of the sum, n = 10^4, eps = 1, delta = 10^-6", (10**4, 1.0, 1e-6),
                       lambda n, *target: math.sqrt(ShuffledBits(n, zhilyaev_flip(n, *target)).variance)),
-    returns="The printed deviation, in users.",
-    where={**_FLIP, "users": integer("Number of bits, fake ones included", 1)},
+    returns="The published standard deviation, in users.",
+    where={**_FLIP, "users": integer("Number of bits, dummy ones included", 1)},
 )
 def zhilyaev_deviation(users: int, eps: float, delta: float) -> float:
-    r"""Printed standard error of the estimated sum at the flip q of (4.48).
+    r"""Published standard error of the estimated sum at the flip q of (4.48).
 
     .. math:: \frac{\sqrt p}{p - q} \Bigl[\frac{3 L_2}{A^2} + \frac 4A\Bigr]
 

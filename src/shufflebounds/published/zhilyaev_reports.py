@@ -1,5 +1,6 @@
-"""Shuffled bits and fake records (Zhilyaev, section 5) as printed: clear reports, then fake records with flipped bits."""
-
+"""Shuffled bits and dummy records (Zhilyaev, section 5) as published: reports sent without randomization, hidden among dummy
+records, then dummy records with flipped bits.
+"""
 from __future__ import annotations
 
 import math
@@ -13,7 +14,7 @@ __all__ = ["zhilyaev_fakes_per_bin", "zhilyaev_flip_fakes", "zhilyaev_flip_recor
 
 _PAPER = "Zhilyaev"
 _FLIP = {"delta": CLOSED}
-_frequency = partial(printed, returns="The printed frequency; above 1/2 no flip meets the printed condition.", where=_FLIP)
+_frequency = partial(printed, returns="The published flip probability; above 1/2 none meets the condition.", where=_FLIP)
 
 
 def _level(delta: float) -> float:
@@ -23,14 +24,14 @@ def _level(delta: float) -> float:
 
 @printed(
     "unproven", f"{_PAPER}, (5.10)",
-    reason="(5.6) drops a term on the unsafe side; no violation found; several times the fakes that are needed",
+    reason="(5.6) drops a term in the wrong direction; no violation found; several times the necessary number of dummy records",
     comparison=At("d = 100, eps = 1, delta = 10^-6", (1.0, 1e-6),
                   lambda eps, delta: ClearReports.calibrate(100, eps=eps, delta=delta).fakes / 100, "m/d"),
-    returns="The printed number of fake records, over the number of bins.",
+    returns="The published number of dummy records, divided by the number of bins.",
     where=_FLIP,
 )
 def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
-    r"""Printed number of fake records a bin that hides a report sent in the clear.
+    r"""Published number of dummy records per bin that hides a report sent without randomization.
 
     .. math:: \frac md = 3 \ln\frac4\delta \Bigl(\frac{e^\varepsilon + 1}{e^\varepsilon - 1}\Bigr)^2
 
@@ -45,7 +46,7 @@ _CASE = (10**6, 1.0, 1e-6)
 
 @cache
 def _least_flip(users: int, bins: int, fakes: int) -> float:
-    """Return the flip that suffices at eps = 1, delta = 10^-6 where the sums of bins are seen."""
+    """Return the smallest flip probability at eps = 1, delta = 10^-6 if the sums of bins are published."""
     return FlippedReports.calibrate(users, bins, eps=1.0, delta=1e-6, fakes=fakes, view="sums").flip
 
 
@@ -56,11 +57,11 @@ def _proposition(reports: int, eps: float, delta: float) -> float:
 
 @_frequency(
     "unproven", f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where only the sum of each bin is seen",
-    reason="rests on (4.48), and on the sums of bins alone being seen; no violation found there",
-    comparison=At("10^6 reports, none fake, eps = 1, delta = 10^-6", _CASE, lambda n, *_: _least_flip(n, 2, 0), "flip"),
+    reason="depends on (4.48), and on seeing the sums of bins only; no violation found there",
+    comparison=At("10^6 reports, no dummy reports, eps = 1, delta = 10^-6", _CASE, lambda n, *_: _least_flip(n, 2, 0), "flip"),
 )
 def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
-    r"""Printed flipping frequency of the bits of n reports and m fake ones, where the analyst sees the sum of each bin.
+    r"""Published flip probability of the bits of n reports and m dummy reports, where the analyst sees the sum of each bin.
 
     .. math:: q = \frac{3 \ln(4/\delta)}{(n+m) B^2} + \frac{4}{(n+m) B}, \quad B = 1 - e^{-\varepsilon/2}
 
@@ -73,17 +74,17 @@ def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
 def _records_counterexample() -> Counterexample:
     reports, eps, delta = 10**4, 1.0, 1e-6
     records = FlippedReports(reports, 0, 2, zhilyaev_flip_records(reports, eps, delta), view="records")
-    case = "delta(1) of 10^4 shuffled two-bit records at the flip printed for delta = 10^-6"
+    case = "delta(1) of 10^4 shuffled two-bit records at the flip probability published for delta = 10^-6"
     return Counterexample(delta, records.delta(eps, bound="lower"), case)
 
 
 @_frequency(
     "false", f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where the shuffled records are seen",
-    reason="a shuffled record keeps its bits together, and hiding one takes two flips at once: shuffle bits, not records",
+    reason="a shuffled record keeps its bits together, and hiding one needs two flips at once: shuffle bits, not records",
     counterexample=_records_counterexample,
 )
 def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
-    r"""Printed flipping frequency of the bits of shuffled records, the same as :func:`zhilyaev_flip_sums`.
+    r"""Published flip probability of the bits of shuffled records, the same as :func:`zhilyaev_flip_sums`.
 
     .. math:: q = \frac{3 \ln(4/\delta)}{(n+m) B^2} + \frac{4}{(n+m) B}, \quad B = 1 - e^{-\varepsilon/2}
 
@@ -95,12 +96,12 @@ def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
 
 @_frequency(
     "unproven", f"{_PAPER}, (5.26)",
-    reason="for sums, many more bins than fakes, and bins that are otherwise empty; (4.36) and its mirror image, both unproven",
-    comparison=At("one user among m = 10^6 fakes, d = 10^9 bins, eps = 1, delta = 10^-6", _CASE,
+    reason="for sums, many more bins than dummy records, and bins otherwise empty; by (4.36) and its mirror image, both unproven",
+    comparison=At("one user among m = 10^6 dummy records, d = 10^9 bins, eps = 1, delta = 10^-6", _CASE,
                   lambda fakes, *_: _least_flip(1, 10**9, fakes), "flip"),
 )
 def zhilyaev_flip_fakes(fakes: int, eps: float, delta: float) -> float:
-    r"""Printed flipping frequency of the bits where m fake records among many more bins hide a single one.
+    r"""Published flip probability of the bits where m dummy records in many more bins hide a single record.
 
     .. math:: q = \frac{3}{m} \ln\frac4\delta \Bigl(\frac{e^\varepsilon + 1}{e^\varepsilon - 1}\Bigr)^2
 

@@ -1,4 +1,4 @@
-"""Shuffled bits and fake records (Zhilyaev, sections 2 and 4) as printed: Lemma 4.2, pointwise privacy, and tails of the sum."""
+"""Shuffled bits and dummy records (Zhilyaev, sections 2 and 4) as published: Lemma 4.2, pointwise privacy, tails of the sum."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["zhilyaev_lemma", "zhilyaev_pointwise", "zhilyaev_tail", "zhilyaev_ta
 
 _PAPER = "Zhilyaev"
 MAX_LISTED = 10**6
-"""Most users for which a law is listed in full."""
+"""Resource limit: largest number of users for which all probabilities of a sum are computed."""
 
 
 def _groups(users: int, flip: float, ones: int) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return the chances of a set bit among users of whom `ones` hold 1, and how many users have each."""
+    """Return the probabilities of a set bit among users of whom `ones` have value 1, and the number of users with each."""
     chances = np.array([1 - flip, flip])
     counts = np.array([ones, users - ones])
     return chances[counts > 0], counts[counts > 0]
 
 
 def _delta_of_zeros(users: int, flip: float, eps: float) -> float:
-    """Return the exact delta where all others hold 0."""
+    """Return the exact delta where all other users have value 0."""
     return ShuffledBits(users, flip).pair(0).delta(eps)
 
 
@@ -37,20 +37,20 @@ def _delta_of_zeros(users: int, flip: float, eps: float) -> float:
     "false", f"{_PAPER}, Lemma 4.2, (4.10)",
     reason="the coefficient 2 p e^eps - 1 is a misprint of p e^eps - q: too large by p (e^eps - 1) P(k)",
     side="both",
-    counterexample=At("delta(ln 1.5) of 5 users, q = 1/5, the others at 0", (5, 0.2, math.log(1.5)), _delta_of_zeros),
-    comparison=At("n = 1000, q = 0.1, the others at 0, eps = 0.5", (1000, 0.1, 0.5), _delta_of_zeros, "delta"),
-    returns="The printed delta, which the lemma takes for the exact one.",
+    counterexample=At("delta(ln 1.5) of 5 users, q = 1/5, the other users at 0", (5, 0.2, math.log(1.5)), _delta_of_zeros),
+    comparison=At("n = 1000, q = 0.1, the other users at 0, eps = 0.5", (1000, 0.1, 0.5), _delta_of_zeros, "delta"),
+    returns="The published delta, which the lemma states to be exact.",
     where={
-        "users": integer("Number of bits, the target's included (the paper's n + 1)", 1, MAX_LISTED),
+        "users": integer("Number of bits, including the target user's (the paper's n + 1)", 1, MAX_LISTED),
         "eps": LOSS,
     },
 )
 def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
-    r"""Printed delta of known data, the target at 0 against 1.
+    r"""Published delta of a given dataset, the target at 0 against 1.
 
     .. math:: \max_k\; (2 p e^\varepsilon - 1) P(k) - (e^\varepsilon - 1) \sum_{i \le k} P(i)
 
-    with P the law of the other users' sum.
+    with P the distribution of the other users' sum.
 
     >>> import math
     >>> round(published.zhilyaev_lemma(5, 0.2, math.log(1.5)), 10)
@@ -67,7 +67,7 @@ def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
 
 
 def _losses_above(users: int, flip: float, eps: float) -> float:
-    """Return the larger chance, of the two directions, that the loss exceeds eps where the others hold 0."""
+    """Return the larger probability, over (P, Q) and (Q, P), that the loss exceeds eps where the other users have value 0."""
     k = np.arange(users + 1)
     zero, one = (np.asarray(poisson_binom_logpmf(k, *_groups(users, flip, ones))) for ones in (0, 1))
     return float(max(np.exp(zero[zero - one > eps]).sum(), np.exp(one[one - zero > eps]).sum()))
@@ -75,16 +75,16 @@ def _losses_above(users: int, flip: float, eps: float) -> float:
 
 @printed(
     "false", f"{_PAPER}, Proposition 2.3, converse",
-    reason="only the pointwise condition implies (eps, delta), on any space; the converse fails for one bit",
+    reason="only the pointwise condition implies (eps, delta), in general; the converse is false for one bit",
     counterexample=At("one bit, q = 1/4, eps = ln 2", (1, 0.25, math.log(2)), _losses_above),
-    comparison=At("n = 1000, q = 0.1, the others at 0, eps = 0.5", (1000, 0.1, 0.5), _losses_above, "Pr[loss > eps]"),
-    returns="Delta of these data, which the proposition takes for the chance of a larger loss.",
+    comparison=At("n = 1000, q = 0.1, the other users at 0, eps = 0.5", (1000, 0.1, 0.5), _losses_above, "Pr[loss > eps]"),
+    returns="Delta of the dataset, which the proposition states to bound the probability of a larger loss.",
     where={"users": BITS, "eps": real("Privacy loss in nats", 0)},
 )
 def zhilyaev_pointwise(users: int, flip: float, eps: float, ones: int = 0) -> float:
-    r"""Printed bound of the chance that the privacy loss exceeds eps: :math:`\delta(\varepsilon)` itself.
+    r"""Published bound of the probability that the privacy loss exceeds eps: :math:`\delta(\varepsilon)` itself.
 
-    What holds is :math:`\Pr[L > \varepsilon'] \le \delta(\varepsilon)/(1 - e^{\varepsilon-\varepsilon'})` for
+    A valid bound is :math:`\Pr[L > \varepsilon'] \le \delta(\varepsilon)/(1 - e^{\varepsilon-\varepsilon'})` for
     :math:`\varepsilon' > \varepsilon`.
 
     >>> import math
@@ -95,7 +95,7 @@ def zhilyaev_pointwise(users: int, flip: float, eps: float, ones: int = 0) -> fl
 
 
 def _two_sided_tail(users: int, flip: float, ones: int, distance: float) -> float:
-    """Return the chance that the sum is further than `distance` from its mean."""
+    """Return the probability that the sum is further than `distance` from its mean."""
     mean = ones * (1 - flip) + (users - ones) * flip
     law = _groups(users, flip, ones)
     left = math.ceil(mean - distance) - 1
@@ -110,16 +110,16 @@ def _tail_bound(users: int, flip: float, distance: float) -> float:
 
 @printed(
     "false", f"{_PAPER}, Proposition 4.4, (4.46)",
-    reason="Chernoff's bound with mean mu_m >= n q holds for t <= 1; the paper states no range, and at t = 3 it fails",
+    reason="Chernoff's bound with mean mu_m >= n q holds for t <= 1; the paper states no range, and it is false at t = 3",
     counterexample=At("n = 1000, q = 0.03, no ones, t = 3: the sum above 120", (1000, 0.03, 3.0),
                       lambda n, q, _: _two_sided_tail(n, q, 0, 90)),
     comparison=At("n = 1000, q = 0.1, 100 ones, t = 0.5", (1000, 0.1, 0.5),
                   lambda n, q, t: _two_sided_tail(n, q, 100, t * (90 + 90)), "tail"),
-    returns="The printed bound for any number m of ones.",
+    returns="The published bound for any number m of ones.",
     where={"users": BITS, "distance": real("Relative distance t; proven up to 1", 0, 100, ends="(]")},
 )
 def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
-    r"""Printed tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t\mu_m] \le 2 e^{-t^2 n q/3}`.
+    r"""Published tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t\mu_m] \le 2 e^{-t^2 n q/3}`.
 
     >>> round(published.zhilyaev_tail_relative(1000, 0.1, 0.5), 10)
     0.000480739
@@ -129,13 +129,13 @@ def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
 
 @printed(
     "proven", f"{_PAPER}, (4.47)",
-    reason="no consequence of (4.46), as the paper has it, but of Bernstein's inequality with variance n p q, for t <= 3/2",
+    reason="it does not follow from (4.46) as stated, but from Bernstein's inequality with variance n p q, for t <= 3/2",
     comparison=At("n = 1000, q = 0.1, 100 ones, t = 0.5", (1000, 0.1, 0.5), lambda n, q, t: _two_sided_tail(n, q, 100, 50), "tail"),
     returns="Upper bound for any number m of ones.",
     where={"users": BITS, "distance": real("Distance t, in units of n q", 0, 1.5, ends="(]")},
 )
 def zhilyaev_tail(users: int, flip: float, distance: float) -> float:
-    r"""Printed tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t n q] \le 2 e^{-t^2 n q/3}`.
+    r"""Published tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t n q] \le 2 e^{-t^2 n q/3}`.
 
     >>> print(f"{published.zhilyaev_tail(1000, 0.1, 1.0):.9e}")
     6.676475591e-15
