@@ -37,6 +37,10 @@ ROUNDS, NARROW = 9, 1e-7
 """Most rounds of the refinement at one alpha, and the gap of log beta at which it ends. It also ends when a round leaves more than
 90 % of the gap: the bounds of delta themselves are then as far apart."""
 
+FEW_VALUES = 256
+"""Number of values of delta up to which the refinement of mu divides only intervals whose corner lies above the middle between the
+bounds of mu. With more values, all intervals above the lower bound are divided, in fewer rounds."""
+
 BESIDE = 0.06
 """Distance of the samples beside the place of a slope, as a share of the interval: the gap falls with its square in each round, but
 the errors of delta grow with its inverse."""
@@ -191,7 +195,7 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
 
 def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evaluations: int) -> Interval:
     """Return bounds of the Gaussian mu of the curve, refined until the two are rtol apart; the samples grow."""
-    best = 0.0
+    best, share = 0.0, 0.5 if evaluations <= FEW_VALUES else 0.0
     while True:
         above, eps = _enclosing(forward, backward, False)
         below, _ = _enclosing(forward, backward, True)
@@ -200,7 +204,8 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
         best = max(best, float(_corner_mu(below.points[:, 1:-1], upper=False).max(initial=0.0)))
         # where f(0) < 1 no Gaussian curve lies below
         unlimited = max(above.points[3, 0], above.points[1, -1]) > -math.inf
-        open_ = corners > best * (1 + rtol)
+        # where values are few, those that lower the largest corner come first
+        open_ = corners > max(best * (1 + rtol), best + share * (most - best))
         if unlimited or not open_.any():
             break
         low, high = eps[1:][open_], eps[:-1][open_]

@@ -65,7 +65,9 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 enough = np.minimum(4 * np.maximum(loss_error[:-1], loss_error[1:]), SMALL_FALL)
-                open_ &= (steepest * width > STEEP) | ~(fall < enough)
+                # the lower bound may end anywhere: the interval is divided down to a relative width of 1e-3
+                ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
+                open_ &= (steepest * width > STEEP) | ~(fall < enough) | ends
             before = samples.evaluations
             middle = 0.5 * (samples.eps[:-1] + samples.eps[1:])[open_]
             samples.add(middle)
