@@ -177,7 +177,7 @@ class PrivacyProfile(ExportMixin):
         known = self._pair_info()
         if not known.expensive:
             return self._samples(0.05)
-        # with pure privacy the refinement itself goes as deep as it has to; few values leave no room for deep ones in advance
+        # with pure privacy the refinement itself goes as deep as it has to; with few values none is spent at tiny delta in advance
         bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse_pure) < math.inf
         forward, own = self._staged(max(known.spacing, 0.05), 0 if bounded and known.spacing >= 0.1 else len(STAGES) - 1)
         mine = own.copy()
