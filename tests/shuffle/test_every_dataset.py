@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle
-from shufflebounds.mechanisms import FiniteRandomizer
+from shufflebounds.mechanisms import FiniteRandomizer, PrivUnit
+from shufflebounds.shuffle._worst_dataset import WorstDataset
 from tests.strategies import slow
 
 
@@ -125,3 +126,37 @@ def test_beyond_the_largest_power_of_e():
     protocol = shuffle.Shuffled(FiniteRandomizer([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]]), 5)
     assert protocol.delta(800.0, bound="lower") == pytest.approx(0.5)
     assert protocol.delta(800.0) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("cells", "arc", "users", "held"), [
+    (5, 2, 9, (0, 1, 2, 3)), slow(7, 3, 8, (0, 3, 4)), slow(7, 3, 8, (0, 2, 4)), slow(8, 4, 8, (0, 1, 4)),
+])
+def test_arcs_of_a_circle_are_below_the_bound_of_priv_unit(cells, arc, users, held):
+    """Some inputs at equal angles and caps that are unions of cells: PrivUnit on the circle as a matrix, and all its datasets."""
+    local_eps = 1.0
+    lifted = (np.arange(cells)[None, :] - np.array(held)[:, None]) % cells < arc
+    rows = np.where(lifted, math.exp(local_eps), 1.0)
+    randomizer = FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True))
+    matrix = randomizer.shuffled(users)
+    unit = PrivUnit(dimension=2, local_eps=local_eps, cap=arc / cells)
+    data = unit.dataset_laws()
+    for eps in (0.02, 0.2, 0.5):
+        assert matrix.argument(eps) == "every dataset"
+        exact = matrix.log_delta(eps, bound="lower")
+        assert exact <= WorstDataset(data, users).log_delta(eps) + 1e-9
+        assert exact <= unit.shuffled(users).log_delta(eps) + 1e-9
+    # among many users the bound is that of the worst dataset, and some dataset of the matrix is known
+    many = unit.shuffled(4000)
+    assert many.argument(0.05) == "worst dataset"
+    assert randomizer.shuffled(4000).log_delta(0.05, bound="lower") <= many.log_delta(0.05)
+
+
+def test_priv_unit_with_wide_caps_is_below_its_blanket():
+    unit = PrivUnit(dimension=3, local_eps=1.0)
+    protocol = unit.shuffled(10**4)
+    eps = protocol.epsilon(1e-6)
+    assert protocol.argument(eps) == "worst dataset"
+    # half way between the lower bound and the blanket
+    assert protocol.epsilon(1e-6, bound="lower") < eps < 0.96 * shuffle.shuffled_epsilon(unit, 10**4, 1e-6)
+    # narrow caps may be disjoint from those of both vectors of the target, which gives the blanket
+    assert PrivUnit(dimension=3, local_eps=4.0).dataset_laws() is None

@@ -132,6 +132,20 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         c = self._c
         return (Others("all others hold a vector at right angles", (0.0, 0.0, 0.0, c), (c, c, 0.0, 1 - 3 * c)),)
 
+    def _kinds(self) -> tuple[Others, ...] | None:
+        # The law of X of another user is affine in the shares of the caps of the target's two opposite vectors that the user's cap
+        # meets. These shares are nonnegative, and their sum is at most c and at least 3c - 1, as the rest of the sphere has 1 - 2c.
+        # The four corners are kinds. For c <= 1/3 a cap that meets neither would be one, and the bound as large as the blanket.
+        c = self._c
+        least = 3 * c - 1
+        if least <= 0:
+            return None
+        return (
+            *self._targets(),
+            Others("the caps of the others meet the first alone", (least, 0.0, 0.0, 1 - 2 * c), (c - least, c, 0.0, 0.0)),
+            Others("the caps of the others meet the second alone", (0.0, least, 0.0, 1 - 2 * c), (c, c - least, 0.0, 0.0)),
+        )
+
     @property
     def scale(self) -> float:
         lifted = math.exp(self._log_base() + self.local_eps) * -math.expm1(-self.local_eps)
