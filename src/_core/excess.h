@@ -12,17 +12,10 @@
 #include <stddef.h>
 #include "constants.h"
 #include "dd.h"
-
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
-#define EXCESS_CLONES __attribute__((target_clones("avx2", "default")))
-#define EXCESS_INLINE static inline __attribute__((always_inline))
-#else
-#define EXCESS_CLONES
-#define EXCESS_INLINE static inline
-#endif
+#include "vectors.h"
 
 /* 1 - cos(2u) and sin(2u) */
-EXCESS_INLINE void excess_turn(double u, double *less, double *side)
+VECTORS_INLINE void excess_turn(double u, double *less, double *side)
 {
     const double shift = 6755399441055744.0;
     double k = (u * 0.31830988618379067 + shift) - shift;
@@ -39,7 +32,7 @@ EXCESS_INLINE void excess_turn(double u, double *less, double *side)
 }
 
 /* sum p (1 - cos(t y)) and sum p sin(t y) over n atoms, n a multiple of EXCESS_LANES; reach >= max |y| */
-static EXCESS_CLONES void excess_phi(const double *p, const double *y, ptrdiff_t n, double t, double reach,
+static VECTORS_CLONES void excess_phi(const double *p, const double *y, ptrdiff_t n, double t, double reach,
                                      double *less, double *side)
 {
     dd total_less = {0, 0}, total_side = {0, 0};

@@ -14,14 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "dd.h"
-
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
-#define LATTICE_CLONES __attribute__((target_clones("avx2", "default")))
-#define LATTICE_INLINE static inline __attribute__((always_inline))
-#else
-#define LATTICE_CLONES
-#define LATTICE_INLINE static inline
-#endif
+#include "vectors.h"
 
 enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMALL = 28, LATTICE_LONG = 1 << 21 };
 
@@ -29,13 +22,13 @@ enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMA
  * stopped pass are not valid. Two calls may be a tenth of a second apart. */
 typedef int (*lattice_heard)(void);
 
-LATTICE_INLINE int lattice_leave(lattice_heard heard, ptrdiff_t done)
+VECTORS_INLINE int lattice_leave(lattice_heard heard, ptrdiff_t done)
 {
     return heard && done && !(done & (LATTICE_LONG - 1)) && heard();
 }
 
 /* Fills x, y, d and w = g for one chunk, padded with zeros to a multiple of 8; returns the padded length. */
-LATTICE_INLINE ptrdiff_t lattice_fill(const double *p, const double *q, const double *g, ptrdiff_t n,
+VECTORS_INLINE ptrdiff_t lattice_fill(const double *p, const double *q, const double *g, ptrdiff_t n,
                                       double a, double b, double c, double *x, double *y, double *d, double *w)
 {
     ptrdiff_t i, padded = (n + 7) & ~(ptrdiff_t)7;
@@ -58,7 +51,7 @@ LATTICE_INLINE ptrdiff_t lattice_fill(const double *p, const double *q, const do
 }
 
 /* Returns the sum of n numbers, n a power of 2, by halving; overwrites them. */
-LATTICE_INLINE double lattice_fold(double *s, int n)
+VECTORS_INLINE double lattice_fold(double *s, int n)
 {
     int i, half;
     for (half = n / 2; half >= 4; half /= 2)
@@ -66,7 +59,7 @@ LATTICE_INLINE double lattice_fold(double *s, int n)
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-LATTICE_INLINE double lattice_dot(const double *u, const double *v, ptrdiff_t n)
+VECTORS_INLINE double lattice_dot(const double *u, const double *v, ptrdiff_t n)
 {
     double s[8] = {0};
     ptrdiff_t i, j;
@@ -75,7 +68,7 @@ LATTICE_INLINE double lattice_dot(const double *u, const double *v, ptrdiff_t n)
     return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
 }
 
-LATTICE_INLINE double lattice_dot3(const double *u, const double *v, const double *w, ptrdiff_t n)
+VECTORS_INLINE double lattice_dot3(const double *u, const double *v, const double *w, ptrdiff_t n)
 {
     double s[8] = {0};
     ptrdiff_t i, j;
@@ -85,7 +78,7 @@ LATTICE_INLINE double lattice_dot3(const double *u, const double *v, const doubl
 }
 
 /* Returns sum g d as a double-double (products with a given g are exact), and writes sum g x y to var. */
-static LATTICE_CLONES dd lattice_shift(const double *p, const double *q, const double *g, ptrdiff_t n,
+static VECTORS_CLONES dd lattice_shift(const double *p, const double *q, const double *g, ptrdiff_t n,
                                        double a, double b, double c, double *var)
 {
     double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
@@ -105,7 +98,7 @@ static LATTICE_CLONES dd lattice_shift(const double *p, const double *q, const d
 }
 
 /* Returns sum g p as a double-double, and writes sum g to count and sum g p q to var. */
-static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const double *g, ptrdiff_t n, double *count,
+static VECTORS_CLONES dd lattice_mean(const double *p, const double *q, const double *g, ptrdiff_t n, double *count,
                                       double *var)
 {
     double y[32] = {0}, hi[32] = {0}, lo[32] = {0};
@@ -147,7 +140,7 @@ static LATTICE_CLONES dd lattice_mean(const double *p, const double *q, const do
 
 /* Two orders at once: power *= w and rest = rest * u + v over a chunk, twice. The quarters of the chunk are added: the powers
  * after the first and the second time to s[0] and s[1], the rests to s[2] and s[3]. */
-LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restrict w, double *__restrict rest,
+VECTORS_INLINE void lattice_step(double *__restrict power, const double *__restrict w, double *__restrict rest,
                                  const double *__restrict u, const double *__restrict v,
                                  double (*__restrict s)[LATTICE_CHUNK / 4])
 {
@@ -184,7 +177,7 @@ LATTICE_INLINE void lattice_step(double *__restrict power, const double *__restr
 }
 
 /* One element of lattice_begin: w = 4xy, u = delta^2, v = g delta w, power = g w^2, rest = v u + v; returns g w. */
-LATTICE_INLINE double lattice_first(double x, double y, double g, double *w, double *u, double *v, double *power,
+VECTORS_INLINE double lattice_first(double x, double y, double g, double *w, double *u, double *v, double *power,
                                     double *rest)
 {
     double delta = x - y, four = 4 * x * y, a = g * four;
@@ -198,7 +191,7 @@ LATTICE_INLINE double lattice_first(double x, double y, double g, double *w, dou
 
 /* Computes the arrays for lattice_step from a chunk of x, y and multiplicities g, or (plain) from x alone with y = 1 - x, g = 1.
  * They contain the first two orders, whose sums are added to s. */
-LATTICE_INLINE void lattice_begin(const double *__restrict x, const double *__restrict y, const double *__restrict g,
+VECTORS_INLINE void lattice_begin(const double *__restrict x, const double *__restrict y, const double *__restrict g,
                                   int plain, double *__restrict w, double *__restrict u, double *__restrict v,
                                   double *__restrict power, double *__restrict rest,
                                   double (*__restrict s)[LATTICE_CHUNK / 4])
@@ -221,7 +214,7 @@ LATTICE_INLINE void lattice_begin(const double *__restrict x, const double *__re
 }
 
 /* Adds the lanes of both families of sums, which alternate every two orders, to their totals. */
-LATTICE_INLINE void lattice_gather(double (*__restrict s)[LATTICE_CHUNK / 4], int orders, dd *__restrict one, dd *__restrict two)
+VECTORS_INLINE void lattice_gather(double (*__restrict s)[LATTICE_CHUNK / 4], int orders, dd *__restrict one, dd *__restrict two)
 {
     int m, i;
     for (m = 0; m < orders; m += 2)
@@ -232,7 +225,7 @@ LATTICE_INLINE void lattice_gather(double (*__restrict s)[LATTICE_CHUNK / 4], in
 }
 
 /* even[m-1] = sum g w^m and odd[m-1] = sum g delta (1 - delta^2m), m = 1..orders, for w = 4xy, delta = x - y. */
-static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const double *g, ptrdiff_t n,
+static VECTORS_CLONES void lattice_sums(const double *p, const double *q, const double *g, ptrdiff_t n,
                                         double a, double b, double c, int orders, lattice_heard heard,
                                         double *even, double *odd)
 {
@@ -269,7 +262,7 @@ static LATTICE_CLONES void lattice_sums(const double *p, const double *q, const 
 
 /* Computes power sums of order 1..LATTICE_SMALL of x where x < 1/8 (low) and of y where y < 1/8 (high). The other groups are
  * copied to (mx, my, mg), at most `room` of them. Returns their number. */
-static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, const double *g, ptrdiff_t n,
+static VECTORS_CLONES ptrdiff_t lattice_split(const double *p, const double *q, const double *g, ptrdiff_t n,
                                               double a, double b, double c, lattice_heard heard, double *low, double *high,
                                               double *mx, double *my, double *mg, ptrdiff_t room)
 {
@@ -316,7 +309,7 @@ static LATTICE_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
 }
 
 /* Sets out[j] = c0 in[j] + c1 in[j-1] + c2 in[j-2], j = 0..n+1, for in[0..n-1] with two zeros before and two after it. */
-static LATTICE_CLONES void lattice_convolve(const double *__restrict in, double *__restrict out, ptrdiff_t n,
+static VECTORS_CLONES void lattice_convolve(const double *__restrict in, double *__restrict out, ptrdiff_t n,
                                             double c0, double c1, double c2)
 {
     ptrdiff_t j;

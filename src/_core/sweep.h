@@ -7,12 +7,7 @@
 
 #include <math.h>
 #include "arithmetic.h"
-
-#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
-#define SWEEP_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-#else
-#define SWEEP_CLONES
-#endif
+#include "vectors.h"
 
 enum { SWEEP_RUNS = 8 };
 
@@ -27,7 +22,7 @@ typedef struct {
  * side is +1 where the threshold falls with m, and -1 where it stays. Arithmetic with it replaces a branch:
  * m + side (2a - m) is 2a or 2(m - a), exactly. One division gives both 1/m and 1/(n-m+1).
  * Roundings a step: 5 of b, 6 of the weight, 6 of S and G. */
-static SWEEP_CLONES void sweep_down(sweep_runs *runs, int count, double n, double odds, double u)
+static VECTORS_CLONES void sweep_down(sweep_runs *runs, int count, double n, double odds, double u)
 {
     double m[SWEEP_RUNS], a[SWEEP_RUNS], b[SWEEP_RUNS], tail[SWEEP_RUNS], value[SWEEP_RUNS], weight[SWEEP_RUNS], sum[SWEEP_RUNS];
     int i, j;

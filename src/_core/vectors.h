@@ -7,7 +7,7 @@
  * Every version performs the same IEEE operations in the same order, and the only use of fused multiply-adds is the exact product
  * of dd.h. Therefore every version returns the same bits (tests/core/test_vectors.py).
  *
- * The elementary functions below are part of the passes. vector_log and vector_exp have errors below 1 ulp (python-flint, 2e4 random
+ * The functions below are part of the passes. vector_log and vector_exp have errors below 1 ulp (python-flint, 2e4 random
  * arguments each).
  */
 #ifndef SHUFFLEBOUNDS_VECTORS_H
@@ -21,6 +21,20 @@
 #include "tables.h"
 
 #define VECTORS_INLINE DD_INLINE
+
+/* Stands before a single function, to have it compiled for AVX-512, AVX2 and the baseline. The loader chooses (ifunc), so this needs
+ * the GNU C library. The function may call always inlined functions only. */
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__GLIBC__)
+#if defined(__clang__) ? __clang_major__ >= 16 : __GNUC__ >= 12
+#define VECTORS_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#elif !defined(__clang__)
+#define VECTORS_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define VECTORS_CLONES
+#endif
+#else
+#define VECTORS_CLONES
+#endif
 
 /* Stands before a loop whose elements do not depend on each other: compilers need not check that its arrays are distinct. */
 #if defined(__clang__)

@@ -356,9 +356,13 @@ def counts(name: str, value: ArrayLike, high: int, bins: int) -> NDArray[np.floa
     return array
 
 
+MOST_ENTRIES = 2**27
+"""Largest number of doubles in one array, a gigabyte. A larger one would let a single call use up the memory of a small machine."""
+
+
 def affordable(what: str, entries: float) -> None:
     """Raise InfeasibleError if this number of doubles would take more than a gigabyte."""
-    if entries > 2**27:
+    if entries > MOST_ENTRIES:
         raise InfeasibleError(f"{what} would hold {entries:.3g} numbers, {8 * entries / 1e9:.3g} GB: at most 2**27 are made")
 
 

@@ -158,7 +158,10 @@ def poisson_binom_window(
     """
     log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
     law = _checked_law(p, counts)
-    _validate.affordable("the window", _spread(*law[:2]) * 2 * math.sqrt(-2 * log_tail))
+    deviations = 2 * math.sqrt(-2 * log_tail)
+    # the variance is at most a quarter of the number of trials; it is only summed where that bound does not decide
+    width = deviations * math.sqrt(law[0].size if law[1] is None else float(law[1].sum())) / 2
+    _validate.affordable("the window", width if width <= _validate.MOST_ENTRIES else deviations * _spread(*law[:2]))
     first, logpmf, _ = window_of(law, log_tail)
     return first, logpmf
 
@@ -223,7 +226,8 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
     array = _validate.floats("p", p, "a number in [0, 1]")
     if array.ndim != 1:
         raise ValueError(f"p has shape {array.shape}: it must be one-dimensional")
-    if array.size and not (array.min() >= 0 and array.max() <= 1):
+    ends = (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)
+    if not (ends[0] >= 0 and ends[1] <= 1):
         bad = array[~((array >= 0) & (array <= 1))][0]
         raise ValueError(f"p holds {_validate.format_value(float(bad))}: every entry must be in [0, 1]")
     multiplicities = None
@@ -237,12 +241,15 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
         total = multiplicities.sum()
         if total >= MAX_TRIALS and sum(map(int, multiplicities)) > MAX_TRIALS:
             raise ValueError(f"counts sum to {_validate.format_value(float(total))}: they must not exceed 2**53")
-    return inner_law(array, multiplicities)
+    return inner_law(array, multiplicities, ends)
 
 
-def inner_law(array: FloatArray, multiplicities: FloatArray | None) -> tuple[FloatArray, FloatArray | None, int]:
-    """Return what `_checked_law` returns, for arguments that have been checked."""
-    if array.size and array.min() > 0 and array.max() < 1 and (multiplicities is None or multiplicities.all()):
+def inner_law(
+    array: FloatArray, multiplicities: FloatArray | None, ends: tuple[float, float] | None = None
+) -> tuple[FloatArray, FloatArray | None, int]:
+    """Return what `_checked_law` returns, for checked arguments; ends are the smallest and the largest p, if known."""
+    low, high = ends or ((float(array.min()), float(array.max())) if array.size else (0.0, 0.0))
+    if low > 0 and high < 1 and (multiplicities is None or multiplicities.all()):
         return array, multiplicities, 0
     sure = array == 1
     inside = (array > 0) & ~sure
