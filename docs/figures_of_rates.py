@@ -21,7 +21,7 @@ def density(budget: float, center: float, z: np.ndarray) -> np.ndarray:
 
 def areas(value: float, other: float, target: float) -> tuple[float, float]:
     """Return the mass of a user's output where the target's density at 0, or at 1, is the larger, and above the user's own."""
-    edges = np.linspace(-40, 41, 40501)
+    edges = np.linspace(-40, 41, 162001)
     middle = (edges[1:] + edges[:-1]) / 2
     mass = np.diff(distribution(other, value, edges))
     zero, one, own = density(target, 0, middle), density(target, 1, middle), density(other, value, middle)
@@ -33,7 +33,7 @@ def rates() -> plt.Figure:
     target, other = 3.0, 1.0
     figure, (seen, over_value, over_budget) = plt.subplots(1, 3, figsize=(11.0, 4.8), layout="constrained")
     figure.suptitle(
-        "The printed rate of clones is an area, and not a share of every output\n"
+        "The published rate is an area; the valid rate is the smallest ratio over all outputs\n"
         r"Laplace noise, target $\varepsilon_1 = 3$ (Liu et al., Figures 2 and 3)"
     )
     z = np.linspace(-1.6, 2.6, 1001)
@@ -43,21 +43,21 @@ def rates() -> plt.Figure:
     seen.plot(z, one, color=ORANGE, lw=1.4, ls="--", label="$R_1$ at 1")
     seen.fill_between(z, own, where=(own < zero) & (one < zero), color=GREEN, alpha=0.35, lw=0, label="$U_0$: taken for 0")
     seen.fill_between(z, own, where=(own < one) & (zero < one), color=ORANGE, alpha=0.35, lw=0, label="$U_1$: taken for 1")
-    seen.set(xlabel="output $z$", ylabel="density", title="(2) areas", ylim=(0, None))
-    values = np.linspace(0, 1, 41)
+    seen.set(xlabel="output $z$", ylabel="density", title="Figure 2: areas $U_0$, $U_1$", ylim=(0, None))
+    values = np.linspace(0, 1, 201)
     for budget, color, style in ((1.0, BLUE, "-"), (2.5, PURPLE, "--")):
         zeros, ones = np.array([areas(float(x), budget, target) for x in values]).T
         over_value.plot(values, zeros, color=color, ls=style, lw=1.8, label=rf"$p_i^0$, $\varepsilon_i = {budget:g}$")
-        over_value.plot(values, ones, color=color, ls=style, lw=1.8, marker="o", markevery=8, ms=4,
+        over_value.plot(values, ones, color=color, ls=style, lw=1.8, marker="o", markevery=40, ms=4,
                         label=rf"$p_i^1$, $\varepsilon_i = {budget:g}$")
-    over_value.set(xlabel="value $x_i$", ylabel="area", title="(3a) least at an end", ylim=(0, None))
+    over_value.set(xlabel="value $x_i$", ylabel="mass of the area", title="Figure 3: areas over the value", ylim=(0, None))
     budgets = np.linspace(0.05, 6, 240)
     printed = [published.liu2024_laplace_rate(float(e), target) for e in budgets]
     # the least of R_i/(R_0 + R_1) over all outputs; beyond the target's budget its tails leave nothing
     sound = np.where(budgets <= target, budgets / target * np.exp(target - budgets) / (math.exp(target) + 1), 0)
-    over_budget.plot(budgets, printed, label="printed: the lesser area", **PRINTED)
-    over_budget.plot(budgets, sound, label=r"sound: $\min_z R_i/(R_0+R_1)$", **EXACT)
-    over_budget.set(xlabel=r"budget $\varepsilon_i$", ylabel="rate $p_i$", title="(3b) over the budget", ylim=(0, None))
+    over_budget.plot(budgets, printed, label="published: the smaller area", **PRINTED)
+    over_budget.plot(budgets, sound, label=r"valid: $\min_z R_i/(R_0+R_1)$", **EXACT)
+    over_budget.set(xlabel=r"budget $\varepsilon_i$", ylabel="rate $p_i$", title="Figure 3: rates over the budget", ylim=(0, None))
     for axis in (seen, over_value, over_budget):
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
     return figure

@@ -42,7 +42,7 @@ def rules() -> plt.Figure:
     arrays = {name: np.array(values) for name, values in curves.items()}
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 5.6), layout="constrained", gridspec_kw={"wspace": 0.12})
     figure.suptitle(
-        "What a mechanism is, not its budget, says what releases cost\n"
+        "The optimal rule is below every rule that knows only the budgets; knowing the mechanism is better still\n"
         r"$k$ releases of $\varepsilon = 0.1$ each, $\delta = 10^{-6}$"
     )
     for name, label, look in (
@@ -52,20 +52,21 @@ def rules() -> plt.Figure:
         ("rdp", "Renyi curve of randomized response", {"color": GREEN, "lw": 1.6, "ls": "-."}),
         ("optimal", "optimal", EXACT),
         ("laplace rdp", "Renyi curve of Laplace noise", {"color": SKY, "lw": 1.6, "ls": (0, (3, 1))}),
-        ("upper", "Laplace noise itself, between both sides", {"color": "black", "lw": 1.2}),
+        ("upper", "Laplace noise itself, both bounds", {"color": "black", "lw": 1.2}),
     ):
         for axis, base in ((left, 1.0), (right, arrays["optimal"])):
             axis.plot(times, arrays[name] / base, label=label, **look)
     low, high = (arrays[side] / arrays["optimal"] for side in ("lower", "upper"))
     right.fill_between(times, low, high, color="black", alpha=0.25, lw=0)
     dots = {"ls": "", "marker": "o", "ms": 4.5, "mfc": "none", "color": BLUE, "markevery": 8}
-    label = "randomized response itself, both sides"
+    label = "randomized response itself, both bounds"
     for axis, base in ((left, 1.0), (right, arrays["optimal"])):
         axis.plot(times, arrays["above"] / base, label=label, **dots)
         axis.plot(times, arrays["below"] / base, **dots)
         axis.set(xscale="log", xlabel="releases $k$")
-    left.set(yscale="log", ylabel=r"$\varepsilon$ in all (nats)", ylim=(0.08, 300))
-    right.set(ylabel=r"$\varepsilon$ over that of the optimal rule", ylim=(0.93, 1.5))
+    left.set(yscale="log", ylabel=r"$\varepsilon$ of all releases (nats)", ylim=(0.08, 300))
+    right.set(ylabel=r"ratio of $\varepsilon$ to that of the optimal rule", ylim=(0.93, 1.5),
+              title="cut at 1.5; the teeth come from small numbers of releases")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
@@ -74,8 +75,8 @@ def chernoff() -> plt.Figure:
     """Closed tail bounds against the exact tail."""
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.2), layout="constrained")
     figure.suptitle(
-        "Closed tail bounds miss by orders of magnitude, the further out the more\n"
-        r"$\Pr[S \geq k]$, $S$ a sum of $n$ independent trials of chance $p$"
+        "Closed-form tail bounds exceed the exact tail by orders of magnitude\n"
+        r"$\Pr[S \geq k]$, $S$ a sum of $n$ independent trials with probability $p$"
     )
     for axis, n, mean, top in zip(axes, (1000, 10**6), (0.1, 1e-5), (300, 100)):
         k = np.arange(round(n * mean), top + 1)
@@ -105,10 +106,10 @@ def laplace_error(k: int, eps: float, delta: float) -> float:
 def mechanisms() -> plt.Figure:
     """Error at equal privacy: of one value, and of many that one person changes all."""
     delta = 1e-6
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 4.6), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4.8), layout="constrained")
     figure.suptitle(
         "Laplace for one value, Gaussian for many\n"
-        r"Error exceeded with 5 %, $\delta = 10^{-6}$, every value changed by at most 1"
+        r"Error exceeded with probability 0.05, $\delta = 10^{-6}$; one person changes every value by at most 1"
     )
     eps = np.geomspace(0.1, 4, 25)
     gaussian = [GaussianMechanism.from_dp(eps=float(e), delta=delta) for e in eps]
@@ -136,7 +137,7 @@ def mechanisms() -> plt.Figure:
     right.set(xscale="log", yscale="log", xlabel="values $k$", ylabel="largest error of any value")
     right.set_title(r"$k$ values, $\varepsilon = 1$ in all")
     for axis in (left, right):
-        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1 if axis is right else 2, fontsize=9)
     for axis, ticks in ((left, (0.1, 0.3, 1, 3)), (right, (1, 3, 10, 30, 100, 300))):
         axis.set_xticks(ticks, map(str, ticks))
         axis.tick_params(which="minor", labelbottom=False)

@@ -45,16 +45,17 @@ def training() -> plt.Figure:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
     more = 100 * (renyi / poisson.mean(axis=1) - 1)
     figure.suptitle(
-        rf"Both sides are one line; a Rényi accountant asks for {more.min():.0f} to {more.max():.0f} % more" + "\n"
-        rf"DP-SGD, $\sigma$ = {SIGMA:g}, {STEPS} batches an epoch, $\delta = 10^{{-5}}$")
+        rf"Upper and lower bound are one line; eps by a Rényi accountant is {more.min():.0f} to {more.max():.0f} % larger" + "\n"
+        rf"DP-SGD, $\sigma$ = {SIGMA:g}, {STEPS} batches per epoch, $\delta = 10^{{-5}}$")
     left.plot(EPOCHS, renyi, color=GREY, lw=1.2, ls=":", label="dp-accounting, Rényi")
     left.plot(EPOCHS, pessimistic, color=GREEN, lw=1.2, label="dp-accounting, pessimistic", marker="^", ms=4)
     left.plot(EPOCHS, optimistic, **PRINTED, label="dp-accounting, optimistic", marker="v", ms=4)
-    left.plot(EPOCHS, poisson[:, 1], **EXACT, label="Poisson batches, both sides")
+    left.plot(EPOCHS, poisson[:, 1], **EXACT, label="Poisson batches, both bounds")
     left.plot(EPOCHS, poisson[:, 0], **EXACT)
-    left.plot(EPOCHS, allocated[:, 1], color=PURPLE, lw=1.8, ls="-.", label="random allocation, both sides")
+    left.plot(EPOCHS, allocated[:, 1], color=PURPLE, lw=1.8, ls="-.", label="random allocation, both bounds")
     left.plot(EPOCHS, allocated[:, 0], color=PURPLE, lw=1.8, ls="-.")
-    left.set(xlabel="epochs", ylabel=r"$\varepsilon$", xscale="log", yscale="log", title=r"$\varepsilon$ of the whole training")
+    left.set(xlabel="epochs", ylabel=r"$\varepsilon$ (nats)", xscale="log", yscale="log",
+             title=r"$\varepsilon$ of the whole training")
     plainly(left.yaxis, (0.6, 1, 2, 3, 4, 6))
     left.legend(loc="lower right", fontsize=9)
     middle = poisson.mean(axis=1)
@@ -62,12 +63,13 @@ def training() -> plt.Figure:
         (renyi, {"color": GREY, "ls": ":"}, "dp-accounting, Rényi"),
         (pessimistic, {"color": GREEN, "marker": "^", "ms": 4}, "dp-accounting, pessimistic"),
         (optimistic, {"color": ORANGE, "ls": "--", "marker": "v", "ms": 4}, "dp-accounting, optimistic"),
-        (poisson[:, 1], EXACT, "this library, both sides"),
+        (poisson[:, 1], EXACT, "this library, both bounds"),
         (poisson[:, 0], EXACT, None),
     ):
         right.plot(EPOCHS, 100 * (values / middle - 1), label=name, **style)
     right.axhline(0, color="black", lw=0.5)
-    right.set(xlabel="epochs", ylabel=r"per cent", xscale="log", title="Poisson batches: distance from the truth")
+    right.set(xlabel="epochs", ylabel=r"difference from the exact $\varepsilon$ (%)", xscale="log",
+              title="Poisson batches (linear within 0.01 %, logarithmic beyond)")
     right.set_yscale("symlog", linthresh=0.01, linscale=0.6)
     right.set_yticks([-10, -1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10, 100])
     right.set_yticklabels(["−10", "−1", "−0.1", "−0.01", "0", "0.01", "0.1", "1", "10", "100"])

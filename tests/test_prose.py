@@ -189,7 +189,8 @@ def test_the_title_of_the_headline():
 
 
 def test_the_title_of_the_printed_flips():
-    title = re.search(r"The printed flip is (\w+) to (\w+) times too large", (DOCS / "make_figures.py").read_text(encoding="utf-8"))
+    figures = (DOCS / "make_figures.py").read_text(encoding="utf-8")
+    title = re.search(r"The published flip probability is (\w+) to (\w+) times too large", figures)
     assert title.groups() == ("two", "five")
     cases = [(10**9, 0.1, 1e-9), (180, 2.0, 1e-6), (10**4, 0.1, 1e-6), (10**6, 1.0, 1e-6)]
     ratios = [published.zhilyaev_flip(users, eps, delta) / shuffle.ShuffledBits.calibrate(users, eps=eps, delta=delta).flip
