@@ -350,7 +350,7 @@ def test_a_dead_worker_costs_its_batch_only():
 def test_a_closed_executor_is_reported():
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
-    with pytest.raises(SweepError, match="takes no work"):
+    with pytest.raises(SweepError, match="accepts no work"):
         sweep(total, {"a": [1], "b": [2]}, executor=pool)
 
 

@@ -1,4 +1,4 @@
-"""Profiles made from the privacy loss distributions of dp-accounting."""
+"""Profiles made from privacy loss distributions of dp-accounting."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["AccountingProfile", "from_dp_accounting"]
 
 @dataclass(frozen=True, repr=False)
 class _LossPair(_ListedPair):
-    """One direction of a privacy loss distribution, whose masses are taken as they stand even where they do not sum to 1."""
+    """One direction of a privacy loss distribution; its masses are not changed, even if they do not sum to 1."""
 
-    theorem: ClassVar[str] = "hockey stick of one direction of a privacy loss distribution of dp-accounting, as given"
-    neighbours: ClassVar[str] = "those of the distribution given"
+    theorem: ClassVar[str] = "hockey-stick divergence of one direction of a privacy loss distribution of dp-accounting, as given"
+    neighbours: ClassVar[str] = "those of the given distribution"
 
     def __repr__(self) -> str:
         return f"_LossPair(<{len(self.log_p)} losses>)"
 
     @classmethod
     def of(cls, pmf: Any) -> Self:
-        """Return the pair of a PLDPmf: mass p of loss l stands for P = p and Q = p e^-l."""
+        """Return the pair of a PLDPmf: mass p at loss l gives P = p and Q = p e^-l."""
         dense = pmf.to_dense_pmf()
-        # dp-accounting has no public name for any of these
+        # dp-accounting has no public attributes for these
         mass = np.asarray(dense._probs, dtype=np.float64)
         loss = dense._discretization * (dense._lower_loss + np.arange(mass.size))
-        # its convolutions leave masses of the size of rounding below 0; they count as 0
+        # convolutions in dp-accounting can leave negative masses of the size of rounding errors; they count as 0
         held = mass > 0
         log_p = np.log(mass[held])
         log_q = log_p - loss[held]
@@ -41,7 +41,7 @@ class _LossPair(_ListedPair):
         if infinite > 0:
             log_p, log_q = np.append(log_p, np.log(infinite)), np.append(log_q, -np.inf)
         if beyond > 0:
-            # what Q has where P has nothing: no part of this direction, all of it in the other
+            # mass of Q where P has none: no effect in this direction, infinite loss in the other
             log_p, log_q = np.append(log_p, -np.inf), np.append(log_q, np.log(beyond))
         return cls(tuple(log_p.tolist()), tuple(log_q.tolist()))
 
@@ -52,19 +52,19 @@ class _LossPair(_ListedPair):
 
 @dataclass(frozen=True)
 class AccountingProfile(LargestPair):
-    r"""The profile of a privacy loss distribution of dp-accounting; made by :func:`from_dp_accounting`.
+    r"""The privacy profile of a privacy loss distribution of dp-accounting; made by :func:`from_dp_accounting`.
 
     .. math:: \delta(\varepsilon) = \max_{\text{directions}} \; p_\infty + \sum_{l > \varepsilon} (1 - e^{\varepsilon - l})\, p_l
 
     Parameters
     ----------
     directions : tuple of DominatingPair
-        One for a symmetric distribution, otherwise that of removal and that of addition.
+        One pair for a symmetric distribution, otherwise one for removal and one for addition.
 
     Notes
     -----
-    Exact for the distribution given: both sides enclose its own delta. Whether that bounds the mechanism behind it is for
-    the distribution to say; one made with ``pessimistic_estimate=True`` is an upper bound.
+    Exact for the given distribution: the bounds contain the delta of that distribution. Whether it bounds the delta of a mechanism
+    depends on the distribution; one made with ``pessimistic_estimate=True`` is an upper bound.
 
     References
     ----------
@@ -73,32 +73,32 @@ class AccountingProfile(LargestPair):
 
     directions: tuple[DominatingPair, ...]
 
-    theorem: ClassVar[str] = "exact for the privacy loss distribution of dp-accounting, as given"
-    neighbours: ClassVar[str] = "those of the distribution given"
+    theorem: ClassVar[str] = "exact for the given privacy loss distribution of dp-accounting"
+    neighbours: ClassVar[str] = "those of the given distribution"
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.directions
 
     def _pair_info(self) -> DominatingPairInfo:
-        # which of two neighbours has the record stays the same from release to release
+        # which of the two neighbouring datasets has the record is the same in every release
         return replace(super()._pair_info(), all_attained=False)
 
 
 @with_passages
 def from_dp_accounting(pld: Any) -> AccountingProfile:
-    """Return the profile of a privacy loss distribution of dp-accounting.
+    """Return the privacy profile of a privacy loss distribution of dp-accounting.
 
     Parameters
     ----------
     pld : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-        Any distribution, composed or not.
+        Any privacy loss distribution, composed or not.
 
     Returns
     -------
     AccountingProfile
-        Both sides of its delta, at any depth its masses have.
+        Upper and lower bounds of its delta, down to the smallest mass in the distribution.
 
-    {raises: If `pld` is none, or holds no mass.}
+    {raises: If `pld` is not a privacy loss distribution, or has no mass.}
 
     Examples
     --------

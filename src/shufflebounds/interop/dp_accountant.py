@@ -1,4 +1,4 @@
-"""An accountant for dp-accounting that answers with this library's numbers. Importing it needs dp-accounting (extra `interop`)."""
+"""An accountant for dp-accounting that computes with this library. Importing this module needs dp-accounting (extra `interop`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RandomAllocationDpEvent(dp_event.DpEvent):  # type: ignore[misc]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class ShuffledDpEvent(dp_event.DpEvent):  # type: ignore[misc]
-    """The shuffled messages of users who run one randomizer with a pure local budget."""
+    """The shuffled messages of users who all use one randomizer with a pure local budget."""
 
     local_epsilon: float
     users: int
@@ -40,7 +40,7 @@ class ShuffledDpEvent(dp_event.DpEvent):  # type: ignore[misc]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class ProfileDpEvent(dp_event.DpEvent):  # type: ignore[misc]
-    """Any profile of this library."""
+    """Any privacy profile of this library."""
 
     profile: PrivacyProfile
 
@@ -56,16 +56,17 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         The bound that :meth:`get_epsilon` and :meth:`get_delta` return.
     rtol : float
         The relative gap between the bounds of eps to which the grid of a composition is refined, in [1e-12, 0.1]. The grid has at
-        most some 2**20 points, and for batches drawn without replacement the mathematics itself leaves a gap (0.6 % of eps after
-        1000 batches of 10 in 1000, sigma 4): :meth:`gap` returns what remains.
+        most about 2**20 points, and for batches drawn without replacement the bounds themselves have a gap (0.6 % of eps after
+        1000 batches of 10 in 1000, sigma 4). :meth:`gap` returns the gap of the result.
 
     Notes
     -----
-    Events: Gaussian, Laplace, DiscreteLaplace, RandomizedResponse, EpsilonDelta (of releases after 0.6), mixtures of Gaussians with
+    Events: Gaussian, Laplace, DiscreteLaplace, RandomizedResponse, EpsilonDelta (in releases after 0.6), mixtures of Gaussians with
     one sensitivity other than 0; PoissonSampled and SampledWithoutReplacement of one of them, or of a composition of Gaussians;
     SelfComposed, Composed, NoOp and NonPrivate; :class:`RandomAllocationDpEvent`, :class:`ShuffledDpEvent` and
-    :class:`ProfileDpEvent`. An event whose guarantee is for other neighbours is refused. A noise multiplier is relative to the
-    sensitivity to adding a record; replacing one is twice that, as for PLDAccountant (RdpAccountant does not double it).
+    :class:`ProfileDpEvent`. An event with a guarantee for another adjacency relation is refused. A noise multiplier is relative to
+    the sensitivity to adding a record; that to replacing one is twice as large, as in PLDAccountant (RdpAccountant does not double
+    it).
 
     Examples
     --------
@@ -89,7 +90,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
 
     @property
     def profile(self) -> Composition | None:
-        """What has been composed so far; None before anything has."""
+        """The composition so far; None before the first event."""
         if self._whole is None and self._factors:
             self._whole = Composition(tuple(self._factors), self._rtol)
             self._factors = list(self._whole.factors)
@@ -114,7 +115,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         return None
 
     def _profile_of(self, event: Any) -> Any:
-        """Return the profile of one event, _NOTHING if it shows nothing, None if it shows all."""
+        """Return the profile of one event, _NOTHING if its output does not depend on the data, None if it is not private."""
         if isinstance(event, dp_event.NoOpDpEvent):
             return _NOTHING
         if isinstance(event, dp_event.NonPrivateDpEvent):
@@ -122,7 +123,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         profile = self._release_of(event)
         wrong = "add-remove" if self._neighboring_relation == Relation.REPLACE_ONE else "replace-one"
         if profile is not None and profile is not _NOTHING and profile.relation == wrong:
-            raise ValueError(f"its neighbours are {profile.neighbours!r}, those of the accountant {self._neighboring_relation}")
+            raise ValueError(f"its neighbours are {profile.neighbours!r}, but the accountant is for {self._neighboring_relation}")
         return profile
 
     def _release_of(self, event: Any) -> Any:
@@ -145,9 +146,9 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return WithoutReplacement(inner, event.source_dataset_size, event.sample_size)
         noise = self._noise_of(event)
         if _is_approximate(event):
-            # its pair is the same in both orders
+            # the dominating pair is symmetric
             return noise
-        # a pair has one order, a record may be removed or added
+        # a pair has one direction, but a record may be removed or added
         return Subsampled(noise, 1.0) if isinstance(noise, DominatingPair) else noise
 
     def _noise_of(self, event: Any) -> Any:
@@ -170,7 +171,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return _approximate(_validate.real("epsilon", event.epsilon, 0), _validate.real("delta", event.delta, 0, 1))
         if isinstance(event, dp_event.RandomizedResponseDpEvent):
             if self._neighboring_relation == Relation.ADD_OR_REMOVE_ONE:
-                raise ValueError("a randomized response needs a value: choose REPLACE_ONE or REPLACE_SPECIAL")
+                raise ValueError("a randomized response needs a value: use REPLACE_ONE or REPLACE_SPECIAL")
             noise = _validate.real("noise_parameter", event.noise_parameter, 0, 1)
             bins = _validate.integer("num_buckets", event.num_buckets, 1)
             if noise == 1 or bins == 1:
@@ -179,7 +180,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
                 return None
             if self._neighboring_relation == Relation.REPLACE_ONE:
                 return KaryResponse(bins, math.log1p((1 - noise) * bins / noise))
-            # the special value is answered at random
+            # for the special value the response is uniform
             wrong = noise * (bins - 1) / bins
             return DominatingPair.from_pmfs([math.log1p(-wrong), math.log(wrong)], [-math.log(bins), math.log1p(-1 / bins)])
         raise TypeError(f"{type(event).__name__} has no profile in this library")
@@ -187,38 +188,38 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
     def _mixture_of(self, event: Any) -> Any:
         """Return a mixture of Gaussians with one sensitivity other than 0: a Poisson-sampled Gaussian."""
         if self._neighboring_relation == Relation.REPLACE_ONE:
-            raise ValueError("a mixture of Gaussians is for a record added or removed: choose ADD_OR_REMOVE_ONE or REPLACE_SPECIAL")
+            raise ValueError("a mixture of Gaussians is for a record added or removed: use ADD_OR_REMOVE_ONE or REPLACE_SPECIAL")
         noise = _validate.real("standard_deviation", event.standard_deviation, 0)
         reaches = _validate.real_array("sensitivities", event.sensitivities, 0).tolist()
         chances = _validate.real_array("sampling_probs", event.sampling_probs, 0, 1).tolist()
         if len(reaches) != len(chances) or abs(math.fsum(chances) - 1) > _SUM_ERROR:
-            raise ValueError(f"sampling_probs={chances!r} must hold {len(reaches)} probabilities that sum to 1")
+            raise ValueError(f"sampling_probs={chances!r} must have {len(reaches)} probabilities that sum to 1")
         kept = {reach: 0.0 for reach, chance in zip(reaches, chances) if reach > 0 and chance > 0}
         if kept and noise == 0:
             return None
         if len(kept) > 1:
-            raise ValueError(f"sensitivities={reaches!r} must hold at most one value other than 0: other mixtures are not covered")
+            raise ValueError(f"sensitivities={reaches!r} must have at most one value other than 0: no other mixture is supported")
         if not kept:
             return _NOTHING
         reach = next(iter(kept))
-        # rounded up, and at most 1: a larger sampling rate is less private
+        # rounded up, which is conservative: a larger sampling rate is less private
         rate = min(1.0, math.fsum(chance for at, chance in zip(reaches, chances) if at == reach) * (1 + _SUM_ERROR))
         return Subsampled(GaussianMechanism(noise, reach), rate)
 
     def get_epsilon(self, target_delta: float, *, bound: Bound | None = None) -> float:
-        """Return eps at a delta, on the named side.
+        """Return the upper or lower bound of eps at a delta.
 
         Parameters
         ----------
         target_delta : float
-            In [0, 1].
+            Failure probability, in [0, 1].
         bound : {"upper", "lower"}, optional
-            That of the accountant by default.
+            By default the bound that was passed to the accountant.
 
         Returns
         -------
         float
-            In nats, inf where no eps serves.
+            Privacy loss in nats, inf if delta(eps) is above the target for every eps.
         """
         if self._lost:
             return math.inf
@@ -226,25 +227,25 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         return 0.0 if whole is None else whole.epsilon(target_delta, bound=bound or self._bound)
 
     def get_delta(self, target_epsilon: float, *, bound: Bound | None = None) -> float:
-        """Return delta at an eps, on the named side.
+        """Return the upper or lower bound of delta at an eps.
 
         Parameters
         ----------
         target_epsilon : float
-            >= 0 or inf.
+            Privacy loss in nats, >= 0 or inf.
         bound : {"upper", "lower"}, optional
-            That of the accountant by default.
+            By default the bound that was passed to the accountant.
 
         Returns
         -------
         float
-            In [0, 1].
+            Failure probability, in [0, 1].
         """
         if self._lost:
             return 1.0
         whole = self.profile
         if whole is None or target_epsilon == math.inf:
-            # delta at infinity is the mass of infinite loss: nothing, or what delta is at a very large eps
+            # delta at infinity is the mass of infinite loss, which delta(1e6) bounds
             return 0.0 if whole is None else whole.delta(1e6, bound=bound or self._bound)
         return whole.delta(target_epsilon, bound=bound or self._bound)
 
@@ -255,13 +256,13 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         Parameters
         ----------
         target_delta : float
-            In [0, 1].
+            Failure probability, in [0, 1].
 
         Returns
         -------
         float
-            Upper bound over lower bound, minus 1: 0 where the bounds are equal, inf where only the lower one is 0 or only the upper
-            one is infinite. At most `rtol` where the grid of the composition decides it.
+            Upper bound divided by lower bound, minus 1: 0 where the bounds are equal, inf where only the lower one is 0 or only the
+            upper one is infinite. At most `rtol` where the grid of the composition determines the gap.
         """
         upper, lower = (self.get_epsilon(target_delta, bound=side) for side in ("upper", "lower"))
         if upper == lower:
@@ -270,13 +271,13 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
 
 
 _NOTHING: Any = object()
-"""Stands for the profile of an event that shows nothing."""
+"""Sentinel for the profile of an event whose output does not depend on the data."""
 _SUM_ERROR = 1e-9
-"""Distance from 1 that the sum of given probabilities may have: theirs is as large in dp-accounting."""
+"""Largest distance from 1 of the sum of given probabilities; dp-accounting has the same tolerance."""
 
 
 def _is_approximate(event: Any) -> bool:
-    """Return whether the event states an (eps, delta) guarantee; dp-accounting has it from the release after 0.6 on."""
+    """Return whether the event states an (eps, delta) guarantee; dp-accounting has this event in releases after 0.6."""
     return type(event).__name__ == "EpsilonDeltaDpEvent"
 
 
@@ -294,18 +295,18 @@ def _gaussians(event: Any, count: int) -> list[tuple[float, int]]:
 
 
 def _together(parts: list[tuple[float, int]], sensitivity: float) -> Any:
-    """Return the one Gaussian mechanism that several on the same records amount to."""
+    """Return the Gaussian mechanism that is equivalent to several Gaussian mechanisms on the same records."""
     if not parts:
         return _NOTHING
     if any(noise == 0 for noise, _ in parts):
         return None
     precision = math.fsum(count / noise**2 for noise, count in parts)
-    # the noise is rounded down, which is less private
+    # the noise is rounded down, which is conservative
     return GaussianMechanism(1 / math.sqrt(precision) * (1 - 8 * ULP), sensitivity)
 
 
 def _approximate(eps: float, delta: float) -> Any:
-    """Return the pair of four outcomes that every (eps, delta) mechanism is a processing of (Kairouz, Oh, Viswanath 2015)."""
+    """Return the pair of four outcomes that dominates every (eps, delta) mechanism (Kairouz, Oh, Viswanath 2015)."""
     if delta == 1 or eps == math.inf:
         return None
     if eps == delta == 0:

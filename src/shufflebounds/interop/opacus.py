@@ -1,4 +1,4 @@
-"""An accountant for Opacus, by its published interface; neither Opacus nor torch is imported before `register`."""
+"""An accountant for Opacus, with its public interface; Opacus and torch are imported by `register` only."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NAME = "shufflebounds"
 
 @with_passages
 class OpacusAccountant:
-    """Poisson-sampled Gaussian steps, as Opacus counts them, answered on a named side.
+    """Bounds of eps for Poisson-sampled Gaussian steps, with the interface of an Opacus accountant.
 
-    The methods are those of ``opacus.accountants.IAccountant``; :func:`register` makes it known as ``"shufflebounds"``, so that
+    The methods are those of ``opacus.accountants.IAccountant``. :func:`register` registers it as ``"shufflebounds"``, so that
     ``PrivacyEngine(accountant="shufflebounds")`` uses it.
 
     Notes
     -----
-    Opacus draws Poisson batches unless ``poisson_sampling=False``: with shuffled batches no bound here covers what it does.
+    Opacus draws Poisson batches unless ``poisson_sampling=False``; with shuffled batches the bounds here do not apply.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class OpacusAccountant:
         noise_multiplier : float
             Standard deviation of the noise over the clipping norm, > 0.
         sample_rate : float
-            Chance of a record to be in the batch, in [1e-100, 1].
+            Probability that a record is in the batch, in [1e-100, 1].
         """
         GaussianMechanism(noise_multiplier).subsampled(sample_rate)
         if self.history and self.history[-1][:2] == (noise_multiplier, sample_rate):
@@ -58,19 +58,19 @@ class OpacusAccountant:
             self.history.append((noise_multiplier, sample_rate, 1))
 
     def get_epsilon(self, delta: float, *, bound: Bound = "upper") -> float:
-        """Return eps of all steps so far.
+        """Return a bound of the eps of all steps so far.
 
         Parameters
         ----------
         delta : float
-            In [0, 1].
+            Failure probability, in [0, 1].
         bound : {"upper", "lower"}
-            The side of the exact value.
+            Which bound to return.
 
         Returns
         -------
         float
-            In nats; 0 before the first step.
+            Privacy loss in nats; 0 before the first step.
         """
         delta = _validate.real("delta", delta, 0, 1)
         if not self.history:
@@ -83,21 +83,21 @@ class OpacusAccountant:
 
     @classmethod
     def mechanism(cls) -> str:
-        """Return the name under which it is registered."""
+        """Return the name under which the accountant is registered."""
         return NAME
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
-        """Return what an Opacus optimizer calls at every step.
+        """Return the function that an Opacus optimizer calls at every step.
 
         Parameters
         ----------
         sample_rate : float
-            Chance of a record to be in a batch.
+            Probability that a record is in a batch.
 
         Returns
         -------
         callable
-            It takes the optimizer.
+            A function of the optimizer.
         """
 
         def hook(optimizer: Any) -> None:
@@ -106,31 +106,31 @@ class OpacusAccountant:
         return hook
 
     def state_dict(self, destination: MutableMapping[str, Any] | None = None) -> MutableMapping[str, Any]:
-        """Return the steps and the name, for a checkpoint.
+        """Return the steps and the accountant's name, for a checkpoint.
 
         Parameters
         ----------
         destination : mapping, optional
-            Where to put them.
+            Mapping to write them to.
 
         Returns
         -------
         mapping
-            With the keys ``history`` and ``mechanism``.
+            A mapping with the keys ``history`` and ``mechanism``.
         """
         out = {} if destination is None else destination
         out["history"], out["mechanism"] = list(self.history), NAME
         return out
 
     def load_state_dict(self, state_dict: MutableMapping[str, Any]) -> None:
-        """Take up the steps of a checkpoint.
+        """Load the steps of a checkpoint.
 
         Parameters
         ----------
         state_dict : mapping
-            From :meth:`state_dict`.
+            A mapping returned by :meth:`state_dict`.
 
-        {raises: If a key is missing, or it is that of another accountant; nothing is taken up then.}
+        {raises: If a key is missing, or the checkpoint is of another accountant; the steps are then unchanged.}
         """
         if not state_dict or "history" not in state_dict or "mechanism" not in state_dict:
             raise ValueError("state_dict must have the keys 'history' and 'mechanism'")
@@ -144,7 +144,7 @@ class OpacusAccountant:
 
 
 def register() -> None:
-    """Make the accountant known to Opacus, as ``"shufflebounds"``.
+    """Register the accountant with Opacus under the name ``"shufflebounds"``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""One function over a grid of parameters: in threads, or on any executor, interruptible, into a structured array."""
+"""Runs one function over a grid of parameters, in threads or on any executor; returns a structured array; can be interrupted."""
 
 from shufflebounds.sweeps.runner import SweepError, SweepInterrupted, sweep
 

@@ -1,4 +1,4 @@
-"""One batch of a sweep, where it runs: rows in, columns out, and how it ended."""
+"""One batch of a sweep, in the process that runs it: rows in, columns of results out, with the failure or interrupt if any."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Columns = dict[str, Array]
 
 @dataclass(frozen=True)
 class Reply:
-    """The answers of a batch, as columns, and how it ended."""
+    """The results of a batch as columns, its duration, and the failure or interrupt that ended it early."""
 
     rows: int
     columns: Columns
@@ -39,7 +39,7 @@ def run_batch(
     stop: threading.Event | None,
     arrays: bool = False,
 ) -> Reply:
-    """Call the function on every row; what was answered before a failure or an interrupt is kept. Arrays: on all rows at once."""
+    """Call the function on every row, or, if `arrays`, once on all rows; results before a failure or an interrupt are kept."""
     if arrays:
         return _run_arrays(function, names, columns, home, stop)
     started = time.perf_counter()
@@ -68,7 +68,7 @@ def run_batch(
 def _run_arrays(
     function: Callable[..., Any], names: tuple[str, ...], columns: list[Array], home: int, stop: threading.Event | None
 ) -> Reply:
-    """Call the function once, on the columns; a failure or an interrupt leaves no row."""
+    """Call the function once, on the columns; after a failure or an interrupt there are no results."""
     started = time.perf_counter()
     rows = columns[0].size
     failure: Exception | None = None
@@ -85,7 +85,7 @@ def _run_arrays(
 
 
 def _parallel_columns(answer: Any, rows: int) -> Columns:
-    """Return the fields of an answer to whole columns, each a number a row."""
+    """Return the fields of the result for whole columns, each with one number per row."""
     names = _fields(answer)
     values = _values(answer, names) if isinstance(answer, Mapping | tuple) else (answer,)
     found: Columns = {}
@@ -102,7 +102,7 @@ def _parallel_columns(answer: Any, rows: int) -> Columns:
 
 
 def _portable(problem: Exception, home: int) -> Exception:
-    """Return the exception, or one that survives pickling, with its traceback as a note where it has to leave the process."""
+    """Return the exception itself; from another process, one that can be pickled, with its traceback as a note."""
     if os.getpid() == home:
         return problem
     problem.add_note("".join(traceback.format_exception(problem)))
@@ -114,7 +114,7 @@ def _portable(problem: Exception, home: int) -> Exception:
 
 
 def _fields(answer: Any) -> tuple[str, ...]:
-    """Return the names of an answer's fields."""
+    """Return the names of a result's fields."""
     if isinstance(answer, Mapping):
         return tuple(answer)
     if isinstance(answer, tuple):
@@ -123,7 +123,7 @@ def _fields(answer: Any) -> tuple[str, ...]:
 
 
 def _values(answer: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
-    """Return an answer's values in the order of the names, None where its fields are others."""
+    """Return a result's values in the order of the names, or None if its fields have other names."""
     found = _fields(answer)
     if isinstance(answer, Mapping):
         return tuple(answer[name] for name in names) if set(found) == set(names) else None
@@ -133,11 +133,11 @@ def _values(answer: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
 
 
 def _numbers(values: Sequence[Any]) -> Array | None:
-    """Return the values as numbers, None where one of them is no number."""
+    """Return the values as an array of numbers, or None if one of them is not a number."""
     try:
         array = np.array(values)
         if array.dtype.kind == "O" and all(isinstance(value, int | float) for value in values):
-            # integers beyond 64 bits
+            # integers beyond 64 bits become floats
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
@@ -145,7 +145,7 @@ def _numbers(values: Sequence[Any]) -> Array | None:
 
 
 def _as_columns(answers: list[Any]) -> tuple[Columns, int]:
-    """Return the answers as columns, up to the first that is no number or has other fields than the first."""
+    """Return columns of the results before the first that is not a number or has other fields, and the number of these results."""
     if not answers:
         return {}, 0
     names = _fields(answers[0])

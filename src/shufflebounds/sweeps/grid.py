@@ -1,4 +1,4 @@
-"""What a sweep is asked, and what is in of its answers: columns of parameters, columns of results."""
+"""The grid of a sweep, as columns of parameters, and its results so far, as columns of numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shufflebounds.sweeps.batch import Array, Columns, Reply
 
 @dataclass(frozen=True)
 class Grid:
-    """Named columns: as long as each other, or the axes of a product of which the last runs fastest."""
+    """Named columns of equal length, or the axes of a Cartesian product, in which the last axis varies fastest."""
 
     columns: Columns
     product: bool
@@ -32,7 +32,7 @@ class Grid:
         return size
 
     def take(self, rows: Array) -> list[Array]:
-        """Return the columns of these rows, never more of the grid than that."""
+        """Return the columns of the given rows, without building the whole grid."""
         if not self.product:
             return [column[rows] for column in self.columns.values()]
         places = np.unravel_index(rows, self.shape)
@@ -40,7 +40,7 @@ class Grid:
 
 
 class Results:
-    """Columns of answers as long as the grid, and which rows are in."""
+    """Columns of results as long as the grid, and a mask of the finished rows."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -48,16 +48,16 @@ class Results:
         self.columns: Columns | None = None
 
     def add(self, start: int, reply: Reply) -> None:
-        """Put the answers of one batch in their place."""
+        """Store the results of one batch that starts at row `start`."""
         if not reply.rows:
             return
         if self.columns is None:
             taken = sorted(set(reply.columns) & set(self.grid.columns))
             if taken:
-                raise ValueError(f"function returns {taken[0]!r}, which is a parameter of the grid: its fields need other names")
+                raise ValueError(f"function returns {taken[0]!r}, which is a parameter of the grid: rename the field")
             self.columns = {name: np.zeros(self.grid.rows, column.dtype) for name, column in reply.columns.items()}
         if list(reply.columns) != list(self.columns):
-            raise TypeError(f"function returned the fields {list(reply.columns)}, {list(self.columns)} in another row")
+            raise TypeError(f"function returned the fields {list(reply.columns)}, but {list(self.columns)} in another row")
         rows = slice(start, start + reply.rows)
         for name, column in reply.columns.items():
             kind = np.result_type(self.columns[name], column)
@@ -67,7 +67,7 @@ class Results:
         self.done[rows] = True
 
     def rows(self, wanted: NDArray[np.bool_], *, answers: bool = True) -> Array:
-        """Return the wanted rows, parameters first."""
+        """Return the rows of the mask as a structured array, parameters first."""
         places = np.flatnonzero(wanted)
         kinds = [(name, column.dtype) for name, column in self.grid.columns.items()]
         found = self.columns if answers and self.columns is not None else {}
@@ -80,7 +80,7 @@ class Results:
 
 
 def _column(name: str, values: Any) -> Array:
-    """Return one parameter's values as a 1-D array, without turning numbers into words."""
+    """Return one parameter's values as a 1-D array, without converting numbers to strings."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray | range):
         raise ValueError(f"grid[{name!r}]={values!r} must be a sequence of values")
     try:
@@ -94,17 +94,17 @@ def _column(name: str, values: Any) -> Array:
         array = np.empty(len(values), dtype=object)
         array[:] = list(values)
     if array.size == 0:
-        raise ValueError(f"grid[{name!r}] must not be empty: give at least one value")
+        raise ValueError(f"grid[{name!r}] must not be empty: pass at least one value")
     return array
 
 
 def checked_grid(grid: Any) -> Grid:
-    """Return the checked grid."""
+    """Return the grid as a Grid; raise ValueError if it is empty or malformed."""
     if hasattr(grid, "to_records") and not isinstance(grid, np.ndarray):
-        # a DataFrame, of pandas or like it: its rows are the grid
+        # a DataFrame of pandas or a similar library: its rows are the grid
         grid = {str(name): grid[name].to_numpy() for name in grid.columns}
         if not grid or not len(next(iter(grid.values()))):
-            raise ValueError("grid is a table without rows or columns: give at least one of each")
+            raise ValueError("grid is a table without rows or columns: pass at least one of each")
         return Grid({name: _column(name, values) for name, values in grid.items()}, product=False)
     if isinstance(grid, np.ndarray) and grid.dtype.names:
         if grid.ndim != 1 or grid.size == 0:
@@ -136,6 +136,6 @@ def _names(row: Mapping[Any, Any]) -> None:
 
 
 def spelled(grid: Grid, row: int) -> str:
-    """Return the parameters of a row in words."""
+    """Return the parameters of a row as text, for messages."""
     values = grid.take(np.array([row]))
     return ", ".join(f"{name}={value.tolist()[0]!r}" for name, value in zip(grid.columns, values))

@@ -1,4 +1,4 @@
-"""One function over a grid of parameters: in threads, or on any executor, interruptible, into a structured array."""
+"""Runs one function over a grid of parameters, in threads or on any executor; returns a structured array; can be interrupted."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from shufflebounds.sweeps.grid import Grid, Results, checked_grid, spelled
 __all__ = ["SweepError", "SweepInterrupted", "sweep"]
 
 _BATCH_SECONDS = 0.2
-"""Aim for one batch: at least 0.1 s, so that the 11 ms which a round trip costs on a cluster do not count."""
+"""Target duration of a batch. Longer batches delay interrupts; below 0.1 s the 11 ms of a round trip on a cluster matter."""
 _GROWTH = 16
-"""A batch is at most this much longer than the one measured before it, whose first rows may have paid for an import."""
+"""Largest ratio of the sizes of two successive batches: the first rows of the earlier one may have included an import."""
 _MAX_ROWS = 2**18
 _LEAST_SECONDS = 0.02
-"""Of a batch near the end, where the rest is shared out so that no worker is left alone with a long one."""
+"""Target duration of the last batches: the remaining rows are divided among the workers, so that none has a long batch alone."""
 _UNKNOWN_WORKERS = 32
 _GRACE_SECONDS = 2.0
-"""How long batches that already run are waited for after an interrupt; each was sized to a tenth of it."""
+"""Time to wait, after an interrupt, for batches that already run; their target duration is a tenth of it."""
 
 
 class _Stopped:
-    """What a sweep that ended early leaves behind."""
+    """The rows of a sweep that ended early: finished and remaining ones."""
 
     partial: Array
     done: NDArray[np.bool_]
@@ -43,16 +43,16 @@ class _Stopped:
 
 
 class SweepInterrupted(_Stopped, KeyboardInterrupt):
-    """A sweep that was interrupted, with every answer that was finished.
+    """A sweep that was interrupted, with all results that were finished.
 
     Attributes
     ----------
     partial : ndarray, structured, shape (finished rows,)
-        The finished rows, in the order of the grid; the result's fields are absent where no row was finished.
+        The finished rows, in the order of the grid; without the result's fields if no row was finished.
     done : ndarray of bool, shape (rows,)
-        Which rows of the grid these are.
+        Mask of these rows in the grid.
     remaining : ndarray, structured, shape (unfinished rows,)
-        The parameters of the others: a grid with which :func:`sweep` goes on.
+        The parameters of the other rows: a grid with which :func:`sweep` can continue.
     """
 
 
@@ -62,20 +62,20 @@ class SweepError(_Stopped, RuntimeError):
     Attributes
     ----------
     row : int or None
-        The row of the grid that failed, None where it was no row.
+        The row of the grid that failed, None if the failure was not in a row.
     partial : ndarray, structured, shape (finished rows,)
         The finished rows, in the order of the grid.
     done : ndarray of bool, shape (rows,)
-        Which rows of the grid these are.
+        Mask of these rows in the grid.
     remaining : ndarray, structured, shape (unfinished rows,)
-        The parameters of the others.
+        The parameters of the other rows.
     """
 
     row: int | None = None
 
 
 class _Here(Executor):
-    """Run a batch where it is submitted: the sweep without workers."""
+    """An executor that runs a batch when it is submitted, for a sweep without workers."""
 
     _max_workers = 1
 
@@ -87,7 +87,7 @@ class _Here(Executor):
 
 @contextmanager
 def _shown(progress: Any, total: int) -> Iterator[Callable[[int, int], Any]]:
-    """Give a callback of done and total."""
+    """Yield a callback that is called with the numbers of finished rows and of all rows."""
     if progress is None or progress is False:
         yield lambda done, total: None
     elif progress is True:
@@ -100,7 +100,7 @@ def _shown(progress: Any, total: int) -> Iterator[Callable[[int, int], Any]]:
     elif callable(progress):
         yield progress
     else:
-        raise ValueError(f"progress={progress!r} must be None, True, or a function of done and total")
+        raise ValueError(f"progress={progress!r} must be None, True, or a function of (finished, total)")
 
 
 def sweep(
@@ -118,48 +118,48 @@ def sweep(
     ----------
     function : callable
         Called as ``function(**row)`` with plain Python values. It returns a number, a tuple or named tuple of numbers, or a
-        mapping of names to numbers, the same fields in every row. For an executor in other processes it must be picklable:
+        mapping of names to numbers, with the same fields in every row. For an executor in other processes it must be picklable:
         a function of a module, or ``functools.partial`` of one.
     grid : mapping, structured array, DataFrame or sequence of mappings
-        A mapping of names to 1-D sequences stands for all their combinations, the last name running fastest (the result
+        A mapping of names to 1-D sequences gives all their combinations, in which the last name varies fastest (the result
         can be reshaped to the sequences' lengths). A structured (or record) array, a pandas DataFrame, or a sequence of
-        mappings with the same names, gives the rows themselves.
+        mappings with the same names gives the rows themselves.
     workers : int, optional
-        Run in this many threads of the process, 1 or more. The kernels release the interpreter lock; Python code does not.
+        Number of threads in this process, 1 or more. The kernels release the interpreter lock; Python code does not.
     executor : concurrent.futures.Executor, optional
-        Run there instead: ``ProcessPoolExecutor``, ``loky``, ``client.get_executor(pure=False)`` of dask.distributed,
-        ``MPIPoolExecutor``. It is left open. Without `workers` and `executor` the rows run one after the other, here.
+        Executor to use instead: ``ProcessPoolExecutor``, ``loky``, ``client.get_executor(pure=False)`` of dask.distributed,
+        ``MPIPoolExecutor``. It is not shut down. Without `workers` and `executor` the rows run one by one in this thread.
     progress : None, True or callable
-        True shows a bar (tqdm, extra ``progress``); a callable is given the number of finished rows and of all rows, in the
-        calling thread, after each batch.
+        True shows a progress bar (tqdm, extra ``progress``). A callable is called with the number of finished rows and of all rows,
+        in the calling thread, after each batch.
     arrays : bool
-        True for a function of arrays, such as :func:`shufflebounds.shuffle.clones_epsilon`: it is called on a whole batch, as
+        True for a function of arrays, such as :func:`shufflebounds.shuffle.clones_epsilon`. It is called on a whole batch, as
         ``function(**columns)`` with 1-D arrays, and returns an array of that length, or a tuple or mapping of such arrays. A
-        failure is then that of a batch, named by its first row.
+        failure then concerns a batch, which is identified by its first row.
 
     Returns
     -------
     ndarray, structured, shape (rows,)
-        In the order of the grid: a field for every parameter, then those of the result, ``value`` for a number, ``value0``,
-        ``value1``, ... for a tuple, the names of a named tuple or mapping otherwise.
+        Rows in the order of the grid, with a field for every parameter, then those of the result: ``value`` for a number,
+        ``value0``, ``value1``, ... for a tuple, otherwise the names of the named tuple or mapping.
 
     Raises
     ------
     ValueError
-        If the grid is empty or no grid, both `workers` and `executor` are given, either is none, or a field of the result
-        bears the name of a parameter.
+        If the grid is empty or malformed, both `workers` and `executor` are given, either is invalid, or a field of the result
+        has the name of a parameter.
     SweepError
-        If a row failed (the message names the row and its parameters), the result of a row is no number, `progress` raised,
-        or the executor lost a batch. What was finished stands in its ``partial``, the rest in its ``remaining``.
+        If a row failed (the message states the row and its parameters), the result of a row is not a number, `progress` raised,
+        or the executor lost a batch. The finished rows are in ``partial``, the parameters of the others in ``remaining``.
     SweepInterrupted
         On a keyboard interrupt, or one raised by `function` or `progress`: a ``KeyboardInterrupt`` with the same attributes.
 
     Notes
     -----
-    Rows travel in batches that are measured and grown until one lasts 0.2 s, at most 2\ :sup:`18` rows, and only a few a worker are
-    under way at a time, so the memory taken is little more than the result's. After an interrupt or a failure, batches
-    that have not begun are cancelled and those that run are given two seconds to end; threads stop at their next row and
-    keep the rows before it.
+    Rows are sent in batches. Their size grows until a batch lasts 0.2 s, up to 2\ :sup:`18` rows, and at most two batches per
+    worker are pending at a time, so that the memory used is little more than that of the result. After an interrupt or a failure,
+    batches that have not started are cancelled, and running ones have two seconds to end; threads stop at their next row and keep
+    the rows before it.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def sweep(
     >>> table["eps"].reshape(2, 2).round(4).tolist()
     [[0.0689, 0.7546], [0.0061, 0.0642]]
 
-    The same numbers by the array function, some 30,000 rows a second and thread:
+    The same numbers by the array function, about 30,000 rows a second and thread:
 
     >>> from functools import partial
     >>> budgets = partial(shuffle.clones_epsilon, delta=1e-8, stronger=False)
@@ -186,7 +186,7 @@ def sweep(
     if not callable(function):
         raise ValueError(f"function={function!r} must be callable")
     if workers is not None and executor is not None:
-        raise ValueError(f"workers={workers!r} and executor={executor!r} exclude each other: give one of them")
+        raise ValueError(f"workers={workers!r} and executor={executor!r} exclude each other: pass one of them")
     checked = checked_grid(grid)
     if executor is not None:
         if not isinstance(executor, Executor):
@@ -201,13 +201,13 @@ def sweep(
         with _shown(progress, checked.rows) as show:
             return _Sweep(function, arrays, checked, pool, show, threading.Event()).run()
     finally:
-        # after an interrupt a thread may sit in a long row, which cannot be ended from outside
+        # after an interrupt a thread may be in a long row, which cannot be ended from outside
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass
 class _Sweep:
-    """A sweep under way: what is asked of whom, the batches that are out, and how long the next ones shall be."""
+    """A running sweep: the function, the executor, the pending batches, and the size of the next ones."""
 
     function: Callable[..., Any]
     arrays: bool
@@ -226,7 +226,7 @@ class _Sweep:
         self.pending: dict[Future[Reply], int] = {}
 
     def run(self) -> Array:
-        """Keep the executor busy until all rows are in, or one fails."""
+        """Run all rows and return the result; raise the error that ended the sweep early."""
         error: SweepError | SweepInterrupted | None = None
         results = self.results
         try:
@@ -245,13 +245,13 @@ class _Sweep:
         try:
             _drain(self.pending, results)
         except KeyboardInterrupt as problem:
-            # asked twice: what is in is kept, the rest is not waited for
+            # a second interrupt: keep the results so far, and do not wait for the others
             error.__cause__ = error.__cause__ or problem
         error._keep(results.rows(results.done), results.done, results.rows(~results.done, answers=False))
         raise error
 
     def _keep_busy(self) -> SweepError | SweepInterrupted | None:
-        """Return what ended the sweep, None where all rows are in."""
+        """Return the error that ended the sweep, or None if all rows are finished."""
         while self.begun < self.grid.rows or self.pending:
             if (error := self._submit()) is not None:
                 return error
@@ -265,9 +265,9 @@ class _Sweep:
         return None
 
     def _submit(self) -> SweepError | None:
-        """Give every worker something to do."""
+        """Submit batches until every worker has enough of them; return an error if the executor refuses."""
         workers = getattr(self.executor, "_max_workers", None) or _UNKNOWN_WORKERS
-        # two batches a worker, so that none waits for us; one while their size is still unknown
+        # two batches per worker, so that no worker waits for this thread; one while the batch size is still unknown
         limit = workers if not self.measured or isinstance(self.executor, _Here) else 2 * workers
         names, total = tuple(self.grid.columns), self.grid.rows
         while self.begun < total and len(self.pending) < limit:
@@ -276,13 +276,13 @@ class _Sweep:
             try:
                 future = self.executor.submit(run_batch, self.function, names, columns, os.getpid(), self.stop, self.arrays)
             except RuntimeError as problem:
-                return _failed(f"the executor takes no work: {problem}", problem)
+                return _failed(f"the executor accepts no work: {problem}", problem)
             self.pending[future] = self.begun
             self.begun += columns[0].size
         return None
 
     def _take(self, future: Future[Reply]) -> SweepError | SweepInterrupted | None:
-        """Keep the answers of a batch, and size the next ones by the time it took."""
+        """Store the results of a batch, and choose the size of the next ones from its duration."""
         start = self.pending[future]
         try:
             reply = future.result()
@@ -309,7 +309,7 @@ class _Sweep:
 
 
 def _batch_rows(size: int, least: int, left: int, places: int) -> int:
-    """Return the rows of the next batch: `size` of them, near the end an equal share of what is left, not below `least`."""
+    """Return the size of the next batch: `size`, or near the end an equal share of the remaining rows, at least `least`."""
     return min(size, max(least, -(-left // places)))
 
 
@@ -320,13 +320,13 @@ def _failed(text: str, cause: BaseException, row: int | None = None) -> SweepErr
 
 
 def _drain(pending: dict[Future[Reply], int], results: Results) -> None:
-    """Cancel what has not begun, and wait a little for what has."""
-    # some executors (dask) never call a batch running, only done: there, all of the few that are under way are waited for
+    """Cancel batches that have not started, and wait up to _GRACE_SECONDS for running ones."""
+    # some executors (dask) report a batch as done but never as running: there, wait for all of the few that are pending
     if any(future.running() for future in pending):
         for future in pending:
             future.cancel()
     for future in wait(pending, timeout=_GRACE_SECONDS).done:
-        # what ends badly now is beside the point: the sweep has failed already
+        # further failures are ignored: the sweep has failed already
         with suppress(Exception, CancelledError):
             results.add(pending[future], future.result())
     for future in pending:
