@@ -1,4 +1,4 @@
-"""Binomial log tails: 1e5 points a call, against scipy.stats.binom."""
+"""Times of binomial log tails: 1e5 elements a call, against scipy.stats.binom."""
 
 import pytest
 import scipy.stats

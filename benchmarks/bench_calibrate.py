@@ -1,4 +1,4 @@
-"""Calibration of every protocol at a billion users and more."""
+"""Times of the calibration of every protocol for a billion users and more."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_users(benchmark, name, users):
 
 
 def test_fakes(benchmark):
-    # five billion fake reports
+    # the answer has more than five billion dummy reports
     assert benchmark(shuffle.ClearReports.calibrate, 10**6, 0.1, 1e-9).fakes > 5e9
 
 

@@ -1,4 +1,4 @@
-"""Clone bounds: eps(delta) and log delta over the grid of the field, and beyond it."""
+"""Times of the clone bounds: eps(delta) and log delta for typical and extreme parameters."""
 
 import pytest
 from compared.clone_bounds import CLONE_GRID, clone_deployments

@@ -1,4 +1,4 @@
-"""Composition: eps on both sides, from a new object each time."""
+"""Times of compositions: upper and lower bound of eps, for a new object in every call."""
 
 import pytest
 

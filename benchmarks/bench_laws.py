@@ -1,4 +1,4 @@
-"""Poisson, negative binomial and hypergeometric tails, 1e4 points a call, and frozen Poisson-binomial laws, against SciPy."""
+"""Times of Poisson, negative binomial and hypergeometric tails, 1e4 elements a call, and of frozen sums of bits, against SciPy."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from shufflebounds import tails
 
 
 def points(law, size=10**4):
-    """Return counts near the mode and parameters of a law."""
+    """Return counts near the mode and random parameters of a distribution."""
     rng = np.random.default_rng(1)
     z = rng.normal(size=size)
     if law == "poisson":

@@ -1,4 +1,4 @@
-"""Binomial noise: delta(eps) and calibration."""
+"""Times of binomial noise: delta(eps) and calibration."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Poisson-binomial windows and tails against fast-poibin (divide and conquer by FFT, numba), in one run."""
+"""Times of Poisson-binomial probabilities and tails against fast-poibin (divide and conquer by FFT, numba), in one run."""
 
 import statistics
 import time
@@ -16,9 +16,9 @@ def probabilities(n):
 
 
 def _medians(functions, rounds):
-    """Median seconds of each function over rounds of four calls, in turn so that a busy machine slows all alike.
+    """Return the median seconds of each function. Calls alternate in rounds of four, so that other load affects all alike.
 
-    The first call of the four is not counted: the other function has just emptied the caches.
+    The first call of the four is not counted, since the other function has just emptied the caches.
     """
     times = [[] for _ in functions]
     for _ in range(rounds):
@@ -32,10 +32,10 @@ def _medians(functions, rounds):
 
 
 def compare_poisson_binomial(sizes=SIZES, rounds=5):
-    """Rows (n, seconds of poisson_binom_window, seconds of fast_poibin.PoiBin, their ratio) from one run.
+    """Return rows (n, seconds of poisson_binom_window, seconds of fast_poibin.PoiBin, their ratio) from one run.
 
-    The window holds all but exp(-50) of the mass on either side, in logarithms with relative accuracy; PoiBin holds
-    every probability with absolute accuracy.
+    The window contains all but exp(-50) of the mass at either end, as logarithms with relative accuracy; PoiBin contains every
+    probability with absolute accuracy.
     """
     from fast_poibin import PoiBin
 

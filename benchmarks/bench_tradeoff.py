@@ -1,4 +1,4 @@
-"""Trade-off curves of a million atoms: knots, levels, hull, and the hockey stick at a thousand eps."""
+"""Times of trade-off functions of a million atoms: breakpoints, levels, hull, and hockey-stick divergences at a thousand eps."""
 
 import numpy as np
 import pytest

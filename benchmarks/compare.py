@@ -1,11 +1,11 @@
-"""Time shufflebounds against what a user would install instead: ``python benchmarks/compare.py [section ...]``.
+"""Times of shufflebounds and of programs that a user could install instead: ``python benchmarks/compare.py [section ...]``.
 
-Every row is measured in this run: medians of the CPU time of alternating calls, ours and theirs, so that a busy machine troubles
-both alike, and little; ``--record`` keeps the rows in results/, with date and machine. A section is a function that returns rows
-(task, ours, theirs, seconds, seconds of the peer, note); a peer that is not installed leaves its column empty. Sections are listed
-in SECTIONS; add a function to a file of compared/ and name it there to add rows.
+Every row is measured in this run, as medians of the CPU time of alternating calls of both programs, so that other load affects both
+alike. ``--record`` writes the rows to results/, with date and machine. A section is a function that returns rows (task, our value,
+value of the other program, seconds, seconds of the other program, note); the column of a program that is not installed is empty.
+Sections are listed in SECTIONS: to add rows, add a function to a file of compared/ and name it there.
 
-``python benchmarks/compare.py pages`` prints every table that README and docs show, as kept in results/, with its date.
+``python benchmarks/compare.py pages`` prints every table of README and docs from results/, with its date.
 """
 
 import json
@@ -37,7 +37,7 @@ SECTIONS = {
 
 
 def pages():
-    """Print every table of README and docs: of each the newest that is kept (docs/measured_costs.py draws the same)."""
+    """Print every table of README and docs from the newest recorded results (docs/measured_costs.py makes the same tables)."""
     print(*readme_tables.newest(), sep="\n\n")
     kinds = ("kernels", "compositions", "deployments", "growth")
     files = [json.loads(path.read_text(encoding="utf-8")) for kind in kinds for path in RESULTS.glob(f"{kind}-*.json")]
@@ -52,7 +52,7 @@ def pages():
 
 
 def main(names):
-    """Print the table of the named sections, or of all; with --record it is kept in results/ as well."""
+    """Print the table of the named sections, or of all; with --record, write it to results/ as well."""
     if names == ["pages"]:
         return pages()
     record = "--record" in names

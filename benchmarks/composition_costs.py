@@ -1,7 +1,9 @@
-"""What compositions cost: ``python benchmarks/composition_costs.py`` prints docs/composition.md's tables, ``--record`` keeps them.
+"""Times of compositions: ``python benchmarks/composition_costs.py`` prints the tables of docs/composition.md.
 
-Both sides of eps at delta = 1e-6, CPU seconds of one thread, imports left out. The distance of the sides is relative. The page
-draws its tables from the newest results/compositions-*.json (docs/measured_costs.py).
+``--record`` writes them to results/.
+
+Upper and lower bound of eps at delta = 1e-6, in CPU seconds of one thread, without imports. The gap of the bounds is relative. The
+page takes its tables from the newest results/compositions-*.json (docs/measured_costs.py).
 """
 
 import sys
@@ -86,7 +88,7 @@ HUNDRED = {
 
 
 def answered(factors):
-    """Return eps from above, the distance of the sides and the CPU seconds of both."""
+    """Return the upper bound of eps, the relative gap and the CPU seconds of both bounds."""
     start = time.process_time()
     first, *others = (profile.self_compose(times) for profile, times in factors)
     many = first.compose(*others) if others else first
@@ -95,17 +97,17 @@ def answered(factors):
 
 
 def apart(upper, lower):
-    """Return the relative distance of two sides, inf where nothing is proven from below."""
+    """Return the relative gap of two bounds, inf where the lower bound is 0."""
     return upper / lower - 1 if lower > 0 else float("inf")
 
 
 def small(x):
-    """Return a small number in one digit."""
+    """Return a small number as text with one digit."""
     return f"{max(x, 0):.0e}".replace("e-0", "e-").replace("e+00", "")
 
 
 def releases():
-    """Return more and more releases of one mechanism."""
+    """Return rows for increasing numbers of releases of one mechanism."""
     rows = []
     for times in (10, 100, 1000):
         upper, gap, taken = answered([(shuffle.BinomialNoise(10**4, 0.5), times)])
@@ -114,7 +116,7 @@ def releases():
 
 
 def noise():
-    """Return a hundred releases of mechanisms."""
+    """Return rows for a hundred releases of each mechanism."""
     rows = []
     for name, factors in HUNDRED.items():
         upper, gap, taken = answered(factors)
@@ -123,7 +125,7 @@ def noise():
 
 
 def protocols():
-    """Return thirty releases of every protocol."""
+    """Return rows for thirty releases of every protocol."""
     rows = []
     for name, profile in ROWS.items():
         single = apart(profile.epsilon(1e-6), profile.epsilon(1e-6, bound="lower"))
@@ -134,7 +136,7 @@ def protocols():
 
 
 def main():
-    """Print the tables, and keep them."""
+    """Print the tables, and store them with --record."""
     shuffle.BinomialNoise(100, 0.5).self_compose(2).epsilon(1e-6)
     tables = {}
     for section in (releases, noise, protocols):

@@ -1,10 +1,10 @@
-"""The table of docs/sweeps.md: answers a second of the array functions, on one thread and on two.
+"""The table of docs/sweeps.md: results per second of the array functions, on one thread and on two.
 
-``python benchmarks/deployment_costs.py`` prints it; ``--record`` keeps it in results/, from where the page draws it.
+``python benchmarks/deployment_costs.py`` prints it; ``--record`` writes it to results/, from where the page takes it.
 
-What a busy machine does not spoil stands beside it: the share f of a call's CPU time outside the compiled loop, that is under the
-interpreter's lock, and what two threads can gain by it, 2/(1 + f). A ratio below that is the machine's: processors that share their
-units, or other programs.
+The last columns do not depend on other load: the share f of a call's CPU time outside the compiled loop, that is, with the
+interpreter's lock, and the largest possible gain of two threads, 2/(1 + f). A measured ratio below that is due to the machine:
+processors that share their units, or other programs.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from shufflebounds.shuffle import _compiled_laws, clones_epsilon, noise_epsilon,
 
 
 def at_once(job, threads):
-    """Return the least of five wall times of so many threads that each do the job."""
+    """Return the smallest of five wall times of `threads` threads that each run the job."""
     taken = []
     for _ in range(5):
         crew = [threading.Thread(target=job) for _ in range(threads)]
@@ -37,7 +37,7 @@ def at_once(job, threads):
 
 
 def under_lock(job, owner, name):
-    """Return the share of a call's CPU time outside owner.name, the function whose loop is without the lock; the least of five."""
+    """Return the share of a call's CPU time outside owner.name, the function whose loop releases the lock; the smallest of five."""
     inner, shares = getattr(owner, name), []
 
     def timed(*arguments):
@@ -60,18 +60,18 @@ def under_lock(job, owner, name):
 
 
 class TimedLaws:
-    """Stands for `_deployments.Laws`, whose methods cannot be replaced."""
+    """A wrapper of `_deployments.Laws`, whose methods cannot be replaced, that adds up the time of `run`."""
 
     def __init__(self, *arguments):
         self.laws = _deployments.Laws(*arguments)
 
     def run(self, *arguments):
-        """Run the compiled loop."""
+        """Run the compiled loop, and measure its time."""
         return self.laws.run(*arguments)
 
 
 def arrays():
-    """Answers a second on one thread and on two, bursts of real-time priority where the system allows that."""
+    """Return results per second on one thread and on two, in bursts of real-time priority where the system allows that."""
     rng, count = np.random.default_rng(1), 4000
     users, delta = np.floor(10 ** rng.uniform(3, 8, count)), 10 ** -rng.uniform(5, 12, count)
     local, prob = rng.uniform(0.1, 6, count), rng.uniform(0.05, 0.95, count)
@@ -96,8 +96,8 @@ def arrays():
 
 
 def main(words):
-    """Print the table."""
-    # other programs on the machine would be measured too
+    """Print the table, and store it with --record."""
+    # real-time priority, so that other programs on the machine are not measured too
     with contextlib.suppress(AttributeError, PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     table = arrays()

@@ -1,10 +1,10 @@
 """CPU time of curves, Renyi divergences, mu and compositions: ``python benchmarks/derived_answers.py [--record] [seconds]``.
 
 The parameters are drawn with a fixed seed: those of tests/fuzz/random_profiles.py for every public class, which are small, and
-those of LARGE, with up to 1e9 users. One row is printed for every kind of question: the number of
-questions, the quantiles of the CPU time, how many exceeded the limit of one question (their time counts as infinite), and the
-quantiles of the relative gap between the bounds of the others. The slowest questions follow.
-The script ends after about `seconds` of CPU time (240 by default); classes take turns, so that each has about as many questions.
+those of LARGE, with up to 1e9 users. One row is printed for every kind of value: the number of computations, the quantiles of the
+CPU time, the number of computations that exceeded the limit (their time counts as infinite), and the quantiles of the relative gap
+between the bounds of the others. The slowest computations follow.
+The script ends after about `seconds` of CPU time (240 by default); classes alternate, so that each has about as many computations.
 """
 
 import math
@@ -25,13 +25,13 @@ sys.path.append(str(Path(__file__).parents[1]))
 from tests.fuzz.random_profiles import DRAWS
 
 SEED = 23
-"""Seed of the parameters: the same questions at every commit."""
+"""Seed of the parameters: the same parameters at every commit."""
 
 LIMIT = 5.0
-"""CPU seconds of one question: the goal for the slowest curve."""
+"""Limit of the CPU seconds of one computation: the goal for the slowest curve."""
 
 TOTAL = 240.0
-"""CPU seconds of all questions."""
+"""CPU seconds of all computations."""
 
 QUESTIONS = {
     "epsilon": lambda p, upper: p.epsilon(1e-6, bound=upper),
@@ -42,7 +42,7 @@ QUESTIONS = {
     "loss_tail": lambda p, upper: p.loss_tail(0.5, bound=upper),
     "30 releases": lambda p, upper: p.self_compose(30).epsilon(1e-6, bound=upper),
 }
-"""Each question is put to a new object, for its upper and its lower bound: no answer to another question is remembered."""
+"""The values to compute. Each is computed with a new object, for its upper and its lower bound, so that nothing is cached."""
 
 
 def _users(r):
@@ -67,22 +67,22 @@ LARGE = {
     "sampled training": _training,
     "random allocation": lambda r: sampling.RandomAllocation(mechanisms.GaussianMechanism(r.uniform(0.6, 3)), r.randint(2, 2000)),
 }
-"""Parameters of the sizes that are in use, for classes whose answers take long."""
+"""Parameters of realistic sizes, for classes whose computations take long."""
 
 
 def drawn(name, seed):
-    """Return an object of that class with random parameters."""
+    """Return an object of the named class with random parameters."""
     draw = LARGE[name] if name in LARGE else DRAWS[name][0]
     return draw(random.Random(seed))
 
 
 class TooLong(BaseException):
-    """The limit of one question is reached; not an Exception, so that no handler in the library takes it."""
+    """The limit of one computation is reached. It is not an Exception, so that no handler in the library catches it."""
 
 
 @contextmanager
 def limited(seconds):
-    """Raise TooLong once the work inside has taken that many CPU seconds; a single call of a kernel is not interrupted."""
+    """Raise TooLong once the body has used `seconds` of CPU time; a single call of a kernel is not interrupted."""
     def stop(number, frame):
         raise TooLong
 
@@ -96,14 +96,14 @@ def limited(seconds):
 
 
 def gap(low, high):
-    """Return the relative gap of two bounds; of log delta, the gap of delta."""
+    """Return the relative gap of two bounds; for log delta, the relative gap of delta."""
     if low == high:
         return 0.0
     return math.expm1(min(high - low, 700.0)) if high <= 0 else (high - low) / low if low > 0 else math.inf
 
 
 def asked(name, seed, question):
-    """Return the CPU seconds and the gap of one question, None for those that the class refuses."""
+    """Return the CPU seconds and the gap of one computation, or None if the class does not support it."""
     try:
         profile = drawn(name, seed)
     except ValueError:
@@ -125,7 +125,7 @@ def measured(total):
     """Return rows of (question, class, seed, CPU seconds, gap)."""
     rows, start, turn = [], time.process_time(), 0
     names = [*DRAWS, *LARGE]
-    # the order is mixed, so that a run that ends within the first turn has seen small and large ones
+    # random order, so that a run that ends within the first round includes small and large classes
     random.Random(SEED).shuffle(names)
     while time.process_time() - start < total:
         for name in names:
@@ -141,12 +141,12 @@ def measured(total):
 
 
 def quantiles(values):
-    """Return the median, the 90th percentile and the largest, the larger neighbour where a quantile lies between two values."""
+    """Return the median, the 90th percentile and the largest value; a quantile between two values is the larger one."""
     return [float(x) for x in np.quantile(values, [0.5, 0.9, 1.0], method="higher")] if values.size else [math.nan] * 3
 
 
 def main(arguments):
-    """Print the table, and keep it where asked."""
+    """Print the table, and store it with --record."""
     numbers = [float(word) for word in arguments if not word.startswith("-")]
     rows = measured(numbers[0] if numbers else TOTAL)
     table = {}

@@ -1,9 +1,8 @@
-"""How the time of one answer grows: ``python benchmarks/growth.py`` prints exponents; ``--record`` keeps the times in results/.
+"""How run time grows: ``python benchmarks/growth.py`` prints exponents; ``--record`` writes the times to results/.
 
-Each family is one call over a range of one size: users n, releases r, probabilities of a law, digits of delta. Its exponent is
-the slope of log time over log size by least squares, over the upper half of the range, where what does not grow no longer hides
-what does.
-Times are CPU seconds of the process, the least of a few calls, so that a busy machine troubles them little.
+Each family is one call over a range of one size: users n, releases r, number of probabilities, digits of delta. Its exponent is
+the least-squares slope of log time over log size in the upper half of the range, where constant parts of the time matter less.
+Times are CPU seconds of the process, the smallest of a few calls, so that other load affects them little.
 """
 
 import sys
@@ -17,7 +16,7 @@ from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import BinomialNoise, ClearReports, ShuffledBits, StrongerClones
 
 BUDGET = 0.4
-"""CPU seconds that a size may take beyond its first call."""
+"""CPU seconds that the calls of one size may take, after the first call."""
 
 USERS = [10**k for k in range(3, 16, 2)]
 RELEASES = [1, 4, 16, 64, 256, 1024, 4096]
@@ -51,7 +50,7 @@ FAMILIES = {
 
 
 def seconds(job, size):
-    """Return the least CPU time of a call, of at most 30 calls."""
+    """Return the smallest CPU time of at most 30 calls."""
     job(size)
     found = []
     while not found or (sum(found) < BUDGET and len(found) < 30):
@@ -62,13 +61,13 @@ def seconds(job, size):
 
 
 def exponent(sizes, taken):
-    """Return the slope of log time over log size, over the upper half."""
+    """Return the least-squares slope of log time over log size, over the upper half of the sizes."""
     half = len(sizes) // 2
     return float(np.polyfit(np.log(sizes[half:]), np.log(taken[half:]), 1)[0])
 
 
 def measured():
-    """Return, axis by axis and family by family, sizes, seconds and the exponent."""
+    """Return sizes, seconds and exponent by axis and family."""
     out = {}
     for axis, families in FAMILIES.items():
         out[axis] = {}
@@ -79,7 +78,7 @@ def measured():
 
 
 def main(arguments):
-    """Print the table, and keep it where asked."""
+    """Print the table, and store it with --record."""
     found = measured()
     for axis, families in found.items():
         for name, row in families.items():

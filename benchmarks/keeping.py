@@ -1,4 +1,4 @@
-"""Results that are kept: benchmarks/results/<kind>-<date>.json, with what they were measured on."""
+"""Stores results as benchmarks/results/<kind>-<date>.json, with the machine and the versions."""
 
 import json
 import os
@@ -16,7 +16,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def processor():
-    """Return the name of the processor, as the system tells it."""
+    """Return the name of the processor, as the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -25,7 +25,7 @@ def processor():
 
 
 def commit():
-    """Return the commit that is measured, or None outside a checkout."""
+    """Return the commit that is measured, or None outside of a checkout."""
     try:
         found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=Path(__file__).parent)
     except (OSError, subprocess.CalledProcessError):
@@ -34,7 +34,7 @@ def commit():
 
 
 def keep(kind, measured):
-    """Write what was measured, with date, commit, machine and versions, to results/."""
+    """Write the measured values to results/, with date, commit, machine and versions."""
     now = datetime.now(UTC)
     kept = {
         "date": now.isoformat(timespec="seconds"),

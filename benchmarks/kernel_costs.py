@@ -1,8 +1,8 @@
-"""What the answers of docs/numerics.md cost: ``python benchmarks/kernel_costs.py`` prints, ``--record`` keeps them in results/.
+"""Times in docs/numerics.md: ``python benchmarks/kernel_costs.py`` prints them, ``--record`` writes them to results/.
 
-Each section is a table of the page, drawn from the newest results/kernels-*.json when the site is built (docs/measured_costs.py).
-A cell is the least CPU time of up to seven calls, so that a busy machine troubles it little, over the elements where it is an
-array; the gaps of the curves' sides stand beside their times. About a minute.
+Each section is a table of the page, taken from the newest results/kernels-*.json when the site is built (docs/measured_costs.py).
+A cell is the smallest CPU time of up to seven calls, so that other load affects it little, divided by the number of elements for an
+array. Gaps of bounds of curves are next to their times. The script takes about a minute.
 """
 
 import math
@@ -22,7 +22,7 @@ RNG = np.random.default_rng(5)
 
 
 def seconds(job, most=0.7):
-    """Return the least CPU seconds of a call; calls after the first take some 0.7 s at most."""
+    """Return the smallest CPU seconds of a call, of up to seven calls that take at most about 0.7 s after the first."""
     job()
     found = []
     while len(found) < 7 and (not found or sum(found) + found[-1] < most):
@@ -33,24 +33,24 @@ def seconds(job, most=0.7):
 
 
 def small(job):
-    """Return the same for a call of microseconds."""
+    """Return the same for a call that takes microseconds."""
     return seconds(lambda: [job() for _ in range(200)]) / 200
 
 
 def shown(taken):
-    """Return seconds in two digits and a unit."""
+    """Return seconds as text with two digits and a unit."""
     units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
     unit, scale = next((pair for pair in units if taken >= 0.95 * pair[1]), units[-1])
     return f"{float(f'{taken / scale:.2g}'):g} {unit}"
 
 
 def array(function, *arguments):
-    """Return the time of an element."""
+    """Return the time per element."""
     return shown(seconds(lambda: function(*arguments)) / ELEMENTS)
 
 
 def binomial():
-    """Return ns an element of pmf and tail, near the mean and anywhere."""
+    """Return the rows of pmf and tail in ns per element, near the mean and anywhere."""
     rows = []
     for n in (30, 10**3, 10**6, 10**9, 2**53):
         sigma = math.sqrt(n * 0.21)
@@ -62,7 +62,7 @@ def binomial():
 
 
 def limits():
-    """Return what the machine takes for an element of memory, a division, a logarithm and a sort, and kernels beside it."""
+    """Return the machine's times for one element of memory, a division, a logarithm and a sort, and times of kernels."""
     size = 10**7
     a, b, out = RNG.random(size), RNG.random(size), np.empty(size)
     n = np.floor(10 ** RNG.uniform(1, 6, ELEMENTS))
@@ -91,7 +91,7 @@ def limits():
 
 
 def closed():
-    """Return the time of an element of the incomplete gamma and beta functions and of the hypergeometric tail."""
+    """Return times per element of the incomplete gamma and beta functions and of the hypergeometric tail."""
     a = np.full(ELEMENTS, 1e4)
     near, far = a + 100 * RNG.uniform(-4, 4, ELEMENTS), a * RNG.uniform(0.3, 3, ELEMENTS)
     x_near, x_far = 0.5 + 0.02 * RNG.uniform(-1, 1, ELEMENTS), RNG.uniform(0.01, 0.99, ELEMENTS)
@@ -107,7 +107,7 @@ def closed():
 
 
 def shift():
-    """Return the answers of binomial noise."""
+    """Return the times of binomial noise."""
     noise = shuffle.BinomialNoise(10**6, 0.5)
     return ["`BinomialNoise(10**6, .5)`", "CPU time"], [
         ["`log_delta(.02)`", shown(small(lambda: noise.log_delta(0.02)))],
@@ -117,7 +117,7 @@ def shift():
 
 
 def clones():
-    """Return the answers of the clone bound."""
+    """Return the times of the clone bound."""
     rows = []
     for users, local in ((1e6, 4.0), (1e9, 8.0), (1e12, 4.0), (1e12, 1.0)):
         bound = shuffle.StrongerClones(users, local)
@@ -129,7 +129,7 @@ def clones():
 
 
 def bits_sum():
-    """Return windows and tails of sums of different bits."""
+    """Return the times of all probabilities and of tails of sums of different bits."""
     rows = []
     for n in (10**3, 10**4, 10**5, 10**6):
         p = RNG.random(n)
@@ -142,7 +142,7 @@ def bits_sum():
 
 
 def shuffled_bits():
-    """Return the answers of shuffled bits, for known data and for all."""
+    """Return the times of shuffled bits, for a given dataset and for all datasets."""
     flip = 1 / (math.exp(4.0) + 1)
     known, every = shuffle.ShuffledBits(10**6, flip, ones=0), shuffle.ShuffledBits(10**6, flip)
     eps = every.epsilon(1e-8)
@@ -154,7 +154,7 @@ def shuffled_bits():
 
 
 def curves():
-    """Return whole calls on a million atoms, and curves of sums of bits."""
+    """Return the times of whole calls on a million atoms, and of curves of sums of bits."""
     n = 10**6
     log_p, log_q = (RNG.normal(0, 1, n) for _ in range(2))
     log_p, log_q = (law - np.logaddexp.reduce(law) for law in (log_p, log_q))
@@ -176,7 +176,7 @@ def curves():
 
 
 def profiles():
-    """Return, of curves that are enclosed from values of delta, the distance of the sides and what the lower curve costs."""
+    """Return, for curves that are bounded from values of delta, the gap of the bounds and the time of the lower curve."""
     cases = {
         "`ShuffledBits(10**6, .25, ones=0)`": shuffle.ShuffledBits(10**6, 0.25, ones=0),
         "`ShuffledBits(10**12, .25, ones=0)`": shuffle.ShuffledBits(10**12, 0.25, ones=0),
@@ -207,12 +207,12 @@ def profiles():
 
 
 def ratio(upper, lower):
-    """Return how far two sides are apart, relative to the lower."""
+    """Return the gap of two bounds, relative to the lower one."""
     return upper / lower - 1 if math.isfinite(upper) else math.inf
 
 
 def grid():
-    """Return the time an outcome of the kernels of privacy losses."""
+    """Return the time per outcome of the kernels of privacy losses."""
     loss = np.sort(RNG.normal(0.02, 0.2, ELEMENTS))
     log_p = np.full(ELEMENTS, -math.log(ELEMENTS))
     rows = []
@@ -229,7 +229,7 @@ def grid():
 
 
 def optimal():
-    """Return the answers of optimal composition."""
+    """Return the times of optimal composition."""
     def many(budgets, k=None):
         return shown(seconds(lambda: composition.composition_delta(budgets, 0.0, 1.0, k=k)))
 
@@ -243,7 +243,7 @@ def optimal():
 
 
 def arg_max():
-    """Return the law of a noisy arg-max."""
+    """Return the times of the distribution of a noisy arg-max."""
     scores = RNG.normal(0, 10, 3000)
     return ["`selection_probs` of 3000 candidates", "CPU time"], [
         [noise, shown(seconds(lambda noise=noise: selection.selection_probs(scores, 1.0, noise=noise)))]
@@ -252,7 +252,7 @@ def arg_max():
 
 
 def calibrations():
-    """Return calibrations at a billion users and more."""
+    """Return the times of calibrations for a billion users and more."""
     cases = {
         "`ZeroSum`": lambda n: shuffle.ZeroSum.calibrate(n, eps=1.0, delta=1e-9),
         "`StrongerClones`: the local budget": lambda n: shuffle.StrongerClones.calibrate(eps=1.0, delta=1e-9, users=n),
@@ -279,7 +279,7 @@ SECTIONS = {function.__name__: function for function in (
 
 
 def main():
-    """Print every section, or those named; keep them."""
+    """Print every section, or the named ones, and store them with --record."""
     chosen = [word for word in sys.argv[1:] if word != "--record"]
     tables = {}
     for name, section in SECTIONS.items():

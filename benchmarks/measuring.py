@@ -1,14 +1,14 @@
-"""Rows of a comparison: medians of the CPU time of alternating calls, ours and theirs, and how they are printed."""
+"""Rows of a comparison: medians of the CPU time of alternating calls of two programs, and their layout as text."""
 
 import statistics
 import time
 
 BUDGET = 0.4
-"""Seconds that one side of a row may take, beyond its first three calls."""
+"""Seconds that one program in a row may take, after its first three calls."""
 
 
 def medians(*jobs):
-    """Return each job's answer and the median CPU seconds of its calls, the jobs taking turns."""
+    """Return each job's result and the median CPU seconds of its calls; the jobs alternate."""
     answers = [job() for job in jobs]
     taken = [[] for _ in jobs]
     while any(len(t) < 3 or (sum(t) < BUDGET and len(t) < 200) for t in taken):
@@ -21,7 +21,7 @@ def medians(*jobs):
 
 
 def row(task, ours, theirs=None, note="", show="{:.10g}", per=1):
-    """Time the jobs (a job may be None) and return the row; per: elements in a call."""
+    """Time the jobs (one may be None) and return the row; per: number of elements in a call."""
     timed = medians(*(job for job in (ours, theirs) if job))
     value, seconds = timed[0]
     peer_value, peer_seconds = timed[1] if theirs else (None, None)
@@ -30,7 +30,7 @@ def row(task, ours, theirs=None, note="", show="{:.10g}", per=1):
 
 
 def duration(seconds):
-    """Return seconds with a unit."""
+    """Return seconds as text with a unit."""
     if seconds is None:
         return ""
     for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
@@ -40,7 +40,7 @@ def duration(seconds):
 
 
 def table(rows):
-    """Return aligned text."""
+    """Return the rows as aligned text."""
     head = ("task", "ours", "peer", "our time", "peer time", "peer/ours", "note")
     body = [
         (task, ours, theirs, duration(t), duration(s), f"{s / t:.1f}" if s else "", note) for task, ours, theirs, t, s, note in rows

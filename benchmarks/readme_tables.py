@@ -1,9 +1,9 @@
-"""The README's tables of accuracy and speed: ``python benchmarks/readme_tables.py --record`` measures, keeps and writes them.
+"""The README's tables of accuracy and speed: ``python benchmarks/readme_tables.py --record`` measures, stores and writes them.
 
-Without ``--record`` the tables are drawn anew from the newest results/readme-*.json; tests/test_prose.py compares the two. What
-another program answered (results/peer-wang2024.json) was measured once, elsewhere.
+Without ``--record`` the tables are made from the newest results/readme-*.json; tests/test_prose.py compares them with the README.
+The results of one other program (results/peer-wang2024.json) were measured once, on another machine.
 
-Times are CPU medians, the programs taking turns (compare.py); errors are those of both tails at three counts, against Gauss
+Times are medians of CPU time with alternating programs (compare.py). Errors are those of both tails at three counts, against Gauss
 quadrature in python-flint (tests/reference/make_binomial.py).
 """
 
@@ -30,7 +30,7 @@ CASES = (
 
 
 def clones():
-    """Return users, budget, delta, eps, the gap, the printed bound over eps, seconds."""
+    """Return users, budget, delta, eps, the gap, the ratio of the published bound to eps, seconds."""
     rows = []
     for users, local, delta in CASES:
         bound = StrongerClones(users, local)
@@ -56,7 +56,7 @@ def largest_error(function, n):
 
 
 def binomial():
-    """Return n, seconds an element here and in SciPy, and the largest errors of six tails."""
+    """Return n, seconds per element here and in SciPy, and the largest errors of six tails."""
     rows = []
     for n in (10**3, 10**6, 10**9):
         k = np.clip(np.floor(0.3 * n + math.sqrt(0.21 * n) * np.random.default_rng(3).uniform(-8, 8, ELEMENTS)), 0, n)
@@ -69,7 +69,7 @@ def binomial():
 
 
 def poisson_binomial():
-    """Return n, seconds here and of fast-poibin."""
+    """Return n, seconds here and in fast-poibin."""
     from fast_poibin import PoiBin
 
     rows = []
@@ -81,22 +81,22 @@ def poisson_binomial():
 
 
 def power(x):
-    """Return a power of ten as the README writes it."""
+    """Return a power of ten in the README's format."""
     return f"1e{round(math.log10(x))}"
 
 
 def short(x, unit, scale):
-    """Return two digits and a unit."""
+    """Return a number with two digits and a unit."""
     return f"{float(f'{x / scale:.2g}'):g} {unit}"
 
 
 def excess(eps, exact):
-    """Return by how many per cent a bound is too large, in one digit."""
+    """Return by how many per cent a bound exceeds the exact eps, with one digit."""
     return f"{float(f'{100 * (eps / exact - 1):.1g}'):.10f}".rstrip("0").rstrip(".") + " %"
 
 
 def tables(found, peer):
-    """Return the README's three tables."""
+    """Return the README's three tables as text."""
     theirs = {tuple(row[:3]): row[3:] for row in peer["rows"]}
     lines = []
     for users, local, delta, eps, gap, closed, taken in found["clones"]:
@@ -121,13 +121,13 @@ def tables(found, peer):
 
 
 def newest():
-    """Return the tables of the newest measurement that is kept."""
+    """Return the tables of the newest stored measurement."""
     found = json.loads(max(RESULTS.glob("readme-*.json")).read_text(encoding="utf-8"))
     return tables(found["tables"], json.loads((RESULTS / "peer-wang2024.json").read_text(encoding="utf-8")))
 
 
 def main():
-    """Measure if asked to, print the tables and write them into the README."""
+    """Measure, if --record is given; print the tables and write them into the README."""
     if "--record" in sys.argv:
         keep("readme", {"tables": {f.__name__: f() for f in (clones, binomial, poisson_binomial)}})
     page = ROOT / "README.md"

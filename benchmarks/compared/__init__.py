@@ -1,1 +1,1 @@
-"""The sections of compare.py, a family a file. Each is a function that returns rows of a table."""
+"""The sections of compare.py, one family per file. Each is a function that returns rows of a table."""

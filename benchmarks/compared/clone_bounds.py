@@ -1,4 +1,4 @@
-"""Clone bounds against dp-accounting on hand-written laws, and how they grow with the users."""
+"""Clone bounds against dp-accounting on distributions built here, and growth of the time with the users."""
 
 import math
 
@@ -23,7 +23,7 @@ CLONE_GRID = [
 
 
 def clone_laws(users, local_eps, tail=40.0):
-    """Return log P and log Q of the clone pair on the (c, a) that matter: masses above e^-tail."""
+    """Return log P and log Q of the clone pair on the (c, a) with masses above e^-tail."""
     rate = 2 / (math.exp(local_eps) + 1)
     w = 1 / (math.exp(local_eps) + 1)
     c = np.arange(users)
@@ -43,7 +43,7 @@ def clone_laws(users, local_eps, tail=40.0):
 
 
 def clones():
-    """StrongerClones.epsilon, against dp-accounting on the hand-written (c, a) laws where those fit (users <= 1e4)."""
+    """StrongerClones.epsilon, against dp-accounting on the (c, a) distributions where these fit into memory (users <= 1e4)."""
     rows = []
     for users, local_eps, delta in CLONE_GRID:
         theirs, note = None, ""
@@ -69,13 +69,13 @@ def clones():
 
 
 def clone_deployments(top, count=2000):
-    """Return users up to 10**top, local budgets and deltas as deployments have them, the same at every call."""
+    """Return random numbers of users up to 10**top, local budgets and deltas, the same at every call."""
     rng = np.random.default_rng(7)
     return np.floor(10 ** rng.uniform(1, top, count)), rng.uniform(0.1, 6, count), 10 ** -rng.uniform(5, 12, count)
 
 
 def deployments():
-    """Arrays of clone deployments, an answer; and how the time of one grows with the number of users."""
+    """Arrays of clone deployments, time per result, and its growth with the number of users."""
     rows = []
     for top in (4, 6, 8, 15):
         users, local_eps, delta = clone_deployments(top)

@@ -10,18 +10,18 @@ from shufflebounds.tradeoff import hockey_stick
 
 
 def random_laws(atoms):
-    """Return log P and log Q of two laws in no order of their ratio."""
+    """Return log P and log Q of two distributions whose ratio is not monotone."""
     laws = np.random.default_rng(12345).random((2, atoms))
     return np.log(laws / laws.sum(axis=1, keepdims=True))
 
 
 def tradeoff():
-    """Curves at 1001 levels: against riskcal, and against the lines of dp-accounting's delta; a million atoms."""
+    """Curves at 1001 levels, against riskcal and against the supporting lines of dp-accounting's delta; a million atoms."""
     rows = []
     alpha = np.linspace(0, 1, 1001)
 
     def peer_row(task, ours, theirs, note):
-        # the largest error of the peer's curve, and how far it rises above the exact one
+        # the largest error of the other program's curve, and the largest excess over the exact one
         error = theirs() - ours() if theirs else 0
         far = f": off by {np.abs(error).max():.1e}, above by {max(error.max(), 0):.1e}" if theirs else ""
         rows.append(row(task, ours, theirs, note + far, ""))

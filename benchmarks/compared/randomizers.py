@@ -1,4 +1,4 @@
-"""Any randomizer shuffled, against recorded answers of two programs and dp-accounting."""
+"""Arbitrary shuffled randomizers, against recorded results of two programs and against dp-accounting."""
 
 import math
 
@@ -27,12 +27,12 @@ RECORDED = [
     (10**6, 4.0, 1e-8, ".0452957 in 4.5 s", ""),
     (10**9, 8.0, 1e-12, "8 (vacuous)", ""),
 ]
-"""(users, local_eps, delta), and what two programs gave on one core of another machine: variation ratio (Wang et al., VLDB
-2024, their code) and the optimal blanket by FFT (Su, Cheng, Wang, S&P 2026, typed again with NumPy). Not measured in the run."""
+"""(users, local_eps, delta), and the results of two programs on one core of another machine: variation ratio (Wang et al., VLDB
+2024, their code) and the optimal blanket by FFT (Su, Cheng, Wang, S&P 2026, reimplemented with NumPy). Not measured in this run."""
 
 
 def third_laws(users, bins, local_eps, tail=60.0):
-    """Return log masses of the counts of the target's two values in k-ary response, all others at a third value."""
+    """Return log masses of the counts of the target's two values in k-ary response, all other users at a third value."""
     base = 1 / (math.exp(local_eps) + bins - 1)
     reach = 2 * math.ceil(math.sqrt(tail * users * base)) + 40
     k = np.arange(max(0, int(users * base) - reach), int(users * base) + reach)
@@ -54,7 +54,7 @@ def third_laws(users, bins, local_eps, tail=60.0):
 
 
 def recorded():
-    """The blanket of binary response, the stronger clones' value, beside what two programs gave elsewhere, and dp-accounting."""
+    """The blanket of binary response, the stronger clones' value, recorded results of two programs, and dp-accounting."""
     rows = []
     for users, local_eps, delta, ratio, transform in RECORDED:
         note = f"recorded: VLDB 2024 {ratio}" + (f"; S&P 2026 {transform}" if transform else "")
@@ -81,13 +81,13 @@ WORST = [
     (lambda: LocalHashing(100, 1.0, 4), 10**4, 1e-6), (lambda: LocalHashing(100, 4.0, 4), 10**4, 1e-6),
     (lambda: LocalHashing(100, 4.0, 4), 10**6, 1e-8),
 ]
-"""Randomizer, users, delta. The users of noise hold 0 or 1; without this list of inputs, `Shuffled` returns the blanket."""
+"""Randomizer, users, delta. The users of noise have values 0 or 1; without this list of inputs `Shuffled` returns the blanket."""
 
 
 def published_bounds(randomizer, users, delta):
-    """Return what published upper bounds give for a randomizer, in words; evaluated by this library, which checks their formulas.
+    """Return the results of published upper bounds for a randomizer as text; this library evaluates and tests their formulas.
 
-    All but the variation ratio take the local budget alone, so that noise without a budget has none of them.
+    All but the variation ratio depend on the local budget alone, so that none of them applies to noise without a budget.
     """
     local_eps = randomizer.epsilon(0.0)
     if not math.isfinite(local_eps):
@@ -104,10 +104,10 @@ def published_bounds(randomizer, users, delta):
 
 
 def worst():
-    """The bound over all datasets and its time, with the blanket alone and the lower bound and their times, at one delta.
+    """The bound over all datasets, the blanket alone and the lower bound, each with its time, at one delta.
 
     The values of the programs of VLDB 2024 and S&P 2026 follow from decompositions of the randomizer, and no decomposition is below
-    the privacy blanket (Su, Cheng, Wang), so that the row of the blanket is the least of them. `RECORDED` has what both returned
+    the privacy blanket (Su, Cheng, Wang), so that the row of the blanket is the least of them. `RECORDED` has the results of both
     for binary response. Published bounds of other kinds are in the note of the first row.
     """
     rows = []
@@ -126,7 +126,7 @@ def worst():
 
 
 def randomizers():
-    """Any randomizer shuffled: eps, the lower side and the bound for every randomizer of its budget; and a million messages."""
+    """Arbitrary shuffled randomizers: both bounds of eps, and the bound for every randomizer of the budget; a million messages."""
     rows = recorded()
     for users, delta in ((10**4, 1e-6), (10**6, 1e-8)):
         for build in (lambda: KaryResponse(10, 1.0), lambda: KaryResponse(100, 4.0), lambda: LocalHashing(100, 4.0, 56),

@@ -10,7 +10,7 @@ from shufflebounds.shuffle import BinomialNoise, StrongerClones
 
 
 def compose():
-    """Many releases of binomial noise: eps and both sides, against dp-accounting's composed grid."""
+    """Many releases of binomial noise: upper and lower bound of eps, against dp-accounting's composed grid."""
     rows = []
     for times in (10, 100, 1000):
         for delta, grid in ((1e-6, 1e-4), (1e-6, 1e-6), (1e-50, 1e-4)):
@@ -53,7 +53,7 @@ def compose():
 
 
 def sampled():
-    """Subsampled and randomly allocated noise, as a training run uses them: eps, against dp-accounting and PLD_accounting."""
+    """Subsampled and randomly allocated noise, as in training runs: eps, against dp-accounting and PLD_accounting."""
     rows = []
     for rate, steps in ((0.01, 1000), (0.004, 5000)):
 
@@ -67,7 +67,7 @@ def sampled():
                         theirs if privacy_loss_distribution else None, f"dp-accounting, grid 1e-4; our lower side {lower:.8g}"))
     for steps in (100, 10**4):
         theirs, note = None, ""
-        # at 1000 steps it takes twenty times as long
+        # at 1000 steps the other program takes twenty times as long
         if gaussian_allocation_epsilon_range and steps == 100:
 
             def theirs(steps=steps):

@@ -1,4 +1,4 @@
-"""What a command costs before it answers: processes started anew, against the import of NumPy alone."""
+"""Time of a command before its first result: new processes, against the import of NumPy alone."""
 
 import resource
 import statistics
@@ -9,7 +9,7 @@ COMMAND = ["-m", "shufflebounds", "epsilon", "stronger-clones", "--users", "1e6"
 
 
 def seconds(words):
-    """Return the CPU seconds, all threads, of one process of the interpreter, and the first line it prints."""
+    """Return the CPU seconds of all threads of one interpreter process, and the first line that it prints."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -17,11 +17,11 @@ def seconds(words):
 
 
 def start():
-    """One answer of the command, and a plain import, against the import of NumPy."""
+    """One result of the command, and a plain import, against the import of NumPy."""
     asked = {"shufflebounds epsilon": COMMAND, "import shufflebounds": ["-c", "import shufflebounds"], "": ["-c", "import numpy"]}
     taken = {name: [] for name in asked}
     said = {}
-    for _ in range(12):  # of each the first, which may write byte code, is left out
+    for _ in range(12):  # the first run of each is not counted: it may write byte code
         for name, words in asked.items():
             spent, said[name] = seconds(words)
             taken[name].append(spent)
