@@ -1,4 +1,4 @@
-"""Profiles of the mechanisms by definition: sums over all outcomes and erfc, at 300 digits."""
+"""Reference profiles of the mechanisms by their definitions, with sums over all outcomes or erfc, at 300 digits."""
 
 import functools
 
@@ -10,7 +10,7 @@ DIGITS = 300
 
 
 def long(function):
-    """Return the function at that many digits."""
+    """Return a decorator that evaluates a function with this number of digits."""
 
     @functools.wraps(function)
     def run(*args):
@@ -27,7 +27,7 @@ def exponential(x):
 
 @long
 def log(x):
-    """Return the logarithm, None for 0."""
+    """Return the logarithm; None for 0."""
     return mp.log(x) if x else None
 
 
@@ -45,14 +45,14 @@ def renyi(p, q, order):
 
 
 def shifted(law, by):
-    """Return the law of a whole number plus `by`."""
+    """Return the distribution of a whole number plus `by`."""
     return {y + by: v for y, v in law.items()}
 
 
 @functools.cache
 @long
 def geometric(eps, sensitivity, bound):
-    """Return the double geometric law, its tails moved to -bound and bound."""
+    """Return the double geometric distribution, clipped to [-bound, bound]."""
     q = mp.exp(-mp.mpf(eps) / sensitivity)
     law = {k: (1 - q) / (1 + q) * q ** abs(k) for k in range(-bound + 1, bound)}
     return law | {bound: q**bound / (1 + q), -bound: q**bound / (1 + q)}
@@ -70,7 +70,7 @@ def gaussian_log_delta(sigma, sensitivity, eps):
 @functools.cache
 @long
 def discrete_gaussian(sigma, reach):
-    """Return the discrete Gaussian law on -reach..reach, which must hold all but a negligible mass."""
+    """Return the discrete Gaussian distribution on -reach..reach, outside of which the mass must be negligible."""
     s = mp.mpf(sigma)
     mass = {k: mp.exp(-((k / s) ** 2) / 2) for k in range(-reach, reach + 1)}
     total = mp.fsum(mass.values())

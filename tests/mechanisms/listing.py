@@ -1,4 +1,4 @@
-"""Every message of a small randomizer with its chance under every value, from the printed definition alone."""
+"""Every message of a small randomizer with its probability under every value, from the published definition alone."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ SMALL = [
 
 
 def weight(mechanism, message, x):
-    """Return the chance of a message up to a factor that depends on neither (unary encoding: the chance itself)."""
+    """Return the probability of a message up to a common factor, which is 1 for unary encoding."""
     lift = math.exp(mechanism.local_eps)
     if isinstance(mechanism, KaryResponse):
         return lift if message == (x,) else 1.0
@@ -48,13 +48,13 @@ def messages(mechanism):
 
 
 def matrix(mechanism):
-    """Return the chances, values by messages."""
+    """Return the matrix of probabilities, with a row for each value and a column for each message."""
     listed = messages(mechanism)
     rows = np.array([[weight(mechanism, y, x) for y in listed] for x in range(mechanism.bins)])
     return rows / rows.sum(axis=1, keepdims=True)
 
 
 def sent(mechanism, chosen):
-    """Return the messages as the class writes them."""
+    """Return the messages in the form of `randomize`."""
     array = np.array(chosen)
     return array[:, 0] if isinstance(mechanism, KaryResponse | HadamardResponse) else array

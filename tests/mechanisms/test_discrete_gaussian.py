@@ -33,7 +33,7 @@ def test_delta_by_enumeration(sigma, sensitivity):
         lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
         assert lower <= value <= upper
         assert upper - lower < 1e-12 * (1 + abs(lower))
-    # a tie: eps is the loss of an outcome, up to rounding
+    # eps equals the privacy loss of an outcome up to rounding
     for j in (0, 1, 4):
         asked = sensitivity * (2 * j + sensitivity) / (2 * sigma**2)
         value = exact.log(exact.hockey_stick(law, other, exact.exponential(asked)))
@@ -50,7 +50,7 @@ def test_rdp_by_enumeration(sigma, sensitivity):
     with mp.workdps(exact.DIGITS):
         s, d = mp.mpf(sigma), sensitivity
         for order in (1.0, 1 + 2.0**-20, 1.5, 2.0, 2.625, 10.0):
-            # sum p^a q^(1-a), its exponent completed to a square
+            # sum p^a q^(1-a), by completing the square in the exponent
             a = mp.mpf(order)
             reach = math.ceil(45 * sigma + 12 * sensitivity)
             value = a * d * d / (2 * s * s)
@@ -92,14 +92,14 @@ def test_dp_accounting_agrees(sigma, sensitivity, eps):
 
 
 @pytest.mark.parametrize("sigma", [300.0, 1e5])
-def test_wide_noise_is_nearly_normal(sigma):
+def test_noise_of_large_sigma_approaches_normal_noise(sigma):
     noise, normal = DiscreteGaussianMechanism(sigma), GaussianMechanism(sigma)
     for x in (0.0, 3.0, 30.0):
         asked = x / sigma
         assert noise.log_delta(asked) == pytest.approx(normal.log_delta(asked), abs=2 * (x + 1) / sigma)
 
 
-def test_far_out_keeps_its_sides():
+def test_bounds_are_in_order_at_very_small_delta():
     noise = DiscreteGaussianMechanism(1e5)
     for asked in (1e3, 1e6, 1e300):
         lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)

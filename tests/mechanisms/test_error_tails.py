@@ -1,4 +1,4 @@
-"""Errors of released noise and of SmallDB far out in the tail, against interval arithmetic."""
+"""Tails of the errors of noise and of SmallDB at tiny probabilities, against interval arithmetic."""
 
 import math
 
@@ -19,7 +19,7 @@ def precision():
 
 
 def of_all(each, k):
-    """Return the probability that one of k independent errors is larger."""
+    """Return the probability that some of k independent errors is larger."""
     return 1 - (1 - each) ** arb(k)
 
 
@@ -54,8 +54,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("mechanism", "exact", "beta", "k"), CASES, ids=range(len(CASES)))
-def test_tails_and_quantiles_hold_their_stated_tolerance(mechanism, exact, beta, k):
-    """At beta = 1e-300 and 2^53 values the probability of one value is no normal double: the error was a relative 1e-8."""
+def test_tails_and_quantiles_meet_their_stated_tolerance(mechanism, exact, beta, k):
+    """At beta = 1e-300 and 2^53 values the probability for one value is subnormal, which once caused a relative error of 1e-8."""
     tolerance = 1e-14 * (1 - math.log(beta))
     t = mechanism.error_quantile(beta, k)
     assert mechanism.error_tail(t, k) <= beta
@@ -74,7 +74,7 @@ def test_tails_and_quantiles_hold_their_stated_tolerance(mechanism, exact, beta,
      (1, 5, 2, 1.0, 0.5), (2000, 2000, 10, 2.0, 1e-9)],
 )
 def test_small_db_error_is_not_below_the_exact_bound(domain, size, records, eps, beta):
-    """A difference of log gamma functions lay a relative 1e-11 below."""
+    """A difference of log gamma functions was once too small by a relative 1e-11."""
     few = min(size, domain - 1)
     databases = fmpz(1)
     for i in range(few):

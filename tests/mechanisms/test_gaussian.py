@@ -1,4 +1,4 @@
-"""Gaussian noise against its definition at many digits, the reference file and dp-accounting."""
+"""Gaussian noise against its definition in multiple precision, the reference file and dp-accounting."""
 
 import math
 from fractions import Fraction
@@ -20,7 +20,7 @@ MUS = [1e-8, 3e-5, 0.01, 0.199, 0.2, 0.21, 0.7, 1.0, 1.99, 2.0, 2.01, 5.0, 30.0,
 
 @pytest.mark.parametrize("mu", MUS)
 @pytest.mark.parametrize("x", [-40, -6, -1.1, -0.4, -1e-3, 0, 0.01, 0.9, 1.4, 1.6, 3, 12, 40, 300, 1414.2])
-def test_delta_at_many_digits(mu, x):
+def test_delta_in_multiple_precision(mu, x):
     noise = GaussianMechanism(1 / mu)
     eps = max(0.0, mu * (x + mu / 2))
     value = exact.gaussian_log_delta(1 / mu, 1.0, eps)
@@ -39,7 +39,7 @@ def test_extreme_scales(sigma, sensitivity):
 
 
 @pytest.mark.parametrize("eps", [1e20, 1e139, 1e200, 1e308])
-def test_absurd_eps_keeps_its_sides(eps):
+def test_bounds_are_in_order_at_huge_eps(eps):
     lower, upper = GaussianMechanism(1.0).log_delta(eps, bound="lower"), GaussianMechanism(1.0).log_delta(eps)
     assert lower <= upper < -1e30
     assert upper > -math.inf
@@ -81,7 +81,7 @@ def test_classical_calibration_fails_where_the_reference_says():
         (0.5, 0.999, 1.0),
     ],
 )
-def test_from_dp_is_never_short_and_not_long(eps, delta, sensitivity):
+def test_from_dp_meets_the_target_with_nearly_the_smallest_sigma(eps, delta, sensitivity):
     noise = GaussianMechanism.from_dp(eps=eps, delta=delta, sensitivity=sensitivity)
     assert noise.delta(eps) <= delta
     assert GaussianMechanism(noise.sigma * (1 - 1e-11), sensitivity).delta(eps, bound="lower") > delta
@@ -92,7 +92,7 @@ def test_from_dp_is_never_short_and_not_long(eps, delta, sensitivity):
     (700.0, 0.9999990463256836, 3.3), (0.003, 0.0037, 12.0), (218.6, 9e-8, 4.7), (169.0, 0.378, 0.054), (1.0, 1e-13, 1.0),
     (0.02, 0.99, 1.0), (0.02, 0.999, 1.0), (0.02, 1 - 1e-6, 1.0),
 ])
-def test_from_dp_is_within_its_stated_tolerance_of_the_least(eps, delta, sensitivity):
+def test_from_dp_is_within_its_stated_tolerance_of_the_smallest_sigma(eps, delta, sensitivity):
     tolerance = 1e-11 if delta <= 0.99 else 1e-12 / (1 - delta)
     sigma = GaussianMechanism.from_dp(eps=eps, delta=delta, sensitivity=sensitivity).sigma
     with mp.workdps(50):
@@ -104,7 +104,7 @@ def test_from_dp_is_within_its_stated_tolerance_of_the_least(eps, delta, sensiti
         assert exact_delta(mp.mpf(sigma)) <= delta < exact_delta(mp.mpf(sigma) * (1 - mp.mpf(tolerance)))
 
 
-def test_from_dp_out_of_reach():
+def test_from_dp_for_an_infeasible_target():
     with pytest.raises(ValueError, match="delta=1e-14 cannot be met at eps=0"):
         GaussianMechanism.from_dp(eps=0.0, delta=1e-14)
 

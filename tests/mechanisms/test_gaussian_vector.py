@@ -1,4 +1,4 @@
-"""Gaussian noise on a cube and on the sphere: the upper laws against a fine grid, the lower ones on a line."""
+"""Gaussian noise on a cube and on the sphere: upper bounds against a fine grid, lower bounds along a line."""
 
 import math
 
@@ -29,7 +29,7 @@ def test_upper_law_against_a_grid(noise):
     first, second, base = grid(noise, 1 + 9 * noise.sigma, 900)
     upper = noise.excess_laws()[0].upper
     mass = np.exp(upper.log_mass)
-    # the derivative of |y| jumps at 0, which the grid sees to 1e-4
+    # the derivative of |y| jumps at 0, so the grid has an error of 1e-4
     assert mass.sum() == pytest.approx(base.sum(), rel=2e-4)
     for height in (upper.log_a, upper.log_b):
         assert np.exp(upper.log_mass + height).sum() == pytest.approx(1, abs=1e-11)
@@ -49,20 +49,20 @@ def test_one_dimension_is_the_interval():
     assert first.delta(0.05) >= second.delta(0.05) * (1 - 1e-4)
 
 
-def test_more_coordinates_hide_less():
+def test_delta_grows_with_the_dimension():
     values = [GaussianVector(3.0, d).shuffled(10**4).delta(0.05) for d in (1, 2, 5)]
     assert values == sorted(values)
 
 
 @pytest.mark.parametrize(("sigma", "dimension"), [(20.0, 100), slow(100.0, 200)])
 def test_a_hundred_coordinates(sigma, dimension):
-    # all of them below 1/2 is rarer than what is cut, and so many choices of those that are count
+    # all coordinates are below 1/2 with a probability below the cut; the cut is added for every set of such coordinates
     noise = GaussianVector(sigma, dimension)
     after = noise.shuffled(10**5)
     assert after.epsilon(1e-6, bound="lower") <= after.epsilon(1e-6) < 0.01 * noise.epsilon(1e-6)
 
 
-def test_alone_it_is_the_noise_on_the_line():
+def test_without_a_shuffle_it_is_gaussian_noise_on_a_line():
     cube, sphere = GaussianVector(2.0, 9), GaussianVector(2.0, 9, "sphere")
     assert cube.epsilon(1e-5) == pytest.approx(GaussianMechanism(2.0, 3.0).epsilon(1e-5), rel=1e-12)
     assert sphere.epsilon(1e-5) == pytest.approx(GaussianMechanism(2.0, 2.0).epsilon(1e-5), rel=1e-12)

@@ -1,4 +1,4 @@
-"""Double geometric noise, whole and truncated, against sums over all outcomes."""
+"""Double geometric noise, with and without truncation, against sums over all outcomes."""
 
 import math
 
@@ -17,7 +17,7 @@ from tests.strategies import slow, thinned
 
 
 def brute(eps, sensitivity, bound, asked):
-    """Return the largest hockey stick over all shifts, both directions, as a logarithm."""
+    """Return the log of the largest hockey-stick divergence over all shifts and both orders."""
     law = exact.geometric(eps, sensitivity, bound)
     e = exact.exponential(asked)
     shifts = [exact.shifted(law, by) for by in range(1, sensitivity + 1)]
@@ -32,15 +32,15 @@ def test_truncated_by_enumeration(eps, sensitivity, bound):
     for asked in (0.0, 0.1, eps / 2, eps / sensitivity, eps * 0.999, eps, 2 * eps, 2.5, 30.0):
         value = brute(eps, sensitivity, bound, asked)
         lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
-        # disjoint laws give 0 but for the rounding at 300 digits
+        # for disjoint distributions log delta is 0, up to rounding at 300 digits
         assert lower <= value + mp.mpf(10) ** -290
         assert value <= upper
         assert upper - lower < 1e-13 + 32 * math.ulp(lower)
 
 
 @pytest.mark.parametrize(("eps", "sensitivity"), [(0.5, 1), slow(1.0, 1), slow(1.0, 2), (2.0, 3), slow(1.5, 4), (8.0, 7)])
-def test_whole_by_enumeration(eps, sensitivity):
-    # cut off so far out that the rest cannot be seen
+def test_noise_without_a_bound_by_enumeration(eps, sensitivity):
+    # truncated where the rest is below the precision of the comparison
     bound = int(300 * sensitivity / eps)
     law = exact.geometric(eps, sensitivity, bound)
     rest = float(law[bound])
@@ -106,7 +106,7 @@ def test_variance_and_tail(eps, bound):
 
 
 @pytest.mark.parametrize("bound", [10**6 + 1, 10**7])
-def test_variance_of_a_far_bound(bound):
+def test_variance_for_a_large_bound(bound):
     rate = 3.0 / bound
     with mp.workdps(60):
         q = mp.exp(-mp.mpf(rate))
@@ -157,7 +157,7 @@ def test_curve():
 def test_shuffled():
     free = GeometricMechanism(2.0).shuffled(1000)
     assert free.epsilon(1e-6, bound="lower") <= free.epsilon(1e-6) < Clones(1000, 2.0).epsilon(1e-6)
-    # the outermost value of the noise is out of reach of the other input, whatever the users
+    # the outermost value is impossible for the other input, for any number of users
     truncated = GeometricMechanism(2.0, bound=5)
     assert truncated.shuffled(1000).delta(1.9) >= math.exp(-10) / (1 + math.exp(-2)) * (1 - 1e-9)
 
@@ -170,7 +170,7 @@ def test_sides_and_monotone(eps, sensitivity, bound, asked, more):
     noise = GeometricMechanism(eps, sensitivity, bound)
     _, upper = assert_sides_and_monotone(noise, asked, more)
     if bound is not None:
-        # without the bound there is less to see than with it
+        # without the bound delta is smaller
         assert GeometricMechanism(eps, sensitivity).log_delta(asked, bound="lower") <= upper + 1e-12 * abs(upper)
 
 

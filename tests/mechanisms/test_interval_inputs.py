@@ -20,7 +20,7 @@ NOISES = {
 
 
 def rows(noise, scale, inputs, points=4001):
-    """Return masses of a fine grid under several inputs of [0, 1], where their least is above 1e-25 of the largest."""
+    """Return the masses of cells of a fine grid under several inputs of [0, 1], for cells above 1e-25 of the largest mass."""
     y = np.linspace(-12, 13, points)
     out = np.exp([noise((y - x) / scale) for x in inputs])
     out = out[:, out.min(axis=0) > 1e-25 * out.max()]
@@ -28,7 +28,7 @@ def rows(noise, scale, inputs, points=4001):
 
 
 def larger(first, second, base, x, y, factor, threshold):
-    """Tell whether the smaller of the two sides of E|X - c| is the larger for the second pair, beyond the error of the grid."""
+    """Return whether min(E(X - c)_+, E(c - X)_+) is larger for the second pair, by more than the error of the grid."""
     sides = []
     for a, b in ((first, second), (x, y)):
         excess = a - factor * b - threshold * base
@@ -55,7 +55,7 @@ def test_ends_of_the_discrete_gaussian_are_compared_with_all_pairs(sigma, sensit
     noise = DiscreteGaussianMechanism(sigma, sensitivity)
     (pair,) = noise.excess_laws()
     assert pair.inputs == "the two ends of the interval"
-    # another way: E (X - c)_+ of every pair, at corners of all of them
+    # computed another way: E (X - c)_+ of every pair at the corners of all pairs
     y = np.arange(-math.ceil(9 * sigma), sensitivity + math.ceil(9 * sigma) + 1)
     law = np.exp([-0.5 * ((y - x) / sigma) ** 2 for x in range(sensitivity + 1)])
     base = np.minimum(law[0], law[-1])
@@ -67,7 +67,7 @@ def test_ends_of_the_discrete_gaussian_are_compared_with_all_pairs(sigma, sensit
 
 
 def test_a_comparison_of_the_ends_can_fail():
-    # two bumps: inner inputs gather what the ends do not
+    # for noise with two modes, inner inputs are worse than the ends
     base = np.log([[0.6, 0.1, 0.1, 0.2], [0.05, 0.45, 0.45, 0.05], [0.2, 0.1, 0.1, 0.6]])
     assert not ends_are_worst(base)
     assert ends_are_worst(np.log([[0.7, 0.2, 0.1], [0.25, 0.5, 0.25], [0.1, 0.2, 0.7]]))

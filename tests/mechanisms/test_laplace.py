@@ -22,14 +22,14 @@ def budget(scale, sensitivity):
 
 
 def integral(scale, sensitivity, eps):
-    """Return int (p - e^eps q)_+ by quadrature between the kinks."""
+    """Return the integral of (p - e^eps q)_+ by quadrature between the points where it is not smooth."""
     b, d, e = mp.mpf(scale), mp.mpf(sensitivity), mp.exp(mp.mpf(eps))
     kink = (d - b * mp.mpf(eps)) / 2
 
     def p(y):
         return mp.exp(-abs(y) / b) / (2 * b)
 
-    # left of 0 both densities are exponential
+    # below 0 both densities are exponentials
     left = mp.mpf(1) / 2 - e * mp.exp(-d / b) / 2
     return left + (mp.quad(lambda y: p(y) - e * p(y - d), [0, kink]) if kink > 0 else 0)
 
@@ -46,8 +46,8 @@ def test_delta_by_quadrature(scale, sensitivity, share):
 
 @pytest.mark.parametrize(("scale", "sensitivity"), [(3.0, 1.0), (0.1, 0.3), (7.0, 1e-9), (1e-5, 9.0), (1e300, 1e299)])
 @pytest.mark.parametrize("ulps", [0, 1, 2, 3, 1000, 2**40])
-def test_next_to_the_budget(scale, sensitivity, ulps):
-    # the budget is no double: delta there hangs on its rounding
+def test_delta_close_to_the_budget(scale, sensitivity, ulps):
+    # the budget is not a double, and delta close to it depends on its rounding
     noise = LaplaceMechanism(scale, sensitivity)
     eps = noise._pure_epsilon()
     assert Fraction(eps) >= Fraction(sensitivity) / Fraction(scale)
@@ -118,7 +118,7 @@ def test_rdp_closed_form_by_quadrature():
 
 @pytest.mark.filterwarnings("ignore:delta=")
 @pytest.mark.parametrize(("eps", "delta"), [(0.3, 0.0), (1 / 3, 0.0), (700.0, 0.0), (0.0, 1e-6), (1.0, 1e-9), (2.0, 0.3)])
-def test_from_eps_is_never_short_and_not_long(eps, delta):
+def test_from_eps_meets_the_target_with_the_smallest_scale(eps, delta):
     noise = LaplaceMechanism.from_eps(eps=eps, sensitivity=3.0, delta=delta)
     assert noise.delta(eps) <= delta
     if delta:
@@ -160,7 +160,7 @@ def test_shuffled():
     noise = LaplaceMechanism(0.5)
     everyone = PersonalizedClones.laplace(np.full(1000, 2.0), target=0)
     for eps in (0.1, 0.3):
-        # the noise's own law hides more than any randomizer of its budget must
+        # Laplace noise has more amplification than the bound for all randomizers of its budget
         assert noise.shuffled(1000).log_delta(eps) < everyone.log_delta(eps)
         assert noise.shuffled(1000).log_delta(eps) < StrongerClones(1000, 2.0).log_delta(eps)
         assert noise.shuffled(1000).log_delta(eps, bound="lower") <= noise.shuffled(1000).log_delta(eps)
@@ -196,7 +196,7 @@ def test_bad_input(call, text):
 
 @pytest.mark.parametrize("budget", [1e-12, 3e-6, 0.2, 0.99999, 1.0, 7.0, 300.0])
 def test_mu_is_that_of_equal_errors(budget):
-    # alpha = beta = e^(-budget/2)/2, of which 1/2 - alpha keeps its digits
+    # at alpha = beta = e^(-budget/2)/2, where 1/2 - alpha is computed without cancellation
     noise = LaplaceMechanism(1.0, budget)
     with mp.workdps(200):
         exact = 2 * mp.sqrt(2) * mp.erfinv(-mp.expm1(-mp.mpf(budget) / 2))

@@ -1,4 +1,4 @@
-"""Randomized response against enumeration, the reference file and every pure mechanism at hand."""
+"""Randomized response against enumeration, the reference file and other pure mechanisms, which it dominates."""
 
 import itertools
 import math
@@ -73,7 +73,7 @@ def test_warner():
 
 
 def test_local_sample_size():
-    # n such that the Hoeffding error is alpha: the survey's corrected count
+    # the n for which the Hoeffding error is alpha, as corrected in the survey
     case = next(v for v in reference("survey") if v["id"].endswith("s4_n_local_hoeffding"))
     n = float(case["value"])
     at = [RandomizedResponse(1.0).error_bound(m, 0.05) for m in (math.floor(n), math.ceil(n))]
@@ -132,7 +132,7 @@ def test_shuffled():
     shuffled = RandomizedResponse(2.0).shuffled(500)
     everyone = PersonalizedClones.randomized_response(np.full(500, 2.0), 2, target=0)
     assert shuffled.log_delta(0.4) == pytest.approx(everyone.log_delta(0.4), rel=1e-6)
-    # the exact protocol lies between
+    # the exact value of the protocol lies between the bounds
     bits = ShuffledBits(500, 1 / (math.exp(2.0) + 1))
     assert shuffled.log_delta(0.4, bound="lower") <= bits.log_delta(0.4) <= shuffled.log_delta(0.4)
 
@@ -148,7 +148,7 @@ def test_sides_and_monotone(eps, asked, more):
     raw=st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 1)), min_size=2, max_size=6),
 )
 def test_dominates_every_pure_mechanism(eps, asked, order, raw):
-    # any two laws with ratio within e^+-eps
+    # random pairs of distributions with ratios between e^-eps and e^eps
     from shufflebounds.tradeoff import log_hockey_stick, renyi_divergence
 
     weight = np.array([w for w, _ in raw])

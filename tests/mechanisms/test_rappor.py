@@ -1,4 +1,4 @@
-"""RAPPOR against sums over all 2^k reports in fractions."""
+"""RAPPOR against sums over all 2^k reports in rational arithmetic."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ CASES = [
 
 
 def reports(f, p, q, held):
-    """Return the law of a report of these bits, in fractions, by both steps."""
+    """Return the exact distribution of a report of these bits, by both randomization steps."""
     f, p, q = Fraction(f), Fraction(p), Fraction(q)
     law = {}
     for seen in itertools.product((0, 1), repeat=len(held)):
@@ -49,7 +49,7 @@ def as_long(law):
 def test_every_report(f, p, q, hashes, bits):
     report = Rappor(f, p, q, hashes, bits)
     values = neighbours(hashes, bits)
-    # by symmetry one value may stay
+    # by symmetry one of the two values can be fixed
     first, *others = [as_long(reports(f, p, q, held)) for held in values]
     worst = max(max(v / other[y] for y, v in first.items()) for other in others)
     assert report.eps_instantaneous == pytest.approx(float(mp.log(worst)), rel=1e-14)
@@ -78,7 +78,7 @@ def test_permanent_bits(f, hashes, bits):
 
 
 def test_one_bit_is_randomized_response_twice():
-    # two values that set one bit each differ in two flipped bits
+    # two values that set one bit each differ in two randomized bits
     report = Rappor(f=0.5)
     each = RandomizedResponse(math.log(3))
     assert report.eps_permanent == pytest.approx(2 * each.eps, rel=1e-14)
@@ -135,7 +135,7 @@ def test_sides_and_monotone(f, p, share, hashes, asked, more):
         return
     report = Rappor(f, p, p * share, hashes)
     assert_sides_and_monotone(report, asked, more)
-    # more noise afterwards never hurts
+    # more instantaneous noise does not increase delta
     assert report.eps_instantaneous <= report.eps_permanent * (1 + 1e-12)
 
 
@@ -179,7 +179,7 @@ def test_renyi_divergence_of_close_and_far_reports(f, p, q, hashes):
             assert upper - lower < 3e-12 * upper
 
 
-def test_chances_near_nothing():
+def test_tiny_probabilities_of_bits():
     report = Rappor(1e-300, hashes=512)
     assert report.eps_instantaneous == pytest.approx(1024 * math.log(2e300), rel=1e-14)
     assert 1 - 1e-9 < report.delta(0.0, bound="lower") <= report.delta(0.0) <= 1
@@ -187,7 +187,7 @@ def test_chances_near_nothing():
         Rappor(1e-310)
 
 
-def test_mu_where_a_chance_is_tiny():
+def test_mu_for_a_tiny_probability():
     mechanism = Rappor(0.5, p=1e-300)
     assert 0 <= mechanism.gdp_mu(bound="lower") <= mechanism.gdp_mu() < 1.0
 
@@ -213,7 +213,7 @@ def test_laws_of_the_excess_against_all_reports(f, p, q, hashes, bits):
         return sums(np.exp(law.log_mass + law.log_a), np.exp(law.log_mass + law.log_b), np.exp(law.log_mass), math.exp(eps))
 
     for eps in (0.1, 0.7):
-        # under a smaller measure the bound is above that of the least of all values; others that hold a value lie below
+        # the bound for a smaller m is larger than for the minimum over all values; datasets with equal values are below
         assert listed(found.upper, eps) >= max(sums(a, b, least, math.exp(eps)) for a, b in pairs) * (1 - 1e-12)
         exact = max(sums(a, b, b, math.exp(eps)) for a, b in pairs), max(sums(a, b, a, math.exp(eps)) for a, b in pairs)
         assert sorted(listed(law, eps) for _, law in found.lower) == pytest.approx(sorted(exact), rel=1e-12)
@@ -226,7 +226,7 @@ def test_many_hashes_where_two_values_share_bits_fall_back_on_the_budget():
     assert (laws.upper.log_a - laws.upper.log_b).max() == report.eps_instantaneous
 
 
-def test_many_hashes_spread_to_fewer_heights(monkeypatch):
+def test_many_hashes_are_reduced_to_fewer_nodes(monkeypatch):
     report = Rappor(0.9, 0.6, 0.4, hashes=20)
     exact = report.excess_laws()[0].upper
     monkeypatch.setattr("shufflebounds.mechanisms.rappor._MOST_ATOMS", 10)

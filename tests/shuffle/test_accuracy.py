@@ -1,4 +1,4 @@
-"""Error tails and quantiles of flipped bits and of noise, against exact laws and over all data."""
+"""Error tails and quantiles of flipped bits and of noise, against exact distributions and over all datasets."""
 
 import math
 from fractions import Fraction
@@ -13,14 +13,14 @@ from tests.oracles import assert_error_tail, binomial, total
 
 
 def bits_errors(users, flip, ones):
-    """Return the law of the estimate's error."""
+    """Return the distribution of the estimate's error."""
     q = Fraction(flip)
     law = total(binomial(ones, 1 - q), binomial(users - ones, q))
     return {(y - users * q) / (1 - 2 * q) - ones: p for y, p in law.items()}
 
 
 @pytest.mark.parametrize("flip", [0.0625, 0.2, 0.4375])
-def test_bits_over_every_data(flip):
+def test_bits_over_every_dataset(flip):
     users = 8
     mechanism = ShuffledBits(users, flip)
     points = [0, 0.5, 1, 1.25, 2, 3.7, 6, 20]
@@ -43,7 +43,7 @@ def test_noise(trials, prob):
 @pytest.mark.slow
 @given(users=st.integers(513, 10**9), flip=st.floats(1e-9, 0.49), x=st.floats(0.5, 6), data=st.data())
 @settings(max_examples=25, deadline=None)
-def test_no_data_errs_more_than_the_worst(users, flip, x, data):
+def test_no_dataset_has_a_larger_error_than_the_worst(users, flip, x, data):
     mechanism = ShuffledBits(users, flip)
     a = x * math.sqrt(mechanism.variance)
     ones = data.draw(st.integers(0, users))
@@ -53,7 +53,7 @@ def test_no_data_errs_more_than_the_worst(users, flip, x, data):
 
 @pytest.mark.parametrize("flip", [1 / 3, 0.1])
 @pytest.mark.parametrize("beta", [0.02, 0.3, 0.6])
-def test_quantiles_of_few_users_are_those_of_the_exact_law(flip, beta):
+def test_quantiles_of_few_users_are_those_of_the_exact_distribution(flip, beta):
     users, ones = 3, 1
     errors = bits_errors(users, flip, ones)
     exact = min(abs(a) for a in errors if sum(p for e, p in errors.items() if abs(e) > abs(a)) <= beta)
@@ -65,7 +65,7 @@ def test_quantiles_of_few_users_are_those_of_the_exact_law(flip, beta):
 
 @given(users=st.integers(1, 400), flip=st.floats(0.001, 0.49), beta=st.floats(1e-12, 0.9), share=st.floats(0, 1))
 @settings(max_examples=25, deadline=None)
-def test_quantiles_are_on_their_side(users, flip, beta, share):
+def test_quantiles_are_upper_and_lower_bounds(users, flip, beta, share):
     mechanism, ones = ShuffledBits(users, flip), round(share * users)
     upper, lower = mechanism.error_quantile(beta, ones), mechanism.error_quantile(beta, ones, bound="lower")
     assert mechanism.error_tail(upper, ones) <= beta
@@ -114,7 +114,7 @@ def test_errors_of_one_bin_and_of_any():
     laws = [ClearReports.calibrate(bins, **goal), FlippedReports.calibrate(users, bins, **goal, view="sums"),
             ShuffledHistogram.calibrate(users, bins, **goal)]
     even = [200, 200, [200] * bins]
-    # what one bin may be off with 5 % is no news of the largest of 500
+    # the error of one bin that is exceeded with probability 5 % is exceeded by some of 500 bins almost surely
     found = [(law.error_quantile(0.05, truth if i else None), law.error_quantile(0.05, truth if i else None, of="any"))
              for i, (law, truth) in enumerate(zip(laws, even))]
     assert [round(one, 1) for one, _ in found] == [12.6, 13.8, 12.7]

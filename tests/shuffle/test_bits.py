@@ -1,4 +1,4 @@
-"""Shuffled bits against exhaustive enumeration, the reference values and the laws of the protocol."""
+"""Shuffled bits against enumeration, the reference values and the monotonicity of the exact delta."""
 
 import json
 import math
@@ -19,7 +19,7 @@ REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits
 
 
 def both_directions(chances, flip, factor):
-    """Return H(P0 || P1) and H(P1 || P0) for other bits with the given chances of a one."""
+    """Return H(P0 || P1) and H(P1 || P0) for other bits that are 1 with the given probabilities."""
     law = [Fraction(1)]
     for chance in chances:
         law = with_bit(law, chance)
@@ -29,7 +29,7 @@ def both_directions(chances, flip, factor):
 
 @pytest.mark.parametrize("eps", [0.0, 0.1, 0.5, 1.0, 2.5])
 @pytest.mark.parametrize("flip", [1e-6, 0.01, 0.125, 0.3, 0.4375])
-def test_every_data_of_up_to_twelve_users(flip, eps):
+def test_every_dataset_of_up_to_twelve_users(flip, eps):
     q, factor = Fraction(flip), rational(eps)
     for users in (1, 2, 3, 5, 8, 12):
         worst = Fraction(0)
@@ -63,7 +63,7 @@ def test_reference_pairs(entry):
     pair = mechanism.pair(p.get("m", 0))
     pair = pair.reverse() if "H(P1||P0)" in entry["quantity"] else pair
     true = mpmath.log(mpmath.mpf(entry["value"]))
-    # the printed decimals of q and eps are rounded to doubles: a few 1e-14 in the logarithm
+    # rounding the decimals of q and eps to doubles changes the logarithm by a few 1e-14
     assert pair.log_delta(float(p["eps"]), bound="lower") - 1e-13 <= true <= pair.log_delta(float(p["eps"])) + 1e-13
     assert abs(pair.log_delta(float(p["eps"])) - true) < 5e-12
 
@@ -76,8 +76,8 @@ def test_reference_worst_case(entry):
     assert true * (1 - 1e-13) <= mechanism.delta(eps) <= true * (1 + 1e-8)
 
 
-def test_the_worst_data_is_not_all_zeros():
-    # seed 001's calibrated flip for a million users: m = 1466 is worse by 1.8 %
+def test_the_worst_dataset_is_not_all_zeros():
+    # for the flip probability of reference seed 001 with a million users, delta is larger by 1.8 % for m = 1466 ones than for 0
     mechanism = ShuffledBits(10**6, 5.7017637389136647e-5)
     assert mechanism.delta(1.0, bound="lower") > 1.0176e-9 > ShuffledBits(10**6, mechanism.flip, ones=0).delta(1.0)
     assert mechanism.delta(1.0) < 1.001 * mechanism.delta(1.0, bound="lower") * (1 + 1e-6)
@@ -86,12 +86,12 @@ def test_the_worst_data_is_not_all_zeros():
 @pytest.mark.slow
 @given(users=st.integers(1, 2**53), flip=st.floats(1e-12, 0.5), share=st.floats(0, 1), eps=st.floats(0, 20))
 @settings(max_examples=300, deadline=None)
-def test_laws(users, flip, share, eps):
+def test_symmetry_and_monotonicity(users, flip, share, eps):
     ones = min(int(share * users), users - 1)
     mechanism = ShuffledBits(users, flip, ones=ones)
     lower, upper = mechanism.log_delta(eps, bound="lower"), mechanism.log_delta(eps)
     assert lower <= upper <= 0
-    # exchanging 0 and 1 is a symmetry, more eps is less delta, and more users or flips are post-processing
+    # exchanging 0 and 1 changes nothing; a larger eps, more users and more flips do not increase delta
     assert ShuffledBits(users, flip, ones=users - 1 - ones).log_delta(eps, bound="lower") <= upper
     assert mechanism.log_delta(eps + 0.1, bound="lower") <= upper
     if users < 2**53:
@@ -101,7 +101,7 @@ def test_laws(users, flip, share, eps):
 
 @given(users=st.integers(2, 10**6), flip=st.floats(1e-6, 0.5), eps=st.floats(0, 3), data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_no_data_exceeds_the_worst_case(users, flip, eps, data):
+def test_no_dataset_exceeds_the_worst_case(users, flip, eps, data):
     ones = data.draw(st.integers(0, users - 1))
     assert ShuffledBits(users, flip, ones=ones).log_delta(eps, bound="lower") <= ShuffledBits(users, flip).log_delta(eps)
 
@@ -125,7 +125,7 @@ def test_calibration_meets_its_target(users, eps, delta):
 
 
 @pytest.mark.parametrize("entry", [x for x in REFERENCE if x["id"].startswith("shuffled-bits/s001.qmin0")], ids=lambda x: x["id"])
-def test_calibration_is_not_below_the_zero_collection(entry):
+def test_calibrated_flip_is_at_least_that_for_all_zeros(entry):
     p = entry["params"]
     flip = ShuffledBits.calibrate(p["n"], eps=float(p["eps"]), delta=float(p["delta"])).flip
     assert float(entry["value"]) * (1 - 1e-12) <= flip <= 1.01 * float(entry["value"])
@@ -180,10 +180,10 @@ def test_bad_data():
 
 
 @pytest.mark.parametrize("flip", [5e-324, 1e-310, 1e-300])
-def test_flips_that_hardly_ever_happen(flip):
+def test_tiny_flip_probabilities(flip):
     pair = ShuffledBits(10**6, flip).pair(5)
     assert pair.delta([0.0, 1.0, 600.0]).tolist() == [1.0, 1.0, 1.0]
-    # ln(1/flip) is the local budget: with zeros only, delta = 1 - e^(eps - ln(1/flip)) as long as nobody flips
+    # ln(1/flip) is the local budget; with zeros only and no flipped bit, delta = 1 - e^(eps - ln(1/flip))
     local, zeros = -math.log(flip), ShuffledBits(10**6, flip).pair(0)
     assert zeros.delta(local - 1) >= 1 - math.exp(-1)
     assert zeros.delta(650.0, bound="lower") >= 1 - math.exp(650 - local) - 1e-12
@@ -193,7 +193,7 @@ def test_flips_that_hardly_ever_happen(flip):
 @pytest.mark.parametrize("flip", [0.0164878136304006, 0.17955068485443584, 0.31120504405507154, 0.25])
 @pytest.mark.parametrize("nudge", [-1e-8, -1e-16, 0.0, 1e-16, 1e-12])
 def test_a_tie_of_two_thresholds(flip, nudge):
-    # e^eps at which both sums of the other bit are as good a threshold: tilted there, it is a fair coin
+    # at this e^eps both sums of the other bit are optimal thresholds: tilted, this bit is a fair coin
     q, eps = Fraction(flip), math.log((flip + (1 - flip) ** 2 / flip) / (2 * (1 - flip))) * (1 + nudge)
     pair, law = ShuffledBits(2, flip).pair(1), with_bit([Fraction(1)], 1 - q)
     exact = logarithm(hockey_stick(with_bit(law, q), with_bit(law, 1 - q), rational(eps)))
@@ -212,7 +212,7 @@ def test_an_ulp_before_the_local_budget(users, flip):
         if users < 10 and eps < local:
             exact = hockey_stick(with_bit(law, q), with_bit(law, 1 - q), rational(eps))
             assert logarithm(exact) <= mechanism.log_delta(eps)
-        # more eps is no more delta, but for what the rounding of the local budget leaves open
+        # delta does not increase with eps, up to the rounding of the local budget
         assert mechanism.log_delta(eps) <= max(mechanism.log_delta(eps * (1 - 1e-12)) + 1e-9, -700)
     assert mechanism.epsilon(0.0) >= local
 
@@ -226,7 +226,7 @@ def test_the_pure_budget_is_not_rounded_down(flip):
 
 @pytest.mark.parametrize("flip", [2e-7, 1e-10, 0.3])
 def test_curve_over_all_data_of_small_flips(flip):
-    # a level halfway between the corners of the worst curve, and its value in fractions
+    # the exact value at a level halfway between two vertices of the worst curve, in rational arithmetic
     mechanism, q = ShuffledBits(6, flip), Fraction(flip)
     levels = [Fraction(x) for x in (flip, 2.5 * flip, 0.2)]
     points = set()
@@ -252,7 +252,7 @@ def test_calibration_beyond_the_local_budget_of_every_flip(eps):
 
 
 @pytest.mark.parametrize(("users", "fakes", "flip"), [(1, 3, 0.2), (3, 2, 0.1), (4, 5, 0.3), (6, 20, 0.02)])
-def test_fakes_are_zeros_that_are_flipped(users, fakes, flip):
+def test_dummies_are_zeros_that_are_flipped(users, fakes, flip):
     def law(chances):
         out = np.array([1.0])
         for p in chances:
@@ -273,7 +273,7 @@ def test_fakes_are_zeros_that_are_flipped(users, fakes, flip):
 
 
 @pytest.mark.slow
-def test_fakes_are_sent_and_taken_out_again():
+def test_dummies_are_sent_and_subtracted_from_the_estimate():
     bits = ShuffledBits(100, 0.1, fakes=50)
     assert repr(bits) == "ShuffledBits(users=100, flip=0.1, ones='worst', fakes=50)"
     values = (np.arange(100) < 30).astype(int)
@@ -285,9 +285,9 @@ def test_fakes_are_sent_and_taken_out_again():
     assert bits.error_quantile(0.05, bound="lower") <= bits.error_quantile(0.05) <= 3 * math.sqrt(bits.variance)
 
 
-def test_fakes_let_each_bit_be_flipped_less_but_do_not_shrink_the_error():
+def test_dummies_reduce_the_flip_probability_but_not_the_error():
     few, many = (ShuffledBits.calibrate(20, eps=1.0, delta=1e-6, fakes=fakes) for fakes in (0, 200))
     assert many.delta(1.0) <= 1e-6
     assert many.flip < few.flip
-    # against Zhilyaev, section 4.4
+    # this contradicts Zhilyaev, section 4.4
     assert many.variance > few.variance

@@ -1,4 +1,4 @@
-"""Clear reports among fake ones, against enumeration of the shuffled reports and the reference values."""
+"""Reports without randomization among dummy reports, against enumeration and the reference values."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ from tests.oracles import assert_encloses, assert_error_tail, binomial, hockey_s
 
 
 def shuffled(real, fakes, bins):
-    """Return the law of the histogram of all reports."""
+    """Return the distribution of the histogram of all reports."""
     out = {}
     for drawn in itertools.product(range(bins), repeat=fakes):
         histogram = tuple(np.bincount([*real, *drawn], minlength=bins).tolist())
@@ -26,7 +26,7 @@ def shuffled(real, fakes, bins):
 
 @pytest.mark.parametrize("eps", [0.0, 0.4, 1.0, 3.0])
 @pytest.mark.parametrize(("fakes", "bins", "users"), [(0, 3, 2), (1, 2, 1), (4, 2, 2), (5, 3, 1), (4, 3, 2), (3, 4, 1), (4, 5, 1)])
-def test_every_data_by_enumeration(fakes, bins, users, eps):
+def test_every_dataset_by_enumeration(fakes, bins, users, eps):
     worst = Fraction(0)
     for others in itertools.product(range(bins), repeat=users - 1):
         laws = [shuffled([target, *others], fakes, bins) for target in range(bins)]
@@ -75,7 +75,7 @@ def test_edges():
 @pytest.mark.slow
 @given(fakes=st.integers(0, 2**53), bins=st.integers(1, 10**6), eps=st.floats(0, 10), more=st.integers(1, 100))
 @settings(max_examples=60, deadline=None)
-def test_laws(fakes, bins, eps, more):
+def test_symmetry_and_monotonicity(fakes, bins, eps, more):
     mechanism = ClearReports(fakes, bins)
     assert mechanism.log_delta(eps, bound="lower") <= mechanism.log_delta(eps) <= 0
     assert mechanism.log_delta(eps + 0.2, bound="lower") <= mechanism.log_delta(eps)
@@ -125,7 +125,7 @@ def test_bad_input(call, named):
 @pytest.mark.parametrize(("fakes", "bins"), [(7, 2), (25, 3), (40, 10)])
 @pytest.mark.parametrize("eps", [0.0, 0.25, 1.0, 5.0, 900.0])
 def test_the_mixture_by_its_definition(fakes, bins, eps):
-    # sum over N of Bin(m, 2/d) times the hockey stick of a fair binomial and its shift, in fifty digits
+    # the sum over N of Bin(m, 2/d) times the hockey-stick divergence of Bin(N, 1/2) and its shift, with fifty digits
     with mpmath.workdps(50):
         e, r, total = mpmath.exp(mpmath.mpf(eps)), mpmath.mpf(2) / bins, mpmath.mpf(0)
         for hits in range(fakes + 1):
@@ -140,10 +140,10 @@ def test_the_mixture_by_its_definition(fakes, bins, eps):
         assert upper - lower < 3e-12 * (1 + abs(exact))
 
 
-def test_most_fake_reports():
+def test_the_largest_number_of_dummy_reports():
     reports = ClearReports(2**53, 100)
     upper, lower = reports.epsilon(1e-9), reports.epsilon(1e-9, bound="lower")
     assert reports.delta(upper) <= 1e-9 <= reports.delta(lower, bound="lower") * (1 + 1e-14)
     assert upper - lower < 1e-11 * upper
-    # a chance below that of no hit at all
+    # a delta below the probability that no dummy is in the two bins
     assert ClearReports(8, 2).epsilon(1e-5) == ClearReports(8, 2).epsilon(1e-5, bound="lower") == math.inf

@@ -1,4 +1,4 @@
-"""Clone bounds against enumeration, direct sums of the two laws, and the reference file."""
+"""Clone bounds against enumeration, direct sums over both distributions, and the reference file."""
 
 import dataclasses
 import math
@@ -20,7 +20,7 @@ FILED = {"fmt2021": Clones, "fmt2023": StrongerClones}
 
 
 def enclosed(mechanism, eps, exact_log, relative):
-    """Assert lower <= exact <= upper in exact decimals, and both within relative plus a few ulp of the logarithm."""
+    """Assert lower <= exact <= upper in decimal arithmetic, and a gap within `relative` plus a few ulp of the logarithm."""
     lower, upper = mechanism.log_delta(eps, bound="lower"), mechanism.log_delta(eps)
     exact = to_decimal(exact_log)
     assert to_decimal(lower) <= exact <= to_decimal(upper), (mechanism, eps, lower, exact_log, upper)
@@ -30,7 +30,7 @@ def enclosed(mechanism, eps, exact_log, relative):
 
 
 def enumerate_pair(n, eps0, eps, rate_of):
-    """Return delta by every (c, a), and the same the other way round, in mpmath."""
+    """Return delta of (P, Q) and of (Q, P) by a sum over all (c, a), in mpmath."""
     e0, e = mpmath.exp(mpmath.mpf(eps0)), mpmath.exp(mpmath.mpf(eps))
     w, r = 1 / (e0 + 1), rate_of(e0)
     forward = backward = mpmath.mpf(0)
@@ -60,7 +60,7 @@ def test_small_n_by_enumeration(kind, eps0, n):
 
 
 def test_rational_rates_by_fractions():
-    # e^eps0 = 3 and e^eps = 2: all masses rational; the doubles nearest to the logarithms move delta by a few ulp
+    # e^eps0 = 3 and e^eps = 2, so all masses are rational; rounding the logarithms changes delta by a few ulp
     n, e0, e = 6, Fraction(3), Fraction(2)
     w = 1 / (e0 + 1)
     for kind, r in ((Clones, 1 / e0), (StrongerClones, 2 / (e0 + 1))):
@@ -76,16 +76,16 @@ def test_rational_rates_by_fractions():
 @pytest.mark.parametrize(
     "case", reference("clones_direct")["values"], ids=lambda c: "{bound}-{users}-{local_eps}-{eps}".format(**c)
 )
-def test_direct_sums_of_the_two_laws(case):
+def test_direct_sums_over_both_distributions(case):
     enclosed(KINDS[case["bound"]](case["users"], case["local_eps"]), case["eps"], case["log_delta"], 3e-12)
 
 
-def test_deepest_case_is_deep():
+def test_the_smallest_delta_of_the_cases_is_tiny():
     assert min(float(c["log_delta"]) for c in reference("clones_direct")["values"]) < -100_000 * math.log(10)
 
 
 def sensitivity(mechanism, eps):
-    """Return how far log delta moves when eps and eps0 move by an ulp: the files hold them as decimals."""
+    """Return the change of log delta if eps and eps0 change by an ulp, as by rounding the decimals of the file."""
     step = 1e-6 * max(eps, 1e-3)
     slope = abs(mechanism.log_delta(eps + step) - mechanism.log_delta(max(eps - step, 0.0))) / step
     return slope * math.ulp(max(eps, 2.0**-10)) + mechanism.users * math.ulp(mechanism.local_eps) * 1e-6
@@ -124,7 +124,7 @@ def test_reference_epsilon(case):
     assert upper - lower < 2e-11 * exact
 
 
-# section 3 of the survey of accountants: the value of independent double-precision code, to the digits printed there
+# from section 3 of the survey of accountants: values of independent code, to the published digits
 GRID = [
     (10**3, 1, 1e-6, 0.1486706),
     (10**4, 1, 1e-6, 0.04320616),
@@ -138,7 +138,7 @@ GRID = [
 
 
 @pytest.mark.parametrize(("users", "eps0", "delta", "exact"), GRID)
-def test_grid_of_the_field(users, eps0, delta, exact):
+def test_grid_of_typical_parameters(users, eps0, delta, exact):
     assert StrongerClones(users, eps0).epsilon(delta) == pytest.approx(exact, rel=5e-7)
 
 
@@ -165,12 +165,12 @@ def test_delta_falls_with_users(mechanism, share, more):
 
 
 @given(st.integers(1, 10**8), st.floats(0.01, 20.0), st.floats(0, 1))
-def test_stronger_is_stronger(users, eps0, share):
+def test_stronger_clones_are_never_larger(users, eps0, share):
     assert StrongerClones(users, eps0).log_delta(share * eps0, bound="lower") <= Clones(users, eps0).log_delta(share * eps0)
 
 
 @given(mechanisms, st.one_of(st.floats(-323, 0), st.floats(-1, 0)))
-def test_epsilon_is_on_its_side(mechanism, log10_delta):
+def test_epsilon_is_an_upper_or_a_lower_bound(mechanism, log10_delta):
     delta = 10.0**log10_delta
     upper, lower = mechanism.epsilon(delta), mechanism.epsilon(delta, bound="lower")
     assert lower <= upper <= mechanism.local_eps
@@ -201,7 +201,7 @@ def test_very_many_users(users, eps0):
     assert 0 < upper < math.log1p((e0 - 1) * (4 * math.sqrt(2 * math.log(4e12) / ((e0 + 1) * users)) + 4 / users))
 
 
-# next to eps0 the count of one clone is nearly all there is, and 1 - u is a few ulp
+# for eps close to eps0 the term of one clone dominates, and 1 - u is a few ulp
 @pytest.mark.parametrize("kind", [Clones, StrongerClones])
 @pytest.mark.parametrize(("users", "eps0"), [(2, 1.0), (3, 0.3), (8, 5.0), (8, 0.01)])
 @pytest.mark.parametrize("below", [1, 2, 5, 1000])
@@ -283,7 +283,7 @@ def test_bad_parameters(kind, field, value):
 
 
 def law_of_closer_values(d_eps0, eps0, eps):
-    """Return the two-sided step of the sum that bounds delta for values a distance d apart: (value, chance), exactly."""
+    """Return the exact distribution, as (value, probability), of one summand of the bound for values at distance d."""
     v, tau = mpmath.exp(-mpmath.mpf(d_eps0)), mpmath.tanh(mpmath.mpf(eps) / 2)
     chance = mpmath.exp(-mpmath.mpf(eps0)) / (1 + v)
     return [((1 - v) - tau * (1 + v), chance), (-(1 - v) - tau * (1 + v), chance), (mpmath.mpf(0), 1 - 2 * chance)]
@@ -291,8 +291,8 @@ def law_of_closer_values(d_eps0, eps0, eps):
 
 @pytest.mark.parametrize("eps0", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.9])
-def test_values_closer_than_the_range_rise_in_the_convex_order(eps0, share):
-    """The step that the docstring of StrongerClones argues with: same mean, E(Y - c)+ rising with the distance."""
+def test_summands_for_closer_values_are_smaller_in_the_convex_order(eps0, share):
+    """The summands have equal means, and E(Y - c)_+ does not decrease with the distance."""
     eps = share * eps0
     grid = [law_of_closer_values(d * eps0, eps0, eps) for d in (0.05, 0.3, 0.6, 0.95, 1.0) if d > share]
     means = [sum(y * chance for y, chance in law) for law in grid]
@@ -305,7 +305,7 @@ def test_values_closer_than_the_range_rise_in_the_convex_order(eps0, share):
 @pytest.mark.parametrize("users", [1, 2, 3, 7, 50, 1000])
 @pytest.mark.parametrize("eps0", [0.5, 2.0])
 def test_laplace_values_closer_than_the_range(users, eps0):
-    """Values a distance d apart: fewer clones but closer laws; the bound at distance 1 covers them."""
+    """Values at a distance d < 1 have fewer clones but closer distributions; the bound for distance 1 covers them."""
     for share in (0.02, 0.3, 0.7, 0.95):
         eps = share * eps0
         whole = StrongerClones(users, eps0).log_delta(eps)

@@ -1,4 +1,4 @@
-"""Protocols and oracles at one guarantee: each meets it, none wastes it, the table is sorted."""
+"""Protocols and oracles at equal privacy: each meets the target closely, and the table is sorted."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Blocks of neighbours: their curves lie above those of all data they hold, and not far above."""
+"""Blocks of datasets: their curves are at least those of all their datasets, and close to them."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ EPS = np.array([0.0, 0.01, 0.1, 0.5])
 
 
 def block_of(ones, blocks):
-    """Return the place of the block that holds so many ones."""
+    """Return the index of the block of datasets that contains this number of ones."""
     return next(i for i, block in enumerate(blocks) if any(first <= ones <= last for first, last in block))
 
 
@@ -39,7 +39,7 @@ def test_several_bits_of_a_target():
     assert (_worst.sum_log_delta(400.0, 0.0, 3.0, 0.1, EPS)[0] <= rows[-1]).all()
 
 
-def test_no_blocks_where_they_say_nothing_or_take_long():
+def test_no_blocks_if_they_are_useless_or_take_long():
     assert blocks_of_ones(0, 1, 0.1) is None
     assert blocks_of_ones(10, 1, 0.5) is None
     assert blocks_of_ones(10**9, 1, 0.25) is None

@@ -1,4 +1,4 @@
-"""Arrays of deployments: the classes' own numbers, on their sides, without the lock."""
+"""Functions for arrays: they return the numbers of the classes, are valid bounds, and release the interpreter lock."""
 
 import itertools
 import math
@@ -31,7 +31,7 @@ def test_epsilon_is_verified_and_the_class_agrees(users, local_eps, delta, stron
     if lower > 0:
         assert kind.delta(lower, bound="lower") >= delta * (1 - 4e-15)
     if upper < local_eps and lower > 0 and delta > 1e-250:
-        # within 1e-9, but where delta is so flat that the sides of its logarithm carry eps away
+        # within 1e-9, unless delta is nearly constant, so that its error bound moves eps by more
         flat = kind.log_delta(upper * 0.999) - kind.log_delta(upper)
         gap = kind.log_delta(upper) - kind.log_delta(upper, bound="lower")
         assert upper - lower <= upper * (1e-9 + 0.01 * gap / max(flat, 1e-300))
@@ -57,7 +57,7 @@ def test_broadcasting():
 
 
 def edge_of_one(users, local_eps, eps, rate):
-    """Return delta where one user on the other side ends it, in mpmath."""
+    """Return delta in mpmath for eps close to the budget, where only messages that all equal the target's contribute."""
     with mpmath.workdps(60):
         e0, e = mpmath.mpf(local_eps), mpmath.mpf(eps)
         return -mpmath.expm1(e - e0) / (1 + mpmath.exp(-e0)) * (1 - rate(e0) / 2) ** (users - 1)
@@ -66,7 +66,7 @@ def edge_of_one(users, local_eps, eps, rate):
 @pytest.mark.parametrize("users", [1, 2, 3, 100])
 @pytest.mark.parametrize("local_eps", [1e-300, 1e-12, math.log(3), 8.0, 40.0, 700.0])
 def test_the_edge_of_the_budget(users, local_eps):
-    # the next doubles below the budget: a budget rounded on the way would be seen at once
+    # eps is one of the next doubles below the budget, where any rounding of the budget changes delta
     eps = local_eps
     for _ in range(3):
         eps = math.nextafter(eps, 0)
@@ -77,7 +77,7 @@ def test_the_edge_of_the_budget(users, local_eps):
             assert clones.log_delta(eps) - clones.log_delta(eps, bound="lower") < 1e-12
 
 
-def test_the_filed_corner():
+def test_a_corner_of_the_parameters_that_once_failed():
     for clones in (shuffle.StrongerClones(100, 700.0), shuffle.Clones(2, 700.0)):
         assert clones.delta(699.9999999999999) == pytest.approx(1.1368683772161e-13, rel=1e-12)
 
@@ -137,7 +137,7 @@ def test_another_thread_makes_progress():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_an_interrupt_is_answered():
-    # a million deployments: a minute, were they answered
+    # a million deployments, which would take a minute without the interrupt
     timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Arrays of binomial noise and of shuffled randomizers: the classes' own numbers, on their sides, without the lock."""
+"""Binomial noise and shuffled randomizers for arrays of parameters: the numbers of the classes, valid bounds, no lock."""
 
 import math
 
@@ -15,7 +15,7 @@ SIDES = ("upper", "lower")
 
 
 def deployments(count, seed, least_users=2000.0):
-    """Return random randomizers of few atoms, users and deltas."""
+    """Return random randomizers with few outputs, numbers of users and deltas."""
     rng = np.random.default_rng(seed)
     kinds = [
         mechanisms.KaryResponse(int(rng.integers(2, 200)), float(rng.uniform(0.05, 6)))
@@ -28,7 +28,7 @@ def deployments(count, seed, least_users=2000.0):
 
 
 def mechanisms_of_noise(count, seed):
-    """Return random trials, chances and deltas."""
+    """Return random trials, probabilities and deltas."""
     rng = np.random.default_rng(seed)
     prob = np.where(rng.random(count) < 0.3, 0.5, 1 / (1 + np.exp(rng.uniform(-8, 8, count))))
     return np.floor(np.exp(rng.uniform(0, 36, count))).astype(np.int64), prob, np.exp(-rng.uniform(0, 100, count))
@@ -45,7 +45,7 @@ def test_noise_is_verified_and_the_class_agrees(trials, prob, delta):
     if 0 < lower < math.inf:
         assert noise.delta(lower, bound="lower") >= delta * (1 - 4e-15)
     if math.isfinite(upper) and lower > 0 and delta > 1e-250:
-        # so near as delta itself is known
+        # as close as the error bound of delta permits
         flat = noise.log_delta(upper * 0.999) - noise.log_delta(upper)
         gap = noise.log_delta(upper) - noise.log_delta(upper, bound="lower")
         assert upper - lower <= upper * (2e-12 + 0.01 * gap / max(flat, 1e-300))
@@ -83,7 +83,7 @@ def test_many_arrays_of_noise_are_the_single_calls(seed):
 
 
 def agree_shuffled(count, seed, least_users=2000.0):
-    """Assert the same of shuffled randomizers where the class has the blanket alone; elsewhere its eps is at most that."""
+    """Assert the same for shuffled randomizers whose class uses the blanket alone; otherwise the eps of the class is at most it."""
     kinds, users, delta = deployments(count, seed, least_users)
     upper, lower = (shuffle.shuffled_epsilon(kinds, users, delta, bound=side) for side in SIDES)
     assert (lower <= upper * (1 + 1e-8)).all()
@@ -101,7 +101,7 @@ def agree_shuffled(count, seed, least_users=2000.0):
     assert np.array_equal(values[1], singles[1])
     assert np.array_equal(values[0][alone], np.array(singles[0])[alone])
     assert (np.array(singles[0]) <= values[0]).all()
-    # no smaller eps would have served: the crossing is within what the sides leave open
+    # a smaller eps does not meet delta, up to the gap of the bounds
     inside = upper > 1e-6
     less = shuffle.shuffled_log_delta([k for k, some in zip(kinds, inside) if some], users[inside], upper[inside] * (1 - 1e-6))
     assert (less > np.log(delta[inside])).all()
@@ -116,7 +116,7 @@ def test_many_arrays_of_shuffled_randomizers_are_the_single_calls():
     agree_shuffled(120, 4, 1e4)
 
 
-def test_few_users_are_left_to_the_class_below():
+def test_lower_bounds_of_few_users_are_those_of_the_class():
     matrix = mechanisms.FiniteRandomizer([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     for users in (3, 6):
         protocol = shuffle.Shuffled(matrix, users)
@@ -125,8 +125,8 @@ def test_few_users_are_left_to_the_class_below():
             assert shuffle.shuffled_log_delta(matrix, users, 0.3, bound=side) == protocol.log_delta(0.3, bound=side)
 
 
-def test_heavy_tails_are_left_to_the_class():
-    # the compiled search trusts one value, and ended at eps 19.57 where 10.45 serves
+def test_heavy_tails_are_evaluated_by_the_class():
+    # the compiled search once ended at eps 19.57, although 10.45 meets delta
     kinds = [mechanisms.GaussianMechanism(0.35), mechanisms.KaryResponse(4, 1.0)]
     population = shuffled_deployments._DeploymentArray(kinds, 10**4, 1.0, delta=np.array(1e-8))
     for side in SIDES:
@@ -202,7 +202,7 @@ def test_what_is_out_of_range_is_named(call, words):
         call()
 
 
-def test_what_is_no_randomizer_is_refused():
+def test_other_objects_than_randomizers_are_refused():
     for none in ("kary", 3, [mechanisms.KaryResponse(3, 1.0), None]):
         with pytest.raises(TypeError, match="must be a local randomizer"):
             shuffle.shuffled_epsilon(none, 10, 0.1)

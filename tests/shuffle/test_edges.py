@@ -1,4 +1,4 @@
-"""One ulp from the pure budget, and where parameters leave the middle of their range: the sides against exact values."""
+"""Eps within an ulp of the pure budget and parameters at the ends of their ranges: bounds against exact values."""
 
 import math
 
@@ -50,7 +50,7 @@ def test_budget_is_exact_to_the_last_bit_but_one(chance):
 @pytest.mark.parametrize("flip", [1e-300, 1e-9, 0.1, 0.3, 0.4999, 0.5 - 1e-13, 0.5 - 1e-16])
 @pytest.mark.parametrize("users", [1, 2, 5])
 def test_bits_next_to_their_budget(users, flip):
-    # all zeros is the only outcome that is as telling
+    # all zeros is the only outcome with a loss above eps
     bits, q = shuffle.ShuffledBits(users, flip, ones=0), mp.mpf(flip)
     total = shuffle.RealSum(users, 2 * users * flip, 1)
     for eps in ulps_below(bits.epsilon(0.0)):
@@ -73,7 +73,7 @@ def test_personal_bits_of_tiny_budgets():
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-10, 1.0])
 def test_clones_of_weight_a_quarter_one_ulp_below_three(scale):
-    # no user clones anything: the pair of weights alone
+    # no user sends a clone, so delta is that of the two weights alone
     for weight in (0.25, 0.1, 1e-9, 0.499999, 1e-290):
         profile, w = shuffle.PersonalizedClones(weight, [0.0], scale), mp.mpf(weight)
         for eps in ulps_below(log_odds(weight).above):
@@ -89,7 +89,7 @@ def test_reports_next_to_their_budget(view, fakes, bins):
     flip, q = 0.3957546622364118, mp.mpf(0.3957546622364118)
     protocol = shuffle.FlippedReports(3, fakes, bins, flip, view=view)
     pure = protocol.epsilon(0.0)
-    # the target's two bits as telling as can be, and the others alike
+    # the target's two bits have the largest loss, and the bits of the others are equally likely for both
     for eps in (0.8463716487192399, *ulps_below(pure)):
         gain = max((1 - q) ** 2 - mp.exp(mp.mpf(eps)) * q**2, mp.mpf(0))
         rest = ((1 - q) * q) ** (2 + fakes)
@@ -100,7 +100,7 @@ def test_reports_next_to_their_budget(view, fakes, bins):
 
 
 @pytest.mark.parametrize("bins", [2, 3, 10])
-def test_records_that_hardly_tell(bins):
+def test_records_of_tiny_budgets(bins):
     flip = 0.5 - 2e-13
     one = shuffle.FlippedReports(1, 0, bins, flip, view="records")
     encloses(one, 0.0, 1 - 2 * mp.mpf(flip))
@@ -110,8 +110,8 @@ def test_records_that_hardly_tell(bins):
 
 
 @pytest.mark.parametrize("lam", [2 * (1 - 1e-13), 2 - 2.0**-51, 1.9, 1e-300])
-def test_columns_that_hardly_tell(lam):
-    # two users and two columns, by all outcomes
+def test_columns_of_tiny_budgets(lam):
+    # two users and two columns, by enumeration of all outcomes
     mp.mp.dps = 1500
     protocol = shuffle.RealSum(2, lam, 2, view="columns")
     q = mp.mpf(protocol.flip)
@@ -129,7 +129,7 @@ def test_columns_that_hardly_tell(lam):
 
 
 def test_equal_losses_within_rounding():
-    # x - y rounds to eps, and lies above it
+    # x - y rounds to eps, but is above it
     rng = np.random.default_rng(3)
     with mp.workdps(60):
         for _ in range(200):
@@ -146,7 +146,7 @@ def test_equal_losses_within_rounding():
 
 
 @pytest.mark.parametrize("depth", [-300.0, -746.0, -1e6])
-def test_an_outcome_of_one_law_alone_counts_however_small(depth):
+def test_an_outcome_of_one_distribution_alone_counts_for_every_mass(depth):
     first, second = [math.log(0.5), math.log(0.5), depth], [math.log(0.5), math.log(0.5), -math.inf]
     assert tradeoff.renyi_divergence(first, second, [1.0, 2.0, math.inf]).tolist() == [math.inf] * 3
     assert tradeoff.renyi_divergence(second, first, 2.0) < 1e-100
@@ -167,7 +167,7 @@ def test_one_gaussian_user_is_the_gaussian_mechanism():
         assert alone.log_delta(1.0, bound="lower") <= exact.log_delta(1.0)
 
 
-def test_noise_that_no_double_holds_is_refused():
+def test_noise_that_overflows_is_refused():
     with pytest.raises(ValueError, match=r"^eps=.* must be in \[1e-290, 700\]"):
         svt_scales(5e-324, 0.01, 2)
 
@@ -179,6 +179,6 @@ def test_noise_that_no_double_holds_is_refused():
     lambda: shuffle.FlippedReports(2, 1, 2**40, 0.1, view="records").randomize([0, 1], 1),
     lambda: poisson_binom_window([0.5], [2**53]),
 ])
-def test_what_no_memory_holds_is_refused_with_its_size(call):
+def test_arrays_beyond_the_memory_are_refused_with_their_size(call):
     with pytest.raises(InfeasibleError, match=r"would hold .* numbers, .* GB"):
         call()

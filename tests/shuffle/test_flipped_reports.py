@@ -16,7 +16,7 @@ from tests.strategies import slow
 
 
 def record(held, bins, flip):
-    """Return the law of one flipped record; held = None for a uniform fake."""
+    """Return the distribution of one flipped record of a user in bin `held`; held = None for a uniform dummy."""
     if held is None:
         law = {}
         for other in range(bins):
@@ -31,7 +31,7 @@ def record(held, bins, flip):
 
 
 def sums(data, bins, flip):
-    """Return the law of the sums of all records."""
+    """Return the distribution of the sums of all records."""
     law = {(0,) * bins: Fraction(1)}
     for held in data:
         law = total(law, record(held, bins, flip))
@@ -39,7 +39,7 @@ def sums(data, bins, flip):
 
 
 def shuffled(data, bins, flip):
-    """Return the law of the multiset of all records."""
+    """Return the distribution of the multiset of all records."""
     law = {}
     for drawn in itertools.product(*(record(held, bins, flip).items() for held in data)):
         key = multiset([shown for shown, _ in drawn])
@@ -48,14 +48,14 @@ def shuffled(data, bins, flip):
 
 
 def worst(law, users, fakes, bins, flip, factor, *, known=False):
-    """Return the largest hockey stick over all other data, known fakes among it, and both directions."""
+    """Return the largest hockey-stick divergence over all datasets, including known dummies, and both orders."""
     pairs = every_pair(law, users, fakes, bins, flip, known)
     return max(hockey_stick(*order, factor) for pair in pairs for order in (pair, pair[::-1]))
 
 
 @functools.cache
 def every_pair(law, users, fakes, bins, flip, known):
-    """Return the laws of the target at 0 and at 1 over all other data: what every eps shares."""
+    """Return the distributions with the target in bin 0 and in bin 1 for all datasets, which serve every eps."""
     rest = [None] * fakes if not known else []
     return [
         tuple(law([target, *others, *rest], bins, flip) for target in range(2))
@@ -77,29 +77,29 @@ def every_pair(law, users, fakes, bins, flip, known):
         (2, 4, 2, 0.2, "uniform"),
     ],
 )
-def test_sums_over_every_data(users, fakes, bins, flip, fake, eps):
+def test_sums_over_every_dataset(users, fakes, bins, flip, fake, eps):
     exact = worst(sums, users, fakes, bins, flip, rational(eps), known=fake == "known")
     assert_encloses(FlippedReports(users, fakes, bins, flip, view="sums", fake=fake), eps, exact, apart=3e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("users", "fakes", "bins", "flip"), [(2, 2, 3, 0.2), (2, 1, 4, 0.125), (1, 3, 3, 0.1)])
-def test_sums_of_more_bins_among_uniform_fakes_lie_between_the_sides(users, fakes, bins, flip):
+def test_sums_of_more_bins_among_uniform_dummies_are_within_the_bounds(users, fakes, bins, flip):
     mechanism = FlippedReports(users, fakes, bins, flip, view="sums")
     for eps in (0.0, 0.3, 1.0, 2.0):
         exact = worst(sums, users, fakes, bins, flip, rational(eps))
         assert_encloses(mechanism, eps, exact, apart=2.5)
 
 
-def test_two_bins_are_not_all_there_is_to_see_among_uniform_fakes():
-    # the third bin's sum tells how many fakes missed the first two
+def test_the_sums_of_other_bins_are_informative_among_uniform_dummies():
+    # the third bin's sum depends on the number of dummies outside the first two
     exact, two = (worst(law, 2, 2, 3, 0.2, rational(1.0)) for law in (sums, lambda *a: first_two(sums(*a))))
     assert exact > two
     assert FlippedReports(2, 2, 3, 0.2, view="sums").delta(1.0, bound="lower") == pytest.approx(float(two), rel=1e-9)
 
 
 def first_two(law):
-    """Return the law of the first two numbers."""
+    """Return the distribution of the first two sums."""
     out = {}
     for seen, p in law.items():
         out[seen[:2]] = out.get(seen[:2], 0) + p
@@ -111,7 +111,7 @@ def first_two(law):
     ("users", "fakes", "flip", "fake"),
     [(1, 0, 0.25, "known"), (3, 0, 0.2, "uniform"), (4, 0, 0.125, "known"), (2, 2, 0.2, "uniform"), (2, 1, 0.3, "known")],
 )
-def test_records_of_two_bins_over_every_data(users, fakes, flip, fake, eps):
+def test_records_of_two_bins_over_every_dataset(users, fakes, flip, fake, eps):
     exact = worst(shuffled, users, fakes, 2, flip, rational(eps), known=fake == "known")
     assert_encloses(FlippedReports(users, fakes, 2, flip, view="records", fake=fake), eps, exact, apart=1e-11)
 
@@ -121,14 +121,14 @@ def test_records_of_two_bins_over_every_data(users, fakes, flip, fake, eps):
     ("users", "fakes", "bins", "flip", "fake"),
     [(3, 0, 3, 0.2, "uniform"), (2, 1, 3, 0.3, "uniform"), (1, 2, 3, 0.25, "uniform"), (2, 1, 3, 0.25, "known")],
 )
-def test_records_of_more_bins_lie_between_the_sides(users, fakes, bins, flip, fake):
+def test_records_of_more_bins_are_within_the_bounds(users, fakes, bins, flip, fake):
     mechanism = FlippedReports(users, fakes, bins, flip, view="records", fake=fake)
     for eps in (0.0, 0.5, 1.5):
         exact = worst(shuffled, users, fakes, bins, flip, rational(eps), known=fake == "known")
         assert_encloses(mechanism, eps, exact, apart=math.inf)
 
 
-def test_blanket_holds_where_two_bins_are_listed():
+def test_blanket_is_an_upper_bound_for_two_enumerated_bins():
     from shufflebounds.shuffle import _record_pair
 
     for users, fakes, flip in ((6, 0, 0.2), (12, 0, 0.3), (5, 7, 0.25), (20, 4, 0.4)):
@@ -143,37 +143,37 @@ def test_proposition_is_false_for_records():
     # three users, q = 1/5, E = 2: 6839/15625 for records, 1024/3125 for sums
     for view, exact in (("records", Fraction(6839, 15625)), ("sums", Fraction(1024, 3125))):
         assert_encloses(FlippedReports(3, 0, 2, 0.2, view=view), math.log(2), exact, apart=1e-9)
-    # the printed flip of (5.16) for n = 10**4, eps = 1, delta = 1e-6
+    # the published flip probability of (5.16) for n = 10**4, eps = 1, delta = 1e-6
     assert FlippedReports(10**4, 0, 2, 0.0305, view="sums").delta(1.0) < 1e-28
     assert FlippedReports(10**4, 0, 2, 0.0305, view="records").delta(1.0, bound="lower") > 1.8e-3
 
 
 @pytest.mark.parametrize("entry", references("s001.record_level"), ids=lambda e: e["id"])
-def test_reference_records_of_one_data_set(entry):
+def test_reference_records_of_one_dataset(entry):
     p, exact = entry["params"], float(entry["value"])
     mechanism = FlippedReports(p["n"], 0, 2, float(p["q"]), view="records")
-    # the entry is one data set: the maximum is no less
+    # the reference is for one dataset, so the maximum is at least this
     assert mechanism.delta(float(p["eps"])) >= exact
     assert mechanism.delta(float(p["eps"]), bound="lower") == pytest.approx(exact, rel=1e-3)
 
 
 @pytest.mark.parametrize("entry", references("s001.fakeflip.sums"), ids=lambda e: e["id"])
-def test_reference_sums_among_uniform_fakes(entry):
+def test_reference_sums_among_uniform_dummies(entry):
     p, exact = entry["params"], float(entry["value"])
     mechanism = FlippedReports(p["n"], p["m"], p["d"], float(Fraction(p["q"])), view="sums")
     eps = math.log(float(Fraction(p["E"])))
-    # the entries are of two bins alone: all there is only where there are two
+    # the reference is for the sums of two bins, which is exact only if there are no other bins
     assert mechanism.delta(eps, bound="lower") == pytest.approx(exact, rel=2e-10)
     assert mechanism.delta(eps) >= exact
     if p["d"] == 2:
         assert mechanism.delta(eps) == pytest.approx(exact, rel=2e-10)
 
 
-def test_everyone_else_in_the_bin_that_the_target_leaves_is_worse_than_nobody():
+def test_all_others_in_the_bin_that_the_target_leaves_are_the_worse_dataset():
     # spec: n = 6, q = 1/5, E = 3: .12670 against .10114 for zeros
     mechanism = FlippedReports(6, 0, 3, 0.2, view="sums")
     assert mechanism.delta(math.log(3)) == pytest.approx(0.12670, abs=5e-6)
-    # and 42.649/n is not enough at a million users
+    # the flip probability 42.649/n, which ignores this, is too small for a million users
     assert FlippedReports(10**6, 0, 100, 42.649e-6, view="sums").delta(1.0, bound="lower") > 4.7e-6
 
 
@@ -187,7 +187,7 @@ def test_everyone_else_in_the_bin_that_the_target_leaves_is_worse_than_nobody():
     view=st.sampled_from(["sums", "records"]),
 )
 @settings(max_examples=6, deadline=None)
-def test_laws(users, fakes, bins, flip, eps, view):
+def test_symmetry_and_monotonicity(users, fakes, bins, flip, eps, view):
     users = min(users, max(1, int(300 / flip)))
     fakes = min(fakes, int(300 / flip))
     known, uniform = (FlippedReports(users, fakes, bins, flip, view=view, fake=fake) for fake in ("known", "uniform"))
@@ -275,7 +275,7 @@ def test_the_view_must_be_named():
 
 @pytest.mark.parametrize("fake", ["known", "uniform"])
 @pytest.mark.parametrize("eps", [0.0, 1.0, 700.0])
-def test_flips_that_hardly_ever_happen_without_warnings(fake, eps):
+def test_tiny_flip_probabilities_without_warnings(fake, eps):
     mechanism = FlippedReports(1000, 1, 2**53, 1e-300, view="sums", fake=fake)
     assert 0 <= mechanism.delta(eps, bound="lower") <= mechanism.delta(eps) <= 1
     assert mechanism.delta(eps) > 1 - 1e-9
@@ -283,8 +283,8 @@ def test_flips_that_hardly_ever_happen_without_warnings(fake, eps):
 
 @pytest.mark.parametrize(("first", "second"), [((0, 9), (0, 9)), ((3, 6), (9, 0)), ((0, 0), (5, 4))])
 @pytest.mark.parametrize("eps", [0.0, 0.3, 1.5])
-def test_bounds_without_a_law_enclose(first, second, eps):
-    """Large sums take these; small ones show them on the right side of the exact number."""
+def test_bounds_without_enumeration_contain_the_exact_value(first, second, eps):
+    """These bounds are used for large sums; here they are compared with the exact value of small sums."""
     exact = _bin_pair.log_delta(first, second, 0.2, eps)
     lower, upper = _bin_pair._without_law(first, second, 0.2, eps)
     assert lower <= exact[1]
@@ -293,7 +293,7 @@ def test_bounds_without_a_law_enclose(first, second, eps):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("users", "flip", "eps"), [(10**7, 0.1, 1.0), (10**8, 0.1, 0.01), (10**9, 0.01, 0.5)])
-def test_sums_of_many_users_are_answered(users, flip, eps):
+def test_sums_of_many_users_have_bounds(users, flip, eps):
     sums = FlippedReports(users, 0, 4, flip, view="sums")
     lower, upper = sums.log_delta(eps, bound="lower"), sums.log_delta(eps)
     one_bin = ShuffledBits(users, flip, ones=0).log_delta(eps, bound="lower")

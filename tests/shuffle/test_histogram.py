@@ -1,4 +1,4 @@
-"""The histogram that is exactly zero on empty bins, against enumeration and the reference values."""
+"""The histogram that is exactly 0 for empty bins, against enumeration and the reference values."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ from tests.oracles import assert_encloses, binomial, coin, hockey_stick, power, 
 
 
 def seen(counts, users, gamma):
-    """Return the law of the numbers of messages of every bin."""
+    """Return the distribution of the numbers of messages of every bin."""
     noise = power(coin(1 - Fraction(gamma)), users)
     law = {}
     for drawn in itertools.product(noise.items(), repeat=len(counts)):
@@ -28,7 +28,7 @@ def seen(counts, users, gamma):
 
 @pytest.mark.parametrize("eps", [0.0, 0.3, 1.0, 2.5])
 @pytest.mark.parametrize(("users", "bins", "gamma"), [(1, 2, 0.25), (2, 3, 0.5), (3, 2, 0.3), (2, 2, 0.0625), (3, 3, 0.4)])
-def test_every_data_of_few_users(users, bins, gamma, eps):
+def test_every_dataset_of_few_users(users, bins, gamma, eps):
     worst = Fraction(0)
     for others in itertools.combinations_with_replacement(range(bins), users - 1):
         laws = [seen(np.bincount([*others, target], minlength=bins).tolist(), users, gamma) for target in range(bins)]
@@ -43,7 +43,7 @@ def test_reference_pairs(entry):
     mechanism = ShuffledHistogram(p["n"], 9, float(p["gamma"]))
     assert mechanism.delta(eps) == pytest.approx(exact, rel=1e-10)
     assert mechanism.delta(eps, bound="lower") == pytest.approx(exact, rel=1e-10)
-    # the published composition: twice the target of one bin
+    # the published composition bound: twice eps and delta of one bin
     assert mechanism.delta(eps) < 2 * ZeroSum(p["n"], float(p["gamma"])).delta(eps / 2)
 
 
@@ -53,7 +53,7 @@ def test_table_of_two_bins():
 
 
 def exact_exceeded(counts, users, gamma, a):
-    """Return Pr[some bin is off by more than a]."""
+    """Return the probability that some bin has an absolute error above a."""
     within = Fraction(1)
     for count in counts:
         law = Fraction(0)
@@ -89,7 +89,7 @@ def test_simultaneous_error(users, bins, gamma):
 @pytest.mark.filterwarnings("ignore:delta=")
 @given(users=st.integers(1, 10**9), eps=st.floats(0.2, 3), delta=st.floats(1e-12, 0.5))
 @settings(max_examples=15, deadline=None)
-def test_calibration_is_never_short(users, eps, delta):
+def test_calibration_meets_the_target(users, eps, delta):
     try:
         mechanism = ShuffledHistogram.calibrate(users, 10, eps=eps, delta=delta)
     except InfeasibleError:
@@ -118,7 +118,7 @@ def test_protocol_on_data():
     assert mechanism.messages_per_user() == pytest.approx(1 + 6 * 0.97)
 
 
-def test_one_bin_hides_nothing():
+def test_delta_of_one_bin_is_zero():
     assert ShuffledHistogram(5, 1, 0.1).delta(0.0) == 0.0
     assert ShuffledHistogram(5, 1, 0.1).epsilon(0.0) == 0.0
     assert ShuffledHistogram(5, 2, 0.1).epsilon(0.0) == math.inf
@@ -127,7 +127,7 @@ def test_one_bin_hides_nothing():
 @pytest.mark.parametrize("blocks", [3, 5, 40])
 @pytest.mark.parametrize("falls", [0.0, 0.02, 0.7])
 def test_a_sum_over_wide_blocks_is_enclosed(monkeypatch, blocks, falls):
-    # sum of binomial(n, p; i) e^(-falls i) = (1 - p + p e^-falls)^n; a few wide blocks, so that the mode lies inside one of them
+    # sum of binomial(n, p; i) e^(-falls i) = (1 - p + p e^-falls)^n; there are few wide blocks, so the mode is inside of one
     monkeypatch.setattr(_mixed_sum, "MOST_TERMS", blocks)
     n, p = 1000.0, 0.3
 
@@ -137,12 +137,12 @@ def test_a_sum_over_wide_blocks_is_enclosed(monkeypatch, blocks, falls):
     lower, upper = _mixed_sum.enclose_sum(lambda i: binom_logpmf(i, n, p), math.floor((n + 1) * p), 0.0, n, value)
     exact = n * math.log1p(p * math.expm1(-falls))
     assert lower < exact < upper
-    # both bounds are off by the change of the terms within a block at most
+    # the error of both bounds is at most the change of the terms within a block
     if blocks == 40:
         assert upper - lower < 12.0
 
 
-def test_a_sum_of_nothing_is_nothing():
+def test_a_sum_of_zeros_is_zero():
     def value(i):
         return IntervalArray(np.full(i.shape, -math.inf), np.full(i.shape, -math.inf))
 
@@ -161,7 +161,7 @@ def test_sums_are_given_the_mode_of_the_noise(monkeypatch, users, gamma):
         monkeypatch.setattr(module, "enclose_sum", recorded)
     ShuffledHistogram(users, 2, gamma).delta(0.5)
     samples._log_missed(users, gamma, 3)
-    # binomial(n, gamma) rises up to its mode and falls from there on: pmf(k + 1)/pmf(k) = (n - k) gamma/((k + 1)(1 - gamma))
+    # binomial(n, gamma) increases up to its mode and decreases beyond: pmf(k + 1)/pmf(k) = (n - k) gamma/((k + 1)(1 - gamma))
     chance = Fraction(gamma)
     assert len(given) == 2
     for mode in map(int, given):

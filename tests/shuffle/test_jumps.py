@@ -1,4 +1,4 @@
-"""Sums of a few heavy values over many light ones, against all outcomes listed and against the contour alone."""
+"""Sums of a few heavy and many light values, against enumeration and against Fourier inversion alone."""
 
 import math
 
@@ -14,7 +14,7 @@ from tests.strategies import slow
 
 
 def listed(values, log_mass, users):
-    """Return log E S_+ from all numbers of users at each of few values."""
+    """Return log E S_+ by a sum over all numbers of users at each of a few values."""
     log_fact = np.array([math.lgamma(k + 1) for k in range(users + 1)])
     rest = math.log1p(-math.fsum(np.exp(log_mass)))
     left, total, log_p = np.array([users]), np.zeros(1), np.array([log_fact[users]])
@@ -30,15 +30,15 @@ def listed(values, log_mass, users):
 @pytest.mark.parametrize(("users", "values", "mass"), [
     (30, [-1.0, 1.4, -3e7, 4e7], [0.4, 0.35, 1e-3, 2e-3]),
     (40, [-2.0, 1.0, 7e6, -5e6], [0.3, 0.45, 4e-4, 1e-4]),
-    # few have a value at all
+    # few users have a value other than 0
     (40, [-1.0, 2.0, 7e6, -5e6], [0.2, 0.1, 4e-4, 1e-4]),
     (30, [-3.0, 40.0, -900.0, 1e8], [0.3, 0.05, 0.01, 1e-9]),
-    # light values alone decide next to nothing
+    # the light values are negligible
     (30, [-1.0, 1.5, -2e6, 2.5e6], [0.9, 0.02, 4e-3, 1e-4]),
-    # heavy values that others outweigh in part
+    # heavy values that partly cancel
     (35, [-1.0, -37.0, 90.0, 1e7], [0.5, 2e-3, 3e-3, 1e-9]),
 ])
-def test_encloses_all_outcomes(users, values, mass):
+def test_bounds_contain_the_enumerated_value(users, values, mass):
     values, log_mass = np.array(values), np.log(mass)
     exact = listed(values, log_mass, users)
     lower, upper = sum_with_jumps(values, log_mass, users)
@@ -48,7 +48,7 @@ def test_encloses_all_outcomes(users, values, mass):
 
 
 @pytest.mark.parametrize(("sigma", "users", "eps"), [slow(0.3, 10**4, 10.0), (0.3, 10**6, 2.0), (0.5, 10**5, 10.0)])
-def test_agrees_with_the_contour_alone_and_is_closer(sigma, users, eps):
+def test_bounds_agree_with_fourier_inversion_and_are_tighter(sigma, users, eps):
     law = GaussianMechanism(sigma).excess_laws()[0].upper
     log_mass, log_a, log_b = law._distinct
     values = np.exp(log_a) - np.exp(log_b + eps)
@@ -58,7 +58,7 @@ def test_agrees_with_the_contour_alone_and_is_closer(sigma, users, eps):
     assert upper - lower < 1e-5
 
 
-def test_sums_on_points_keep_their_mean_and_the_convex_order():
+def test_sums_on_grid_points_keep_the_mean_and_the_convex_order():
     rng = np.random.default_rng(3)
     x, y = np.sort(rng.normal(size=40)) * 10, np.sort(rng.normal(size=30)) ** 3
     p, q = rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(30))
@@ -76,7 +76,7 @@ def test_sums_on_points_keep_their_mean_and_the_convex_order():
         assert spread @ np.maximum(nodes - at, 0) >= exact * (1 - 1e-13)
 
 
-def test_many_atoms_are_gathered_to_their_side():
+def test_merged_atoms_give_upper_and_lower_bounds():
     law = GaussianMechanism(0.3).excess_laws(cells=3200)[0].upper
     log_mass, log_a, log_b = law._distinct
     values = np.exp(log_a) - np.exp(log_b + 3.0)
@@ -87,11 +87,11 @@ def test_many_atoms_are_gathered_to_their_side():
     assert sides[1] - sides[0] < 1e-3
 
 
-def test_laws_of_another_kind_are_left_to_others():
+def test_distributions_without_heavy_tails_are_declined():
     assert sum_with_jumps(np.array([1.0, -1.0]), np.log([0.4, 0.5]), 100) == (-math.inf, math.inf)
 
 
-def test_values_too_far_apart_are_left_to_the_kernel():
+def test_values_too_far_apart_are_declined():
     assert sum_with_jumps(np.array([-1.0, 1e200]), np.log([0.1, 1e-3]), 20) == (-math.inf, math.inf)
 
 
@@ -102,8 +102,8 @@ def test_values_too_far_apart_are_left_to_the_kernel():
     ([2.04618407e143, -8.68524868e-2], [-660.0, -2.60153776]),
     ([1e100, 1e120, -1e100], [-400.0, -420.0, -1.5]),
 ])
-def test_masses_that_are_no_doubles(values, log_mass):
-    # a sum that lost them would be too small: log E S_+ is about that of the one gain
+def test_masses_that_underflow(values, log_mass):
+    # without these masses the sum would be too small: log E S_+ is about that of the single positive value
     gain = max(w + math.log(x) for x, w in zip(values, log_mass) if x > 0) + math.log(20)
     least = gain + 19 * math.log1p(-math.fsum(np.exp(log_mass)))
     lower, upper = sum_with_jumps(np.array(values), np.array(log_mass), 20)
@@ -111,14 +111,14 @@ def test_masses_that_are_no_doubles(values, log_mass):
     assert upper >= least
 
 
-def test_rare_values_are_gathered_to_their_side():
+def test_merged_rare_values_give_upper_and_lower_bounds():
     rng = np.random.default_rng(5)
     values = np.append(rng.normal(size=40), rng.choice([-1, 1], 200) * np.exp(rng.uniform(0, 300, 200)))
     log_mass = np.append(np.full(40, math.log(0.02)), -rng.uniform(691, 900, 200))
     for upper in (False, True):
         at, log_left = gathered(values, log_mass, upper=upper)
         rare = log_left < -600
-        # E X_+ of the rare ones, as a logarithm
+        # log E X_+ of the rare values
         found, exact = (float(np.logaddexp.reduce(w[x > 0] + np.log(x[x > 0]))) for x, w in
                         ((at[rare], log_left[rare]), (values[40:], log_mass[40:])))
         assert 0 <= (found - exact) * (1 if upper else -1) <= 0.26
@@ -128,7 +128,7 @@ def test_rare_values_are_gathered_to_their_side():
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e38])
 @pytest.mark.parametrize(("users", "chance", "gain"), [(50, 2e-5, 75.0), (4408, 2e-6, 6612.0), (10**5, 1e-8, 1e7)])
 def test_light_values_that_are_all_equal(users, chance, gain, size):
-    """Densities at large eps: every excess but the gains is -e^eps to the last digit."""
+    """For densities at large eps, every value of X except for the positive ones rounds to -e^eps."""
     values = size * np.array([gain, -1.0, -1.0, -1.0])
     lower, upper = sum_with_jumps(values, np.log([chance, (1 - chance) / 2, (1 - chance) / 4, (1 - chance) / 4]), float(users))
     with mpmath.workdps(30):

@@ -1,4 +1,4 @@
-"""Binomial noise against enumeration and the reference files, and the laws of its hockey sticks."""
+"""Binomial noise against enumeration and the reference files, with symmetry and monotonicity of delta."""
 
 import dataclasses
 import math
@@ -16,7 +16,7 @@ from tests.oracles import binomial_masses, hockey_stick
 
 
 def hockey_sticks(n, p, e):
-    """Return the hockey sticks of (B, B+1) and (B+1, B) at the fraction e = e^eps."""
+    """Return the hockey-stick divergences of (B, B+1) and (B+1, B) at the fraction e = e^eps."""
     pmf = [Fraction(0), *binomial_masses(n, p), Fraction(0)]
     return hockey_stick(pmf[1:], pmf, e), hockey_stick(pmf, pmf[1:], e)
 
@@ -48,7 +48,7 @@ def test_small_n_by_enumeration(n, p):
             assert upper - lower < 1e-12 + 64 * math.ulp(lower)
 
 
-def test_right_and_left_at_half_are_equal():
+def test_both_orders_are_equal_for_fair_bits():
     noise = BinomialNoise(50, 0.5)
     pair, mirror = noise.pairs()
     for eps in (0.0, 0.3, 1.0, 2.5):
@@ -61,7 +61,7 @@ def test_right_and_left_at_half_are_equal():
     ids=lambda v: v["id"][14:],
 )
 def test_reference_delta_at_published_noise(case):
-    # the noise rate is a decimal with many digits: an ulp of it moves log delta by about n * 1e-16 * |slope|
+    # rounding the decimal noise rate changes log delta by about n * 1e-16 * |slope|
     given_ = case["params"]
     published = 50 * math.log(2 / float(given_["delta"])) / (given_["n"] * float(given_["eps"]) ** 2)
     noise = BinomialNoise(given_["n"], published)
@@ -85,7 +85,7 @@ def test_reference_both_directions(case):
     allowed = 1e-12 if exact > log_of("1e-30") else 1e-11
     assert distance((lower + upper) / 2, exact) < allowed
     assert upper - lower < 4 * allowed
-    # the decimals' distance from their doubles, 2**-54 relative, through at most 1e3 of slope in each
+    # rounding each decimal, a relative 2**-54, changes log delta by at most 1e3 times this
     assert float(to_decimal(lower) - exact) < 5e-13
     assert float(exact - to_decimal(upper)) < 5e-13
 
@@ -102,7 +102,7 @@ def test_half_and_shift_by_one_reference():
 @pytest.mark.parametrize(
     ("n", "eps", "printed"), [(10**4, 0.01, 3.97564421e-3), (10**4, 0.1, 1.143193366e-9), (10**6, 0.01, 1.07477643e-10)]
 )
-def test_printed_values(n, eps, printed):
+def test_published_values(n, eps, printed):
     assert BinomialNoise(n, 0.5).delta(eps) == pytest.approx(printed, rel=1e-8)
 
 
@@ -110,14 +110,14 @@ def test_printed_values(n, eps, printed):
     ("n", "eps", "mantissa", "exponent"),
     [(10**9, 0.01, 2.47, -5438), (10**6, 0.1, 2.17, -549), (10**4, 1.0, 9.06, -488)],
 )
-def test_printed_deep_values(n, eps, mantissa, exponent):
+def test_published_tiny_values(n, eps, mantissa, exponent):
     expected = math.log(mantissa) + exponent * math.log(10)
     assert BinomialNoise(n, 0.5).log_delta(eps) == pytest.approx(expected, abs=0.005 / mantissa * 1.01)
 
 
 @pytest.mark.parametrize("eps", [0.01, 0.03, 0.1, 1.0, 8.0])
 @pytest.mark.parametrize(("n", "p"), [(2**53, 0.5), (2**53, 0.125), (10**14, 0.75)])
-def test_deepest_tails_by_direct_sums(n, p, eps):
+def test_smallest_deltas_by_direct_sums(n, p, eps):
     flint = pytest.importorskip("flint")
     from flint import arb
 
@@ -155,7 +155,7 @@ def test_calibrations(eps, delta, trials):
 
 @pytest.mark.filterwarnings("ignore:delta=")
 @given(st.floats(0.01, 3), st.floats(-30, -1), st.sampled_from([0.5, 0.25, 0.01, 0.9]))
-def test_calibrate_meets_its_target_and_no_less_does(eps, log10_delta, prob):
+def test_calibrate_meets_its_target_and_fewer_trials_do_not(eps, log10_delta, prob):
     delta = 10.0**log10_delta
     noise = BinomialNoise.calibrate(eps=eps, delta=delta, prob=prob)
     assert noise.delta(eps) <= delta
@@ -202,7 +202,7 @@ def test_reverse_twice_is_the_same(noise):
     st.builds(BinomialNoise, st.integers(0, 10**6), st.floats(0.001, 0.999)),
     st.one_of(st.floats(-323, 0), st.floats(-1, 0)),
 )
-def test_epsilon_is_on_its_side(noise, log10_delta):
+def test_epsilon_is_an_upper_or_a_lower_bound(noise, log10_delta):
     delta = 10.0**log10_delta
     upper, lower = noise.epsilon(delta), noise.epsilon(delta, bound="lower")
     assert lower <= upper
@@ -217,7 +217,7 @@ def test_no_pure_privacy():
     noise = BinomialNoise(10, 0.5)
     assert noise.epsilon(0.0) == math.inf
     assert noise.epsilon(0.0, bound="lower") == math.inf
-    # the end points alone have mass 2**-10
+    # the end points have mass 2**-10
     assert noise.epsilon(0.9 * 2.0**-10) == math.inf
     assert noise.epsilon(1.0) == 0
 
@@ -313,7 +313,7 @@ def test_trade_off_curve_is_at_or_below_the_exact_one(trials, prob):
     law = [math.comb(trials, i) * p**i * (1 - p) ** (trials - i) for i in range(trials + 1)]
     for pair, chance in zip(BinomialNoise(trials, prob).pairs(), (law, law[::-1])):
         curve = pair.tradeoff()
-        # B against B + 1: the ratio falls in B, so the best test rejects the large counts
+        # for B against B + 1 the ratio decreases in B, so the best test rejects for large counts
         alpha, missed = Fraction(0), Fraction(1) - chance[-1]
         for k in range(trials, 0, -1):
             alpha += chance[k]

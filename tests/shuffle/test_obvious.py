@@ -1,7 +1,7 @@
-"""Every upper side stands above one obvious test: an event whose chances under both laws are written down.
+"""Every upper bound is at least the gain of one simple test: an event with known probabilities under P and Q.
 
-The events are crude where crowds hide the target and nearly everything where budgets are large or flips rare, which is where a
-rounding can drop the mass that matters.
+The gain P(event) - e^eps Q(event) is much smaller than delta for many users, but close to it for large budgets or rare flips, where
+rounding can lose the relevant mass.
 """
 
 import mpmath as mp
@@ -18,20 +18,20 @@ PARTS = [0.0, 1e-9, 0.1, 0.5, 0.9, 1 - 1e-9, 1 - 1e-15]
 
 
 def gain(p, q, eps):
-    """log(p - e^eps q), -inf where it is nothing."""
+    """Return log(p - e^eps q), or -inf if this is not positive."""
     value = mp.mpf(p) - mp.exp(mp.mpf(float(eps))) * q
     return mp.log(value) if value > 0 else mp.ninf
 
 
 @pytest.fixture(autouse=True)
 def digits():
-    # chances as small as 1e-304 stand beside 1, and budgets of 1e-300
+    # probabilities of 1e-304 are added to 1, and budgets are as small as 1e-300
     with mp.workdps(700):
         yield
 
 
 def holds(profile, eps, event):
-    """The event's gain does not exceed the upper side, at every eps."""
+    """Assert that the gain of the event is at most the upper bound at every eps."""
     for e in eps:
         upper = float(profile.log_delta(float(e)))
         assert gain(*event, e) <= upper, (profile, e, upper)
@@ -59,7 +59,7 @@ def test_all_bits_zero(users, flip):
 
 
 @pytest.mark.parametrize("flip", FLIPS[:-1])
-def test_both_sums_show_the_target(flip):
+def test_one_user_whose_two_bits_are_not_flipped(flip):
     # one user: the first bin's bit is 1 and the second's 0
     q = mp.mpf(flip)
     eps = below(2 * local_budget(flip))
@@ -97,7 +97,7 @@ def test_no_personal_clone(weight, scale):
 
 
 def one_category(budget, categories, users):
-    # the others hold the last category; seen: no message of the target's second one and at least one of the first
+    # the others have the last category; the event is no message of the target's second category and at least one of the first
     k, big = categories, mp.exp(mp.mpf(budget))
     total = big + k - 1
     if k == 2:
@@ -125,7 +125,7 @@ def test_a_thousand_others_in_one_category(budget, categories):
     one_category(budget, categories, 1000)
 
 
-def test_large_budgets_of_three_categories_are_no_pledge():
+def test_large_budgets_of_three_categories():
     profile = shuffle.PersonalizedClones.randomized_response(np.full(2, 60.0), 3)
     assert profile.log_delta(54.0) >= -0.0024818294
     assert shuffle.PersonalizedClones.randomized_response(np.full(1000, 700.0), 3).epsilon(1e-3) > 699
@@ -150,15 +150,15 @@ def test_one_gaussian_message(sigma):
 @pytest.mark.parametrize("prob", [1e-307, 1e-20, 1e-3, 0.5, 0.999])
 @pytest.mark.parametrize("trials", [0, 1, 2, 7, 1001, 10**6])
 def test_no_noise(trials, prob):
-    # the least value of the noise alone, which the other count cannot show
+    # the event is the smallest value of the noise, which is impossible for the other count
     q = 1 - mp.mpf(prob)
     holds(shuffle.BinomialNoise(trials, prob), [0.0, 1.0, 50.0, 700.0, 1e5], (q**trials, 0))
 
 
 @pytest.mark.parametrize("bins", [2, 3, 1000, 10**12])
 @pytest.mark.parametrize("fakes", [0, 1, 10, 10**4])
-def test_no_fake_in_a_bin(fakes, bins):
-    # the second bin is empty, which it never is with the target in it
+def test_no_dummy_in_a_bin(fakes, bins):
+    # the event is that the second bin is empty, which is impossible with the target in it
     empty = (1 - mp.mpf(1) / bins) ** fakes
     holds(shuffle.ClearReports(fakes, bins), [0.0, 1.0, 50.0, 700.0], (empty, 0))
     holds(shuffle.FlippedReports(5, fakes, bins, 0.0, view="sums"), [0.0, 1.0, 50.0, 700.0], (empty, 0))
@@ -166,7 +166,7 @@ def test_no_fake_in_a_bin(fakes, bins):
 
 @pytest.mark.parametrize("gamma", [1e-306, 1e-9, 0.01, 0.3, 0.5])
 def test_no_zero_sum_noise(gamma):
-    # Bin(n, 1 - gamma) noise bits of n users: all of them ones
+    # the event is that all noise bits are 1
     for users in (1, 5, 1000):
         holds(shuffle.ZeroSum(users, gamma), [0.0, 1.0, 50.0], (mp.mpf(gamma) ** users, 0))
 

@@ -1,4 +1,4 @@
-"""PersonalizedClones: against high-precision references, and never below the truth found by enumeration."""
+"""PersonalizedClones against high-precision references, and against exact deltas by enumeration, which it bounds."""
 
 import json
 import math
@@ -26,7 +26,7 @@ REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-pe
 
 
 def budgets(params):
-    """The others' budgets and the target's, of a reference entry."""
+    """Return the others' budgets and the target's budget of a reference entry."""
     n, text = params["n"], params["family"]
     i = np.arange(n - 1)
     for mark, others, top in (
@@ -41,7 +41,7 @@ def budgets(params):
 
 
 def bound(entry):
-    """The bound of a reference entry from weight, rates and scale."""
+    """Return the bound of a reference entry by its weight, rates and scale."""
     quantity, params = entry["quantity"], entry["params"]
     others, top = budgets(params)
     big, k = math.exp(top), params.get("k")
@@ -83,7 +83,7 @@ _GROUPS = {}
 
 
 def multisets(bins, n):
-    """The multiset that each cell of a bins**n table belongs to."""
+    """Return the index of the multiset of each cell of a table of bins**n sequences."""
     if (bins, n) not in _GROUPS:
         cells = np.sort(np.array(list(product(range(bins), repeat=n))), axis=1)
         _GROUPS[bins, n] = np.unique(cells @ bins ** np.arange(n), return_inverse=True)[1]
@@ -91,7 +91,7 @@ def multisets(bins, n):
 
 
 def shuffled(rows):
-    """The law of the multiset of independent messages, one row of probabilities a user."""
+    """Return the distribution of the multiset of independent messages, from one row of probabilities for each user."""
     table = rows[0]
     for row in rows[1:]:
         table = np.multiply.outer(table, row).ravel()
@@ -99,13 +99,13 @@ def shuffled(rows):
 
 
 def true_delta(first, second, others, eps):
-    """The larger hockey stick of the shuffled messages, target law `first` against `second`."""
+    """Return the larger divergence of both orders, if the target has the distribution `first` or `second`."""
     p, q = shuffled([first, *others]), shuffled([second, *others])
     return max(np.maximum(p - math.exp(eps) * q, 0).sum(), np.maximum(q - math.exp(eps) * p, 0).sum())
 
 
 def nearest(cases):
-    """Assert that no claim is below its truth. Return how near the nearest comes."""
+    """Assert that no claimed bound is below the exact value. Return the largest ratio of the two."""
     ratios = [0.0]
     for truth, claim in cases:
         assert truth <= claim * (1 + 1e-12) + 1e-16
@@ -130,7 +130,7 @@ def gaussian_row(sigma, x, edges):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 4, 6])
-def test_randomized_response_is_never_below_the_truth(k):
+def test_randomized_response_is_never_below_the_exact_value(k):
     rng = np.random.default_rng(k)
 
     def cases():
@@ -147,7 +147,7 @@ def test_randomized_response_is_never_below_the_truth(k):
 
 
 @pytest.mark.slow
-def test_blanket_alone_is_never_below_the_truth():
+def test_blanket_alone_is_never_below_the_exact_value():
     rng = np.random.default_rng(11)
     for _ in range(1000):
         k = int(rng.integers(2, 6))
@@ -163,10 +163,10 @@ def test_blanket_alone_is_never_below_the_truth():
 
 @pytest.mark.parametrize(("n", "k", "eps0", "eps"), [
     (10**4, 10, 1.0, 0.02), (10**4, 10, 4.0, 0.38), (10**6, 3, 4.0, 0.0446),
-    # few users of budgets from 20 on, by the table
+    # few users with budgets of at least 20, by the table
     (1000, 10**6, 30.0, 5.0), (20, 3, 22.0, 10.0), (100, 2, 400.0, 399.0), (3, 1000, 690.0, 6.9),
 ])
-def test_blanket_is_the_shuffled_functional_where_budgets_are_equal(n, k, eps0, eps):
+def test_blanket_with_equal_budgets_is_that_of_shuffled(n, k, eps0, eps):
     lower, upper = log_blanket_delta(np.array([eps0]), np.array([n - 1.0]), k, eps0, eps, -10.0)
     shuffled = Shuffled(KaryResponse(k, eps0), n).log_delta(eps)
     assert lower < shuffled + 1e-6
@@ -199,7 +199,7 @@ def test_blanket_sum_against_exact_fractions():
 
 
 def test_response_in_exact_fractions():
-    # e^eps rational: every probability is a fraction, and so is delta
+    # e^eps is rational, so all probabilities and delta are
     rng = np.random.default_rng(3)
     for _ in range(40):
         k, n = int(rng.integers(2, 4)), int(rng.integers(2, 4))
@@ -221,7 +221,7 @@ def test_response_in_exact_fractions():
 
 
 @pytest.mark.slow
-def test_laplace_is_never_below_the_truth():
+def test_laplace_is_never_below_the_exact_value():
     rng = np.random.default_rng(1)
     edges = np.array([-2.0, -0.5, 0.0, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])
 
@@ -240,7 +240,7 @@ def test_laplace_is_never_below_the_truth():
 
 
 @pytest.mark.slow
-def test_gaussian_is_never_below_the_truth():
+def test_gaussian_is_never_below_the_exact_value():
     rng = np.random.default_rng(2)
     for _ in range(500):
         n = int(rng.integers(1, 5))
@@ -266,7 +266,7 @@ def test_window_minimum_is_that_of_a_grid():
         a, reach = 10 ** rng.uniform(-2, 1), rng.uniform(0.5, 30)
         b = a * rng.uniform(0.02, 2, 20)
         t = np.linspace(0, reach, 1001)[:, None]
-        # the other input is nearer on one side, the target's other law larger on the other
+        # for t < 0 the other input is nearer, and the target's other density is larger
         ratio = 0.5 * (a * (t - 0.5)) ** 2 - 0.5 * (b * (t + 0.5)) ** 2
         least, slack = least_log_ratio(a, b, reach), 1 + reach**2 * (a * a + b * b)
         assert (least <= ratio.min(axis=0) + 1e-13 * slack).all()
@@ -274,7 +274,7 @@ def test_window_minimum_is_that_of_a_grid():
 
 
 def clone_side(p, rates, factor):
-    """Return the clone sum of a few users by enumeration, weight 1/(p + 1)."""
+    """Return the clone sum of a few users by enumeration, for the weight 1/(p + 1)."""
     total = 0.0
     for clones in product((0, 1), repeat=len(rates)):
         chance = math.prod(2 * r if c else 1 - 2 * r for c, r in zip(clones, rates))
@@ -286,8 +286,8 @@ def clone_side(p, rates, factor):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_rates_from_the_larger_of_two_laws_against_all_data(seed):
-    # users with randomizers of their own, each at least c_i max(R_0, R_1) whatever the input
+def test_rates_from_the_larger_of_two_densities_over_all_datasets(seed):
+    # users have different randomizers, each at least c_i max(R_0, R_1) for every input
     rng = np.random.default_rng(seed)
     first, second = rng.dirichlet(np.ones(3), 2) * 0.8 + 0.2 / 3
     p = float(max((first / second).max(), (second / first).max()))
@@ -297,8 +297,8 @@ def test_rates_from_the_larger_of_two_laws_against_all_data(seed):
     for factor in (1.0, 1 + 0.3 * (p - 1), 1 + 0.8 * (p - 1)):
         bound = PersonalizedClones(1 / (p + 1), rates).delta(math.log(factor))
         assert bound == pytest.approx(clone_side(p, rates, factor), rel=1e-9, abs=1e-14)
-        for held in product((0, 1), repeat=3):
-            rows = [other[x] for other, x in zip(others, held)]
+        for inputs in product((0, 1), repeat=3):
+            rows = [other[x] for other, x in zip(others, inputs)]
             assert true_delta(first, second, rows, math.log(factor)) <= bound * (1 + 1e-11) + 1e-15
 
 
@@ -331,8 +331,8 @@ def test_every_user_is_the_maximum_over_targets(name, users):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
-def test_grouped_levels_stay_above(name):
-    # more than 1024 distinct budgets: the search rounds rates down, a single user does not
+def test_bounds_with_bins_are_upper_bounds(name):
+    # for more than 1024 distinct budgets the search rounds rates down; the guarantee of a single user does not
     build = BUILDERS[name]
     eps = np.random.default_rng(0).uniform(0.5, 2, 3000)
     everyone = build(eps)
@@ -344,7 +344,7 @@ def test_grouped_levels_stay_above(name):
 
 @pytest.mark.parametrize("name", BUILDERS)
 @pytest.mark.parametrize("bins", [8, 64])
-def test_sides_with_bins_and_without_enclose_each_other(name, bins, monkeypatch):
+def test_bounds_with_bins_and_without_overlap(name, bins, monkeypatch):
     monkeypatch.setattr(population_module, "BINS", (bins,))
     rng = np.random.default_rng(bins)
     for eps in (rng.uniform(0.2, 2, 400), np.append(rng.exponential(1.0, 400) + 1e-3, 20.0)):
@@ -358,13 +358,13 @@ def test_sides_with_bins_and_without_enclose_each_other(name, bins, monkeypatch)
                     exact, binned = population.value(kind, at, 1, i, i, mass), population.value(kind, at, 0, i, i, mass)
                     assert binned[0] <= exact[1]
                     assert binned[1] >= exact[0]
-                    # the cost is of second order in the width of the bins
+                    # the error of bins is of second order in their width
                     if bins == 64 and kind != "window" and eps.max() < 3 and exact[1] > -math.inf:
                         assert binned[1] - exact[1] <= 0.2 * max(1, -exact[1] / 20)
 
 
 @pytest.mark.parametrize(("users", "width"), [(30, 0.3), (400, 0.1), (5000, 0.02)])
-def test_the_cost_of_a_common_rate_is_bounded(users, width):
+def test_the_error_of_a_common_rate_is_bounded(users, width):
     rng = np.random.default_rng(users)
     for _ in range(4):
         bins = 5
@@ -385,9 +385,9 @@ def test_the_cost_of_a_common_rate_is_bounded(users, width):
         assert law.log_alone <= exact.log_alone
 
 
-def test_many_users_make_a_common_rate_cheap():
-    # with h(c) <= e^(b - k c)/(c + 1) the second differences of the sum shrink with the number of clones, so that the cost lies far
-    # below half the sum of squared distances
+def test_the_error_of_a_common_rate_is_small_for_many_users():
+    # with h(c) <= e^(b - k c)/(c + 1) the second differences of the sum decrease with the number of clones, so the error is much
+    # smaller than half the sum of squared distances
     least, held = np.linspace(0.2, 0.44, 5), np.full(5, 1000.0)
     law = BinnedLaw.of(least + 0.005, least, least + 0.01, held)
     u = math.tanh(0.05 / 2) / math.tanh(1.0)
@@ -399,7 +399,7 @@ def test_many_users_make_a_common_rate_cheap():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
-    # tiny groups, so that rounding, removal of the target and intervals all matter
+    # with few bins, rounding, removal of the target and intervals all have large effects
     monkeypatch.setattr(population_module, "BINS", (4, 9))
     monkeypatch.setattr(population_module, "SKETCH", 3)
     rng = np.random.default_rng(8)
@@ -412,7 +412,8 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
         for _ in range(6):
             i, j = sorted(rng.integers(0, users, 2).tolist())
             for level in range(population.exact + 1):
-                # a single target's window is another one than an interval's: only the exact kinds compare term by term
+                # the window of a single target differs from that of an interval, so only the other decompositions can be compared
+                # directly
                 bound, _ = population._bound(at, level, i, j, -8.0, -math.inf)
                 for k in population.family.kinds:
                     most = max(population.value(k, at, population.exact, t, t)[0] for t in range(i, j + 1))
@@ -426,7 +427,7 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
                         assert (rates <= np.min(least, axis=0) * (1 + 1e-12)).all()
                 assert bound <= 0
         lower, upper, best = population.every(at, users - 1)
-        # blocks may have found a better window than a sketch of three groups finds for one target
+        # the search may find better windows for blocks than an estimate with three bins finds for one target
         assert upper >= max(truth) - 5e-2 * max(1, -max(truth) / 20)
         assert lower <= max(truth) + 1e-9
         assert upper <= max(truth) + 5e-3 * max(1, -max(truth) / 20)
@@ -435,13 +436,13 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
 
 @pytest.mark.parametrize(("low", "high", "reach"), [(0.4, 0.4, 0.3), (0.5, 0.9, 2.0), (1.5, 1.5, 8.0)])
 def test_rates_of_laplace_noise_in_a_window(low, high, reach):
-    """The rate is at most kappa c p/(p + 1), here for every budget of the target in [low, high] from the densities themselves.
+    """The rate is at most kappa c p/(p + 1), computed from the densities for target budgets in [low, high].
 
     kappa is the mass of the window [-T, 1 + T] under the noise of the target, c the least ratio of the density of the user, whose
     value is 1, to the larger of the two densities of the target inside, and p = e^budget.
     """
     budgets = np.array([0.2, 0.4, 0.5, 0.9, 1.4, 2.0])
-    # the least ratio is at an end of the window or at a value
+    # the smallest ratio is at an end of the window or at an input value
     z = np.array([-reach, 0.0, 1.0, 1 + reach])
     exact = []
     for target in np.linspace(low, high, 5):
@@ -532,13 +533,13 @@ def test_no_bound_for_arbitrary_families():
     assert not hasattr(PersonalizedClones, "generic")
 
 
-def test_far_beyond_every_budget():
+def test_delta_is_zero_for_eps_above_every_budget():
     assert PersonalizedClones.laplace([1.0, 2.0, 3.0]).delta(1e5) == 0.0
 
 
 @pytest.mark.slow
-def test_compositions_do_not_depend_on_the_order_of_questions(monkeypatch):
-    # bins are used, too, and what was found at one eps might serve another
+def test_compositions_do_not_depend_on_earlier_calls(monkeypatch):
+    # with bins, results of one eps are reused at others
     monkeypatch.setattr(population_module, "BINS", (16,))
 
     def twice():
@@ -550,8 +551,9 @@ def test_compositions_do_not_depend_on_the_order_of_questions(monkeypatch):
 
 
 @pytest.mark.slow
-def test_window_of_the_most_private_among_many():
-    # whom only those of nearly her budget hide: bins that were even in the budget told windows apart by what they lost
+def test_window_of_the_smallest_budget_among_many_users():
+    # only users with similar budgets hide this target: with bins of equal width the error of the bins dominated the choice of
+    # windows
     sigmas = 1 / np.random.default_rng(1).uniform(0.1, 4, 10**5)
     one = PersonalizedClones.gaussian(sigmas, target=int(np.argmax(sigmas)))
     eps = one.epsilon(1e-8)
@@ -563,7 +565,7 @@ def test_window_of_the_most_private_among_many():
 
 @pytest.mark.slow
 def test_every_user_of_widely_spread_budgets():
-    # the search took minutes: blocks were halved below what their bins tell apart
+    # the search once took minutes, because blocks within one bin were split
     every = PersonalizedClones.gaussian(1 / np.random.default_rng(1).uniform(0.1, 4, 6000))
     eps = every.epsilon(1e-8)
     low, high = every.epsilon(1e-8, bound="lower"), every.log_delta(eps)
@@ -571,7 +573,7 @@ def test_every_user_of_widely_spread_budgets():
     assert math.log(1e-8) - 0.01 <= high <= math.log(1e-8)
 
 
-def test_bins_of_budgets_at_the_ends_of_the_doubles():
+def test_bins_of_tiny_and_huge_budgets():
     budgets = np.array([5e-324, 1e-300, 1.0, 1e300])
     for windowed in (False, True):
         with np.errstate(all="raise", under="ignore", over="ignore"):

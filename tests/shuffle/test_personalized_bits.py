@@ -1,4 +1,4 @@
-"""Personalised bits against exhaustive enumeration over all data."""
+"""Personalized bits against enumeration over all datasets."""
 
 import itertools
 import math
@@ -15,13 +15,13 @@ from tests.shuffle.test_bits import both_directions
 
 
 def flips(budgets):
-    """Return the flip probabilities to 60 digits: next to the budget log delta feels every one of a double."""
+    """Return the flip probabilities with 60 digits, since log delta is sensitive to them at eps close to the budget."""
     with localcontext(prec=60):
         return [Fraction(1 / (1 + Decimal(b).exp())) for b in budgets]
 
 
 def exact(qs, bits, target, factor):
-    """Return the larger hockey stick of the target's bit among the others' data."""
+    """Return the larger hockey-stick divergence of both orders for the target's bit and this dataset of the others."""
     chances = [1 - q if bit else q for i, (q, bit) in enumerate(zip(qs, bits)) if i != target]
     return max(both_directions(chances, qs[target], factor))
 
@@ -39,7 +39,7 @@ def cases(count, most):
 
 
 @pytest.mark.slow
-def test_known_data_is_exact():
+def test_a_given_dataset_is_exact():
     for budgets, bits, target, eps in cases(150, 7):
         qs, factor = flips(budgets), rational(eps)
         true = logarithm(exact(qs, bits, target, factor))
@@ -55,7 +55,7 @@ def test_known_data_is_exact():
 
 
 @pytest.mark.slow
-def test_unknown_data_is_enclosed():
+def test_bounds_over_all_datasets_contain_the_maximum():
     for budgets, _, target, eps in cases(60, 6):
         qs, factor = flips(budgets), rational(eps)
         worst = logarithm(max(exact(qs, data, target, factor) for data in itertools.product((0, 1), repeat=len(qs))))
@@ -66,8 +66,8 @@ def test_unknown_data_is_enclosed():
         assert mechanism.log_delta(eps, bound="lower") <= ascended.log_delta(eps, bound="lower") <= worst + 1e-13
 
 
-def test_worst_data_need_not_be_all_equal():
-    # the specification's case: E1 = 27/5, flips 10/37, 10/59, 5/17, eps = 0: (0, 0, 1) is 1.24 times the all-equal data
+def test_the_bits_of_the_worst_dataset_need_not_be_equal():
+    # a case with E1 = 27/5, flips 10/37, 10/59, 5/17 and eps = 0: delta for the bits (0, 0, 1) is 1.24 times that for equal bits
     budgets = np.log([27 / 5, 2.7, 4.9, 2.4])
     equal = PersonalizedBits(budgets, bits=[0, 0, 0, 0], target=0).delta(0.0)
     worse = PersonalizedBits(budgets, bits=[0, 0, 0, 1], target=0).delta(0.0)
@@ -85,7 +85,7 @@ def test_equal_budgets_are_shuffled_bits():
 
 
 @pytest.mark.slow
-def test_everyone_among_distinct_budgets_beyond_the_coarse_grid():
+def test_all_users_with_more_distinct_budgets_than_groups():
     source = np.random.default_rng(5)
     budgets, bits = source.uniform(0.5, 2, 20000), source.integers(0, 2, 20000)
     everyone = PersonalizedBits(budgets, bits=bits)
@@ -99,7 +99,7 @@ def test_everyone_among_distinct_budgets_beyond_the_coarse_grid():
 def test_random_order_and_flips():
     budgets = np.r_[np.zeros(3000), np.full(3000, 700.0)]
     messages = PersonalizedBits(budgets).randomize(np.ones(6000), 3)
-    # half of the first 3000 flip, none of the others, and the order says nothing
+    # half of the first 3000 bits are flipped and none of the others; the order is random
     assert abs(messages.sum() - 4500) < 5 * math.sqrt(750)
     assert abs(messages[:3000].sum() - messages[3000:].sum()) < 5 * math.sqrt(2 * 1125)
 
@@ -133,7 +133,7 @@ def test_bad_input(arguments, named):
         PersonalizedBits(budgets, **options)
 
 
-def test_questions_that_have_no_pair():
+def test_mechanisms_without_a_single_pair():
     mechanism = PersonalizedBits([1.0, 2.0])
     with pytest.raises(TypeError, match="not given by a list"):
         mechanism.pairs()
@@ -145,13 +145,13 @@ def test_questions_that_have_no_pair():
 
 @pytest.mark.parametrize(("target", "exact"), [(1, math.log(math.tanh(0.5) / 2)), (2, math.log(0.5)), (None, math.log(0.5))])
 def test_a_fair_coin_among_certain_bits(target, exact):
-    """Total variation (p - q) max W; the characteristic function of W vanishes at pi."""
+    """Delta is (p - q) max W at eps = 0, and the characteristic function of W vanishes at pi."""
     mechanism = PersonalizedBits([0.0, 1.0, 700.0], bits=[0, 1, 0], target=target)
     assert mechanism.log_delta(0.0, bound="lower") <= exact <= mechanism.log_delta(0.0)
     assert mechanism.log_delta(0.0) - mechanism.log_delta(0.0, bound="lower") < 1e-12
 
 
-def test_budgets_of_zero_over_unknown_data():
+def test_budgets_of_zero_over_all_datasets():
     mechanism = PersonalizedBits([0.0, 1.0, 2.0])
     assert 0 < mechanism.delta(0.5, bound="lower") <= mechanism.delta(0.5) < 1
     assert mechanism.delta(0.5) <= PersonalizedBits([0.1, 1.0, 2.0]).delta(0.5) * (1 + 1e-2)
@@ -161,8 +161,8 @@ def test_budgets_of_zero_over_unknown_data():
 
 
 @pytest.mark.slow
-def test_everyone_of_more_budgets_than_the_search_keeps(monkeypatch):
-    # with few groups kept, against all users one by one
+def test_all_users_with_more_groups_than_the_search_has(monkeypatch):
+    # the search has few groups; the reference evaluates all users one by one
     monkeypatch.setattr(_personal_sum, "MOST_GROUPS", 16)
     rng = np.random.default_rng(4)
     budgets, bits = rng.uniform(0.3, 1.5, 60), (rng.random(60) < 0.5).astype(float)

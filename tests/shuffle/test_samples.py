@@ -11,7 +11,7 @@ from tests.oracles import binomial, references
 
 
 @pytest.mark.parametrize("entry", references("s003.supp.n"), ids=lambda e: e["id"])
-def test_printed_sizes(entry):
+def test_published_sizes(entry):
     p = entry["params"]
     assert samples.printed_support_samples(p["h"], eps=float(p["eps"]), delta=float(p["delta"])) == int(float(entry["value"]))
 
@@ -34,12 +34,12 @@ def test_failure_is_the_exact_union_bound():
 
 
 def test_failure_with_a_rounded_share_is_above_the_closed_form():
-    # X and Y have one law: Pr[X <= Y] = (1 + Pr[X = Y])/2, and Pr[X = Y] = C(2n, n)/4^n
+    # X and Y are identically distributed: Pr[X <= Y] = (1 + Pr[X = Y])/2, and Pr[X = Y] = C(2n, n)/4^n
     users = 10**6
     with mpmath.workdps(30):
         exact = mpmath.log((1 + mpmath.binomial(2 * users, users) / mpmath.mpf(4) ** users) / 2)
         above = float(samples._log_missed(users, 0.5, 2) - exact)
-    # 1/support is allowed an error of one ulp, which moves the result by up to 2 ulp n/support = 2.2e-10
+    # an error of one ulp in 1/support changes the result by up to 2 ulp n/support = 2.2e-10
     assert 0 <= above < 5e-10
 
 

@@ -1,4 +1,4 @@
-"""Shuffled randomizers against enumeration over all data, high-precision values, and what post-processing may not do."""
+"""Shuffled randomizers against enumeration over all datasets, high-precision values, and post-processing."""
 
 import itertools
 import json
@@ -46,7 +46,7 @@ class Matrix:
 
 
 def messages(*rows):
-    """Return the law of the multiset of one message of each row."""
+    """Return the distribution of the multiset of messages, one message for each row."""
     law = {tuple([0] * len(rows[0])): Fraction(1)}
     for row in rows:
         out = {}
@@ -60,7 +60,7 @@ def messages(*rows):
 
 
 def exact(rows, users, factor):
-    """Return delta over all data and ordered pairs, and over data where all others agree."""
+    """Return the largest delta over all datasets and ordered pairs, and over datasets in which all others have the same input."""
     worst, same = Fraction(0), Fraction(0)
     for others in itertools.combinations_with_replacement(rows, users - 1):
         for first, second in itertools.permutations(rows, 2):
@@ -87,7 +87,7 @@ def pure(rows):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_data_exact_blanket_stronger_clones_in_this_order(seed):
+def test_lower_bound_exact_value_blanket_and_stronger_clones_are_in_order(seed):
     rng = random.Random(seed)
     inputs, outputs, users = rng.choice([(2, 3, 5), (3, 2, 5), (3, 3, 3), (4, 2, 4)])
     rows = random_rows(rng, inputs, outputs)
@@ -105,7 +105,7 @@ def test_data_exact_blanket_stronger_clones_in_this_order(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_data_of_several_inputs_attain_the_truth_for_few_users(seed):
+def test_datasets_with_several_inputs_attain_the_exact_value_for_few_users(seed):
     rng = random.Random(seed)
     inputs, outputs, users = rng.choice([(2, 3, 5), (3, 2, 5), (3, 3, 4), (4, 2, 4)])
     rows = random_rows(rng, inputs, outputs)
@@ -117,8 +117,8 @@ def test_data_of_several_inputs_attain_the_truth_for_few_users(seed):
     assert lower == pytest.approx(float(truth), rel=1e-9, abs=1e-13)
 
 
-def test_data_of_several_inputs_are_named():
-    # spec, section 8: 3-ary response, e^eps0 = e, 8 users, the worst of all data
+def test_datasets_with_several_inputs_are_described():
+    # 3-ary response, e^eps0 = e, 8 users, worst dataset by enumeration
     profile = shuffle.Shuffled(KaryResponse(3, 1.0), 8)
     for eps, value in ((0.1, 0.120568951), (0.4, 0.038209212), (0.7, 0.006719562)):
         assert profile.delta(eps, bound="lower") == pytest.approx(value, abs=5e-10)
@@ -128,7 +128,7 @@ def test_data_of_several_inputs_are_named():
 
 
 @pytest.mark.parametrize("users", [40, 300])
-def test_data_of_several_inputs_are_searched_among_more_users(users):
+def test_datasets_with_several_inputs_are_searched_for_more_users(users):
     rows = [[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]]
     profile = shuffle.Shuffled(FiniteRandomizer(rows), users)
     for eps in (0.2, 0.9):
@@ -183,13 +183,13 @@ def test_epsilon_of_kary_response(bins, users, eps0, delta, sides):
     (GaussianMechanism(1.0), 10**4, 0.0458112, 0.0601004, 3e-4), (GaussianMechanism(2.0), 10**6, 0.00201, 0.002395, 2e-3),
 ], ids=repr)
 def test_table_of_epsilon(randomizer, users, lower, upper, digits):
-    # spec, section 8; Hadamard response below by the parity that is the sum of the target's two
+    # values of a separate computation; for Hadamard response the lower bound uses the parity that is the sum of the target's two
     delta = 1e-6 if users == 10**4 else 1e-8
     for eps, bound in ((lower, "lower"), (upper, "upper")):
         above, below = (math.exp(shuffle.shuffled_log_delta(randomizer, users, eps * (1 + side * digits), bound=bound))
                         for side in (-1, 1))
         assert below <= delta <= above
-    # arrays have the privacy blanket alone, and the class at most that
+    # functions for arrays use the privacy blanket alone; the bound of the class is at most this
     assert lower <= randomizer.shuffled(users).epsilon(delta) * (1 + digits) <= upper * (1 + 3 * digits)
 
 
@@ -203,7 +203,7 @@ BUILT = {
 
 @pytest.mark.parametrize("row", EPSILONS, ids=lambda row: f"{row['name']}-{row['parameters']}-{row['users']}")
 def test_every_row_of_the_table_of_epsilon(row):
-    # spec, section 8, by a generator of its own; best data of densities are searched further than there
+    # values of a separate program; for densities the search for the worst dataset here goes further than there
     upper, users, delta = float(row["upper"]), row["users"], row["delta"]
     digits = 3e-4 if row["name"] in ("laplace", "gaussian") else 3e-6
     if row["name"] == "stronger-clones":
@@ -215,24 +215,24 @@ def test_every_row_of_the_table_of_epsilon(row):
     assert profile.delta(lower * (1 - digits), bound="lower") >= delta
     if row["name"] in ("kary", "hashing", "hadamard"):
         assert profile.delta(lower * (1 + digits), bound="lower") <= delta
-    # the blanket, which the arrays have alone; the bound over all datasets is between it and the lower bound
+    # functions for arrays use the blanket; the bound over all datasets is between it and the lower bound
     above, below = np.exp(shuffle.shuffled_log_delta(randomizer, users, [upper * (1 - digits), upper * (1 + digits)]))
     assert below <= delta <= above
     assert profile.delta(upper * (1 + digits)) <= delta <= profile.delta(lower * (1 - digits))
     assert lower <= upper
 
 
-def test_eps_of_heavy_tails_is_not_strided_over():
-    # where the sides of the functional part at some eps, a search that trusts one value ended at 23
+def test_eps_of_heavy_tails_is_the_smallest():
+    # if the bounds have a large gap at some eps, a search that relies on one value ended at eps = 23
     shuffled = GaussianMechanism(0.3).shuffled(10**6)
     assert shuffled._searched(True) is None
     assert shuffled.delta(9.9) < 1e-8 < shuffled.delta(9.87)
 
 
-def test_eps_of_the_variation_ratio_is_not_strided_over_either():
+def test_eps_of_the_variation_ratio_is_the_smallest():
     bound = shuffle.VariationRatio(1000, 1e12, 1e-6, 1e12)
     eps = bound.epsilon(1e-6)
-    # far below 10.4, which serves too
+    # delta is also below 1e-6 at 10.4, which is much larger
     assert eps < 0.25 < math.log(1e12)
     assert bound.delta(eps) <= 1e-6
 
@@ -242,7 +242,7 @@ def test_eps_of_the_variation_ratio_is_not_strided_over_either():
     lambda: mechanisms.GeometricMechanism(1.0, 1),
     lambda: mechanisms.FiniteRandomizer([[0.7, 0.3], [0.3, 0.7]]),
 ])
-def test_two_inputs_are_one_flipped_bit_a_user(make):
+def test_two_inputs_are_one_flipped_bit_per_user(make):
     randomizer = make()
     for users in (20, 10**5):
         bits = shuffle.ShuffledBits(users, 1 / (math.exp(randomizer.epsilon(0.0)) + 1))
@@ -250,21 +250,21 @@ def test_two_inputs_are_one_flipped_bit_a_user(make):
         eps = bits.epsilon(1e-6)
         assert bits.log_delta(eps, bound="lower") - 1e-9 <= shuffled.log_delta(eps) <= bits.log_delta(eps) + 6e-3
         assert shuffled.log_delta(eps, bound="lower") <= bits.log_delta(eps)
-        # the blanket alone leaves more
+        # the blanket alone has a larger gap
         assert shuffled.epsilon(1e-6) < 1.01 * shuffled.epsilon(1e-6, bound="lower")
-        # who may send nothing is seen, which no bit tells
+        # with participation the number of messages is public, which bits do not model
         assert randomizer.shuffled(users, participation=0.5)._bits is None
 
 
-def test_two_inputs_of_any_randomizer_stay_above_all_data():
+def test_two_inputs_of_any_randomizer_are_bounded_over_all_datasets():
     shuffled = mechanisms.FiniteRandomizer([[0.6, 0.1, 0.3], [0.2, 0.2, 0.6]]).shuffled(8)
     for eps in (0.05, 0.4):
-        # data of several inputs are all tried at so few users: the exact value
+        # for this number of users every dataset is enumerated, so the lower bound is the exact value
         assert shuffled.log_delta(eps, bound="lower") <= shuffled.log_delta(eps)
         assert shuffled.log_delta(eps) <= max(pair.upper.log_phi_side(eps, 8, upper=True) for pair in shuffled._pairs)
 
 
-def test_outputs_that_give_the_target_away_need_no_search():
+def test_outputs_that_identify_the_target_make_eps_infinite():
     bounded = mechanisms.GeometricMechanism(1.0, 10, bound=10).shuffled(100)
     assert bounded.epsilon(1e-6, bound="lower") == math.inf
     assert bounded.delta(50.0, bound="lower") > 1e-6
@@ -302,8 +302,8 @@ def test_post_processing_users_and_eps(seed, users, part):
     assert profile.delta(eps * 1.01) <= upper * slack
 
 
-def test_variation_ratio_encloses_where_the_printed_bound_fails():
-    # 3-ary response, e^eps0 = 3/2, two users, e^eps = 13/10: the truth is 6/245, the printed bound 4/245
+def test_variation_ratio_is_valid_where_the_published_bound_fails():
+    # 3-ary response, e^eps0 = 3/2, two users, e^eps = 13/10: the exact value is 6/245, the published bound 4/245
     rows = tuple(tuple(Fraction(3 if x == y else 2, 7) for y in range(3)) for x in range(3))
     truth, _ = exact(rows, 2, Fraction(13, 10))
     assert truth == Fraction(6, 245)
@@ -353,10 +353,10 @@ CERTIFIED = [
     (shuffle.Shuffled(KaryResponse(5, 1.0), 12), 0.3),
     (shuffle.Shuffled(KaryResponse(4, 1.0), 20, participation=0.3), 0.2),
     (shuffle.Shuffled(FiniteRandomizer([[0.5, 0.25, 0.25, 0], [0.25, 0.5, 0.125, 0.125], [0.125, 0.125, 0.75, 0]]), 9), 0.1),
-    # what others leave at 0 is less than the rounding of the whole; masses of budgets of hundreds
+    # the mass at 0 is less than the rounding of the total; then masses for a budget of hundreds
     (shuffle.Shuffled(KaryResponse(3, 15.0), 8, participation=1e-12), 14.99),
     (shuffle.Shuffled(KaryResponse(45, 642.0), 7, participation=1e-12), 195.0),
-    # next to the budget, and ratios next to 1
+    # eps close to the budget, and likelihood ratios close to 1
     (shuffle.Shuffled(FiniteRandomizer([[0.625, 0.375], [0.375, 0.625]]), 5), math.nextafter(math.log(5 / 3), 0)),
     slow(shuffle.VariationRatio(100, 2.0, 0.3, 2.0), 0.1),
     (shuffle.VariationRatio(11, 1.00002, 9.9e-6, 82.0), 5.8e-6),
@@ -364,27 +364,27 @@ CERTIFIED = [
 
 
 @pytest.mark.parametrize(("profile", "eps"), CERTIFIED)
-def test_certified_digits_stand_between_the_sides(profile, eps):
+def test_certified_values_are_within_the_bounds(profile, eps):
     flint = pytest.importorskip("flint")
     exact = profile.certify(eps, digits=30).log()
     assert flint.arb(profile.log_delta(eps, bound="lower")) <= exact <= flint.arb(profile.log_delta(eps))
 
 
-def test_ratios_that_no_laws_have_are_refused():
-    # the larger of the two laws has the total 1 + beta
+def test_impossible_ratios_are_refused():
+    # the maximum of the two distributions has the total 1 + beta
     with pytest.raises(ValueError, match=r"q=1\.2 must be in \[1\.3"):
         shuffle.VariationRatio(10, 3.0, 0.3, 1.2)
 
 
 def pair_of(rows, target, others):
-    """Return the shuffled laws of the target's two inputs as lists over the same multisets."""
+    """Return the distributions of the messages for the target's two inputs, as lists over the same multisets."""
     one, two = (messages(rows[x], *(rows[y] for y in others)) for x in target)
     outcomes = sorted({*one, *two})
     return [one.get(y, Fraction(0)) for y in outcomes], [two.get(y, Fraction(0)) for y in outcomes]
 
 
 def twice(first, second, factor):
-    """Return the hockey stick of two releases of a pair."""
+    """Return the hockey-stick divergence of two independent releases of a pair."""
     return hockey_stick([x * y for x in first for y in first], [x * y for x in second for y in second], factor)
 
 
@@ -407,29 +407,29 @@ def test_the_variation_ratio_is_attained_and_composes_as_a_pair(users, p, beta, 
 
 @pytest.mark.parametrize("rows", [
     ((Fraction(5, 8), Fraction(3, 8)), (Fraction(1, 4), Fraction(3, 4))),
-    # an output that one input never has
+    # one output is impossible for one input
     slow(((Fraction(7, 8), Fraction(1, 8)), (Fraction(1), Fraction(0)))),
 ])
-def test_two_releases_of_a_shuffled_matrix_from_below(rows):
+def test_lower_bound_of_two_releases_of_a_shuffled_matrix(rows):
     both = shuffle.Shuffled(FiniteRandomizer([[float(x) for x in row] for row in rows]), 2).self_compose(2)
     pairs = [pair_of(rows, target, [x]) for target in ((0, 1), (1, 0)) for x in (0, 1)]
     for eps in (0.1, 0.9):
-        # the same data in both releases, which any strategy may take
+        # both releases have the same dataset, which an adaptive adversary can choose
         exact = float(max(twice(*pair, rational(eps)) for pair in pairs))
         assert 0.4 * exact <= both.delta(eps, bound="lower") <= exact * (1 + 1e-12)
         assert exact * (1 - 1e-12) <= both.delta(eps)
 
 
-def test_chances_that_underflow_are_charged_to_the_lower_side():
+def test_probabilities_that_underflow_are_subtracted_from_the_lower_bound():
     rare = shuffle.Shuffled(KaryResponse(2, 672.0416786149665), 7, participation=1e-12)
-    # 40 digits of the sum over all data
+    # the reference is the sum over all outcomes with 40 digits
     assert rare.log_delta(670.4498411568516, bound="lower") <= -109.2114635754302 <= rare.log_delta(670.4498411568516)
 
 
 @pytest.mark.parametrize("eps", [690.0, 700.5, 710.0, 1e4, 1e308])
 @pytest.mark.parametrize("matrix", [((0.5, 0.5), (1.0, 0.0)), ((0.5, 0.25, 0.25), (1.0, 0.0, 0.0), (0.25, 0.75, 0.0))])
-def test_delta_at_losses_whose_exponential_is_no_double(matrix, eps):
-    """Only counts that the other input cannot produce are left there: all data of three users are enumerated."""
+def test_delta_where_the_exponential_of_eps_overflows(matrix, eps):
+    """Only counts that are impossible for the other input contribute; the reference enumerates all datasets of three users."""
     best = Fraction(0)
     for others in itertools.product(range(len(matrix)), repeat=2):
         laws = []
@@ -447,8 +447,8 @@ def test_delta_at_losses_whose_exponential_is_no_double(matrix, eps):
     assert "hold" in protocol.data(eps)
 
 
-def test_data_of_several_inputs_at_losses_whose_exponential_is_no_double():
-    """A count that is possible only in one way in 2**1900 is possible all the same."""
+def test_datasets_with_several_inputs_where_the_exponential_of_eps_overflows():
+    """A count whose probability underflows is still possible."""
     rows = np.array([[0.5, 0.5], [1.0, 0.0]])
     data = MixedData(rows, 1900)
     assert data._possible((0, 1899))[1].sum() == 1
@@ -456,7 +456,7 @@ def test_data_of_several_inputs_at_losses_whose_exponential_is_no_double():
     assert data.best(710.0)[0] == pytest.approx(math.log(0.5), rel=1e-9)
 
 
-def test_delta_of_shuffled_gaussian_noise_where_all_but_the_gains_are_equal():
+def test_delta_of_shuffled_gaussian_noise_where_all_negative_values_are_equal():
     protocol = mechanisms.GaussianMechanism(0.493).shuffled(4408)
     eps = 87.57877807617189
     assert protocol.log_delta(eps, bound="lower") < protocol.log_delta(eps) < -50

@@ -1,4 +1,4 @@
-"""The theorem of docs/theorems/stronger-clones.md on random adaptive protocols, all data and orders listed."""
+"""The theorem of docs/theorems/stronger-clones.md for random adaptive protocols, over all datasets and orders."""
 
 import itertools
 import math
@@ -13,11 +13,11 @@ from tests.strategies import slow
 
 
 def random_tree(rng, users, inputs, most):
-    """Return {messages before: rows} with binary messages, each likelihood ratio at most `most`."""
+    """Return {previous messages: rows} for binary messages, with likelihood ratios of at most `most`."""
     tree = {}
     for depth in range(users):
         for before in itertools.product((0, 1), repeat=depth):
-            # extreme rows half of the time, where the ratios are attained
+            # half of the rows are extreme ones, where the ratios are attained
             edge = Fraction(1, 1 + most)
             rows = []
             for _ in range(inputs):
@@ -28,7 +28,7 @@ def random_tree(rng, users, inputs, most):
 
 
 def transcript(tree, data):
-    """Return the law of the messages where the data are permuted at random."""
+    """Return the distribution of the messages for a randomly permuted dataset."""
     users = len(data)
     law = {}
     for z in itertools.product((0, 1), repeat=users):
@@ -39,7 +39,7 @@ def transcript(tree, data):
 
 
 @pytest.mark.parametrize("seed", [*range(12), *(slow(seed) for seed in range(12, 40))])
-def test_adaptive_trees_stay_below(seed):
+def test_adaptive_protocols_are_below_the_bound(seed):
     rng = random.Random(seed)
     users, inputs = rng.choice([(2, 2), (2, 3), (3, 2), (3, 3)])
     most = Fraction(rng.choice([3, 4, 6, 12]), 2)

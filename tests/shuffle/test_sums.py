@@ -16,13 +16,13 @@ from tests.oracles import assert_encloses, binomial, coin, hockey_stick, logarit
 
 
 def bits(ones, zeros, flip):
-    """Return the law of the sum of so many flipped bits."""
+    """Return the distribution of the sum of flipped bits."""
     q = Fraction(flip)
     return total(binomial(ones, 1 - q), binomial(zeros, q))
 
 
 def worst_total(users, r, flip, factor):
-    """Return the largest hockey stick over all other data and every pair of encodings of the target."""
+    """Return the largest hockey-stick divergence over all datasets and every pair of encodings of the target."""
     others = (users - 1) * r
     worst = Fraction(0)
     for ones in range(others + 1):
@@ -34,13 +34,13 @@ def worst_total(users, r, flip, factor):
 
 @pytest.mark.parametrize("eps", [0.0, 0.25, 1.0, 2.5])
 @pytest.mark.parametrize(("users", "r", "lam"), [(1, 2, 0.5), (2, 3, 0.5), (3, 2, 2.25), (4, 3, 0.25), (3, 4, 1.5)])
-def test_total_over_every_data(users, r, lam, eps):
+def test_total_over_every_dataset(users, r, lam, eps):
     mechanism = RealSum(users, lam, r)
     assert_encloses(mechanism, eps, worst_total(users, r, mechanism.flip, rational(eps)), apart=2e-9)
 
 
 def columns_worst(users, r, flip, factor):
-    """Return the largest hockey stick of column sums over all other encodings, the target at 0 against r."""
+    """Return the largest hockey-stick divergence of column sums over all encodings of the others, the target at 0 against r."""
     worst = Fraction(0)
     q = Fraction(flip)
     for encoded in itertools.combinations_with_replacement(range(r + 1), users - 1):
@@ -58,7 +58,7 @@ def columns_worst(users, r, flip, factor):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("users", "r", "lam"), [(2, 2, 0.5), (3, 2, 1.5), (4, 3, 2.0)])
-def test_columns_lie_between_the_sides(users, r, lam):
+def test_columns_are_within_the_bounds(users, r, lam):
     mechanism = RealSum(users, lam, r, view="columns")
     for eps in (0.0, 0.5, 1.5):
         true = logarithm(columns_worst(users, r, mechanism.flip, rational(eps)))
@@ -67,7 +67,7 @@ def test_columns_lie_between_the_sides(users, r, lam):
 
 
 def test_columns_of_the_specification():
-    # n = 10, lam = 5, r = 3: exact .0425765465 for the worst data, printed bound .2881645
+    # n = 10, lam = 5, r = 3: exact .0425765465 for the worst dataset; the published bound is .2881645
     mechanism = RealSum(10, 5, 3, view="columns")
     assert mechanism.delta(1.0, bound="lower") <= 0.0425765465 <= mechanism.delta(1.0) < 0.05
     assert RealSum(10, 5, 3).delta(1.0) == pytest.approx(0.0370462102176, rel=1e-10)
@@ -93,7 +93,7 @@ def test_one_bit_is_shuffled_bits():
 @pytest.mark.slow
 @given(users=st.integers(1, 10**7), r=st.integers(1, 20), share=st.floats(1e-6, 1), eps=st.floats(0, 5), data=st.data())
 @settings(max_examples=25, deadline=None)
-def test_no_data_exceeds_the_worst_case(users, r, share, eps, data):
+def test_no_dataset_exceeds_the_worst_case(users, r, share, eps, data):
     mechanism = RealSum(users, share * users, r)
     others = (users - 1) * r
     ones = data.draw(st.integers(0, others))
@@ -114,7 +114,7 @@ def test_calibration_meets_its_target(users, r, eps, delta, view):
 
 
 def exact_errors(mechanism, numbers):
-    """Return the law of the error of the estimate for these numbers, by encoding, flipping and summing."""
+    """Return the distribution of the error of the estimate for these numbers, by encoding, flipping and summing."""
     q, r = Fraction(mechanism.flip), mechanism.bits
     law = {0: Fraction(1)}
     for x in numbers:
@@ -181,7 +181,7 @@ def test_reference_variance():
     assert mechanism.variance - 100 / 400 == pytest.approx(11.67233560090702947845805, rel=1e-14)
 
 
-def test_power_of_laws_is_their_sum():
+def test_power_is_the_distribution_of_the_sum():
     assert power(coin(0.25), 5) == binomial(5, 0.25)
 
 
@@ -206,15 +206,15 @@ def test_bad_input(call, named):
         call()
 
 
-def test_a_fair_coin_among_the_tilted_bits_hides_no_data():
-    # the characteristic function vanishes where a tilt makes a fair coin of every bit: the worst data must not drop out
+def test_a_fair_coin_among_the_tilted_bits_loses_no_dataset():
+    # a tilt that makes every bit a fair coin gives a zero of the characteristic function; the worst dataset must still be found
     mechanism = RealSum(2, 1.0, 2)
     assert_encloses(mechanism, 0.0, worst_total(2, 2, 0.25, Fraction(1)), apart=2e-9)
     columns = RealSum(2, 1.0, 2, view="columns")
     assert logarithm(columns_worst(2, 2, 0.25, Fraction(1))) <= columns.log_delta(0.0)
 
 
-def test_one_bit_a_user_is_shuffled_bits():
+def test_one_bit_per_user_is_shuffled_bits():
     one, bits_ = RealSum(20, 12.0, 1), ShuffledBits(20, 0.3)
     assert one.gdp_mu() == bits_.gdp_mu()
     assert one.rdp([1, 3]).tolist() == bits_.rdp([1, 3]).tolist()
@@ -222,7 +222,7 @@ def test_one_bit_a_user_is_shuffled_bits():
 
 
 @pytest.mark.parametrize(("users", "r", "lam"), [(1, 5, 1e-70), (2, 3, 1e-150), (3, 2, 1e-200), (2, 6, 1e-55)])
-def test_lower_side_beyond_the_powers_that_are_doubles(users, r, lam):
+def test_lower_bound_where_the_exponential_of_eps_overflows(users, r, lam):
     mechanism = RealSum(users, lam, r)
     others, pure, flip = (users - 1) * r, mechanism._pure_epsilon(), mechanism.flip
     assert pure > 701

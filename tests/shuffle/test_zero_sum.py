@@ -1,4 +1,4 @@
-"""The sum that is exactly zero on empty data, against enumeration and the reference values."""
+"""The sum whose estimate is exactly 0 if all bits are 0, against enumeration and the reference values."""
 
 import math
 from fractions import Fraction
@@ -25,7 +25,7 @@ from tests.oracles import (
 
 @pytest.mark.parametrize("eps", [0.0, 0.3, 1.0, 2.5])
 @pytest.mark.parametrize("gamma", [0.0625, 0.3, 0.5])
-def test_every_data_of_few_users(gamma, eps):
+def test_every_dataset_of_few_users(gamma, eps):
     for users in (1, 2, 4, 7):
         noise = power(coin(1 - Fraction(gamma)), users)
         worst = max(
@@ -35,7 +35,7 @@ def test_every_data_of_few_users(gamma, eps):
 
 
 def exact_errors(users, gamma, ones):
-    """Return the law of the estimate's error, by the protocol itself."""
+    """Return the distribution of the estimate's error, by enumeration of the protocol."""
     errors = {}
     for zeros, p in binomial(users, gamma).items():
         seen = ones + users - zeros
@@ -70,7 +70,7 @@ def test_calibration_reproduces_the_table(entry):
 
 
 @pytest.mark.parametrize("entry", references("s003.fail_exact"), ids=lambda e: e["id"])
-def test_reference_error_at_the_printed_alpha(entry):
+def test_reference_error_at_the_published_alpha(entry):
     p = entry["params"]
     eps, delta, beta, n = float(p["eps"]), float(p["delta"]), float(p["beta"]), p["n"]
     gamma = 50 * math.log(2 / delta) / (eps * eps * n)
@@ -81,7 +81,7 @@ def test_reference_error_at_the_printed_alpha(entry):
     assert protocol.error_quantile(beta) < alpha
 
 
-def test_delta_is_not_monotone_in_gamma_and_infeasible_targets_say_what_is():
+def test_delta_is_not_monotone_in_gamma_and_infeasible_targets_are_explained():
     assert ZeroSum(2, 0.35).delta(math.log(1.1)) < ZeroSum(2, 0.4).delta(math.log(1.1), bound="lower")
     with pytest.raises(InfeasibleError, match=r"eps=0\.1 with users=10000.*gamma=0\.5 gives delta=.*10097 users would do"):
         ZeroSum.calibrate(10**4, eps=0.1, delta=1e-9)
@@ -91,7 +91,7 @@ def test_delta_is_not_monotone_in_gamma_and_infeasible_targets_say_what_is():
 @pytest.mark.filterwarnings("ignore:delta=")
 @given(users=st.integers(1, 10**9), eps=st.floats(0.05, 3), delta=st.floats(1e-12, 0.5))
 @settings(max_examples=40, deadline=None)
-def test_calibration_is_never_short(users, eps, delta):
+def test_calibration_meets_the_target(users, eps, delta):
     try:
         protocol = ZeroSum.calibrate(users, eps=eps, delta=delta)
     except InfeasibleError:
