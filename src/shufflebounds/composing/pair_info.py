@@ -194,6 +194,8 @@ class DominatingPairInfo:
     transform : LossTransform, optional
         The moment generating function of the loss of (P, Q) at complex arguments, if it is known. A composition of such pairs
         inverts it along a contour and needs no grid.
+    gdp_adds : bool
+        Whether mu of a composition of such pairs is exactly the root of the sum of the squares of theirs.
     """
 
     hockey_stick: HockeyStickBounds
@@ -218,6 +220,7 @@ class DominatingPairInfo:
     power: Callable[[int], DominatingPairInfo] | None = None
     parts: tuple[tuple[DominatingPairInfo, int], ...] = ()
     transform: LossTransform | None = None
+    gdp_adds: bool = False
 
     @property
     def back(self) -> HockeyStickBounds:

@@ -475,6 +475,9 @@ class Composition(PrivacyProfile):
                 if way._gaussian_rule > largest:
                     largest = max(largest, way._gdp_mu(True))
             return largest
+        if all(known.gdp_adds for known, _ in self._above):
+            squares = (times * profile._gdp_mu(upper) ** 2 for profile, times in self.factors)
+            return math.sqrt(math.fsum(squares)) * (1 + EXP_SLACK if upper else 1 - EXP_SLACK)
         if not upper and not self._all_outcomes:
             alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors if profile._pair_info().convex)
             return max([super()._gdp_mu(upper), *alone, *(profile._gdp_mu(upper) for profile, _ in self.factors)])

@@ -35,17 +35,18 @@ from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray
+from shufflebounds.composing import LossAtoms
 from shufflebounds.composing.inversion import Spectrum
 from shufflebounds.sampling._mixed_losses import mixed_losses
 
 __all__ = ["SampledGaussian"]
 
-REACH, DROPPED = 10.4, 54.0
-"""The quadrature ends where the integrand is below e^(-REACH^2/2) of its largest value; smaller values than e^-DROPPED of it are
-dropped in between. Lower limits leave larger errors, which are counted."""
+ACCURACY, FINE = 50.0, 90.0
+"""Negative log of the relative error of the rule; FINE for Renyi divergences, which may be as small as the square of the rate. A
+larger one takes more points."""
 
-ACCURACY = 50.0
-"""Logarithm of the relative accuracy of the rule. A larger one takes more points and gains nothing against rounding."""
+DROPPED = 4.0
+"""Terms below e^-(accuracy + DROPPED) of the largest one are dropped; all dropped ones are counted as errors of that size."""
 
 LINES = np.array([0.9, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08, 0.04, 0.01, 1e-3])
 """Heights above the real line that are compared, as parts of the largest one; the first gives the longest step unless a < 0."""
@@ -58,6 +59,9 @@ MOST_HEIGHT = 1.2
 
 SMALL = 0.5
 """Cumulants below this are computed from A(a) - 1, which keeps digits near 0."""
+
+LEAST_THETA = 1e-3
+"""Radius of the circle on which the error of a Renyi divergence of an order near 1 is bounded."""
 
 MOST_POINTS = 2**17
 """Largest number of points of a rule: beyond, the tilt is not used."""
@@ -89,6 +93,11 @@ class SampledGaussian:
     rate: float
     removed: bool
 
+    def renyi(self, order: float, *, upper: bool) -> float | None:
+        """Return a bound of the Renyi divergence, or None where it takes too many points; order in [1, inf)."""
+        tilted = TiltedGaussian(self, order - 1, FINE)
+        return tilted.renyi(upper=upper) if tilted.error < math.inf else None
+
     def tilted(self, theta: float) -> TiltedGaussian | None:
         """Return the moment generating function on the line Re z = theta, or None where that takes too many points."""
         tilted = TiltedGaussian(self, theta)
@@ -115,8 +124,8 @@ class _Points:
 class TiltedGaussian:
     """The moment generating function of a :class:`SampledGaussian` on one line."""
 
-    def __init__(self, kind: SampledGaussian, theta: float) -> None:
-        self._kind = kind
+    def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = ACCURACY) -> None:
+        self._kind, self._theta, self._accuracy = kind, theta, accuracy
         self._order = theta + 1 if kind.removed else -theta
         # on the real line the strip reaches to the same height on both sides
         heights = min(self._most, MOST_STRIP) * LINES
@@ -139,8 +148,10 @@ class TiltedGaussian:
         if abs(self.scale) < SMALL:
             excess, rounding = self._excess(points)
             self.scale = math.log1p(excess)
-        outside = points.dropped * math.exp(min(points.top - self.scale, 700.0)) * 2 * (1 + abs(self._order))
-        error = rounding + outside + 2 * self._rule_error(height, height, step) * (2 + 2 * abs(self._order))
+        outside = points.dropped * math.exp(min(points.top - self.scale, 700.0))
+        self._quadrature = (outside + 2 * self._rule_error(height, height, step)) * 2 * (1 + abs(self._order))
+        self._real = points
+        error = rounding + self._quadrature
         self.error = error * (1 + 1e-6) + 4 * ULP * abs(self.scale) if error < 1e-3 else math.inf
 
     def _excess(self, points: _Points) -> tuple[float, float]:
@@ -175,7 +186,7 @@ class TiltedGaussian:
 
     def _step(self, width: float, height: float) -> float:
         """Return a step, of few binary digits, with which the rule is accurate, its strip ending at a distance and a height."""
-        fraction, exponent = math.frexp(2 * math.pi * width / (ACCURACY + self._log_growth(height)))
+        fraction, exponent = math.frexp(2 * math.pi * width / (self._accuracy + self._log_growth(height)))
         return math.ldexp(math.floor(128 * fraction), exponent - 7)
 
     def _rule_error(self, width: float, height: float, step: float) -> float:
@@ -184,13 +195,18 @@ class TiltedGaussian:
         return math.exp(min(exponent + 1e-9, 700.0)) / -math.expm1(-2 * math.pi * width / step)
 
     @property
+    def _reach(self) -> float:
+        """Where a normal density is e^-(accuracy + DROPPED) of its largest value."""
+        return math.sqrt(2 * (self._accuracy + DROPPED))
+
+    @property
     def _range(self) -> tuple[float, float]:
         """The ends of the rule."""
         mu, q, a = self._kind.mu, self._kind.rate, self._order
-        # log(phi g^a) falls in x by at least x - REACH beyond `last`, and rises by as much below `first`: its slope is a mu p - x,
-        # p = q e^l/g in (0, 1), which rises in x
+        # the slope of log(phi g^a) is a mu p - x with p = q e^l/g in (0, 1), which rises in x: beyond `last` it falls at least as fast
+        # as log phi does beyond `_reach`, and below `first` it rises as fast
         p_zero = 1 / (1 + (1 - q) / q * math.exp(min(mu * mu / 2, 700.0)))
-        first, last = -REACH + min(a, 0.0) * mu * p_zero, REACH + max(a, 1.0) * mu
+        first, last = -self._reach + min(a, 0.0) * mu * p_zero, self._reach + max(a, 1.0) * mu
         return first, last
 
     def _points(self, step: float) -> _Points:
@@ -206,9 +222,10 @@ class TiltedGaussian:
         # the points serve phi, phi g and phi g^a
         envelope = log_weight - np.minimum(np.minimum(a * loss, (a - 1) * loss), 0.0)
         top = float(envelope.max())
-        kept = envelope > top - DROPPED
-        # both ends fall at least as fast as a normal density from REACH on
-        dropped = np.count_nonzero(~kept) * math.exp(-DROPPED) + 2 * math.exp(-REACH * REACH / 2) * (1 + 1 / (REACH * step))
+        least = self._accuracy + DROPPED
+        kept = envelope > top - least
+        # both ends fall at least as fast as a normal density from `_reach` on
+        dropped = math.exp(-least) * (np.count_nonzero(~kept) + 2 * (1 + 1 / (self._reach * step)))
         x, own, loss, log_weight = x[kept], own[kept], loss[kept], log_weight[kept]
         shifted, unshifted = np.exp(np.minimum(math.log(q) + own - loss, 0.0)), np.exp(np.minimum(rest - loss, 0.0))
         size = np.abs(mu * x) + mu * mu + abs(math.log(q)) + np.abs(loss)
@@ -226,6 +243,27 @@ class TiltedGaussian:
         shrink = 4 * points.shifted * points.unshifted * np.sin(turn / 2) ** 2
         angle = np.arctan2(points.shifted * np.sin(turn), points.unshifted + points.shifted * np.cos(turn))
         return points.loss + 0.5 * np.log1p(-np.minimum(shrink, 1.0)), angle
+
+    def renyi(self, *, upper: bool) -> float:
+        r"""Return a bound of the Renyi divergence of order theta + 1 >= 1.
+
+        The points of the rule are the outcomes of a pair of distributions, whose divergence is a sum of positive terms. The error
+        of the rule is an analytic function of theta and 0 at theta = 0. By the lemma of Schwarz it is at most \|theta\|/r times its
+        largest value on \|theta\| = r, here with r = LEAST_THETA, where A <= e^(r (1 + r) mu^2/2) in absolute value but for the
+        factor e^(pi r) of the phases.
+        """
+        points, forward = self._real, self._kind.removed
+        log_normal = points.log_weight - self._order * points.loss
+        log_p, loss, blur = log_normal + points.loss if forward else log_normal, points.loss, points.blur
+        if not forward:
+            log_p, loss, blur = log_p[::-1], -loss[::-1], blur[::-1]
+        slack = ULP * (24 + 4 * float(np.abs(log_p).max()))
+        outcomes = LossAtoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, blur)
+        value = float(outcomes.renyi(np.array([self._theta + 1]), upper=upper)[0])
+        error = self._quadrature / max(self._theta, LEAST_THETA)
+        if self._theta < LEAST_THETA:
+            error *= 1.01 * math.exp(min(LEAST_THETA * (1 + LEAST_THETA) * self._kind.mu**2 / 2, 700.0))
+        return value + error if upper else max(value - error, 0.0)
 
     @cached_property
     def _line(self) -> tuple[float, float]:

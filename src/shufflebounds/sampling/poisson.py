@@ -123,6 +123,26 @@ class SampledPair(OfMechanism, DominatingPair):
         value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * ULP), upper=upper)
         return np.where(inside, round_outward(value, np.log(gap), upper=upper), -np.inf)
 
+    @property
+    def _gaussian(self) -> SampledGaussian | None:
+        """The pair of distributions of Gaussian noise, if it is that."""
+        noise = self.mechanism
+        return SampledGaussian(noise.mu, self.rate, self.removed) if isinstance(noise, GaussianMechanism) else None
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if self._gaussian is None:
+            return super()._rdp(orders, upper)
+        out = np.full(orders.size, np.inf)
+        for i, order in enumerate(orders.tolist()):
+            value = self._gaussian.renyi(order, upper=upper) if order < math.inf else None
+            out[i] = super()._rdp(orders[i : i + 1], upper)[0] if value is None else value
+        return np.minimum(out, self._mixture_rdp(orders)) if upper else out
+
+    def _gdp_mu(self, upper: bool) -> float:
+        # far in the tail the losses of a sampled and of an unsampled release differ by log q: mu, a supremum over all levels, is that
+        # of the noise
+        return super()._gdp_mu(upper) if self._gaussian is None else self.mechanism._gdp_mu(upper)
+
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # q P + (1-q) Q against q Q + (1-q) Q, or (Q, P) instead
         return (self.mechanism if self.removed else self.mechanism._opposite(),), self.rate
@@ -156,8 +176,8 @@ class SampledPair(OfMechanism, DominatingPair):
             # the mixture of P and Q has an atom at the smallest and at the largest loss
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             known = replace(known, lattice=((high if self.removed else -low), high - low))
-        if isinstance(self.mechanism, GaussianMechanism):
-            known = replace(known, transform=SampledGaussian(self.mechanism.mu, self.rate, self.removed))
+        if self._gaussian is not None:
+            known = replace(known, transform=self._gaussian, gdp_adds=True)
         return replace(known, listed=self._atoms) if mechanism.listed else known
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
