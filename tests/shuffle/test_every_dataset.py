@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle
-from shufflebounds.mechanisms import FiniteRandomizer, PrivUnit
+from shufflebounds.mechanisms import FiniteRandomizer, PrivUnit, Rappor
 from shufflebounds.shuffle._worst_dataset import WorstDataset
 from tests.strategies import slow
 
@@ -160,3 +160,59 @@ def test_priv_unit_with_wide_caps_is_below_its_blanket():
     assert protocol.epsilon(1e-6, bound="lower") < eps < 0.96 * shuffle.shuffled_epsilon(unit, 10**4, 1e-6)
     # narrow caps may be disjoint from those of both vectors of the target, which gives the blanket
     assert PrivUnit(dimension=3, local_eps=4.0).dataset_laws() is None
+
+
+def rappor_rows(report, bits):
+    """Return the sets of bits of all values and the probabilities of all reports."""
+    one, _, other, _, _ = report._support_probabilities()
+    held = list(itertools.combinations(range(bits), report.hashes))
+    words = np.array(list(itertools.product((0, 1), repeat=bits)))
+    chances = np.array([[one if bit in value else other for bit in range(bits)] for value in held])
+    return held, np.where(words, chances[:, None, :], 1 - chances[:, None, :]).prod(axis=2)
+
+
+@pytest.mark.parametrize(("report", "users", "eps"), [
+    (Rappor(0.5, 0.75, 0.5, 1, 3), 8, 0.1), (Rappor(0.5, 0.75, 0.5, 1, 3), 10, 0.02),
+    slow(Rappor(0.5, 0.75, 0.5, 2, 4), 2000, 0.03), slow(Rappor(0.3, 0.9, 0.2, 2, 4), 3000, 0.03),
+    slow(Rappor(0.5, 0.75, 0.5, 2, 5), 1000, 0.05),
+])
+def test_all_values_of_rappor_are_below_its_bound(report, users, eps):
+    """The matrix of all values: for the few users of the first cases every dataset is enumerated."""
+    matrix = FiniteRandomizer(rappor_rows(report, report.bits)[1]).shuffled(users)
+    upper = WorstDataset(report.dataset_laws(), users).log_delta(eps)
+    assert matrix.log_delta(eps, bound="lower") <= upper + 1e-9
+    assert report.shuffled(users).argument(eps) == "worst dataset"
+
+
+@pytest.mark.parametrize("report", [
+    Rappor(0.5, 0.75, 0.5, 2), slow(Rappor(0.1, 0.9, 0.3, 2)), slow(Rappor(0.5, hashes=3)),
+], ids=repr)
+def test_values_of_rappor_with_common_bits_are_smaller_in_the_convex_order(report):
+    h = report.hashes
+    bits = 3 * h - 1
+    held, rows = rappor_rows(report, bits)
+    laws = dict(report.dataset_laws().others)
+    first = held[0]
+    for second in held[1:]:
+        if not set(first) & set(second):
+            continue
+        for third, row in zip(held, rows):
+            i, j = len(set(third) & set(first)), len(set(third) & (set(second) - set(first)))
+            law = laws[f"the others have {i} bits of the target's first value and {j} of the second"]
+            for eps in (0.0, 0.3):
+                x = (rows[0] - math.exp(eps) * rows[held.index(second)]) / row
+                above, mass = law.values(eps), np.exp(law.log_mass)
+                for level in np.linspace(x.min(), x.max(), 9):
+                    assert row @ np.maximum(x - level, 0) <= mass @ np.maximum(above - level, 0) + 1e-11
+
+
+def test_rappor_with_two_hashes_is_far_below_its_blanket():
+    report = Rappor(0.5, 0.75, 0.5, 2)
+    protocol = report.shuffled(10**4)
+    eps = protocol.epsilon(1e-6)
+    # the blanket has .0235
+    assert protocol.epsilon(1e-6, bound="lower") < eps < 0.0179
+    assert protocol.argument(eps) == "worst dataset"
+    # many kinds of users, less than 2h bits, a blanket of next to no mass
+    for other in (Rappor(0.5, hashes=5), Rappor(0.5, hashes=2, bits=3), Rappor(1e-200, hashes=2)):
+        assert other.dataset_laws() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from shufflebounds.mechanisms._count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import CountEstimate
 from shufflebounds.mechanisms._heights import chosen, product_law, split
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 __all__ = ["Rappor"]
@@ -27,6 +29,12 @@ _MOST_ATOMS = 2**10
 
 _UNIT_ERROR = 16 * ULP
 """Bound of the relative error of the privacy loss of one bit: four sums of products, two quotients, two logarithms."""
+
+_MOST_SHARED = 4
+"""Largest number of hashes for which the bound over all datasets is formed: the search has (h + 1)(h + 2)/2 kinds of users."""
+
+_LEAST_LOG_MASS = -27.0
+"""Logarithm of the smallest mass of the blanket for which that bound is formed: its error term grows with the inverse."""
 
 _NODES = 72
 """Number of nodes to which the values of R_0/m, and of R_1/m, are reduced if there are more; X then has its square as atoms."""
@@ -70,7 +78,8 @@ class Rappor(CountEstimate, LocalRandomizer):
     ``Rappor(0, p, q).randomize(Rappor(f).randomize(bits))``, where the inner bits are stored.
 
     :meth:`shuffled` uses two values that differ in as many bits as possible, and a privacy blanket that is a multiple of the
-    distribution of a report if no bit is set.
+    distribution of a report if no bit is set. For up to 4 hashes and filters of at least 2h bits the bound over all datasets is
+    available; it holds for values with common bits, too (docs/theorems/worst-dataset).
 
     References
     ----------
@@ -209,6 +218,40 @@ class Rappor(CountEstimate, LocalRandomizer):
         heights = [unit * (1 + way * _UNIT_ERROR) * np.broadcast_to(ones + both, log_mass.shape).ravel()
                    for ones, way in ((first, 1), (second, -1))]
         return (PairLaws("two values farthest apart", ExcessLaw(log_mass.ravel(), heights[0], heights[1]), lower, symmetric=True),)
+
+    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+        # Of another user's bits i are among those of the target's first value, j among those of the second, the other h - i - j in
+        # neither. The three groups of bits and the two groups that are the target's alone are independent.
+        h, unit = self.hashes, self._unit()
+        one, lost, other, rest, gap = self._support_probabilities()
+        base = h * math.log(lost / rest)
+        if h > _MOST_SHARED or self._differ < h or base < _LEAST_LOG_MASS:
+            return None
+        others = []
+        for i, j in [(i, total - i) for total in range(h, -1, -1) for i in range(total, -1, -1)]:
+            # ones among: first value alone, second value alone, shared with the first, shared with the second, in neither
+            ones = [_binomial(n, other, rest) for n in (h - i, h - j)] + [_binomial(n, one, lost) for n in (i, j, h - i - j)]
+            log_mass = functools.reduce(np.add.outer, ones)
+            first, second, with_first, with_second, neither = np.indices(log_mass.shape)
+            heights = [unit * np.stack([steps + way * _UNIT_ERROR * np.abs(steps)]).ravel() for steps, way in
+                       ((first - with_second - neither, 1), (second - with_first - neither, -1))]
+            law = ExcessLaw(log_mass.ravel(), *heights).widened(upper=True)
+            others.append((f"the others have {i} bits of the target's first value and {j} of the second", law))
+        height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - _UNIT_ERROR) * np.arange(h + 1.0))
+        # |R_x - B|^2 under m, where B has no bit set; the squared gap is a sum over bits
+        distance = math.expm1(h * math.log1p(gap / other * (gap / rest))) * math.exp(-base)
+        return DatasetLaws(self.excess_laws()[0].upper, tuple(others), (height.widened(upper=True),), base,
+                           distance * (1 + 256 * ULP * (h + abs(base))), self.eps_instantaneous, self._ratio_tail)
+
+    def _ratio_tail(self, t: FloatArray) -> FloatArray:
+        """Return the largest probability, over two values, of a likelihood ratio above t."""
+        unit, largest = self._unit() * (1 + _UNIT_ERROR), np.zeros(t.shape)
+        for differ in range(1, self._differ + 1):
+            log_p = replace(self, hashes=differ, bits=None)._classes()[0]
+            above = np.append(np.cumsum(np.exp(log_p)[::-1])[::-1], 0.0)
+            place = np.searchsorted(unit * np.arange(-differ, differ + 1.0), np.log(t) - 4 * ULP, "right")
+            largest = np.maximum(largest, above[place])
+        return np.asarray(largest * (1 + 256 * ULP * self._differ))
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         bits = _validate.whole_array("values", values, 0, 1)

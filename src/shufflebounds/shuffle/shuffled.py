@@ -82,7 +82,8 @@ class Shuffled(PrivacyProfile):
     -----
     Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of the
     privacy blanket and of the bound of docs/theorems/worst-dataset, which is offered for matrices without zeros, local hashing,
-    subset selection, unary encoding, Hadamard response, and for Laplace and Gaussian noise with a list of `inputs`.
+    subset selection, unary encoding, RAPPOR of up to 4 hashes, Hadamard response, wide caps of PrivUnit, and for Laplace and
+    Gaussian noise with a list of `inputs`.
     :meth:`argument` returns which one is used. The lower bound is attained by the dataset that :meth:`data` returns: all
     other users have the same input, or i.i.d. inputs from a mixture that the randomizer lists. For a matrix and few users (1023 of
     two outputs; with two inputs, 100 of three and 40 of four outputs) the distributions of every dataset are enumerated, and both
