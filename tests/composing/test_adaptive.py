@@ -1,4 +1,4 @@
-"""Pairs chosen anew for every release: the recursion against all strategies, compositions against the recursion in fractions."""
+"""Adaptive strategies: the recursion against an enumeration of all strategies, compositions against the recursion in fractions."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ from tests.strategies import slow
 
 
 def best(pairs, releases, factor):
-    """The largest hockey stick of all strategies: pairs hold lists of (P, Q) masses, all in fractions."""
+    """Return the largest divergence over all adaptive strategies; `pairs` holds lists of (P, Q) masses as fractions."""
     if releases == 0:
         return max(Fraction(0), 1 - factor)
     return max(
@@ -24,7 +24,7 @@ def best(pairs, releases, factor):
 
 
 def strategies(pairs, releases):
-    """Laws (list of (P, Q)) of everything seen, one list for every way to choose each pair by what was seen before."""
+    """Return the joint distributions of all results, one list of (P, Q) for every adaptive strategy."""
     if releases == 0:
         yield [(Fraction(1), Fraction(1))]
         return
@@ -53,7 +53,7 @@ def test_composition_of_two_orders_is_enclosed(masses, releases, tenth):
     weights, others = zip(*masses)
     pairs = both_orders(weights, others)
     matrix = np.array([[float(p) for p, _ in pair] for pair in pairs])
-    # the rounded rows are what is composed
+    # The composition uses the rounded rows, so the reference does too.
     rows = [[Fraction(float(x)) for x in row] for row in mechanisms.FiniteRandomizer(matrix).matrix]
     pairs = [list(zip(*rows)), list(zip(*rows[::-1]))]
     eps = tenth / 10
@@ -69,7 +69,7 @@ def test_sides_meet_where_the_worse_order_changes(profile):
     many = profile.self_compose(12)
     upper, lower = many.epsilon(1e-6), many.epsilon(1e-6, bound="lower")
     assert lower <= upper <= lower * (1 + 2e-4)
-    # one order throughout is a strategy, and the larger order at every eps is more than any
+    # using one order throughout is a strategy; the larger order at every eps is at least any strategy
     orders = [Composition(((pair, 12),)).epsilon(1e-6, bound="lower") for pair in profile.pairs()]
     assert max(orders) <= upper
 
@@ -87,7 +87,7 @@ def test_other_mechanisms_beside_a_choice():
 
 
 def sum_of_bits(budgets, bits):
-    """The law of the sum of flipped bits, in fractions, up to the rounding of the chances."""
+    """Return the distribution of the sum of flipped bits, as fractions of the rounded probabilities."""
     law = [Fraction(1)]
     for budget, bit in zip(budgets, bits):
         flip = Fraction(math.exp(-budget) / (1 + math.exp(-budget)))
@@ -98,7 +98,7 @@ def sum_of_bits(budgets, bits):
 
 @pytest.mark.parametrize("eps", [0.0, 0.1, 1.0, 200.0])
 def test_lower_side_between_the_points_of_a_coarse_grid(eps):
-    # the line through the next two points was drawn back as if e^eps did not change: up to 1 % too high
+    # an earlier version extrapolated linearly in eps instead of e^eps, which was up to 1 % too high
     budgets, bits = [2.0, 350.0, 229.0, 1e-3, 1.0], [0, 1, 0, 1, 1]
     laws = [sum_of_bits(budgets, [bits[0], mine, *bits[2:]]) for mine in (0, 1)]
     exact = float(best([list(zip(*laws)), list(zip(*laws[::-1]))], 2, Fraction(math.exp(eps))))
@@ -110,6 +110,6 @@ def test_lower_side_between_the_points_of_a_coarse_grid(eps):
 
 @pytest.mark.slow
 def test_tilted_masses_beyond_the_doubles():
-    # budgets of a hundred, tilted by several: the masses were e^750, an OverflowError
+    # budgets of 100, tilted by several units: masses of e^750 raised an OverflowError
     many = shuffle.ShuffledBits(16, 7.913923263947645e-50, ones=12).self_compose(2)
     assert many.log_delta(226.12126200605456, bound="lower") <= many.log_delta(226.12126200605456) < -600

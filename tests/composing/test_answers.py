@@ -1,4 +1,4 @@
-"""What a composition answers beside delta: curve, mu, Renyi divergence and the way back, against products written out."""
+"""Trade-off function, mu, Renyi divergences and the reverse order of compositions, against enumerated products."""
 
 import math
 

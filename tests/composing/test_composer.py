@@ -1,4 +1,4 @@
-"""Composition: both sides against enumeration, closed forms and the properties that no composition may break."""
+"""Composition: both bounds against enumeration, closed forms and properties that hold for every composition."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ mp.dps = 60
 
 
 class Gaussian(PrivacyProfile):
-    """mu-GDP, by Mills ratios: the tests' own."""
+    """A mu-Gaussian profile by Mills ratios, independent of the library."""
 
     theorem, neighbours = "exact", "any"
 
@@ -48,7 +48,7 @@ class Gaussian(PrivacyProfile):
 
 
 class OneAfterAnother(PrivacyProfile):
-    """A profile that lists no pairs."""
+    """A profile without known pairs."""
 
     theorem, neighbours = "bound", "any"
 
@@ -63,7 +63,7 @@ def gaussian_delta(mu, eps):
 
 
 def product(*pairs):
-    """P and Q of the product of pairs of laws, by enumeration."""
+    """Return P and Q of a product of pairs, by enumeration."""
     p, q = [], []
     for outcomes in itertools.product(*(list(zip(*pair)) for pair in pairs)):
         p.append(math.prod(a for a, _ in outcomes))
@@ -76,12 +76,12 @@ def listed(pq):
 
 
 def response(eps):
-    """Randomized response as a listed pair."""
+    """Return randomized response as a pair of lists."""
     low = -math.log1p(math.exp(eps))
     return DominatingPair.from_pmfs([eps + low, low], [low, eps + low])
 
 
-# logarithms of the masses are rounded: where delta is a difference that small, the logarithm says nothing
+# logarithms of the masses are rounded, so a delta that is a tiny difference of them cannot be compared
 SMALL = math.log(1e-12)
 
 
@@ -116,7 +116,7 @@ def test_randomized_response_is_exact(eps0, times, share):
         exact = float(mpmath.log(total)) if total > 0 else -math.inf
     lower, upper = many.log_delta(eps, bound="lower"), many.log_delta(eps)
     assert lower <= exact <= upper
-    # next to the last loss delta is as large as the distance from it
+    # close to the largest loss, delta is proportional to the distance from it
     assert upper - lower <= 1e-11 * (times + abs(exact) + 1e3 / eps0)
 
 
@@ -158,7 +158,7 @@ def test_gaussians_by_the_closed_form(mu, times):
 @pytest.mark.slow
 @pytest.mark.parametrize(("times", "truth"), [(10, 0.243230479), (100, 0.834121297), (1000, 2.921602202)])
 def test_binomial_noise_against_an_independent_value(times, truth):
-    # the truth is printed to nine decimals
+    # the reference value has nine decimals
     many = BinomialNoise(10**4, 0.5).self_compose(times)
     lower, upper = many.epsilon(1e-6, bound="lower"), many.epsilon(1e-6)
     assert truth - 1e-9 <= upper <= truth * (1 + 1e-7) + 1e-9
@@ -191,7 +191,7 @@ def test_small_binomial_noise_by_enumeration(prob, pair):
 
 @pytest.mark.slow
 def test_a_mixed_composition():
-    # a Gaussian after listed outcomes: delta is the mean of the Gaussian's own, moved by their losses
+    # Gaussian noise composed with listed outcomes: delta is the mean of the Gaussian delta, shifted by their losses
     noise, eps0, mu = BinomialNoise(20, 0.5), 0.3, 0.4
     both = Gaussian(mu).compose(response(eps0), noise)
     mass = [math.comb(20, k) for k in range(21)]
@@ -216,7 +216,7 @@ def test_what_no_composition_may_break(pairs, times, eps, more):
     values = [(both.log_delta(e, bound="lower"), both.log_delta(e)) for e in (eps, eps + more)]
     for low, high in values:
         assert low <= high <= 0
-    # falling, whichever way the grid errs
+    # delta decreases, whatever the error of the grid
     assert values[1][0] <= values[0][1]
     single = max(listed(pq).log_delta(eps, bound="lower") for pq in pairs)
     assert single <= values[0][1]
@@ -251,7 +251,7 @@ def test_symmetric_guarantees_meet(one):
     for delta in (1e-4, 1e-12, 1e-40):
         lower, upper = many.epsilon(delta, bound="lower"), many.epsilon(delta)
         assert 0 < lower <= upper <= lower * (1 + 1e-4)
-        # as private as one release at most, as sums of eps at least
+        # between one release and the sum of the budgets
         assert one.epsilon(delta, bound="lower") <= upper <= 20 * one.epsilon(delta / 20)
 
 
@@ -269,7 +269,7 @@ def test_both_directions_are_covered(one):
 
 @pytest.mark.parametrize("times", [2, 10, 1000])
 def test_a_profile_without_pairs_has_a_lower_side(times):
-    """One test of a single release, asked of each, keeps at least three fifths of a Gaussian's mu."""
+    """The lower bound by a repeated test reaches at least three fifths of mu of Gaussian noise."""
     one = OneAfterAnother()
     many = one.self_compose(times)
     eps = 0.5 * times * 0.25 + math.sqrt(times)
@@ -345,7 +345,7 @@ def test_only_profiles_compose():
 @pytest.mark.slow
 @pytest.mark.parametrize(("trials", "prob", "times"), [(2, 0.7256558657658567, 2), (2, 0.11029901348918061, 3), (0, 0.4, 2)])
 def test_an_upper_side_without_spread_between_losses(trials, prob, times):
-    # over both orders delta is constant up to a large eps: infinite losses only, while the single orders have finite ones
+    # the maximum over both orders is constant up to a large eps (infinite losses only), while each order has finite losses
     noise = BinomialNoise(trials, prob)
     composed, g = noise.self_compose(times), Fraction(prob)
     law = [math.comb(trials, k) * g**k * (1 - g) ** (trials - k) for k in range(trials + 1)]
@@ -360,7 +360,7 @@ def test_an_upper_side_without_spread_between_losses(trials, prob, times):
 
 @pytest.mark.slow
 def test_an_answer_is_kept():
-    """The grid is refined between questions; what an eps was found with stays."""
+    """The bound at one eps does not change when other eps have been evaluated on finer grids."""
     many = DominatingPair.from_pmfs(logs([0.3, 0.3, 0.4]), logs([0.1, 0.5, 0.4])).self_compose(3)
     many = many.compose(ShuffledBits(3, 0.25).pair(2), rtol=1e-9)
     for delta in (0.3, 0.1, 1e-3):

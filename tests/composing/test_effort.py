@@ -1,4 +1,4 @@
-"""Measured times enter predictions only: no answer moves when they are measured anew."""
+"""Measured times enter predictions only: no bound changes when they change."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ PROFILES = {
 
 
 def scaled(known, factor):
-    """Return the same knowledge with all measured times multiplied."""
+    """Return the same information with all measured times multiplied."""
     return replace(
         known, seconds=factor * known.predicted, setup=factor * known.setup,
         attained=tuple(scaled(one, factor) for one in known.attained),
@@ -37,6 +37,6 @@ def test_measured_times_move_no_answer(name, factor, monkeypatch):
     monkeypatch.setattr(kind, "_pair_info", lambda self: scaled(made(self), factor))
     other = PROFILES[name]().self_compose(4)
     assert isinstance(other.factors[0][0]._pair_info(), DominatingPairInfo)
-    # the prediction does move, unless all values of the class count as cheap
+    # the prediction changes, unless the values of the class count as cheap
     assert other.cost().seconds != predicted or name in ("clones", "personal")
     assert [other.log_delta(1.0, bound=bound) for bound in ("lower", "upper")] == before

@@ -1,4 +1,4 @@
-"""The explanation of a composed answer names what formed it."""
+"""`Composition.explain` names the method, the grid and the bounds."""
 
 import math
 

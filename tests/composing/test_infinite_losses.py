@@ -29,17 +29,17 @@ RARE = [[2.0**-47, 1 - 2.0**-40, 2.0**-40 - 2.0**-47], [2.0**-38, 1 - 2.0**-38 -
 @pytest.mark.parametrize(
     "releases",
     [
-        # every loss of one release is infinite, or above all that matters
+        # every loss of one release is infinite, or larger than every eps of interest
         [([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [0.25, 0.25, 0.5]],), ([[0.125, 0.875], [0.0625, 0.9375]],)],
         [([[0.125, 0.875], [0.0625, 0.9375]],), ([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [0.25, 0.25, 0.5]],)],
         # a release that reveals everything
         [([[0.625, 0.375], [0.375, 0.625]],), (CERTAIN, 2)],
-        # a lower bound that is 0 everywhere in one order
+        # a lower bound of delta that is 0 everywhere in one order
         slow([([[0.5, 0.5], [0.5 + 2.0**-45, 0.5 - 2.0**-45]], 2)] * 2),
-        # a tilt that leaves one loss
+        # exponential tilting leaves a single loss
         [(SPARSE,), ([[62 / 64, 2 / 64], [19 / 64, 45 / 64]], 1, 0.25)],
         slow([(HALF, 3)] * 2),
-        # the losses of some pairs need a grid too long for the choice among all pairs
+        # the losses of some pairs need a grid that is too long for the adaptive recursion
         slow([(RARE,)] * 2),
         [([[1.0, 0.0], [1.0, 0.0], [0.595, 0.405]], 2), ([[0.0, 1.0], [0.40625, 0.59375]],)],
     ],
@@ -51,11 +51,11 @@ def test_composition_encloses_the_best_strategy(releases, eps):
 
 
 def test_infinite_losses_leave_no_finite_lower_epsilon():
-    # the composition searched up to eps = 609 where one release has infinite losses of mass 1/2
+    # the search went up to eps = 609, although one release has infinite losses of mass 1/2
     for users in (3, 5):
         one = Shuffled(FiniteRandomizer(HALF), users)
         assert one.self_compose(2).epsilon(0.3, bound="lower") == math.inf
-        # no eps in the doubles' exponent range ends this mass
+        # the mass at infinite loss does not vanish at any finite eps
         assert one.log_delta(710.0, bound="lower") == pytest.approx(math.log(0.5), rel=1e-12)
 
 
@@ -69,7 +69,7 @@ def test_nearly_equal_rows_compose_to_their_own_size():
 
 @pytest.mark.parametrize("faint", [1e-50, 1e-100, 1e-300])
 def test_four_outcomes_ten_times_are_enumerated(faint):
-    # a faint outcome made a grid of 40 s out of 286 multisets
+    # an outcome of tiny mass caused a grid of 40 s instead of 286 multisets
     spread = (1 - 1e-6) / (1 + math.e)
     p, q = [1e-6, spread * math.e, spread, faint], [faint, spread, spread * math.e, 1e-6]
     many = DominatingPair.from_pmfs(np.log(p), np.log(q)).self_compose(10)

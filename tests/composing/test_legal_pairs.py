@@ -16,7 +16,7 @@ NOISY = FiniteRandomizer([[0.125, 0.875], [0.0625, 0.9375]])
 
 
 def adaptive(first, second, eps):
-    """Return the largest hockey-stick divergence of two releases, each of an ordered pair of rows chosen after earlier results."""
+    """Return the largest divergence of two releases over all adaptive choices of an ordered pair of rows."""
     factor = math.exp(eps)
 
     def best(rows, p, q):
@@ -44,7 +44,7 @@ def test_two_matrices_with_certain_outputs(first, second, eps):
 
 
 def test_what_is_certain_in_the_shuffler_composes():
-    # two users, and an input that only one output can come from: the target's message is seen
+    # two users, and an output that only one input can produce: the target's message is identified
     shuffled = Shuffled(FiniteRandomizer([[1.0, 0], [0, 1], [1, 0]]), 2)
     assert FiniteRandomizer([[0.625, 0.375], [0.375, 0.625]]).compose(shuffled).delta(0.1) == 1.0
     alone = Shuffled(FiniteRandomizer([[62 / 64, 2 / 64], [19 / 64, 45 / 64]]), 1, 0.25)

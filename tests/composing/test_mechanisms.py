@@ -1,4 +1,4 @@
-"""Composition of the mechanisms: atoms beside a density, listed outcomes, closed forms, and very many releases."""
+"""Compositions of mechanisms: mixtures of atoms and a density, enumerated outcomes, closed forms, and very many releases."""
 
 import itertools
 import math
@@ -82,7 +82,7 @@ def test_laplace_by_quadrature(scale, times):
         exact = log(laplace_delta(e0, times, eps))
         lower, upper = sides(many, eps)
         assert lower <= exact <= upper
-        # a relative change of eps by 1e-6, or of delta where it hardly depends on eps
+        # a relative change of eps by 1e-6, or of delta if it is nearly constant in eps
         assert upper - lower < 1e-5 * (1 + 1 / (1 - share))
 
 
@@ -130,7 +130,7 @@ def test_atoms_beside_densities_meet(scale, times, eps, more, delta):
     if more:
         many = many.compose(RandomizedResponse(eps).self_compose(more))
     lower, upper = many.epsilon(delta, bound="lower"), many.epsilon(delta)
-    # next to the pure budget, too, where delta falls far faster than a Gaussian's
+    # also close to the pure budget, where delta decreases much faster than that of Gaussian noise
     assert lower <= upper <= lower * (1 + 1e-4) + 1e-9
 
 
@@ -150,7 +150,7 @@ def discrete_gaussian(sigma, reach):
 
 
 def composed_delta(noise, shift, times, eps):
-    """delta of that many releases of the noise against its shift, by the law of the sum of losses."""
+    """Return delta of several releases of noise and its shift, from the distribution of the sum of losses."""
     outcomes = [(p, noise.get(k - shift, mp.mpf(0))) for k, p in noise.items()]
     factor, total = mp.exp(mp.mpf(eps)), mp.mpf(0)
     for chosen in itertools.product(outcomes, repeat=times):
@@ -176,7 +176,7 @@ def test_whole_number_noise_by_enumeration(one, noise, shift):
     many = one.self_compose(2)
     for eps in (0.0, 0.2, 0.9, 1.7):
         exact = composed_delta(noise, shift, 2, eps)
-        # what the oracle leaves out of noise without a bound
+        # truncation error of the reference for unbounded noise
         missing = mp.mpf(0 if getattr(one, "bound", None) else 10.0**-14)
         lower, upper = sides(many, eps)
         assert lower <= log(exact + missing)
@@ -192,7 +192,7 @@ def test_truncated_noise_of_larger_sensitivity(eps, sensitivity, bound):
         exact = [log(composed_delta(noise, shift, 2, total)) for shift in range(1, sensitivity + 1)]
         lower, upper = sides(many, total)
         assert max(exact) <= upper + 1e-14
-        # of larger shifts than the bound only a single release counts
+        # for shifts larger than the bound, a single release reveals everything
         assert lower <= max(exact)
         if sensitivity < bound:
             assert lower >= exact[-1] - 1e-3
@@ -202,7 +202,7 @@ def test_rappor_by_enumeration():
     one = Rappor(0.25, hashes=2)
     head, other = (mp.mpf(x) for x in (one.p * (1 - one.f / 2) + one.q * one.f / 2, one.q * (1 - one.f / 2) + one.p * one.f / 2))
     unit = mp.log(head * (1 - other) / (other * (1 - head)))
-    # four bits: two that should be one, two that should not
+    # four bits: two that the first value sets, and two that the second value sets
     law = {}
     for bits in itertools.product((0, 1), repeat=4):
         p = mp.fprod((head if b else 1 - head) if i < 2 else (other if b else 1 - other) for i, b in enumerate(bits))
@@ -250,7 +250,7 @@ def test_gaussian_releases_are_one(sigma, times):
 
 
 def test_atoms_at_the_upper_end_stay_on_the_grid():
-    # the grid points of the narrower one are rounded: its atom must not fall to the point below
+    # grid points are rounded: the atom of the narrower distribution must not be assigned to the point below
     both = LaplaceMechanism(6.67514830863406).self_compose(57).compose(LaplaceMechanism(0.679382296551421).self_compose(24))
     lower, upper = both.epsilon(3.78e-5, bound="lower"), both.epsilon(3.78e-5)
     assert lower <= upper <= lower * (1 + 1e-6)
@@ -261,7 +261,7 @@ def test_gaussian_among_others():
     both = GaussianMechanism(10.0).self_compose(50).compose(LaplaceMechanism(10.0).self_compose(50))
     lower, upper = both.epsilon(1e-6, bound="lower"), both.epsilon(1e-6)
     assert lower <= upper <= lower * (1 + 1e-6)
-    # no release takes away what the others leak, and what is pure adds its budget at most
+    # delta is at least that of each release, and a pure release adds at most its budget to eps
     assert LaplaceMechanism(10.0).self_compose(50).epsilon(1e-6) < lower
     assert upper < 50 * 0.1 + GaussianMechanism(10.0).self_compose(50).epsilon(1e-6)
 
@@ -272,7 +272,7 @@ def test_very_many_or_very_wide(scale, times):
     many = one.self_compose(times)
     lower, upper = many.epsilon(1e-6, bound="lower"), many.epsilon(1e-6)
     assert 0 <= lower <= upper <= times / scale * (1 + 1e-12)
-    # the mean loss less what a test of so small a delta cannot see
+    # the mean loss, minus the part that has no effect at this small delta
     assert upper >= times * one.rdp(1.0, bound="lower") * (1 - 1e-9) - 10 / scale * math.sqrt(times)
     if times <= 10**6:
         assert upper - lower <= 1e-3 * upper
@@ -286,7 +286,7 @@ def test_pickled_and_equal():
 
 
 def test_rappor_next_to_uniform_noise_twice():
-    # an audit took the lower bound for 9e-5 too high: the definition in fractions says that it is not
+    # an audit reported a lower bound 9e-5 too high; the definition in fractions shows that it is not
     one = Rappor(f=0.9999991609802101, p=0.9, q=5.030490237830794e-09, hashes=11)
     f, p, q = (Fraction(x) for x in (one.f, one.p, one.q))
     held, free = (1 - f / 2) * p + f / 2 * q, f / 2 * p + (1 - f / 2) * q
@@ -297,6 +297,6 @@ def test_rappor_next_to_uniform_noise_twice():
     for eps in (0.0, 2.135686723735162e-05, 4.271373447470324e-05):
         factor = Fraction(math.exp(eps))
         exact = sum(a * b * max(0, 1 - factor * ratio ** (i - j)) for i, a in enumerate(first) for j, b in enumerate(second))
-        # e^eps is rounded: less than an ulp beside a loss of 1e-5
+        # the rounding of e^eps is less than an ulp of a loss of 1e-5
         assert both.delta(eps, bound="lower") <= float(exact) * (1 + 1e-10)
         assert float(exact) <= both.delta(eps) * (1 + 1e-10)

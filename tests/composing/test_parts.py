@@ -1,4 +1,4 @@
-"""Compositions of independent parts, bins and columns, against products listed in full, for every data of few users."""
+"""Compositions of independent parts (bins, columns), against enumerated products, for every dataset of few users."""
 
 import itertools
 import math
@@ -14,17 +14,17 @@ from tests.strategies import slow
 
 
 def bits(ones, zeros, flip):
-    """Return the law of the sum of so many flipped bits."""
+    """Return the distribution of the sum of flipped bits."""
     return reduce(np.convolve, [np.array([flip, 1 - flip])] * ones + [np.array([1 - flip, flip])] * zeros, np.ones(1))
 
 
 def product(*laws):
-    """Return the joint law of independent numbers."""
+    """Return the joint distribution of independent numbers."""
     return reduce(np.multiply.outer, laws).ravel()
 
 
 def largest(pairs, times, eps):
-    """Return the largest hockey stick of so many releases, a pair and its order chosen anew for each by what was seen before."""
+    """Return the largest divergence of several releases over all adaptive choices of a pair and its order."""
     orders = [(a[a > 0], b[a > 0]) for pair in pairs for a, b in (pair, pair[::-1])]
 
     def hockey_stick(factor, left):
@@ -36,7 +36,7 @@ def largest(pairs, times, eps):
 
 
 def reports(users, flip):
-    """Return both laws of two bins' sums for every data of the others."""
+    """Return both distributions of two bins' sums for every dataset of the other users."""
     others = users - 1
     for i in range(others + 1):
         yield tuple(
@@ -54,20 +54,20 @@ def reports_among_dummies(users, fakes, flip):
 
 
 def columns(users, flip, width):
-    """Return both laws of the columns where the target moves from 0 to 1, for every data of the others."""
+    """Return both distributions of the columns if the target changes from 0 to 1, for every dataset of the other users."""
     for ones in itertools.product(range(users), repeat=width):
         yield tuple(product(*(bits(m + here, users - m - here, flip) for m in ones)) for here in (0, 1))
 
 
 def histogram(users, gamma):
-    """Return both laws of two counts of which one rises and one falls."""
+    """Return both distributions of two counts, one of which increases by one while the other decreases by one."""
     noise = bits(0, users, gamma)
     plain, more = np.append(noise, 0.0), np.append(0.0, noise)
     yield product(more, plain), product(plain, more)
 
 
 def personal(budgets):
-    """Return both laws of the sum for the last user, for every data of the others."""
+    """Return both distributions of the sum for the last user, for every dataset of the other users."""
     flips = 1 / (np.exp(budgets) + 1)
     for data in itertools.product((0, 1), repeat=len(budgets) - 1):
         rest = [np.array([1 - q, q][:: 1 - 2 * bit]) for q, bit in zip(flips, data)]
@@ -75,14 +75,14 @@ def personal(budgets):
 
 
 def total(users, flip, width):
-    """Return both laws of the sum of all columns."""
+    """Return both distributions of the sum of all columns."""
     for ones in range((users - 1) * width + 1):
         others = bits(ones, (users - 1) * width - ones, flip)
         yield tuple(np.convolve(others, bits(width * here, width * (1 - here), flip)) for here in (0, 1))
 
 
 def targets(budgets, data):
-    """Return both laws of the sum for every user, the others' bits known."""
+    """Return both distributions of the sum for every user, given the other users' bits."""
     flips = 1 / (np.exp(budgets) + 1)
     laws = [np.array([1 - q, q][:: 1 - 2 * bit]) for q, bit in zip(flips, data)]
     for i, q in enumerate(flips):

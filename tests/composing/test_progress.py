@@ -1,4 +1,4 @@
-"""Long compositions: announced on a terminal, asked in pieces."""
+"""Long compositions are announced on a terminal, and evaluate their values in batches."""
 
 import inspect
 import io
@@ -33,7 +33,7 @@ def test_only_long_work_on_a_terminal_is_announced(monkeypatch):
 
 
 def counted():
-    """Return a hockey stick, and the list in which it notes how many values it is asked for."""
+    """Return a divergence function, and a list to which it appends the number of values of each call."""
     asked = []
 
     def hockey_stick(eps):
@@ -47,7 +47,7 @@ def counted():
 def test_dear_values_are_asked_in_pieces():
     hockey_stick, asked = counted()
     own, _ = DominatingPairInfo(hockey_stick, effort=0.02).samples(-60.0)
-    # 32 of .02 s: Ctrl-C is heard within a second
+    # 32 values of .02 s, so that Ctrl-C takes effect within a second
     assert max(asked) <= 32
     assert own.eps.size > 10
 
@@ -59,7 +59,7 @@ def test_costs():
     expensive = Composer([(DominatingPairInfo(lambda eps: (-eps - 1, -eps - 1), pure=50.0, effort=0.1), 10)], [], 1e-3)
     assert expensive.cost.seconds > 5
     expensive.bounds(3.0)
-    # what was asked for is kept
+    # the values are cached
     assert expensive.cost.seconds < 5
 
 

@@ -1,4 +1,4 @@
-"""Compositions of records that are seldom sampled, and answers at the ends of the range of eps."""
+"""Compositions of records that are sampled with a small probability, and bounds at the ends of the range of eps."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_answers_at_the_largest_eps(profile):
 
 
 class _Linear:
-    """log delta = -eps, known to 1e-3; counts its evaluations."""
+    """A profile with log delta = -eps, known to 1e-3, that counts its evaluations."""
 
     evaluations = 0
 
@@ -62,5 +62,5 @@ def test_floor_keeps_few_values_and_the_same_maximum():
     known = np.array(floor._known)
     assert (np.diff(known[:, 0]) > 0).all()
     assert (np.diff(known[:, 1]) < 0).all()
-    # half of the values lie far above those of the factor, and are known to
+    # half of the values are known to be far above those of the factor
     assert profile.evaluations < 2 * 1500

@@ -1,4 +1,4 @@
-"""State that survives: profiles as plain data, and the ledger."""
+"""Saved profiles and ledgers."""
 
 import json
 import subprocess
@@ -109,7 +109,7 @@ def test_bad_budgets(eps, delta):
 
 
 def test_read_before_anything_is_loaded():
-    """Rooms load what is asked of them: a saved profile must not depend on what was asked before."""
+    """Subpackages import lazily: a saved profile must not depend on what was imported before."""
     code = "from shufflebounds.composition import from_dict; print(from_dict({'profile': 'Clones', 'users': 10, 'local_eps': 1.0}))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "Clones(users=10, local_eps=1.0)\n"

@@ -33,7 +33,7 @@ def value(key):
 
 
 def enumerated(eps, delta, total):
-    """delta of the worst mechanisms themselves, 50 digits."""
+    """Return delta of the worst mechanisms, with 50 digits."""
     with mp.workdps(50):
         goal = mp.exp(mp.mpf(total))
         return mp.fsum(max(mp.mpf(0), p - goal * q) for p, q in outcomes(tuple(eps), tuple(delta)))
@@ -41,7 +41,7 @@ def enumerated(eps, delta, total):
 
 @functools.cache
 def outcomes(eps, delta):
-    """Both chances of every outcome, (truth told, a bit) for each of the worst mechanisms, 50 digits."""
+    """Return both probabilities of every outcome (truth revealed, bit) of the worst mechanisms, with 50 digits."""
     laws = []
     for e, d in zip(map(mp.mpf, eps), map(mp.mpf, delta), strict=True):
         chance = (1 - d) / (1 + mp.exp(e))
@@ -50,7 +50,7 @@ def outcomes(eps, delta):
 
 
 def enumerated_pure(eps, total):
-    """delta* over all signs, 60 digits; every sum is exact in the doubles given."""
+    """Return delta* by enumeration of all signs, with 60 digits, for the exact values of the given doubles."""
     with mp.workdps(60):
         out = mp.mpf(0)
         for signs in itertools.product((1, -1), repeat=len(eps)):
@@ -171,13 +171,13 @@ def test_windows_of_large_groups(k, eps, total):
         exact = mp.log(exact)
     low, high = sides(eps, 0.0, total, k=k)
     assert low <= exact <= high
-    # deep in the tail the rounding of 1/(1 + e^eps) counts
+    # in the extreme tail the rounding of 1/(1 + e^eps) matters
     assert high - low < 1e-11 + 1e-13 * abs(high) + 1e-15 * k
 
 
 @pytest.mark.slow
 def test_halves_agree_with_one_group():
-    # the same law listed as two nearly equal budgets, in windows, and as forty distinct ones
+    # the same distribution as two nearly equal budgets (truncated) and as forty distinct ones (enumerated)
     one = sides(1e-3, 0.0, 4.0, k=2 * 10**6)
     two = sides([1e-3, 1e-3 * (1 + 1e-13)], 0.0, 4.0, k=[10**6, 10**6])
     assert two == pytest.approx(one, rel=1e-9)
@@ -186,7 +186,7 @@ def test_halves_agree_with_one_group():
 
 
 def test_grid_encloses_the_exact_law():
-    # more outcomes than can be listed go to a grid; here the same budgets by both roads
+    # too many outcomes are composed on a grid; here the same budgets by enumeration and on a grid
     eps, total = np.linspace(0.05, 1.0, 26), 11.0
     law = BudgetSum(eps, np.ones(26, dtype=np.int64))
     low, high = law.log_excess(total)
@@ -235,10 +235,10 @@ def test_shape(mechanisms, total, more):
     eps, delta, k = (list(x) for x in zip(*mechanisms, strict=True))
     low, high = sides(eps, delta, total, k=k)
     assert low <= high <= 0
-    # falling in the total, rising in each budget
+    # delta* decreases in the total eps and increases in each budget
     assert composition_log_delta(eps, delta, total + more, k=k, bound="lower") <= high
     assert composition_log_delta([e + 0.1 for e in eps], delta, total, k=k) >= low
-    # composition with one mechanism more is no better
+    # one more mechanism does not decrease delta
     assert composition_log_delta([*eps, 0.3], [*delta, 0.0], total, k=[*k, 1]) >= low
 
 

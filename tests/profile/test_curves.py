@@ -34,14 +34,14 @@ VERTICES = [
 
 
 def bit_laws(users, flip, ones):
-    """Return the laws of the sum with the target at 0 and at 1, in fractions."""
+    """Return the distributions of the sum for the target's bit 0 and 1, as fractions."""
     q = Fraction(flip)
     others = convolved(binomial(ones, 1 - q), binomial(users - 1 - ones, q))
     return convolved(others, [1 - q, q]), convolved(others, [q, 1 - q])
 
 
 def encloses(profile, boundaries, slack, alphas=ALPHAS):
-    """Hold both curves to the convex hull of the exact ones, up to slack."""
+    """Assert that both curves bound the convex hull of the exact ones, up to `slack`."""
     below, above = profile.tradeoff(), profile.tradeoff(bound="upper")
     convex = hull({point for boundary in boundaries for point in boundary})
     for alpha in alphas:
@@ -68,7 +68,7 @@ def test_specified_curve_of_all_data():
     alpha = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9])
     exact = [0.98703653215428264, 0.93912303670532137, 0.88204837138048275, 0.71908970144508449, 0.46297848233691371,
              0.22093098946450352, 0.08410198832951997]  # fmt: skip
-    # the infimum over all data is not convex: its hull, the curve that belongs to delta, lies up to 6e-5 below
+    # the infimum over all datasets is not convex: its convex hull is up to 6e-5 lower
     flips = [scipy.stats.binom.pmf(np.arange(m + 1), m, 0.29) for m in range(100)]
     points = set()
     for ones in range(100):
@@ -116,7 +116,7 @@ def test_specified_mu_of_known_data():
 
 
 def clone_laws(users, local_eps, rate):
-    """Return the two laws of (number of clones, ones), in fractions of 50 digits."""
+    """Return the two distributions of (number of clones, ones), with 50 digits."""
     with mpmath.workdps(60):
         e = mpmath.exp(mpmath.mpf(local_eps))
         chance = Fraction(int(rate(e) * 10**50), 10**50)
@@ -141,7 +141,7 @@ def test_vertices_of_clones(users, local_eps):
         assert profile.gdp_mu(bound="lower") <= exact * (1 + 1e-13)
         assert profile.gdp_mu() >= exact * (1 - 1e-13)
         assert profile.gdp_mu() == pytest.approx(exact, rel=1e-6)
-        # the general way encloses it too
+        # the bounds of the general method contain it too
         samples = SampledProfile(profile._log_delta, local_eps, 0.05)
         for upper in (False, True):
             f = curve(samples, samples, upper=upper)
@@ -176,7 +176,7 @@ def test_vertices_of_personal_clones(family, n, eps, alpha, beta):
 
 
 def refined(p, q, step=0.1):
-    """Return the samples of a listed pair, both ways."""
+    """Return the samples of a listed pair in both orders."""
     return DominatingPair.from_pmfs(logs(p), logs(q))._samples(step)
 
 
@@ -267,7 +267,7 @@ def test_renyi_by_direct_sums(users, flip, ones, order):
 
 @dataclass(frozen=True)
 class Shift(PrivacyProfile):
-    """The Gaussian mechanism, which has everything in closed form."""
+    """The Gaussian mechanism, for which everything has a closed form."""
 
     mu: float
 
@@ -292,7 +292,7 @@ def test_gaussian_limit(mu):
             assert above.beta(math.exp(log_alpha)) - below.beta(math.exp(log_alpha)) < 1e-3 * profile.delta(0.0)
     assert profile.gdp_mu(bound="lower") == pytest.approx(mu, rel=1e-4)
     assert profile.gdp_mu(bound="lower") <= mu * (1 + 1e-12)
-    # nothing finite follows from finitely many values
+    # finitely many values of delta give no finite upper bound
     assert profile.gdp_mu() == math.inf
     for order in (1.0, 2.0, 5.0):
         lower = profile.rdp(order, bound="lower")
@@ -332,7 +332,7 @@ def test_sides_of_every_profile(profile):
     assert (low <= high + 1e-15).all()
     assert (low <= 1 - GRID + 1e-15).all()
     assert (high <= 1 - GRID + 1e-11).all()
-    # the guarantee is convex and carries delta
+    # the curve is convex and has the same delta
     assert (low[:-2] + low[2:] - 2 * low[1:-1] >= -1e-14).all()
     reverse = profile.reverse() if isinstance(profile, DominatingPair) else profile
     for eps in (0.0, 0.01, 0.1, 0.5, 1.0):
@@ -398,7 +398,7 @@ def test_different_supports():
 
 
 def test_missing_mass_counts_on_both_sides():
-    # what is missing is an atom of its own, or one for each law
+    # missing mass is one further outcome, or one for each distribution
     p, q = np.array([0.25, 0.75 - 5e-10]), np.array([0.75, 0.25 - 5e-10])
     pair = DominatingPair.from_pmfs(np.log(p), np.log(q))
     for rest in ([[5e-10], [5e-10]], [[5e-10, 0.0], [0.0, 5e-10]]):

@@ -1,4 +1,4 @@
-"""The protocol of docs/extending.md, taken from the page: short, right on both sides, and answering everything."""
+"""The protocol of docs/extending.md, executed from the page: it is short, its bounds are valid, and every method works."""
 
 import math
 import pickle
@@ -57,7 +57,7 @@ def test_sides_enclose_the_sum_over_all_outcomes(protocol, rate, eps):
 
 @dataclass(frozen=True)
 class Response(PrivacyProfile):
-    """Seven lines: randomized response, of which nothing but delta is said."""
+    """Randomized response in seven lines, defined by delta alone."""
 
     budget: float
 
@@ -69,7 +69,7 @@ class Response(PrivacyProfile):
 
 @dataclass(frozen=True)
 class Listed(PrivacyProfile):
-    """The same, by its outcomes."""
+    """The same mechanism, defined by its outcomes."""
 
     budget: float
 
@@ -134,9 +134,9 @@ class OneOrder(PrivacyProfile):
 
 
 def test_an_order_that_is_smaller_alone_counts_beside_the_other():
-    # of two releases one may go each way: outcomes of chances .18 against .08, .08 against .18, and two that tell nothing
+    # two releases in opposite orders: outcomes with probabilities .18 and .08, .08 and .18, and two without information
     assert OneOrder().self_compose(2).delta(math.log(1.9)) >= 0.18 - 1.9 * 0.08
-    # twice the same way: .04 against .01 alone is above
+    # both in the same order: only the outcome with .04 and .01 contributes
     assert OneOrder().self_compose(2).delta(math.log(1.9), bound="lower") >= (0.04 - 1.9 * 0.01) * (1 - 1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Pairs with outcomes that only one law can produce: every view against sums over the outcomes, at 40 digits."""
+"""Pairs with outcomes that only one distribution can produce: every method against sums over the outcomes at 40 digits."""
 
 import math
 from fractions import Fraction
@@ -81,7 +81,7 @@ def fractions(law):
 
 
 def between(low, exact, high, apart):
-    """Hold two bounds to their sides up to the rounding of this comparison, and to each other."""
+    """Assert lower <= exact <= upper, up to the rounding of this comparison."""
     assert low <= exact * (1 + mpf(2) ** -50)
     assert exact <= high * (1 + mpf(2) ** -50)
     assert exact == mpmath.inf or high - low <= apart * exact
@@ -189,7 +189,7 @@ def test_listed_masses_of_both_laws_sum_to_one(profile):
 
 
 def test_unlisted_outcomes_of_a_far_shift_count_in_an_allocation():
-    """Beyond the window of N(0, 1) lies e^-40 of the same law shifted by 30, which gives its absence away at every eps."""
+    """A mass of e^-40 is shifted by 30, beyond the truncation range: it contributes to delta at every eps."""
     with mpmath.workdps(30):
         total = mpmath.fsum(mpmath.exp(-mpf(k) ** 2 / 2) for k in range(-60, 61))
         law = [mpmath.exp(-mpf(k) ** 2 / 2) / total for k in range(-60, 121)]
@@ -200,7 +200,7 @@ def test_unlisted_outcomes_of_a_far_shift_count_in_an_allocation():
 
 
 def test_an_allocation_counts_what_only_one_law_produces():
-    """Both orders, of which the added record alone reaches past the largest finite loss."""
+    """Only one order has mass beyond the largest finite loss."""
     law = noise(0.013278948837213627, 6)
     for removed, pair in ((True, averaged(law, 2)), (False, averaged(law, 2)[::-1])):
         profile = AllocationPair(GeometricMechanism(eps=0.013278948837213627, bound=6), 2, removed)

@@ -46,7 +46,7 @@ def delta(matrix, eps):
 
 
 def budget(matrix):
-    """Return the exact pure budget, inf where there is none."""
+    """Return the exact pure budget, or inf if there is none."""
     largest = arb(0)
     for p, q in ordered(matrix):
         for a, b in zip(p, q):
@@ -81,7 +81,7 @@ MATRICES = NEARLY_EQUAL + [two_rows(seed) for seed in range(60)]
 
 @pytest.mark.parametrize("matrix", MATRICES, ids=range(len(MATRICES)))
 def test_the_pure_budget_is_not_below_the_exact_one(matrix):
-    """A difference of two rounded logarithms lay below in half of the nearly equal rows, by up to 5 % of eps."""
+    """Differences of rounded logarithms were below the exact loss for half of the nearly equal rows, by up to 5 % of eps."""
     profile, exact = FiniteRandomizer(matrix), budget(matrix)
     eps = profile.epsilon(0.0)
     if exact == math.inf:

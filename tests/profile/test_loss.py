@@ -1,4 +1,4 @@
-"""How often a loss is exceeded: listed, by closed form, and from the sides of delta."""
+"""The tail probability of the loss: for lists, by closed forms, and from bounds of delta."""
 
 import math
 

@@ -1,6 +1,7 @@
-"""Upper sides of mechanisms, shuffled and sampled ones and compositions stand above one obvious test, lower sides below none.
+"""Upper bounds of mechanisms, also shuffled, sampled and composed, are at least the advantage of one simple test.
 
-As tests/shuffle/test_obvious.py, for all that is not a protocol: an event, its two chances, at the ends of the parameters.
+Like tests/shuffle/test_obvious.py for everything that is not a protocol: an event and its two probabilities, at the ends of the
+ranges of the parameters.
 """
 
 import inspect
@@ -133,7 +134,7 @@ def test_discrete_gaussian_noise(sigma):
         if sensitivity > 1e4 * sigma:
             continue
         for top in (-1, 0, 2):
-            # what the sums leave out is next to nothing beside what they hold
+            # the truncated mass is negligible relative to the sums
             p, q = (mp.fsum(w for k, w in weights.items() if k <= t) / total for t in (top, top - sensitivity))
             holds(mechanisms.DiscreteGaussianMechanism(sigma, sensitivity), FAR[:5], (p, q))
 

@@ -1,4 +1,4 @@
-"""A protocol from outside of the package, by docs/extending.md: negative binomial noise, in under fifty lines with its pairs."""
+"""A protocol defined outside of the package as in docs/extending.md: negative binomial noise, in less than fifty lines."""
 
 import inspect
 import math

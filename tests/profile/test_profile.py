@@ -1,4 +1,4 @@
-"""PrivacyProfile and DominatingPair: listed pairs against fractions, and the questions every mechanism answers."""
+"""PrivacyProfile and DominatingPair: listed pairs against fractions, and the methods that every mechanism has."""
 
 import math
 from fractions import Fraction

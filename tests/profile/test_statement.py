@@ -1,4 +1,4 @@
-"""Statements in plain sentences: for every public class, with numbers rounded to their side, in three forms."""
+"""Statements for every public class: numbers rounded conservatively, in three forms."""
 
 import itertools
 import json

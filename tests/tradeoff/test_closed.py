@@ -1,4 +1,4 @@
-"""Curves by a formula against multiprecision, and against listed laws that tend to them."""
+"""Closed-form trade-off functions against mpmath, and against discrete distributions that converge to them."""
 
 import math
 
@@ -43,7 +43,7 @@ def test_gaussian_delta(mu, eps):
     with mpmath.workdps(500):
         exact = gaussian_log_delta(mu, eps)
         value = mpmath.mpf(Tradeoff.gaussian(mu).log_delta(eps))
-        # near 1 what delta lacks of 1 is e^-450 or so, of which ten roundings of the exponent are left
+        # 1 - delta is about e^-450 here; allow ten rounding errors of its exponent
         assert abs(value - exact) <= (1e-14 * max(1, abs(exact)) if exact < -1e-3 else 2e-13 * abs(exact))
 
 
@@ -157,7 +157,7 @@ def test_laws_of_every_curve(f):
     eps = np.linspace(-3, 12, 61)
     delta = f.delta(eps)
     assert (np.diff(delta) <= 1e-15).all()
-    # the dual on a grid: never above delta, and near it
+    # the dual formula on a grid of alpha: at most delta, and close to it
     dual = np.maximum(0, (1 - beta[:, None] - np.exp(eps) * alpha[:, None]).max(axis=0))
     assert (dual <= delta + 1e-14).all()
     assert f.advantage() == f.delta(0.0)
@@ -229,7 +229,7 @@ def test_bad_input_is_named(call, message):
 
 
 def _log_normal(x):
-    """Return log Phi(x), from whichever tail is small."""
+    """Return log Phi(x), computed from the smaller tail."""
     return mpmath.log1p(-mpmath.erfc(x / mpmath.sqrt(2)) / 2) if x > 0 else mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2)
 
 

@@ -1,4 +1,4 @@
-"""Falling convex functions by points: the hull against all chords, the lines below against functions that are known."""
+"""Decreasing convex functions given by points: hulls against all secants, supporting lines against known functions."""
 
 import math
 
@@ -74,6 +74,6 @@ def test_masses_of_a_law_come_back(pq):
         chains = [(x, np.log(hockey_stick(*pair, x))) for x, pair in ((right, (p, q)), (left, (q, p)))]
     loss, mass, value = convex.masses(*convex.joined(*chains))
     for e, v in zip(loss, value):
-        # what lies beyond the last point has infinite loss
+        # mass beyond the last point has infinite loss
         rest = math.exp(chains[0][1][-1])
         assert rest + hockey_stick(np.exp(mass), np.exp(mass - loss), [e])[0] == pytest.approx(math.exp(v), abs=1e-9)

@@ -1,4 +1,4 @@
-"""Trade-off curves against every test there is, in exact fractions, and against the laws such curves obey."""
+"""Trade-off functions against an enumeration of all tests in fractions, and against their general properties."""
 
 import math
 from fractions import Fraction
@@ -19,7 +19,7 @@ from tests.strategies import laws
 
 
 def check_laws(f, slack=1e-14):
-    """Hold f to what every trade-off function obeys."""
+    """Assert the properties of every trade-off function."""
     alpha, beta = (np.exp(k) for k in f.knots)
     assert not any(k.flags.writeable for k in f.knots)
     assert f.knots[0][0] == -math.inf == f.knots[1][-1]
@@ -48,7 +48,7 @@ def test_every_test_of_listed_laws(pq):
         assert abs(f.beta(float(alpha)) - at(boundary, Fraction(float(alpha)))) <= 1e-13
     assert f.advantage() == pytest.approx(float(sum(max(0, y - x) for x, y in zip(p, q))), abs=1e-14)
     check_laws(f)
-    # the curve of a profile is a bound: below that of the lists by no more than the rounding of their logarithms
+    # the curve of a profile is a lower bound: below that of the lists by at most the rounding of their logarithms
     below, above = (DominatingPair.from_pmfs(logs(p), logs(q)).tradeoff(bound=bound) for bound in ("lower", "upper"))
     grid = [float(alpha) for alpha in ALPHAS]
     assert (below.beta(grid) <= f.beta(grid)).all()
@@ -59,7 +59,7 @@ def test_every_test_of_listed_laws(pq):
 @pytest.mark.slow
 @given(laws(), laws(2))
 def test_thresholds_are_every_test(pq, rs):
-    # the reference for larger laws against the larger reference
+    # the faster reference, used for larger distributions, against the slower one
     first = [a * b for a, b in product(pq[0][:4], rs[0])]
     second = [a * b for a, b in product(pq[1][:4], rs[1])]
     a, b = every_test(first, second), thresholds(first, second)

@@ -1,4 +1,4 @@
-"""What follows from a curve of listed laws: delta, epsilon, mu, hull, symmetry; against fractions and multiprecision sums."""
+"""delta, epsilon, mu, convex hull and symmetrization of curves of discrete distributions, against fractions and mpmath."""
 
 import math
 from fractions import Fraction
@@ -38,7 +38,7 @@ def test_delta_belongs_to_the_pair(pq):
     np.testing.assert_allclose(f.delta(EPS), exact, rtol=0, atol=1e-14)
     np.testing.assert_allclose(hockey_stick(logs(q), logs(p), EPS[::-1]), exact[::-1], rtol=0, atol=1e-14)
     assert (np.diff(f.delta(EPS)) <= 0).all()
-    # one at a time as in one sweep
+    # one eps at a time gives the same as an array
     assert [f.delta(e) for e in EPS] == pytest.approx(f.delta(EPS).tolist(), rel=1e-14, abs=1e-300)
     # the dual: the sup over all levels
     grid = np.exp(f.knots[0])
@@ -76,7 +76,7 @@ def test_sweep_is_relatively_accurate(depth):
             if exact == 0:
                 assert v == -math.inf
                 continue
-            # a loss is rounded: that much of the excess of those just above eps
+            # losses are rounded: allow for the outcomes whose loss is just above eps
             near = min((a for a in (x - y) - e if a > 0), default=1.0)
             slack = 2.3e-16 * (4 * max(1, abs(float(mpmath.log(exact)))) + depth / min(1.0, near))
             assert abs(mpmath.mpf(v) - mpmath.log(exact)) <= slack
@@ -89,7 +89,7 @@ def test_sweep_corners():
     assert _tradeoff.log_hockey_stick(one, one, np.array([1.0, 0.0, -math.log(2)])).tolist() == [
         -math.inf, -math.inf, pytest.approx(-math.log(2)),
     ]  # fmt: skip
-    # forty thousand thresholds on one atom: the sum of steps is the direct sum
+    # forty thousand thresholds at one atom
     eps = np.linspace(10.0, 0.0, 40001)
     np.testing.assert_allclose(
         np.exp(_tradeoff.log_hockey_stick(np.array([-1.0]), np.array([-21.0]), eps)), math.exp(-1) - np.exp(eps - 21), rtol=1e-14
@@ -108,7 +108,7 @@ def test_epsilon_is_the_inverse(pq, delta):
     assert eps >= 0
     assert f.delta(eps) <= delta
     with mpmath.workdps(40):
-        # the laws are given by rounded logarithms
+        # the distributions are given by rounded logarithms
         assert exact_divergence(q, p, eps + 1e-13) <= delta + 1e-14
         if eps > 1e-9 and delta > 1e-12:
             assert exact_divergence(q, p, eps * (1 - 1e-9)) > delta * (1 - 1e-12) - 1e-14
@@ -224,7 +224,7 @@ points = st.lists(st.tuples(st.integers(0, 2**12), st.integers(0, 2**12)), min_s
 @pytest.mark.slow
 @given(points)
 def test_hull_of_knots(raw):
-    # staircase of the points on or below the diagonal, in any shape
+    # a staircase of random points on or below the diagonal
     inside = sorted({(min(x, 2**12 - y), y) for x, y in raw})
     xs = [Fraction(x, 2**12) for x, _ in inside]
     ys = sorted((Fraction(y, 2**12) for _, y in inside), reverse=True)
@@ -257,7 +257,7 @@ def test_hull_resolves_both_ends(depth):
     chain = lambda b: Tradeoff.from_knots(np.concatenate([[-np.inf], alpha, [0.0]]), np.concatenate([[0.0], b, [-np.inf]]))  # noqa: E731
     assert chain(beta).convex_hull().knots[0].size == 43
     for i in (2, 38):
-        # a knot raised above the chord goes, alone; one lowered takes its neighbours' place
+        # a breakpoint above the line of its neighbours is removed; one below removes its neighbours
         high, low = beta.copy(), beta.copy()
         high[i] = beta[i - 1]
         low[i] = beta[i + 2]

@@ -1,4 +1,4 @@
-"""Divergences of listed laws against multiprecision sums and every set of outcomes."""
+"""Divergences of discrete distributions against mpmath sums and an enumeration of all sets of outcomes."""
 
 import math
 from fractions import Fraction
@@ -36,7 +36,7 @@ def test_renyi(pq, order):
     with mpmath.workdps(60):
         p, q = ([mpmath.mpf(x.numerator) / x.denominator for x in law] for law in pq)
         exact = exact_renyi(p, q, order)
-    # close laws too: the logarithms of the masses are rounded, and so is what they sum to
+    # also for nearly equal distributions: the logarithms of the masses and their sum are rounded
     slack = 2e-15 * max(1, min(order, 1e4))
     assert renyi_divergence(logs(pq[0]), logs(pq[1]), order) == pytest.approx(float(exact), rel=1e-11, abs=slack)
 
@@ -123,7 +123,7 @@ def test_bad_input_is_named(call, message):
 
 
 def test_many_eps_at_the_loss_of_many_atoms():
-    # minutes, were the tied atoms gone through at every eps
+    # would take minutes if the atoms with equal losses were visited at every eps
     atoms = 10**5
     log_q = np.full(atoms, -math.log(atoms))
     log_p = log_q + np.where(np.arange(atoms) % 2, 0.5, math.log(2 - math.exp(0.5)))

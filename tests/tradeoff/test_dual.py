@@ -1,4 +1,4 @@
-"""The curve enclosed by lines of delta: against the maximum of the lines in multiprecision."""
+"""The trade-off function from values of delta, against the maximum of the lines in mpmath."""
 
 import math
 
@@ -35,7 +35,7 @@ def test_nowhere_above_the_lines(raw):
     eps, delta, reverse = zip(*raw)
     f = Tradeoff.from_log_delta(eps, delta, reverse)
     with mpmath.workdps(60):
-        # a level above 1/2 is read from its complement
+        # use the complement of an alpha above 1/2
         knots = [(exp(a) if a < -math.log(2) else 1 - exp(r), exp(b)) for a, r, b in zip(*f._form.points[:3])]
         assert knots[0][0] == 0 == knots[-1][1]
         for i, (a, b) in enumerate(knots):

@@ -1,4 +1,4 @@
-"""The curve of two pairs together, against the products of their laws."""
+"""The trade-off function of a product of two pairs, against the enumerated product."""
 
 import numpy as np
 import pytest
