@@ -213,7 +213,7 @@ def test_mu_encloses_the_curve():
 
 @pytest.mark.filterwarnings("ignore:delta")
 @pytest.mark.parametrize(("eps", "delta", "sensitivity"), [
-    # the scale was 584 ulps above the exact one: its distance to it grew by a factor of 8 from trial to trial
+    # the calibrated scale was once 584 ulp above the exact one, because the steps of the search grow by a factor of 8
     (1.6191168669277785e-05, 0.002097833934705201, 0.005099319480082219),
     (1.272619211062843e-06, 9.690391368996848e-10, 0.019866698001213545),
     (0.001137121336627844, 9.218564286781466e-10, 18.419154648051745),
@@ -235,5 +235,5 @@ def test_log_delta_next_to_delta_1(budget):
             exact = mp.log(-mp.expm1((mp.mpf(eps) - mp.mpf(budget)) / 2))
         lower, upper = (noise.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
         assert lower <= exact <= upper
-        # log delta = -1e-6 was known to 1e-15, a relative 1e-9
+        # log delta = -1e-6 once had an error of 1e-15, a relative 1e-9
         assert upper - lower <= 1e-12 * abs(exact) + 1e-15 * (exact < -0.1) + 1e-321

@@ -1,4 +1,4 @@
-"""Few users: both bounds of a shuffled matrix against the maximum over every dataset in rational arithmetic."""
+"""Bounds of a shuffled matrix for few users against the maximum over every dataset in rational arithmetic."""
 
 import itertools
 import math
@@ -41,7 +41,7 @@ def random_rows(rng, inputs, outputs):
     for _ in range(inputs):
         weights = [rng.choice([0, 1, 1, 2, 5, 9, 40]) for _ in range(outputs)]
         weights[rng.randrange(outputs)] += 1
-        # dyadic probabilities, which doubles hold exactly
+        # dyadic probabilities, which are exact doubles
         cuts = [0, *(round(2**20 * sum(weights[: y + 1]) / sum(weights)) for y in range(outputs - 1)), 2**20]
         rows.append([Fraction(high - low, 2**20) for low, high in itertools.pairwise(cuts)])
     return rows
@@ -103,8 +103,8 @@ def test_more_outputs(inputs, outputs, users):
 
 
 @pytest.mark.parametrize(("inputs", "outputs", "users"), [(2, 10, 6), (3, 6, 8), slow(2, 4, 40)])
-def test_the_enumeration_holds_multisets_only(inputs, outputs, users):
-    # a table with an entry for every vector of counts would take 11**9 entries or minutes of convolutions here
+def test_the_enumeration_has_entries_for_multisets_only(inputs, outputs, users):
+    # a table for every vector of counts would have 11**9 entries here, or take minutes of convolutions
     weights = np.random.default_rng(outputs).dirichlet(3 * np.ones(outputs), inputs)
     protocol = shuffle.Shuffled(FiniteRandomizer(weights), users)
     assert protocol.argument(0.1) == "every dataset"
@@ -115,14 +115,14 @@ def test_the_enumeration_holds_multisets_only(inputs, outputs, users):
         np.testing.assert_allclose(np.add.reduceat(law[x], starts), 1, atol=1e-12)
 
 
-def test_argument_and_worst_dataset_are_named():
+def test_argument_and_worst_dataset_are_returned():
     protocol = shuffle.Shuffled(FiniteRandomizer([[0.3, 0.7], [0.4, 0.6], [0.8, 0.2]]), 60)
     assert protocol.argument(0.3) == "every dataset"
     assert "target between" in protocol.data(0.3) or "all others" in protocol.data(0.3)
     assert protocol.epsilon(1e-3, bound="upper") <= protocol.epsilon(1e-3, bound="lower") * (1 + 1e-6)
 
 
-def test_beyond_the_largest_power_of_e():
+def test_eps_above_700():
     protocol = shuffle.Shuffled(FiniteRandomizer([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]]), 5)
     assert protocol.delta(800.0, bound="lower") == pytest.approx(0.5)
     assert protocol.delta(800.0) == pytest.approx(0.5)
@@ -156,7 +156,7 @@ def test_priv_unit_with_wide_caps_is_below_its_blanket():
     protocol = unit.shuffled(10**4)
     eps = protocol.epsilon(1e-6)
     assert protocol.argument(eps) == "worst dataset"
-    # half way between the lower bound and the blanket
+    # the bound is half way between the lower bound and the blanket
     assert protocol.epsilon(1e-6, bound="lower") < eps < 0.96 * shuffle.shuffled_epsilon(unit, 10**4, 1e-6)
     # narrow caps may be disjoint from those of both vectors of the target, which gives the blanket
     assert PrivUnit(dimension=3, local_eps=4.0).dataset_laws() is None

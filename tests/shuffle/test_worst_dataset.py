@@ -1,4 +1,4 @@
-"""The upper bound over all datasets against exact maxima over every dataset, and what it may not do."""
+"""The upper bound over all datasets against exact maxima over every dataset, and its monotonicity."""
 
 import functools
 import itertools
@@ -24,7 +24,7 @@ WORST = json.loads((Path(__file__).parents[1] / "reference" / "worst-data.json")
 
 
 def multiset(*counted):
-    """Return the law of the multiset of messages, exactly: (row, number of users) pairs of rational rows."""
+    """Return the exact distribution of the multiset of messages, for pairs (rational row, number of users)."""
     law = {(0,) * len(counted[0][0]): Fraction(1)}
     for row, users in counted:
         for _ in range(users):
@@ -50,13 +50,13 @@ def worst(rows, users, factor):
 
 
 def bound(randomizer, users, eps):
-    """Return log delta of the bound over all datasets alone, the largest over the pairs: few users are enumerated otherwise."""
+    """Return log delta of the bound over all datasets, the maximum over pairs, without the enumeration for few users."""
     pairs = range(len(randomizer.excess_laws()))
     return max(WorstDataset(randomizer.dataset_laws(pair), users).log_delta(eps) for pair in pairs)
 
 
 def blanket(randomizer, users, eps):
-    """Return log delta of the privacy blanket, which the functions for arrays have alone."""
+    """Return log delta of the privacy blanket, which the functions for arrays use alone."""
     return shuffle.shuffled_log_delta(randomizer, users, eps)
 
 
@@ -78,7 +78,7 @@ def test_the_gap_to_the_exact_maximum():
 
 
 @pytest.mark.parametrize(("rows", "users"), [
-    # nearly equal rows, a small entry, a zero, equal rows
+    # nearly equal rows, a small entry, a zero, and equal rows
     ([["1/2", "1/2"], ["500001/1000000", "499999/1000000"]], 16),
     ([["1/1000000", "999999/1000000"], ["1/3", "2/3"]], 14),
     ([["0", "1"], ["1/3", "2/3"]], 12),
@@ -110,7 +110,7 @@ def test_random_matrices_of_few_users(parts, users, eps):
 
 
 @pytest.mark.parametrize(("randomizer", "users", "delta", "most"), [
-    # the table of the proof's page; the blanket has .1011, .02934, .3459, .03805 and .02973
+    # the table in docs/theorems/worst-dataset; the eps of the blanket are .1011, .02934, .3459, .03805 and .02973
     (mechanisms.LocalHashing(100, 1.0, 4), 10**3, 1e-6, 0.09226),
     (mechanisms.LocalHashing(100, 1.0, 4), 10**4, 1e-6, 0.02676),
     pytest.param(mechanisms.LocalHashing(100, 4.0, 4), 10**4, 1e-6, 0.2975, marks=pytest.mark.slow),
@@ -139,7 +139,7 @@ def test_merging_outputs_does_not_raise_the_bound():
     merged = np.stack([rows[:, 0], rows[:, 1], rows[:, 2] + rows[:, 3]], axis=1)
     for users, eps in ((5000, 0.04), (20000, 0.02)):
         fine, coarse = (shuffle.Shuffled(mechanisms.FiniteRandomizer(m), users).log_delta(eps) for m in (rows, merged))
-        # the search over compositions ends within 3e-3 of the largest known one
+        # the tolerance of the search over compositions is 3e-3
         assert coarse <= fine + 3e-3
 
 
@@ -175,7 +175,7 @@ def check_merged(rows, users, eps):
     merged = np.column_stack([rows[:, :-2], rows[:, -2] + rows[:, -1]])
     coarse, fine = (mechanisms.FiniteRandomizer(matrix).shuffled(users) for matrix in (merged, rows))
     in_order((coarse, eps), (fine, eps))
-    # the blanket has no search: its order holds up to rounding
+    # the blanket takes no search, so it is in order up to rounding
     assert blanket(coarse.randomizer, users, eps) <= blanket(fine.randomizer, users, eps) + 1e-6
 
 
@@ -279,14 +279,14 @@ def test_a_search_over_compositions_ends_above_every_composition():
     rng = np.random.default_rng(5)
     for _ in range(20):
         means = rng.normal(size=3) * 0.2
-        # symmetric values about one mean: the widest is the blanket
+        # distributions of symmetric values with equal means; the one with the largest variance is the blanket
         kinds = [(np.array([-0.3 - w, -0.3 + w]), np.log([0.5, 0.5])) for w in (0.6, 0.8, 1.0 + abs(means[0]))]
         wide = (np.array([-2.3, 1.7]), np.log([0.5, 0.5]))
         sums = Compositions(kinds, wide, [-math.inf] * 4, 12, 0.0)
         largest = sums.largest(max(sums.alike(kind) for kind in range(3)), 1e-3, 10**4)
         every = [sums.log_excess((a, b, 12 - a - b)) for a in range(13) for b in range(13 - a)]
         assert max(every) <= largest <= max(every) + 2e-3
-        # of the bound that takes no evaluation, a cell of one dataset is the closest
+        # the bound without an evaluation is tightest for a cell of one dataset
         assert sums._tilt.log_excess((0, 0, 0), (12, 12, 12), 12) >= max(every)
         for a in range(0, 13, 4):
             assert sums._tilt.log_excess((a, 12 - a, 0), (a, 12 - a, 0), 12) >= sums.log_excess((a, 12 - a, 0)) - 1e-4
@@ -324,7 +324,7 @@ def test_one_user_with_listed_inputs_has_the_delta_of_the_noise(noise):
 
 
 @pytest.mark.parametrize(("noise", "users", "delta", "most"), [
-    # the blanket has .03785, .004401, .3281, .06013, .006932 and .02039
+    # the eps of the blanket are .03785, .004401, .3281, .06013, .006932 and .02039
     (mechanisms.LaplaceMechanism(1.0), 10**4, 1e-6, 0.03133),
     pytest.param(mechanisms.LaplaceMechanism(1.0), 10**6, 1e-8, 0.003623, marks=pytest.mark.slow),
     pytest.param(mechanisms.LaplaceMechanism(0.25), 10**4, 1e-6, 0.2465, marks=pytest.mark.slow),
@@ -343,10 +343,10 @@ def test_epsilon_of_noise_on_two_values(noise, users, delta, most):
 
 
 @pytest.mark.slow
-def test_laplace_noise_takes_any_list_of_values():
+def test_laplace_noise_with_any_number_of_input_values():
     two, three = (mechanisms.LaplaceMechanism(1.0).shuffled(10**4, inputs=values) for values in ((0, 1), (1, 0.5, 0)))
     assert three.inputs == (0.0, 0.5, 1.0)
-    # more datasets, and less than the whole interval
+    # more inputs give more datasets, but fewer than the whole interval
     assert two.epsilon(1e-6, bound="lower") * (1 - 1e-4) <= three.epsilon(1e-6, bound="lower")
     whole = mechanisms.LaplaceMechanism(1.0).shuffled(10**4)
     assert three.epsilon(1e-6, bound="lower") <= three.epsilon(1e-6) <= whole.epsilon(1e-6)
@@ -360,7 +360,7 @@ def test_laplace_noise_takes_any_list_of_values():
     (lambda: mechanisms.GaussianMechanism(1.0).shuffled(10, inputs=(0, 0.5, 1)), ValueError, "Gaussian noise takes two"),
     (lambda: mechanisms.KaryResponse(3, 1.0).shuffled(10, inputs=(0, 1)), TypeError, "leave it out"),
 ])
-def test_lists_that_do_not_serve_are_refused(call, error, words):
+def test_invalid_input_values_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
 
@@ -373,16 +373,16 @@ def test_listed_inputs_are_kept_by_copies():
     assert protocol != mechanisms.LaplaceMechanism(1.0).shuffled(100)
 
 
-def test_compositions_and_divergences_take_the_bound():
+def test_compositions_and_divergences_use_the_bound_over_all_datasets():
     protocol = mechanisms.LocalHashing(100, 1.0, 4).shuffled(10**4)
     three = protocol.self_compose(3)
     lower, upper = (three.epsilon(1e-6, bound=side) for side in ("lower", "upper"))
-    # the blanket composes to .05301
+    # the composition of the blanket has eps .05301
     assert 0.0483 < lower <= upper < 0.0485
     assert protocol.rdp(4.0, bound="lower") <= protocol.rdp(4.0) < 1.05 * protocol.rdp(4.0, bound="lower")
 
 
-def test_calibration_takes_the_bound():
+def test_calibration_uses_the_bound_over_all_datasets():
     fewest = shuffle.Shuffled.calibrate(mechanisms.LocalHashing(100, 1.0, 4), eps=0.03, delta=1e-6)
     # the blanket needs 9595 users
     assert 8000 < fewest.users < 8200

@@ -32,7 +32,7 @@ def plus(*terms):
 
 
 def paired(test, poly):
-    """Return the expectation of a test, given as the set of multisets where it is 1."""
+    """Return the expectation of a test that is 1 on a given set of multisets and 0 elsewhere."""
     return sum((value for key, value in poly.items() if key in test), Fraction(0))
 
 
@@ -125,7 +125,7 @@ def omegas(pairs, kind):
 
 
 def fewest_pairs(ratio, kind):
-    """Return the least s for which the page proves W >= 0; `ratio` is at least e^eps0."""
+    """Return the smallest s for which docs/theorems/worst-dataset proves W >= 0; `ratio` is at least e^eps0."""
     cosh = (ratio + 1 / ratio) / 2
     if kind == "product":
         return max(1, math.ceil(cosh - 1))
@@ -177,7 +177,7 @@ def test_expansion_and_each_term(seed, users, kind):
         test = protocol.best_test(counts)
         exact = times(protocol.law(counts), d)
         listed = list(draws(counts, s))
-        # T: one exchange among the users that are left, and W for those that were drawn
+        # T is the distribution with one exchange among the remaining users, and W for the drawn users
         smoothed = Counter()
         for p, pairs, rest in listed:
             law = drawn_law(protocol, pairs, gamma, omega)
@@ -256,7 +256,7 @@ def test_probability_of_the_best_test(seed):
             divergence = sum(max(p - smaller * second[key], 0) for key, p in first.items())
             assert paired(test, first) <= divergence / (1 - smaller / protocol.E)
         for factor in (Fraction(1), Fraction(3, 2)):
-            # the user of input x sends a draw from b instead
+            # the user with input x sends a message drawn from b instead
             x = next(x for x, count in enumerate(counts) if count)
             rest = times(protocol.law(moved(counts, (x, -1))), protocol.poly(protocol.rows[0]))
             blanket = blanket_value(protocol, protocol.b, protocol.rows[x], factor, n)

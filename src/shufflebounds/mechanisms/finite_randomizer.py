@@ -182,7 +182,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         seen = mean > 0
         scaled = rows[:, seen] / mean[seen]
         if np.linalg.matrix_rank(rows) < len(rows):
-            raise ValueError("matrix has dependent rows: its inputs cannot be told apart, so no estimate is unbiased")
+            raise ValueError("matrix has dependent rows: its inputs cannot be distinguished, so no estimate is unbiased")
         weights = np.zeros(rows.shape[::-1])
         weights[seen] = np.linalg.solve(scaled @ rows[:, seen].T, scaled).T
         return weights

@@ -133,9 +133,10 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         return (Others("all others hold a vector at right angles", (0.0, 0.0, 0.0, c), (c, c, 0.0, 1 - 3 * c)),)
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        # The law of X of another user is affine in the shares of the caps of the target's two opposite vectors that the user's cap
-        # meets. These shares are nonnegative, and their sum is at most c and at least 3c - 1, as the rest of the sphere has 1 - 2c.
-        # The four corners are kinds. For c <= 1/3 a cap that meets neither would be one, and the bound as large as the blanket.
+        # X for another user is an affine function of the measures of the intersections of the user's cap with the target's two
+        # caps. These are nonnegative, and their sum is at most c and at least 3c - 1, since the rest of the sphere has measure
+        # 1 - 2c. The four corners of this set are the kinds. For c <= 1/3 a cap that meets neither would be a kind, and the bound
+        # would be as large as the blanket.
         c = self._c
         least = 3 * c - 1
         if least <= 0:

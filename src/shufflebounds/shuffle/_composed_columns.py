@@ -63,7 +63,7 @@ class ComposedColumns:
         return self.values[loss]
 
     def _hockey_stick(self, eps: FloatArray) -> IntervalArray:
-        """Return the upper bound of log delta of one column in both places of an interval."""
+        """Return upper bounds of log delta of one column, as both ends of an interval, the format that `connect_the_dots` takes."""
         high = np.array([self._value(float(loss)) for loss in eps])
         return IntervalArray(high, high)
 

@@ -1,4 +1,4 @@
-"""The tail of an estimate's error when the number of users who hold a value is unknown: bounds over every such number."""
+"""Bounds of the tail of an estimate's error over every number of users (holders) who have the value."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from shufflebounds.tails.closed import bernstein
 __all__ = ["CountTails", "largest_tail", "tails_over_counts"]
 
 SCANNED = 256
-"""Most numbers of holders that are evaluated one by one. For more, the upper bound takes that many blocks of them; more blocks give
-a tighter upper bound in proportionally more time."""
+"""Largest number of counts of holders that are evaluated one by one. For more, the upper bound takes this number of blocks.
+More blocks give a tighter upper bound in proportionally more time."""
 
 DEEPER = 6.0
-"""Logarithm of the factor by which the probability that the users within a block move the error too far lies below the answer. A
-larger one widens the allowance for these users; a smaller one lets their probability enter the answer."""
+"""The error of the undetermined users of a block exceeds its allowance with a probability of about e^-DEEPER times the answer.
+
+Raised: the allowance is larger. Lowered: this probability, which is added to the answer, is larger.
+"""
 
 DEEPEST = 745.0
-"""The same where the lower bound is 0: beyond the logarithm of the smallest positive double."""
+"""Negative log of this probability if the lower bound of the answer is 0: about that of the smallest positive double."""
 
 
 Known = Callable[[int, int, Fraction], Interval]
@@ -32,7 +34,10 @@ Known = Callable[[int, int, Fraction], Interval]
 
 
 class CountTails(NamedTuple):
-    """Lower bound of the largest log tail, and an upper bound of the log tail for the counts from each listed first one on."""
+    """A lower bound of the largest log tail, and points (first, upper bound).
+
+    Each upper bound is valid for the counts from `first` up to the next point.
+    """
 
     lower: float
     points: list[tuple[int, float]]
@@ -89,7 +94,7 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
     users, known, variance, reach
         As for :func:`tails_over_counts`.
     last : int, optional
-        Largest number of holders that needs to be looked at, where larger ones follow by symmetry; n by default.
+        Largest number of holders that is evaluated, if larger ones follow by symmetry; n by default.
     """
     last = users if last is None else last
     if last < SCANNED:
@@ -101,7 +106,7 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
         return block[1] - block[0] < width
 
     def measure(several: Sequence[IntRange], enough: float) -> list[tuple[float, float, float]]:
-        # the bound of a block that is not divided further stands for its value: other blocks need not be closer than that
+        # the bound of a smallest block is used as its value, so that other blocks are not divided once they are below it
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 

@@ -1,4 +1,4 @@
-"""What a randomizer says of the inputs of the other users, for the upper bound over all datasets."""
+"""Distributions of a randomizer, for all inputs of the other users, that the upper bound over all datasets needs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class DatasetLaws:
     Parameters
     ----------
     blanket : ExcessLaw
-        The law of :math:`(R_0/m, R_1/m)` under m, or one that is larger in the convex order.
+        The distribution of :math:`(R_0/m, R_1/m)` under m, or one that is larger in the convex order.
     others : tuple of (str, ExcessLaw)
-        For each kind of input j of another user, its name and the law of :math:`(R_0/R_j, R_1/R_j)` under :math:`R_j`, or one that
-        is larger in the convex order. Every input must have a law of X that is a mixture of those listed.
+        For each kind of input j of another user, its name and the distribution of :math:`(R_0/R_j, R_1/R_j)` under :math:`R_j`, or
+        one that is larger in the convex order. For every input, the distribution of X must be a mixture of these.
     heights : tuple of ExcessLaw
-        For each kind of input x the law of :math:`(1, R_x/m)` under m, or one that is larger in the convex order.
+        For each kind of input x the distribution of :math:`(1, R_x/m)` under m, or one that is larger in the convex order.
     log_minorant : float
         Logarithm of the mass g of m.
     distance : float
@@ -37,7 +37,8 @@ class DatasetLaws:
     ratio_tail : callable
         Given an array of t > 1, at least the largest :math:`R_a\{y : R_a(y) > t\, R_j(y)\}` over all inputs a and j, for each t.
     lost : float
-        Total variation distance, at most, between the message of any input and one that is drawn from the laws given here.
+        Upper bound of the total variation distance between the message of any input and one drawn from the distributions given
+        here.
     """
 
     blanket: ExcessLaw
@@ -50,7 +51,7 @@ class DatasetLaws:
     lost: float = 0.0
 
     def thinned(self, share: float) -> DatasetLaws:
-        r"""Return the laws where each user sends a message with probability `share`: "no message" is one more output.
+        r"""Return the data if each user sends a message with probability `share`: "no message" is one more output.
 
         Parameters
         ----------
@@ -60,7 +61,7 @@ class DatasetLaws:
         Returns
         -------
         DatasetLaws
-            Those of :math:`s R_x + (1 - s) [\text{no message}]`.
+            The data of the randomizer :math:`s R_x + (1 - s) [\text{no message}]`, with s = `share`.
         """
         if share == 1:
             return self

@@ -1,4 +1,4 @@
-"""A histogram that is exactly zero on empty bins: Balcer and Cheu's zsum in every bin."""
+"""A histogram whose estimate is exactly 0 for empty bins: the protocol zsum of Balcer and Cheu in every bin."""
 
 from __future__ import annotations
 
