@@ -120,14 +120,14 @@ Lemma 5.4 | delta as distance to a near law; item 2 false | published.das2022_cl
 Lemma 5.5 | KL of a pure mechanism | mechanisms.RandomizedResponse.rdp | mechanisms/test_randomized_response.py::test_dominates_every_pure_mechanism
 Definitions 5.6, 5.7, Theorem 5.8 | advanced composition | composition.compose_dp, composition.composition_delta | composition/test_rules.py::test_advanced_closed_form
 Theorem 5.9 | the same with deltas | composition.compose_dp, composition.composition_log_delta | composition/test_rules.py::test_equal_budgets_against_exact_rationals
-Algorithm 5, Theorem 6.1 | AboveThreshold: does not halt, false | published.das2022_above_threshold_eps, selection.SparseVector | published/test_survey.py::test_above_threshold, selection/test_stream.py::test_it_halts_after_so_many_answers_and_says_so
+Algorithm 5, Theorem 6.1 | AboveThreshold: does not halt, false | published.das2022_above_threshold_eps, selection.SparseVector | published/test_survey.py::test_above_threshold, selection/test_stream.py::test_a_run_halts_after_cutoff_answers
 Definition 6.2, Theorem 6.3 | its accuracy | selection.svt_accuracy | selection/test_selection.py::test_accuracy_is_the_root_of_the_failure_law
 Algorithm 6, Theorem 6.4 | Sparse | selection.svt_scales, selection.SparseVector | selection/test_selection.py::test_optimal_scales_are_private_and_no_smaller_ones_are
 Theorem 6.5 | its accuracy | selection.svt_accuracy | selection/test_selection.py::test_sparse_vector_reference
-Algorithm 7, Theorem 6.6 | NumericSparse: misprints | published.das2022_numeric_sparse_eps, published.das2022_numeric_sparse_answer, published.das2022_numeric_sparse_scale, selection.SparseVector | published/test_survey.py::test_numeric_sparse, selection/test_stream.py::test_numbers_are_released_with_noise_of_their_own
+Algorithm 7, Theorem 6.6 | NumericSparse: misprints | published.das2022_numeric_sparse_eps, published.das2022_numeric_sparse_answer, published.das2022_numeric_sparse_scale, selection.SparseVector | published/test_survey.py::test_numeric_sparse, selection/test_stream.py::test_numbers_are_released_with_independent_noise
 Definition 6.7, Theorem 6.8 | its accuracy: false | published.das2022_numeric_sparse_accuracy, selection.svt_accuracy | published/test_survey.py::test_numeric_sparse
 Algorithm 8, Theorem 6.9 | SmallDB | selection.small_db | selection/test_small_db.py::test_no_replaced_record_changes_a_chance_by_more_than_eps
-Theorems 6.10 to 6.12 | its accuracy | selection.small_db_error, published.das2022_small_db_error, published.das2022_small_db_cube | selection/test_small_db.py::test_the_error_keeps_to_its_bound
+Theorems 6.10 to 6.12 | its accuracy | selection.small_db_error, published.das2022_small_db_error, published.das2022_small_db_cube | selection/test_small_db.py::test_the_error_is_at_most_its_bound
 Definition 7.1 | local privacy | mechanisms.PureLocal | mechanisms/test_excess_laws.py::test_pure_budgets_are_exact
 Definitions 7.2, 7.3, Theorem 7.9 | condensed local privacy, memoisation | | in words only
 Section 7.2 | central against local: mean for bound, false | published.das2022_mean_error, mechanisms.RandomizedResponse.error_bound | published/test_survey.py::test_verdicts, mechanisms/test_randomized_response.py::test_local_sample_size
@@ -153,7 +153,7 @@ Definition 9.8, Algorithm 9 | generalised sparse vector | selection.SparseVector
 Theorem 9.9 | its Renyi privacy | selection.svt_rdp | selection/test_selection.py::test_renyi_bound_against_the_outputs
 Definition 9.10, Theorem 9.11 | non-negative queries: the moment is false | published.das2022_sparse_moment, selection.svt_log_moment | published/test_survey.py::test_moment_and_sum, selection/test_stream.py::test_the_length_by_another_quadrature
 Theorem 9.12 | several answers | selection.svt_rdp, published.das2022_sparse_gaussian_eps | selection/test_selection.py::test_renyi_forms, published/test_survey.py::test_gaussian_sparse_vector
-Algorithm 10, Theorems 9.13, 9.14 | stages | selection.svt_stages_epsilon | selection/test_stream.py::test_stages_cost_no_more_than_either_way_alone
+Algorithm 10, Theorems 9.13, 9.14 | stages | selection.svt_stages_epsilon | selection/test_stream.py::test_stages_are_at_most_the_smaller_of_both_bounds
 """,
 }
 

@@ -1,4 +1,4 @@
-"""Build and import a module that stands outside the package and cimports its installed kernels."""
+"""Builds and imports a module outside of the package that cimports its installed kernels."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Binomial log tails against quadrature, rational sums and the laws they obey."""
+"""Binomial log tails against quadrature, rational sums and identities."""
 
 import math
 from fractions import Fraction
@@ -18,10 +18,10 @@ TAILS = {"logcdf": "logsf", "logsf": "logcdf"}
 
 
 def failure(name, actual, case):
-    """Return the error beyond what is allowed, or 0."""
+    """Return by how much the error exceeds the allowed one, or 0."""
     exact = case[name]
     if name in TAILS and to_decimal(exact) > to_decimal("-0.69"):
-        # the smaller tail's rounding, and the last places of a result that may be subnormal
+        # allowed: the rounding error of the smaller tail, and some ulp of a result that may be subnormal
         small = case[TAILS[name]]
         allowed = NEAR_ONE + 4 * (float(spacing(small)) if to_decimal(small).is_finite() else 0)
         return max(0.0, relative(actual, exact, ulps=2) - allowed)
@@ -51,7 +51,7 @@ def log_fraction(x):
         return "-inf"
     if x == 1:
         return 0
-    # 120 digits hold 1 - x for the smallest x here
+    # 120 digits represent 1 - x for the smallest x here
     import mpmath
 
     with mpmath.workdps(120):
@@ -85,7 +85,7 @@ def test_counts_outside_and_between(k):
 
 
 @pytest.mark.parametrize(("n", "p"), [(0, 0.3), (5, 0.0), (5, 1.0), (0, 0.0), (0, 1.0), (2**53, 1.0), (2**53, 0.0)])
-def test_degenerate_laws(n, p):
+def test_degenerate_distributions(n, p):
     atom = n if p == 1 else 0
     for k in {0, 1, n // 2, n}:
         assert binom_logpmf(k, n, p) == (0 if k == atom else -math.inf)
@@ -125,7 +125,7 @@ def test_tails_are_complements(case):
 
 
 @given(binomial_points())
-def test_mirror(case):
+def test_reflection_of_k_and_p(case):
     k, n, p = case
     pmf, mirrored = binom_logpmf(k, n, p), binom_logpmf(n - k, n, 1 - p)
     assert abs(pmf - mirrored) <= 2 * ALLOWED + 8 * math.ulp(pmf)
@@ -153,7 +153,7 @@ def test_monotone_in_k_and_above_the_pmf(case):
 def test_pmf_is_the_step_of_the_cdf(case):
     k, n, p = case
     pmf, before, at = binom_logpmf(k, n, p), binom_logcdf(k - 1, n, p), binom_logcdf(k, n, p)
-    # in units of the larger of the three, with what the logarithms' own spacing allows
+    # relative to the largest of the three, with some ulp of the logarithms
     scale = 1e-13 + 16 * math.ulp(at)
     assert abs(math.exp(before - at) + math.exp(pmf - at) - 1) < scale
 
@@ -167,7 +167,7 @@ def test_shift_by_one_reference():
     for v in cases:
         prob, eps = v["params"]["gamma"], v["params"]["eps"]
         value, error = shift_log_delta(v["params"]["n"], float(prob), float(eps), SHIFT_FIELDS[v["quantity"]])
-        # the parameters are decimal: log delta moves by n * (rounding of the inputs) at most
+        # the parameters are decimal: log delta changes by at most n * (rounding error of the inputs)
         assert 0 < error < 1e-10
         assert distance(value, log_of(v["value"])) < error + 1e-11, v["id"]
 
@@ -177,7 +177,7 @@ def test_tails_in_blocks_have_the_bits_of_one_alone():
     n = np.floor(10 ** rng.uniform(0, 7, 700))
     p = np.concatenate([rng.random(500), 10 ** rng.uniform(-300, 0, 200)])
     k = np.round(n * p + rng.normal(size=n.size) * 4 * np.sqrt(n * p * (1 - p)))
-    # what a block leaves to the scalar kernel, in between
+    # among them, elements that a block leaves to the scalar kernel
     k[::7], n[::11], p[::13] = np.nan, -1, 2
     for tail in (binom_logcdf, binom_logsf):
         alone = np.array([tail(*x) for x in zip(k, n, p, strict=True)])

@@ -1,4 +1,4 @@
-"""The clone sweep against direct sums, and the weighted form against the binomial one."""
+"""The sweep of the clone sum against direct sums, and the form for any distribution of clones against the binomial one."""
 
 import math
 from fractions import Fraction
@@ -65,11 +65,11 @@ def test_ends_of_the_slope():
 
 
 @given(st.integers(1, 10**7), st.integers(1, 64), st.integers(0, 2**12 - 1))
-def test_sides_are_ordered_and_close(n, rate, u):
+def test_bounds_are_ordered_and_close(n, rate, u):
     rate, u = rate / 64, u / 2**12
     lower, upper = _compound.log_sign_excess(n, rate, u, 1 - u)
     assert lower <= upper <= math.log(n)
-    # what the window may leave out, the seeds and a few ulp of a logarithm that is a sum of two
+    # the truncated part, the errors of the starting values, and a few ulp of a logarithm that is a sum of two
     assert upper - lower <= 1e-10 + 200 * math.ulp(lower)
 
 
@@ -106,6 +106,6 @@ def test_all_weights_zero():
     assert value == -math.inf
 
 
-def test_weights_must_be_there():
+def test_empty_weights_are_refused():
     with pytest.raises(ValueError, match="must not be empty"):
         _compound.log_weighted_excess(0.0, np.empty(0), 0.25, 0.75)

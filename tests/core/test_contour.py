@@ -1,4 +1,4 @@
-"""The contour integral against the sweep, which shares nothing with it, and against the reference file."""
+"""The contour integral against the sweep, an independent method, and against the reference file."""
 
 import math
 
@@ -18,7 +18,7 @@ def overlap(a, b):
     st.floats(3, 6), st.floats(-3, 0) | st.floats(-8, -1).map(lambda x: math.log10(1 - 10**x)),
     st.floats(0, 3) | st.floats(3, 40) | st.just(0.0), st.integers(0, 40),
 )
-def test_encloses_the_sum(log_users, log_rate, x, peaks):
+def test_bounds_contain_the_sum(log_users, log_rate, x, peaks):
     n, rate = math.floor(10**log_users), 10**log_rate
     u = x / math.sqrt(n * rate)
     assume(u < 0.5)
@@ -29,7 +29,7 @@ def test_encloses_the_sum(log_users, log_rate, x, peaks):
 
 @given(st.integers(3000, 200_000), st.floats(0.01, 0.9), st.fractions(0, 1, max_denominator=40) | st.floats(0.05, 0.97))
 def test_steep_lines(n, rate, u):
-    # rational slopes bring the peaks back to their full height: u = p/q at j = q or 2 q
+    # for rational slopes u = p/q the secondary maxima at j = q or 2 q have full height
     assume(0 < u < 1)
     u = float(u)
     sides = _contour.log_sign_contour(n, rate, u, 1 - u, 0)
@@ -51,7 +51,7 @@ FILED = [case for case in reference("clones-and-personalised")
 
 
 @pytest.mark.parametrize("case", FILED, ids=lambda case: case["id"])
-def test_filed_values(case):
+def test_reference_values(case):
     given = case["params"]
     n, eps0, eps = int(given["n"]), float(given["eps0"]), float(given["eps"])
     rate = math.exp(-eps0) if case["quantity"].endswith("2021") else 2 / (math.exp(eps0) + 1)
@@ -68,22 +68,22 @@ def test_filed_values(case):
     [(1e7, 3, 8e-12), (1e7, 12, 2e-9), (1e8, 6, 1.5e-12), (1e9, 1, 2e-10),
      (1e12, 0, 1e-11), (1e12, 6, 1e-12), (2.0**53, 37, 4e-11)],
 )
-def test_the_sides_meet_as_the_header_says(n, u_sigmas, gap):
+def test_gaps_are_those_in_the_header(n, u_sigmas, gap):
     u = u_sigmas / math.sqrt(n * 0.5)
     lower, upper = _contour.log_sign_contour(n, 0.5, u, 1 - u, 0)
     assert 0 < upper - lower < gap
 
 
 @pytest.mark.parametrize(("u_sigmas", "gain"), [(0.1, 20), (0.5, 1e4), (1.0, 1e3)])
-def test_revivals_bring_the_sides_together(u_sigmas, gain):
+def test_secondary_maxima_narrow_the_gap(u_sigmas, gain):
     u = u_sigmas / math.sqrt(1e9 * 0.5)
     wide, close = (_contour.log_sign_contour(1e9, 0.5, u, 1 - u, peaks) for peaks in (0, 40))
     assert overlap(wide, close)
     assert wide[1] - wide[0] > gain * (close[1] - close[0] - 2e-12)
 
 
-def test_where_it_does_not_serve():
-    # few clones, or next to none on the other side: nothing is said
+def test_nan_where_the_method_does_not_apply():
+    # too few clones, or too few signs -1: the results are NaN
     assert math.isnan(_contour.log_sign_contour(100.0, 0.5, 0.1, 0.9, 0)[0])
     assert math.isnan(_contour.log_sign_contour(1e15, 0.5, 1 - 1e-14, 1e-14, 0)[0])
     for bad in ((0, 0.5, 0.1, 0.9), (1.5e5 + 0.5, 0.5, 0.1, 0.9), (1e6, 0.0, 0.1, 0.9), (1e6, 0.5, 0.1, 0.0),

@@ -1,6 +1,6 @@
-"""The C interface is frozen: what tests/reference/cython_abi.json lists must stay, with its signature; adding is fine.
+"""The C interface is frozen: functions in tests/reference/cython_abi.json keep their signatures; functions may be added.
 
-To add, run ``python -m tests.core.test_cython_abi``, which rewrites the file, and read the difference.
+After an addition, run ``python -m tests.core.test_cython_abi``, which rewrites the file, and check the difference.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""The public C interface: frozen, called by an extension that pip installs outside the tree, by numba, and by SciPy."""
+"""The public C interface: its frozen signatures, and calls by an extension installed by pip, by numba and by SciPy."""
 
 import ctypes
 import json
@@ -25,7 +25,7 @@ compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
 def test_interface_of_this_version_is_frozen():
     frozen = json.loads(FILE.read_text())
     assert frozen["version"] == cython_tails.version
-    # an addition raises the version, and is frozen with it
+    # an added function needs a new version, which freezes it
     assert signatures(cython_tails) == frozen["functions"]
 
 
@@ -49,7 +49,7 @@ def test_an_extension_installed_by_pip(pricing):
     parameters = {"binom": (1000, 0.25), "poisson": (250,), "nbinom": (250.5, 0.5), "hypergeom": (4000, 1000, 1000)}
     kinds = ("logpmf", "logcdf", "logsf")
     known = [getattr(tails, f"{law}_{kind}")(k, *held) for law, held in parameters.items() for kind in kinds]
-    # the ufuncs evaluate in blocks, by vector code whose last bits are its own (tails.h)
+    # the ufuncs use vector code (tails.h), whose last bits differ from those of the scalar kernels
     assert pricing.laws(k) == pytest.approx(known, rel=1e-14, abs=0)
     assert pricing.incomplete(k, 250.0, 0.25) == (
         tails.log_gammainc(k, 250), tails.log_gammaincc(k, 250), tails.log_betainc(k, 250, 0.25), tails.log_betaincc(k, 250, 0.25),
@@ -73,7 +73,7 @@ def test_an_extension_installed_by_pip(pricing):
     # E[max(0, S)] of 2 users, each +1 or -1
     lower, upper = pricing.excess(np.array([1.0, -1.0]), np.log([0.5, 0.5]), 2.0)
     assert lower <= math.log(0.5) <= upper
-    # out of range: NaN, never an exception
+    # arguments outside the range give NaN, not an exception
     assert all(math.isnan(v) for v in pricing.clones(0.5, 4.0, 0.05, 1e-8))
     assert math.isnan(pricing.poisson_binom_logsf(np.array([1.5]), 0.0)[0])
     assert all(math.isnan(v) for v in pricing.laws(math.nan))
@@ -115,7 +115,7 @@ def test_scipy_integrates_a_kernel(k):
     from scipy import LowLevelCallable
     from scipy.integrate import quad
 
-    # a uniform chance makes every count of 0..n alike
+    # for a uniform probability p every count 0..n has the same probability
     sf = LowLevelCallable.from_cython(cython_tails, "quad_binom_sf")
     assert quad(sf, 0, 1, args=(k, 10.0))[0] == pytest.approx((10 - k) / 11, abs=1e-12)
     pmf = LowLevelCallable.from_cython(cython_tails, "quad_binom_pmf")
@@ -132,7 +132,7 @@ def c_function(name, *kinds):
 
 
 @pytest.mark.parametrize("kind", ["logcdf", "logsf"])
-def test_poisson_binomial_tails_mean_what_the_python_functions_mean(kind):
+def test_poisson_binomial_tails_equal_those_of_python(kind):
     pointer = ctypes.POINTER(ctypes.c_double)
     inside = c_function(f"poisson_binom_{kind}", pointer, pointer, ctypes.c_ssize_t, ctypes.c_double)
 
@@ -142,7 +142,7 @@ def test_poisson_binomial_tails_mean_what_the_python_functions_mean(kind):
 
     python = getattr(tails, f"poisson_binom_{kind}")
     fair = [0.5] * 100
-    # fair bits: exact integers
+    # for fair bits the probabilities are integers over 2**100
     above = sum(math.comb(100, j) for j in range(61, 101))
     exact = math.log(above / 2**100) if kind == "logsf" else math.log1p(-above / 2**100)
     assert value(60, fair) == pytest.approx(exact, rel=1e-11)

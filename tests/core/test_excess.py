@@ -16,7 +16,7 @@ from tests.reference.sandwich import least_distance
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_encloses_powers_of_polynomials(seed):
+def test_bounds_contain_powers_of_polynomials(seed):
     rng = random.Random(seed)
     for n in (1, 2, 7, 40, 90):
         values, log_mass = random_law(rng)
@@ -30,9 +30,9 @@ def test_encloses_powers_of_polynomials(seed):
     (33, [-4, 1, 2, 5, 6, 7], [2.02146957e-05, 0.546564987, 1.18007774e-07, 5.47853897e-14, 0.352517435, 8.97245760e-04]),
     (600, [-3, 2], [0.625, 0.375]),
 ])
-def test_sums_of_many_terms_are_charged_for_each(n, values, mass):
+def test_rounding_errors_of_many_terms_are_bounded(n, values, mass):
     lower, upper = sides(values, np.log(mass), n)
-    # a full mass is known to a few ulp only
+    # a total mass of 1 is accurate to a few ulp only
     slack = 4e-16 * n if sum(mass) == 1 else 0.0
     assert arb(lower) - slack < exact(values, np.log(mass), n) < arb(upper) + slack
     assert upper - lower < 1e-9
@@ -53,7 +53,7 @@ def test_agrees_with_the_clone_sweep(n, eps0, eps):
     assert upper[0] - lower[0] < (1e-6 if n >= 10**4 else 1e-5)
 
 
-def test_groups_of_one_law_are_one_group():
+def test_groups_with_one_distribution_equal_one_group():
     values, log_mass = np.array([2.0, -1.0, -3.5]), np.log([0.1, 0.3, 0.2])
     one = _excess.log_excess(values, log_mass, np.array([0, 3]), np.array([5000.0]))
     three = _excess.log_excess(np.tile(values, 3), np.tile(log_mass, 3), np.array([0, 3, 6, 9]), np.array([1000.0, 1500, 2500]))
@@ -62,8 +62,8 @@ def test_groups_of_one_law_are_one_group():
     assert three[1] - three[0] < 1e-4
 
 
-def test_two_groups_against_lists():
-    # one user with a value of its own among three: E(Y + X_1 + X_2 + X_3)_+ by hand
+def test_two_groups_against_enumeration():
+    # three users with one distribution and one with another: E(Y + X_1 + X_2 + X_3)_+ by enumeration
     total = 0.0
     for y, q in ((5.0, 0.25), (0.0, 0.75)):
         for k in range(4):
@@ -75,7 +75,7 @@ def test_two_groups_against_lists():
 
 
 def test_a_heavy_tail_is_split_off():
-    # a chance of 1e-9 for a value that decides alone: subtracting nothing, n w x below the jump's whole gain
+    # one value with probability 1e-9 is so large that it decides the sign of the sum
     values, log_mass = np.array([1.0, -1.2, 1e7]), np.log([0.3, 0.4, 1e-9])
     n = 10**4
     lower, upper = _excess.log_excess(values, log_mass, np.array([0, 3]), np.array([float(n)]))
@@ -86,13 +86,13 @@ def test_a_heavy_tail_is_split_off():
 
 
 @pytest.mark.parametrize(("mass", "jump"), [(1e-19, 1e8), (1e-21, 3e7), (1e-15, 4e9)])
-def test_jumps_lighter_than_an_ulp_lose_what_the_others_lose(mass, jump):
-    # nobody else gains: E S_+ is that of one jump or more over the sum of the others' losses, which it always exceeds
+def test_values_of_mass_below_an_ulp_are_split_off(mass, jump):
+    # All other values are negative, and one large value exceeds their sum: E S_+ is about n mass (jump - 1.4 (n - 1)).
     n = 10**6
     values, log_mass = np.array([-1.0, -2.0, -5.0, jump]), np.log([0.2, 0.1, 0.2, mass])
     lower, upper = _excess.log_excess(values, log_mass, np.array([0, 4]), np.array([float(n)]))
     truth = math.log(n * mass) + math.log(jump - 1.4 * (n - 1))
-    # two jumps are rarer by n mass
+    # the probability of two large values is n * mass times smaller
     assert lower <= truth * (1 - 1e-12) + 2 * n * mass
     assert upper >= truth * (1 + 1e-12) - 2 * n * mass
     assert upper - lower < 1e-5
@@ -112,8 +112,8 @@ def test_few_of_many_heavy_values_agree_with_one_jump_at_a_time():
     assert upper - lower < 1e-6
 
 
-def test_values_so_rare_that_they_add_nothing_cost_no_digits():
-    # masses below the least double, with losses of hundreds
+def test_values_of_negligible_mass_cause_no_error():
+    # masses below the smallest double, with losses of several hundred
     law = ExcessLaw([math.log(0.25), math.log(0.25), -900.0], [1.0, -np.inf, 300.0], [-np.inf, 1.0, 0.0])
     plain = ExcessLaw(law.log_mass[:2], law.log_a[:2], law.log_b[:2])
     for n in (50, 10**6):
@@ -121,7 +121,7 @@ def test_values_so_rare_that_they_add_nothing_cost_no_digits():
 
 
 @pytest.mark.parametrize("n", [200, 10**5])
-def test_gathered_laws_stand_on_their_side(n):
+def test_gathered_distributions_are_bounds(n):
     rng = np.random.default_rng(5)
     log_mass, log_a = -8.5 - rng.random(1500) * 3, rng.normal(size=1500)
     log_mass -= np.logaddexp.reduce(log_mass)
@@ -145,7 +145,7 @@ def test_extremes():
     assert -math.inf < lower <= upper < 0
 
 
-def test_what_smoothing_adds_lies_between_the_polynomials():
+def test_smoothing_error_is_between_the_polynomials():
     above, below, sizes = _smoothed.sandwich()
     assert 0 < least_distance(above, 1) < 1e-4
     assert 0 < least_distance(below, -1) < 1e-4
@@ -160,14 +160,14 @@ def test_gaps_stay_within_the_header():
     assert min(noise(random.Random(5), 3, (1.0, 2.0))) < 5e-7
 
 
-def test_a_second_contour_is_tried_where_rounding_parts_the_bounds():
-    # log E S_+ is about -2.25 million; the first contour alone leaves a gap of 3.4e-7, the second, with more nodes, 2.1e-7
+def test_a_second_contour_is_tried_where_the_gap_is_rounding():
+    # log E S_+ is about -2.25 million. The gap of the first contour is 3.4e-7, that of the second, with more nodes, 2.1e-7.
     values = [0.16416067302413945, -0.0023887086152873287, 0.031118092411635774, -0.136432000616321]
     log_mass = np.array([-13.241481680539621, -10.501477059080129, -14.513838867364086, -0.1053935924583007])
     n = 998696
     lower, upper = sides(values, log_mass, n)
     assert 0 < upper - lower < 2.5e-7
-    # Chernoff's bound E (S)_+ <= e^(K(t) - 1)/t for every t > 0, and the term in which every user holds the largest value
+    # Chernoff's bound E (S)_+ <= e^(K(t) - 1)/t for every t > 0, and the term in which every user has the largest value
     rest = 1 - float(np.exp(log_mass).sum())
     moments = ((t, rest + float(np.exp(log_mass + t * np.array(values)).sum())) for t in np.linspace(10, 90, 800))
     least = min(n * math.log(moment) - 1 - math.log(t) for t, moment in moments)

@@ -20,7 +20,7 @@ def test_errors_stay_as_stated(family, seed):
     assert max(found) < 1
 
 
-def test_corners_of_the_incomplete_gamma_functions():
+def test_limits_of_the_incomplete_gamma_functions():
     P, Q = _gamma.log_gammainc, _gamma.log_gammaincc
     assert (P(0.0, 3.0), Q(0.0, 3.0)) == (0, -math.inf)
     assert (P(2.0, 0.0), Q(2.0, 0.0)) == (-math.inf, 0)
@@ -39,7 +39,7 @@ def test_corners_of_the_incomplete_gamma_functions():
         assert math.isnan(Q(*bad))
 
 
-def test_corners_of_the_incomplete_beta_functions():
+def test_limits_of_the_incomplete_beta_functions():
     P, Q = _beta.log_betainc, _beta.log_betaincc
     assert (P(2.0, 3.0, 0.0), Q(2.0, 3.0, 0.0)) == (-math.inf, 0)
     assert (P(2.0, 3.0, 1.0), Q(2.0, 3.0, 1.0)) == (0, -math.inf)
@@ -72,7 +72,7 @@ def test_probabilities_of_single_counts():
         assert abs(float((got - exact).mid())) <= 1e-13 + 4 * math.ulp(float(exact.mid())), (k, r, p)
 
 
-def test_laws_are_values_of_the_functions():
+def test_tails_are_values_of_the_incomplete_functions():
     k = np.array([-1.0, 0.0, 0.5, 3.0, 50.0])
     whole = np.floor(k[1:]) + 1
     assert np.array_equal(_gamma.poisson_logsf(k[1:], 7.5), _gamma.log_gammainc(whole, 7.5))

@@ -1,4 +1,4 @@
-"""Any doubles at all, in any combination: the ufuncs answer without a warning, and alike in arrays and alone."""
+"""The ufuncs accept all doubles in all combinations without a warning, with equal results in arrays and one by one."""
 
 import warnings
 
@@ -24,7 +24,7 @@ def hostile(rng, size):
 
 
 @pytest.mark.parametrize("ufunc", [*UFUNCS, _binomial.shift_log_delta], ids=lambda f: f.__name__)
-def test_no_argument_is_answered_with_a_warning(ufunc):
+def test_no_argument_raises_a_warning(ufunc):
     rng = np.random.default_rng(3)
     points = [hostile(rng, 300) for _ in range(ufunc.nin)]
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Hypergeometric log tails against exact rational sums, and against sums of neighbours' ratios in python-flint where wide."""
+"""Hypergeometric log tails against exact rational sums, and for large populations against sums of ratios in python-flint."""
 
 import math
 import random
@@ -16,7 +16,7 @@ LOGPMF, LOGCDF, LOGSF = _hypergeom.hypergeom_logpmf, _hypergeom.hypergeom_logcdf
 
 
 def allowed(exact, other=0.0):
-    """Return 1e-13 relative to the probability and 4 ulp of the logarithm, of the smaller tail's where this is the larger."""
+    """Return the allowed error: 1e-13 of the probability plus 4 ulp of the logarithm, that of the smaller tail if larger."""
     return 1e-13 * min(1.0, abs(exact)) + 4 * math.ulp(exact) + (abs(exact) * 4 * math.ulp(other) if exact > -0.69 else 0)
 
 
@@ -43,7 +43,7 @@ def test_every_tail_of_small_populations():
 
 
 def exact_logs(k, total, marked, draws):
-    """Return logs of Pr[X = k] and of the smaller of Pr[X <= k], Pr[X > k], to 1e-25, and whether the latter is the upper one."""
+    """Return log Pr[X = k], the log of the smaller of Pr[X <= k] and Pr[X > k], to 1e-25, and whether that is the upper one."""
     flint.ctx.prec = 220
 
     def log_choose(n, r):
@@ -95,7 +95,7 @@ def test_against_sums_of_neighbours(seed):
     assert wide == 12
 
 
-def test_the_widest_law_is_symmetric_and_meets_the_normal_one():
+def test_the_largest_population_is_symmetric_and_close_to_normal():
     total, half = 2**53, 2**52
     sigma = math.sqrt(half / 8)
     centre = 2**51
@@ -115,8 +115,8 @@ def test_outside_the_domain():
 
 
 @pytest.mark.parametrize(("total", "left"), [(1517, 1), (336357, 2), (7410357, 1165), (2**53, 1), (2**53, 3)])
-def test_one_marked_that_is_nearly_always_drawn(total, left):
-    # Pr[X = 0] = left/total: it was the complement of a tail just below 1, wrong by up to 4e-11
+def test_one_marked_item_drawn_with_probability_close_to_one(total, left):
+    # Pr[X = 0] = left/total; it used to be formed as 1 minus a tail close to 1, with errors up to 4e-11
     exact = math.log(left) - math.log(total)
     assert abs(_hypergeom.hypergeom_logcdf(0, total, 1, total - left) - exact) < 1e-13
     assert abs(_hypergeom.hypergeom_logpmf(0, total, 1, total - left) - exact) < 1e-13

@@ -1,4 +1,4 @@
-"""Doubles that become indices: what once read outside a table, at the edges of the doubles."""
+"""Conversions of doubles to indices: extreme arguments for which kernels once read outside of a table."""
 
 import math
 
@@ -12,15 +12,15 @@ LOSSES = np.linspace(0, 1500, 100)
 
 
 @pytest.mark.parametrize("protocol", [BinomialNoise(1001, 1e-307), ShuffledHistogram(1001, 1000, 1e-306), ZeroSum(1001, 1e-306)])
-def test_a_chance_near_the_least_double(protocol):
+def test_a_probability_close_to_the_smallest_double(protocol):
     upper, lower = protocol.log_delta(LOSSES), protocol.log_delta(LOSSES, bound="lower")
     assert (lower <= upper).all()
     assert (np.diff(upper) <= 1e-15).all()
-    # the outcome 0 comes from one neighbour only, and nearly always
+    # outcome 0 is possible under one distribution only, with probability close to 1
     assert lower[-1] > -1e-12
 
 
-def test_a_shift_where_the_ratio_of_two_counts_leaves_the_doubles():
+def test_a_shift_where_the_ratio_of_two_counts_overflows():
     for p in (5e-324, 1e-320, 1e-307, 2.0**-830, 1 - 2.0**-53):
         for reverse in (0.0, 1.0):
             value, error = _binomial.shift_log_delta(float(2**53), p, LOSSES, reverse)
@@ -37,8 +37,8 @@ def test_tables_at_their_ends():
 
 @pytest.mark.parametrize("rate", [1.0, 0.5, 5e-324, 1 - 2.0**-53])
 @pytest.mark.parametrize("u", [0.0, 5e-324, 0.5, 1 - 2.0**-53])
-def test_blocks_of_clones_have_a_length(rate, u):
-    # every steepness: none, finite, infinite
+def test_blocks_of_clones_are_not_empty(rate, u):
+    # the change of a weight per step is 0, finite or infinite
     lower, upper = _compound.log_sign_excess(100.0, rate, u, 1 - u)
     assert lower <= upper
 

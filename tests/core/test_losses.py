@@ -1,4 +1,4 @@
-"""Kernels of the privacy losses: against mpmath, and the inequalities that make their answers bounds."""
+"""Kernels of privacy losses against mpmath, and the inequalities that make their results bounds."""
 
 import math
 
@@ -28,9 +28,9 @@ def test_split_dominates_and_merge_is_dominated(law, step, anchor):
     for eps in (*np.linspace(-2.3, 2.3, 14), *loss[:3]):
         exact = hockey_stick(log_p, loss, eps)
         assert hockey_stick(above, grid, eps) >= exact * (1 - mp.mpf(10) ** -13) - mp.mpf(10) ** -60
-        # a merged loss is off by the rounding of its balance
+        # a merged loss has the rounding error of its balance
         assert hockey_stick(below, grid, eps) <= hockey_stick(log_p, loss, eps - 1e-13) * (1 + mp.mpf(10) ** -13)
-    # splitting keeps both laws' masses
+    # splitting keeps the masses of both distributions
     assert abs(np.logaddexp.reduce(above)) < 1e-13
     assert abs(np.logaddexp.reduce(above - grid) - np.logaddexp.reduce(log_p - loss)) < 1e-12
     assert np.logaddexp.reduce(below) < 1e-13
@@ -46,7 +46,7 @@ def test_merge_is_of_second_order():
         below = np.exp(_losses.merge(log_p, loss, 0.0, step, first, size))
         grid = step * (first + np.arange(size))
         assert abs(below.sum() - 1) < 1e-12
-        # the mean of e^-loss is kept but for the last point
+        # the mean of e^-loss is kept, except at the last point
         assert abs(below @ np.exp(-grid) - np.exp(-loss).mean()) < 1e-4 * step
         lost.append(loss.var() - (below @ grid**2 - (below @ grid) ** 2))
     assert 0 < lost[1] < lost[0] < 0.02**2
@@ -55,7 +55,7 @@ def test_merge_is_of_second_order():
 
 @pytest.mark.slow
 @given(outcomes(), st.floats(-30, -1))
-def test_stick_of_a_law(law, rest):
+def test_hockey_stick_of_a_distribution(law, rest):
     log_p, loss = law
     loss, place = np.unique(loss, return_index=True)
     log_p = log_p[place]
@@ -69,7 +69,7 @@ def test_stick_of_a_law(law, rest):
 
 
 @pytest.mark.slow
-def test_stick_of_a_deep_law():
+def test_hockey_stick_in_the_extreme_tail():
     loss = np.arange(-50, 51) / 16
     log_p = -(np.arange(101) - 50.0) ** 2 * 2
     for value, eps in zip(_losses.law_hockey_stick(loss, log_p, -math.inf), loss[:-1]):
@@ -77,7 +77,7 @@ def test_stick_of_a_deep_law():
         assert abs(value - exact) < 1e-15 * 8 * max(1, abs(exact))
 
 
-def test_tilted_stick():
+def test_tilted_hockey_stick():
     step, theta = 0.125, 3.0
     loss = step * np.arange(-8, 9)
     p = np.exp(-loss**2)
@@ -91,8 +91,8 @@ def test_tilted_stick():
 @pytest.mark.slow
 @pytest.mark.parametrize("trials", [6, 50])
 @pytest.mark.parametrize("step", [0.003, 0.05, 0.4])
-def test_known_by_delta_alone(trials, step):
-    # the hockey stick of the law above lies above, that of the outcomes below lies below; both reach the truth
+def test_grid_bounds_from_values_of_delta(trials, step):
+    # the divergence of the upper distribution is an upper bound, that of the lower outcomes a lower one; both are close to exact
     for pair in BinomialNoise(trials, 0.25).pairs():
         mass = [mp.binomial(trials, k) * mp.mpf(3) ** (trials - k) / mp.mpf(4) ** trials for k in range(trials + 1)]
         p, q = ([*mass, mp.mpf(0)], [mp.mpf(0), *mass])
@@ -113,7 +113,7 @@ def test_known_by_delta_alone(trials, step):
                 assert above - below < mp.mpf("1e-4")
 
 
-def test_product_of_listed_laws():
+def test_product_of_enumerated_distributions():
     rng = np.random.default_rng(3)
     laws = []
     for _ in range(2):

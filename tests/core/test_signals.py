@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a long kernel: it is answered, not waited out."""
+"""Ctrl-C interrupts a long call of a kernel."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from shufflebounds import shuffle, tails
 from shufflebounds._core import _blocks, _excess, _special
 
 LONG = {
-    # minutes each, were they finished
+    # without an interrupt each takes minutes
     "compound": lambda: tails.compound_binom_logsf(np.arange(100_000), 0, np.full(16_384, -14 * np.log(2)), 0.3),
     "excess": lambda: _excess.log_excess_rows(
         np.sin(np.arange(3000.0) * 1000).reshape(1, -1) * np.linspace(1, 2, 20_000)[:, None], np.full(3000, -9.0), 1e6),
@@ -25,7 +25,7 @@ LONG = {
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("job", LONG)
-def test_an_interrupt_ends_it(job):
+def test_an_interrupt_ends_the_call(job):
     timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -34,7 +34,7 @@ def test_an_interrupt_ends_it(job):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_signals_are_heard_within_one_tail_of_millions_of_chances():
+def test_signals_are_handled_within_one_tail_of_millions_of_probabilities():
     law, heard = _blocks.PoissonBinomialPMF(np.linspace(0.01, 0.99, 4_300_000)), []
     k = (law.mean + 12 * law.var**0.5) // 1
     truth = law.tail(k, True)
@@ -42,7 +42,7 @@ def test_signals_are_heard_within_one_tail_of_millions_of_chances():
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
         law.tail(k, True)
-        # one alone would be answered after it
+        # a single signal could be handled after the call
         assert len(heard) > 2
         signal.setitimer(signal.ITIMER_REAL, 0, 0)
         signal.signal(signal.SIGALRM, signal.default_int_handler)

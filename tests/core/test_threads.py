@@ -1,4 +1,4 @@
-"""Kernels called at once from several threads give the very same bits as serially."""
+"""Kernels called from several threads at once return the same bits as serial calls; locks, forks and subinterpreters."""
 
 import os
 import pickle
@@ -74,8 +74,8 @@ def test_different_jobs_at_once():
             assert np.asarray(future.result()).tobytes() == serial[name], name
 
 
-def test_a_long_call_of_a_slow_kernel_leaves_alone_the_lock_of_others():
-    # NumPy gives it up above 500 elements, and a busy thread takes it: to release it here would end the interpreter, a child's
+def test_a_long_call_does_not_release_the_lock_of_another_thread():
+    # Above 500 elements NumPy has released the lock, and a busy thread has taken it. Releasing it again would end the process.
     code = """
 import threading
 import numpy as np
@@ -98,8 +98,8 @@ done.set()
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_a_short_call_of_a_slow_kernel_leaves_the_lock():
-    # NumPy keeps it below 500 elements; each of these takes milliseconds, and a call that kept it would let no tick through
+def test_a_short_call_of_a_slow_kernel_releases_the_lock():
+    # Below 500 elements NumPy keeps the lock. Each element takes milliseconds: with the lock kept, the other thread would not run.
     ticks, done = [], Event()
 
     def tick():
@@ -113,7 +113,7 @@ def test_a_short_call_of_a_slow_kernel_leaves_the_lock():
         _compound.log_sign_sweep(np.full(40, 1e8), 0.5, 0.25, 0.75)
         return len(ticks) - before
 
-    # on a busy machine the other thread may not get its turn in the first
+    # on a busy machine the other thread may not run during the first call
     left = any(during() >= 3 for _ in range(20))
     done.set()
     thread.join()
@@ -121,7 +121,7 @@ def test_a_short_call_of_a_slow_kernel_leaves_the_lock():
 
 
 def child(code, seconds=60):
-    """Run code in a process of its own, which ends with a trace of every thread where it hangs."""
+    """Run code in a new process, which prints a trace of every thread if it hangs."""
     watched = f"import faulthandler\nfaulthandler.dump_traceback_later({seconds}, exit=True)\n{code}"
     done = subprocess.run([sys.executable, "-c", watched], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -148,7 +148,7 @@ def run(code):
 
 
 def test_a_slow_kernel_in_a_subinterpreter():
-    # PyGILState knows the main interpreter only: a search for signals through it never returned
+    # PyGILState supports the main interpreter only: a check for signals in another one never returned
     pytest.importorskip("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
     assert child(SUBINTERPRETER + """
 run('''
@@ -174,8 +174,8 @@ except Exception as refusal:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
-def test_a_fork_while_a_composition_is_asked():
-    # the lock of the thread that was asking is not there in the child, and neither is the thread
+def test_a_fork_during_a_composition():
+    # neither the computing thread nor its lock exists in the child process
     assert child("""
 import os, threading
 from shufflebounds.shuffle import BinomialNoise
@@ -199,8 +199,8 @@ thread.join()
 """, 20) == ""
 
 
-def test_kept_attributes_that_ask_for_each_other():
-    # the lock of functools.cached_property is that of a class: two threads in opposite orders wait for each other
+def test_cached_attributes_that_use_each_other():
+    # functools.cached_property may lock a whole class: two threads that compute in opposite orders would deadlock
     child("""
 import threading
 from shufflebounds._cached import cached_property
@@ -261,8 +261,8 @@ assert not wrong, wrong
     lambda: RandomAllocation(KaryResponse(3, 1.0), 3),
     lambda: FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]).shuffled(5),
 ])
-def test_what_is_computed_is_not_pickled(make):
-    # another thread may add to it meanwhile, and it may hold what no pickle takes
+def test_cached_values_are_not_pickled(make):
+    # another thread may change cached values meanwhile, and some of them cannot be pickled
     used, before = make(), make()
     value = used.log_delta(0.1)
     assert len(pickle.dumps(used)) == len(pickle.dumps(before))
@@ -276,7 +276,7 @@ def test_what_is_computed_is_not_pickled(make):
     lambda: PersonalizedClones.gaussian(np.linspace(0.5, 2, 5)),
     lambda: PersonalizedClones.randomized_response(np.linspace(0.1, 2, 60), 5),
 ])
-def test_answers_do_not_depend_on_those_before(make):
+def test_results_do_not_depend_on_earlier_calls(make):
     first = make()
     values = [first.log_delta(eps, bound=side) for eps in (0.0, 0.1, 0.3) for side in ("lower", "upper")]
     second = make()
@@ -285,7 +285,7 @@ def test_answers_do_not_depend_on_those_before(make):
 
 
 def test_validation_while_another_thread_imports_masked_arrays():
-    # the module is there before its class is
+    # during the import the module exists before its class does
     child("""
 import sys, types
 from shufflebounds.shuffle import PersonalizedBits
@@ -294,7 +294,7 @@ PersonalizedBits([0.5, 0.5])
 """)
 
 
-def test_no_property_is_kept_under_a_lock():
+def test_no_cached_property_uses_a_lock():
     package = Path(shufflebounds.__file__).parent
     held = [path.name for path in package.rglob("*.py") if "from functools import cached_property" in path.read_text("utf-8")]
     assert not held, "shufflebounds._cached has one without a lock"

@@ -1,4 +1,4 @@
-"""The search over all data in the kernel: against enumeration by fractions, and against every datum one by one."""
+"""The kernel's search over all datasets, against enumeration by fractions and against the value of every dataset."""
 
 import math
 from fractions import Fraction
@@ -15,7 +15,7 @@ from tests.oracles import binomial, hockey_stick, logarithm, rational, total
 
 
 def exact(others, fakes, width, flip, eps):
-    """Return the largest hockey stick over all data, of both directions."""
+    """Return the largest hockey-stick divergence over all datasets and both directions."""
     q, factor = Fraction(flip), rational(eps)
     values = []
     for ones in range(others + 1):
@@ -28,9 +28,9 @@ def exact(others, fakes, width, flip, eps):
 @given(
     others=st.integers(0, 6), fakes=st.integers(0, 3), width=st.integers(1, 3), flip=st.floats(0.01, 0.45), share=st.floats(0, 0.98)
 )
-def test_encloses_every_data(others, fakes, width, flip, share):
+def test_bounds_contain_the_worst_case_dataset(others, fakes, width, flip, share):
     if width > 1 or others == 0:
-        # sums have no fakes; alone with fakes, the kernel knows both directions too
+        # dummy reports are tested for width 1 and at least one other user
         fakes = 0
     budget = log_odds(flip)
     eps = np.array([share * width * budget.below])
@@ -42,7 +42,7 @@ def test_encloses_every_data(others, fakes, width, flip, share):
 
 
 @pytest.mark.parametrize(("users", "flip"), [(3000, 0.01), (2000, 0.25)])
-def test_no_datum_exceeds_the_upper_side(users, flip):
+def test_no_dataset_exceeds_the_upper_bound(users, flip):
     bits = ShuffledBits(users, flip)
     eps = np.array([0.1, 0.5 * bits.epsilon(1e-6)])
     low, high = bits._log_delta(eps)

@@ -24,7 +24,7 @@ def encloses(pair, eps, exact, rtol):
 
 
 def gaussian_stop_loss(k, s):
-    """E max(0, L - k) and E max(0, k - L) of the ratio of N(1, s^2) to N(0, s^2)."""
+    """Return E max(0, L - k) and E max(0, k - L) for the ratio L of N(1, s^2) to N(0, s^2)."""
     if k <= 0:
         return 1 - k, mp.mpf(0)
     z, half = s * mp.log(k), 1 / (2 * s)
@@ -62,12 +62,12 @@ def test_three_steps_against_the_grid():
     both = np.multiply.outer(weight, weight)
     exact = sum(w * float((both * np.maximum(two + r - 3 * math.exp(0.25), 0)).sum()) for w, r in zip(weight, ratio)) / 3
     pair = AllocationPair(GaussianMechanism(1.0), 3)
-    # the trapezoid rule has kinks to cross
+    # the reference value has the error of a trapezoidal rule across kinks
     assert pair.delta(0.25, bound="lower") * (1 - 2e-4) <= exact <= pair.delta(0.25) * (1 + 2e-4)
 
 
 def multinomial(p, q, steps, eps, removed):
-    """Exact hockey stick of the average of P in one step and Q in the others, by counts of outcomes."""
+    """Return the exact divergence of the average of P in one step and Q in the others, from Q^t, by counts of outcomes."""
     weight = Fraction(math.exp(eps))
     total = Fraction(0)
     for counts in itertools.product(range(steps + 1), repeat=len(p)):
@@ -88,7 +88,7 @@ def test_discrete_mechanisms_by_counts(steps, eps, removed):
     keep = Fraction(math.exp(1.0)) / (1 + Fraction(math.exp(1.0)))
     exact = multinomial([keep, 1 - keep], [1 - keep, keep], steps, eps, removed)
     encloses(AllocationPair(RandomizedResponse(1.0), steps, removed), eps, exact, 1e-6)
-    # three outcomes, of ratios e, 1 and 1/e
+    # three outcomes with likelihood ratios e, 1 and 1/e
     mechanism = GeometricMechanism(1.0, sensitivity=2)
     listed = mechanism._pair_info().atoms
     p = [Fraction(math.exp(x)) for x in listed.log_p]
@@ -109,7 +109,7 @@ def test_laplace_by_sampling():
 
 @pytest.mark.slow
 def test_a_thousand_steps_by_importance_sampling():
-    """Drawn without the record, but one step shows far more than it would; which one is averaged out of the weight."""
+    """Importance sampling: outputs without the record, except for one tilted step; the weight is an average over that step."""
     rng = np.random.default_rng(7)
     values, shift = [], 5.0
     for _ in range(40):
@@ -130,21 +130,21 @@ def test_a_thousand_steps_by_importance_sampling():
 @pytest.mark.parametrize(
     ("sigma", "steps", "eps"), [(1.0, 10**6, 0.005), (0.7, 10**6, 0.01), (0.5, 10**6, 2.0), (0.5, 1000, 0.5), (0.5, 1000, 8.0)]
 )
-def test_sides_within_one_per_cent(sigma, steps, eps):
+def test_gap_below_one_per_cent(sigma, steps, eps):
     for pair in RandomAllocation(GaussianMechanism(sigma), steps).pairs():
         low, high = pair.log_delta(eps, bound="lower"), pair.log_delta(eps)
         assert low <= high
-        # down to a delta of 1e-12
+        # for delta >= 1e-12
         assert high - low < 0.01 or high < -27.7
 
 
-def test_contraction_loses_no_mean():
-    """Masses that fall, and masses that rise and fall: nothing, or next to nothing, is left over to be moved down."""
+def test_contraction_keeps_the_mean():
+    """For decreasing masses, and for masses that increase and decrease, at most a small remainder is moved down."""
     grid = np.arange(2000.0)
     for mass in (np.exp(-grid / 50), (grid + 1) ** 2 * np.exp(-grid / 100)):
         lean = 0.5 - 1 / 600 * (1 if mass[0] == mass.max() else 0.5)
         mass, means = mass / mass.sum(), grid + lean
-        # the first cell on its grid point, as allocation lays it
+        # the mean of the first cell is its grid point, as in random allocation
         means[0] = 0.0
         law = contracted(0.0, 1.0, mass, means)
         assert law.mass.sum() == pytest.approx(1.0, abs=1e-12)
@@ -155,7 +155,7 @@ def test_contraction_loses_no_mean():
 def test_many_chosen_steps_are_bounded_from_above():
     one = RandomAllocation(GaussianMechanism(4.0), 20)
     two = RandomAllocation(GaussianMechanism(4.0), 40, chosen=2)
-    # at least one of the steps, which the record enters with probability 2/40, is seen
+    # the lower bound is that of one step, which the record enters with probability 2/40
     assert 0 < two.delta(0.1, bound="lower") <= two.delta(0.1)
     assert two.delta(0.1) == pytest.approx(one.self_compose(2).delta(0.1), rel=1e-2)
     with pytest.raises(TypeError, match="composition"):
@@ -188,10 +188,10 @@ def test_bad_arguments():
         RandomAllocation(BinomialNoise(100, 0.5), 5)
 
 
-# the grid's two laws
+# the upper and lower distribution on the grid
 
 
-def test_spread_and_contraction_enclose_stop_losses():
+def test_spread_and_contraction_bound_stop_losses():
     rng = np.random.default_rng(3)
     edges = 0.5 + 0.1 * np.arange(60)
     mass = np.exp(-((edges[:-1] - 2) ** 2)) + 1e-3
@@ -212,7 +212,7 @@ def test_spread_and_contraction_enclose_stop_losses():
 
 @pytest.mark.parametrize("mechanism", [GaussianMechanism(1.0), GaussianMechanism(0.5), LaplaceMechanism(2.0)])
 def test_grids_of_ratios_reach_their_top(mechanism):
-    # a ratio between the last point and the top would have no point above it, and the upper law would count it too low
+    # a ratio between the last point and the top would have no point above it, and the upper distribution would not be larger
     law = Allocation(ratios(mechanism), 4)
     least = math.exp(law._range[0])
     for top, step in itertools.product((least + 0.7, least + 2.3, least + 11.0), (0.1, 0.037, 0.25)):

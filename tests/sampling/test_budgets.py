@@ -1,4 +1,4 @@
-"""Sampled mechanisms next to the pure budget, with several pairs of neighbours, and with guarantees they cannot take."""
+"""Sampled mechanisms at eps close to the pure budget, with several pairs, and mechanisms that must be refused."""
 
 import math
 
@@ -29,7 +29,7 @@ ROWS = (
     ids=lambda profile: type(profile).__name__,
 )
 def test_epsilon_meets_its_delta(profile, delta):
-    """delta(epsilon(d)) <= d holds in doubles, also where eps is the pure budget."""
+    """delta(epsilon(d)) <= d holds in doubles, also if epsilon(d) is the pure budget."""
     assert profile.delta(profile.epsilon(delta)) <= delta
 
 
@@ -50,8 +50,8 @@ def exact_renyi(order, rate, removed):
 
 @pytest.mark.parametrize("order", [1.0, 1.0000000197239858, 2.0, 17.0])
 @pytest.mark.parametrize("removed", [True, False])
-def test_renyi_of_several_pairs_is_that_of_the_worst(order, removed):
-    """No pair of rows has the larger hockey stick in both orders, whose divergence lies 25 % above that of either pair."""
+def test_renyi_of_several_pairs_is_the_largest(order, removed):
+    """No pair of rows has the largest hockey-stick divergence in both orders; their maximum has a Renyi divergence 25 % larger."""
     rate = 0.00010431573854442376
     pair = SampledPair(FiniteRandomizer(ROWS), rate, removed)
     exact = exact_renyi(order, rate, removed)
@@ -66,13 +66,13 @@ def test_renyi_of_several_pairs_is_that_of_the_worst(order, removed):
      ReplaceOne(GaussianMechanism(1.0).subsampled(0.1)), WithoutReplacement(KaryResponse(3, 1.0), 10, 1)],
     ids=lambda profile: type(profile).__name__,
 )
-def test_a_protocol_for_a_replaced_record_is_not_sampled(kind, protocol):
-    """Its messages tell how many records there are: delta of a sample of StrongerClones(1, 1.0) at rate 0.1 is 0.1 at every eps."""
+def test_a_protocol_private_under_replacement_is_refused(kind, protocol):
+    """The number of messages reveals the number of records: StrongerClones(1, 1.0) at rate 0.1 has delta 0.1 at every eps."""
     with pytest.raises(ValueError, match=r"replacement of a record.*use WithoutReplacement"):
         kind(protocol, 0.1)
 
 
-def test_a_protocol_is_not_allocated():
+def test_a_protocol_is_refused_by_random_allocation():
     with pytest.raises(ValueError, match="replacement of a record"):
         RandomAllocation(StrongerClones(1000, 2.0), 3)
 
@@ -93,7 +93,7 @@ def test_beyond_the_pure_budget_delta_is_zero():
 def test_divergence_of_order_one_of_wide_losses():
     """With a = 2^-53 and b = 2^-1000 the integral of (1/E + 1/E^2)(a - b E) from 1 to a/b is (a - b) ln(a/b).
 
-    At order 1 the weight of delta(t) is nearly constant, and the quadrature took pieces 30 wide in t: 1e-10 on the wrong side.
+    At order 1 the weight of delta(t) is almost constant, and a quadrature with pieces of width 30 in t violated the bound by 1e-10.
     """
     batch = WithoutReplacement(FiniteRandomizer([[2.0**-1000, 1.0], [2.0**-53, 1 - 2.0**-53]]), records=1, batch=1)
     with mp.workdps(700):

@@ -1,4 +1,4 @@
-"""Sampled random matrices against enumeration in interval arithmetic: zeros, nearly equal rows and masses down to 2^-1000."""
+"""Sampled random matrices against enumeration in interval arithmetic: zeros, almost equal rows and masses down to 2^-1000."""
 
 import math
 import random
@@ -23,7 +23,7 @@ def precision():
 
 
 def random_row(rng, outputs, kind):
-    """Return probabilities: dyadic, of 53 bits, or with masses far below the rounding of 1."""
+    """Return random probabilities: dyadic, with 53 bits, or with masses far below an ulp of 1."""
     if kind != "tiny":
         unit = {"dyadic": 2**10, "fine": 2**53}[kind]
         cuts = sorted(rng.randrange(unit + 1) for _ in range(outputs - 1))
@@ -36,7 +36,7 @@ def random_row(rng, outputs, kind):
 
 
 def random_matrix(rng):
-    """Return two or three rows, the later ones at times a small change or a permutation of the first."""
+    """Return two or three rows; the later ones may be small changes or permutations of the first."""
     outputs, kind = rng.choice([2, 3, 4]), rng.choice(["dyadic", "fine", "tiny"])
     rows = [random_row(rng, outputs, kind)]
     for _ in range(rng.choice([1, 1, 2])):
@@ -71,7 +71,7 @@ def largest_delta(pairs, factor):
 
 
 def largest_divergence(pairs, order):
-    """Return the largest Renyi divergence, with terms that do not need the totals to be exactly 1; at most the pure budget."""
+    """Return the largest Renyi divergence, at most the pure budget, by a sum that is correct for totals not exactly 1."""
     a, out = arb(order), arb(0)
     for pair in pairs:
         top = budget([pair])
@@ -99,13 +99,13 @@ def sampled(pairs, rate, removed):
 
 
 def questions(rng, top):
-    """Return eps of every size: about the budget within some ulp, and below."""
+    """Return eps from 0 to the budget, some of them within a few ulp of the budget."""
     near = [top * (1 - 2.0 ** -rng.randrange(1, 52)), np.nextafter(top, 0.0), top, np.nextafter(top, math.inf), top * (1 + 4e-16)]
     return [0.0, 5e-324, rng.random() * top, *near]
 
 
 def assert_bounds_hold(profile, delta, pure, rng):
-    """Assert delta, log delta and epsilon in both directions against the exact delta, without any tolerance."""
+    """Assert that the bounds of delta, log delta and epsilon contain the exact value, without any tolerance."""
     top = float(pure) if pure != math.inf else 5.0
     for eps in questions(rng, top):
         exact = delta(eps)

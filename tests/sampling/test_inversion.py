@@ -13,7 +13,7 @@ from shufflebounds.sampling._gaussian_transform import SampledGaussian
 
 
 def moment(mu: float, rate: float, order: float) -> mpf:
-    """E (1 - q + q e^(mu X - mu^2/2))^order for a standard normal X, by quadrature in many digits."""
+    """Return E (1 - q + q e^(mu X - mu^2/2))^order for a standard normal X, by quadrature with mpmath."""
     m, q = mpf(mu), mpf(rate)
     top = max(0.0, order * mu)
     ends = np.linspace(-12 + min(0.0, order * mu), 12 + top, 9).tolist()
@@ -21,7 +21,7 @@ def moment(mu: float, rate: float, order: float) -> mpf:
 
 
 def log_delta_of_two(sigma: float, rate: float, removed: bool, eps: float) -> mpf:
-    """Log hockey stick of two releases: the integral over the first result of the closed form for the second."""
+    """Return log delta of two releases: the integral over the first output of the closed form for the second."""
     mu, q = 1 / mpf(sigma), mpf(rate)
 
     def tail(x: mpf) -> mpf:
@@ -46,7 +46,7 @@ def log_delta_of_two(sigma: float, rate: float, removed: bool, eps: float) -> mp
 
     level = mp.exp(mpf(eps))
     ends = [-9, -6, -4, -2, 0, 1, 2, 3, 4, 5, 6, 8, 10, 9 + 2 * mu]
-    # where the second result decides alone, the integrand has a kink
+    # the integrand has a kink where the sign of the closed form's argument changes
     for kink in ([level / (1 - q)] if removed else [1 / level / (1 - q)]):
         if kink > 1 - q:
             ends.append((mp.log((kink - 1 + q) / q) + mu * mu / 2) / mu)
@@ -64,7 +64,7 @@ def test_without_sampling_the_composition_is_one_gaussian(sigma, times, removed)
     for log_delta in (-1.0, -14.0, -200.0):
         eps = whole.epsilon(math.exp(log_delta))
         (low, high), account = inversion.log_delta(eps)
-        # sigma/sqrt(times) is rounded: log delta moves by about eps times its slope for that
+        # sigma/sqrt(times) is rounded, which changes log delta by about eps times its derivative
         rounding = 1e-15 * (10 + 4 * abs(log_delta))
         assert low <= whole.log_delta(eps) + rounding
         assert whole.log_delta(eps, bound="lower") - rounding <= high
@@ -106,7 +106,7 @@ def test_cumulants_are_those_of_an_integral(mu, rate, removed, theta):
     with mp.workdps(40):
         exact = mp.log(moment(mu, rate, theta + 1 if removed else -theta))
         assert abs(mpf(tilted.scale) - exact) <= tilted.error
-    # small cumulants keep their digits
+    # small cumulants have a small relative error
     assert tilted.error <= 1e-11 * abs(tilted.scale) + 1e-15
 
 
@@ -138,11 +138,11 @@ def test_decay_bounds_all_larger_frequencies(mu, rate, removed, theta):
         assert decay <= last
         assert math.exp(decay) >= size[place:].max()
         last = decay
-    # the bound is no triviality
+    # the bound is not trivial
     assert last < -0.1
 
 
-def test_answers_do_not_depend_on_earlier_ones():
+def test_results_do_not_depend_on_earlier_ones():
     def fresh() -> Inversion:
         return Inversion([(SampledGaussian(1.0, 0.02, True), 50), (SampledGaussian(0.5, 0.1, True), 5)], 1e-4)
 

@@ -1,4 +1,4 @@
-"""Renyi divergences and mu of mixtures are at most what joint convexity gives; replaced records have a lower bound."""
+"""Renyi divergences and mu of mixtures are at most the bounds by joint convexity; ReplaceOne has a lower bound."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ ORDERS = np.array([1.0, 1.5, 2.0, 8.0, 40.0])
 
 
 def exact_sampled_renyi(sigma: float, rate: float, order: int) -> mpf:
-    """Binomial sum of Mironov, Talwar, Zhang (2019), section 3.3, for the removal of a record and an integer order."""
+    """Return the binomial sum of Mironov, Talwar, Zhang (2019), section 3.3, for removing a record, at an integer order."""
     with mp.workdps(40):
         s, q = mpf(sigma), mpf(rate)
         weights = [mp.binomial(order, k) * (1 - q) ** (order - k) * q**k for k in range(order + 1)]
@@ -70,7 +70,7 @@ def test_compositions_of_mixtures_are_finite():
 
 
 def test_infinite_loss_of_shuffled_messages_is_infinite_from_below():
-    # the third output gives the target away: no other user can send it, and its second input cannot either
+    # only the target can send the third output, and only with the first input: it reveals the target's input
     shuffled = Shuffled(FiniteRandomizer([[0.5, 0.4, 0.1], [0.6, 0.4, 0.0]]), users=10**4)
     assert shuffled.gdp_mu(bound="lower") == math.inf
     assert (np.asarray(shuffled.rdp([1.0, 2.0], bound="lower")) == math.inf).all()
@@ -82,7 +82,7 @@ def test_few_users_of_discrete_gaussian_have_finite_divergences():
 
 
 def test_replaced_gaussian_records():
-    # values 0 and 1 of a sum with N(0, 1) noise added: two records replaced differ by 1 at least, by 2 at most
+    # a sum of values in [-1, 1] with N(0, 1) noise: replacing a record changes it by at most 2, and by at least 1 in the worst case
     replaced = ReplaceOne(GaussianMechanism(1.0))
     one, two = GaussianMechanism(1.0), GaussianMechanism(1.0, 2.0)
     for eps in (0.0, 0.5, 2.0, 6.0):
@@ -90,17 +90,17 @@ def test_replaced_gaussian_records():
         assert replaced.log_delta(eps, bound="lower") <= one.log_delta(eps)
         assert two.log_delta(eps) <= replaced.log_delta(eps) + 1e-9
     assert replaced.gdp_mu(bound="lower") == pytest.approx(1.0)
-    # groups: the mu of two steps add up
+    # group privacy: the mu of two steps are added
     assert 2.0 <= replaced.gdp_mu() <= 2.0 * (1 + 1e-12)
     for order in ORDERS:
         assert order / 2 * (1 - 1e-9) <= replaced.rdp(order, bound="lower") <= order / 2
-        # the divergence of N(0, 1) and N(2, 1), and for order > 1.1 twice that of the optimal triangle
+        # bounds: the divergence of N(0, 1) and N(2, 1), and the triangle inequality
         assert 2 * order <= replaced.rdp(order)
         assert replaced.rdp(order) <= 2 * max(order, 1.1) * (1 + 1 / max(order - 0.5, 0.6)) * 2
 
 
 def test_replaced_records_of_samples():
-    # a record that adds nothing to the sum may be put in place of one that does, and the other way round
+    # replacing a record by one with value 0 is a removal, and the opposite an addition
     sampled = GaussianMechanism(1.0).subsampled(0.1)
     for eps in (0.05, 1.0):
         one_record = max(pair.log_delta(eps, bound="lower") for pair in sampled.pairs())
@@ -109,12 +109,12 @@ def test_replaced_records_of_samples():
 
 @pytest.mark.slow
 def test_several_steps_chosen_of_gaussian_noise():
-    # all steps chosen: the outputs' sum is sufficient, and mu is the root of the number of steps
+    # with all steps chosen the sum of the outputs is sufficient, and mu is the square root of the number of steps
     exact = GaussianMechanism(1.0, math.sqrt(2.0))
     all_steps = RandomAllocation(GaussianMechanism(1.0), 2, chosen=2)
     for eps in (0.0, 1.0, 4.0):
         assert exact.log_delta(eps) * (1 + 1e-9) - 1e-9 <= all_steps.log_delta(eps, bound="lower") <= exact.log_delta(eps)
-    # the sum of 100 outputs, 5 of which have seen the record: mu is 5/10
+    # the sum of 100 outputs, 5 of which used the record, has mu 5/10
     part = RandomAllocation(GaussianMechanism(1.0), 100, chosen=5)
     assert GaussianMechanism(2.0).log_delta(1.0) - 1e-9 <= part.log_delta(1.0, bound="lower") < part.log_delta(1.0)
 

@@ -27,14 +27,14 @@ from tests.strategies import slow
 
 
 def between(profile, eps, exact, rtol=1e-9):
-    """Both sides about the exact value, and not far from it."""
+    """Assert that the bounds contain the exact value, with a relative gap of at most rtol."""
     low, high = profile.delta(eps, bound="lower"), profile.delta(eps)
     assert low <= exact <= high
     assert high - low <= rtol * exact
 
 
 def mixture_hockey_stick(p, q_law, rate, eps, removed, points):
-    """Hockey stick of (mixture, Q) or (Q, mixture) of two densities, by quadrature between the kinks."""
+    """Return the divergence of (mixture, Q) or (Q, mixture) of two densities, by quadrature between the kinks."""
     weight = mp.e**eps
 
     def gap(y):
@@ -77,7 +77,7 @@ def test_laplace_against_quadrature(scale, rate, eps, removed):
 
 
 def enumerated(first, second, times, weight):
-    """Exact hockey stick of two product laws of Fractions."""
+    """Return the exact divergence of two product distributions of Fractions."""
     total = Fraction(0)
     for outcome in itertools.product(range(len(first)), repeat=times):
         p = math.prod(first[i] for i in outcome)
@@ -87,7 +87,7 @@ def enumerated(first, second, times, weight):
 
 
 def laws(mechanism):
-    """The laws of a listed mechanism as Fractions, P and Q: the outcome's loss is its logarithm of the ratio."""
+    """Return the distributions P and Q of a mechanism with enumerated outcomes, as Fractions."""
     listed = mechanism._pair_info().atoms
     p = [Fraction(math.exp(x)) for x in listed.log_p]
     q = [Fraction(math.exp(x - loss)) for x, loss in zip(listed.log_p, listed.loss)]
@@ -106,7 +106,7 @@ def test_discrete_composition_against_enumeration(mechanism, rate, times, remove
         exact = float(enumerated(first, second, times, Fraction(math.exp(eps))))
         low, high = profile.delta(eps, bound="lower"), profile.delta(eps)
         assert low * (1 - 1e-12) <= exact <= high * (1 + 1e-12) + 1e-300
-        # three or more atoms do not share a grid
+        # the losses of three or more atoms are not on one grid, so a gap remains
         assert high - low <= 1e-3 * exact + 1e-15
 
 
@@ -120,7 +120,7 @@ def test_gaussian_twice_against_quadrature():
             return (1 - q) * mp.npdf(y) + q * mp.npdf(y, 1, 1)
 
         def at(y):
-            # given the first output, the hockey stick of the second at what is left of eps
+            # given the first output, the divergence of the second one at eps minus the loss of the first
             left = e - mp.log(mixed(y) / mp.npdf(y))
             kink = mp.log((mp.e**left - (1 - q)) / q) + 0.5 if mp.e**left > 1 - q else -mp.inf
             return mixed(y) * ((1 - q) * mp.ncdf(-kink) + q * mp.ncdf(1 - kink) - mp.e**left * mp.ncdf(-kink))
@@ -147,7 +147,7 @@ def test_training_runs(sigma, rate, times, delta, interval):
 
 
 @pytest.mark.slow
-def test_dp_accounting_lies_about_ours():
+def test_dp_accounting_agrees():
     pytest.importorskip("dp_accounting")
     from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -169,7 +169,7 @@ def test_dp_accounting_lies_about_ours():
 )
 @settings(max_examples=60, deadline=None)
 def test_sampling_only_helps(rate, eps, mechanism):
-    """Both directions lie below rate times the mechanism's own delta, and adding below removing."""
+    """Both directions are below rate times the mechanism's delta, and adding is below removing."""
     remove, add = mechanism.subsampled(rate).pairs()
     assert remove.delta(eps) <= mechanism.delta(eps) * (1 + 1e-12) + 1e-300
     assert add.delta(eps) <= remove.delta(eps) * (1 + 1e-9) + 1e-300
@@ -178,7 +178,7 @@ def test_sampling_only_helps(rate, eps, mechanism):
     assert remove.reverse() == add
 
 
-def test_listed_law_agrees_with_the_formula():
+def test_enumerated_distribution_agrees_with_the_formula():
     mechanism = DiscreteGaussianMechanism(1.0)
     for pair in mechanism.subsampled(0.125).pairs():
         listed = pair._pair_info().atoms
@@ -217,7 +217,7 @@ def test_pairs_that_are_not_symmetric():
 
 @pytest.mark.parametrize(("records", "batch"), [(4, 1), (4, 3), (5, 5)])
 def test_batches_by_brute_force(records, batch):
-    """Randomized response on the sum's parity bit of the batch: never above the bound, and met by telling who was drawn."""
+    """Randomized response on the parity of the batch: below the bound, which the mechanism attains that reveals the batch."""
     local = RandomizedResponse(1.0)
     keep = Fraction(math.exp(1.0)) / (1 + Fraction(math.exp(1.0)))
     bound = WithoutReplacement(local, records, batch)
@@ -239,14 +239,14 @@ def test_batches_by_brute_force(records, batch):
                 p, q = law(data, of), law((1 - data[0], *data[1:]), of)
                 worst = max(worst, sum(max(a - weight * b, 0) for a, b in zip(p, q)))
         assert float(worst) <= bound.delta(eps) * (1 + 1e-12)
-    # `max` of one record that differs from zeros: the batch holds it or not
+    # the maximum of the batch is 1 if and only if the batch contains the record that differs from 0
     p, q = law((1, *[0] * (records - 1)), max), law((0,) * records, max)
     exact = float(sum(max(a - Fraction(math.exp(0.2)) * b, 0) for a, b in zip(p, q)))
     between(bound, 0.2, exact)
 
 
 @pytest.mark.slow
-def test_composed_batches_are_enclosed():
+def test_composed_batches_have_valid_bounds():
     step = WithoutReplacement(GaussianMechanism(2.0, 2.0), 1000, 20)
     many = step.self_compose(50)
     assert many.epsilon(1e-6, bound="lower") <= many.epsilon(1e-6)
@@ -258,7 +258,7 @@ def test_composed_batches_are_enclosed():
 
 @pytest.mark.parametrize("mechanism", [GaussianMechanism(2.0, 2.0), GaussianMechanism(0.7), LaplaceMechanism(1.0)], ids=repr)
 def test_both_orders_at_once(mechanism):
-    """Three laws of which the mechanism's delta holds in all six orders; sampled, they come near the bound in both."""
+    """The six divergences between three distributions are at most delta; the sampled pair is close to the bound in both orders."""
     laws = three_laws(mechanism)
     eps = np.array([0.0, 0.01, 0.1, 0.3, 0.7, 1.0, 2.0])
     bound = mechanism.delta(eps)
@@ -272,13 +272,13 @@ def test_both_orders_at_once(mechanism):
         assert one.delta(0.02) >= 0.9 * sampled.delta(0.02)
 
 
-def test_composed_batches_have_close_sides():
+def test_composed_batches_have_a_small_gap():
     many = WithoutReplacement(GaussianMechanism(2.0, 2.0), 10**5, 1000).self_compose(1000)
     low, high = many.epsilon(1e-6, bound="lower"), many.epsilon(1e-6)
     assert low <= high <= 1.01 * low
 
 
-def test_relations_do_not_mix():
+def test_adjacency_relations_cannot_be_mixed():
     sampled, shuffled = GaussianMechanism(1.0).subsampled(0.5), ShuffledBits(100, 0.25)
     assert (sampled.relation, shuffled.relation, GaussianMechanism(1.0).relation) == ("add-remove", "replace-one", "either")
     with pytest.raises(ValueError, match="ReplaceOne"):
@@ -293,8 +293,8 @@ def test_relations_do_not_mix():
     assert ReplaceOne(sampled).compose(shuffled).relation == "replace-one"
 
 
-def test_replace_one_holds_for_the_replaced_record():
-    """Two records, one with +1 and one with -1: the mixtures with either, under Gaussian noise, compared by quadrature."""
+def test_replace_one_bounds_a_replaced_record():
+    """Replacing a record with value +1 by one with value -1: the two mixtures under Gaussian noise, by quadrature."""
     sampled = GaussianMechanism(1.0).subsampled(0.25)
     bound = ReplaceOne(sampled)
     y = np.linspace(-12, 12, 200_001)
@@ -323,7 +323,7 @@ def test_bad_mechanisms():
 
 
 def test_the_budget_of_a_sample_of_nearly_all_keeps_its_digits():
-    # 1 - q + q e^-eps, both parts far below an ulp of 1
+    # in 1 - q + q e^-eps both terms are far below an ulp of 1
     sample = SampledPair(KaryResponse(895278, 29.99999999999999), 0.9999999999999997, False)
     with mp.workdps(50):
         rate, local = mp.mpf(sample.rate), mp.mpf(29.99999999999999)
@@ -339,7 +339,7 @@ def test_losses_of_rare_samples_do_not_cancel(loss, rate):
     assert abs(mixed_losses(np.array([loss]), rate)[0] / exact - 1) < 1e-15
 
 
-def test_releases_of_a_rare_sample_leak_a_little():
-    # all losses but one class are of the size of the rate; one term was lost to rounding, and with it every delta
+def test_releases_of_a_rare_sample_have_positive_delta():
+    # all losses but one are of the size of the rate; a rounding error used to remove one term, and delta was 0
     many = SampledPair(KaryResponse(3, 30.0), 1e-100, True).self_compose(2)
     assert many.log_delta(1e-311, bound="lower") <= -229.5653621188449773871 <= many.log_delta(1e-311)

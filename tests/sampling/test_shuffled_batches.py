@@ -1,4 +1,4 @@
-"""The lower bound for shuffled batches: its pair by enumeration, its number by quadrature."""
+"""The lower bound for shuffled batches: its pair against enumeration, its value against quadrature."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ from shufflebounds.sampling.shuffled_batches import largest
 @pytest.mark.parametrize(("records", "batch"), [(2, 1), (4, 2), (6, 2), (6, 3)])
 @pytest.mark.parametrize(("gradient", "shift"), [(1, 2), (0, 1)])
 def test_the_pair_by_all_orders(records, batch, gradient, shift):
-    """Sums of the batches over all orders of the records: one batch, drawn uniformly, is `shift` above the others."""
+    """Over all orders of the records, one uniformly random batch has a sum that exceeds the other sums by `shift`."""
     gradients = [gradient] + [-1] * (records - 1)
     seen = Counter()
     for order in itertools.permutations(range(records)):
@@ -29,8 +29,8 @@ def test_the_pair_by_all_orders(records, batch, gradient, shift):
 
 
 def hockey_stick(eps, sigma, first, second):
-    """Exact hockey stick of the mixtures over two batches with means `first` and `second`, by quadrature over the plane."""
-    # the kink costs the square of the step
+    """Return the exact divergence of the mixtures over two batches with means `first` and `second`, by quadrature."""
+    # because of the kink the error is proportional to the square of the step: extrapolate from two step sizes
     fine, coarse = (trapezoid(eps, sigma, first, second, points) for points in (1601, 801))
     return (4 * fine - coarse) / 3
 
@@ -51,7 +51,7 @@ def test_two_batches_by_quadrature(sigma, eps):
     lower = shuffled_sgd_delta(eps, sigma, 2)
     assert 0.4 * exact <= lower <= exact * (1 + 3e-5)
     if sigma <= 0.5:
-        # the largest entry is nearly all there is to see
+        # the largest entry has most of the information
         assert lower >= 0.9 * exact
 
 
@@ -72,14 +72,14 @@ def test_epochs_are_a_product():
 
 
 @pytest.mark.parametrize(("sigma", "steps"), [(0.05, 3), (0.5, 1000), (1.0, 10**6), (1e4, 7), (0.3, 2**53)])
-def test_intervals_hold_everything(sigma, steps):
+def test_intervals_have_all_the_mass(sigma, steps):
     for law in largest(sigma, steps):
         assert (law < 0).all()
         assert math.fsum(np.exp(law)) == pytest.approx(1.0, abs=1e-9)
 
 
 def test_the_largest_entry_by_its_own_formula():
-    """The event that the largest entry exceeds a number is one of those allowed."""
+    """The bound is at least that of the event that the largest entry exceeds a threshold, computed from its own formula."""
     sigma, steps, eps = 0.4, 100, 4.0
     at = np.linspace(0, 10, 2001)
     first, second = (1 - ndtr(at - mean / sigma) * ndtr(at) ** (steps - 1) for mean in (2.0, 1.0))
@@ -87,8 +87,8 @@ def test_the_largest_entry_by_its_own_formula():
 
 
 @pytest.mark.slow
-def test_shuffled_batches_leak_more_than_sampled_ones():
-    """Chua et al. 2024: with little noise shuffling is far worse than the analysis of Poisson sampling suggests."""
+def test_shuffled_batches_have_larger_delta_than_sampled_ones():
+    """Chua et al. 2024: with little noise, delta of shuffled batches is much larger than that of Poisson sampling."""
     poisson = GaussianMechanism(0.4).subsampled(1 / 100).self_compose(100)
     assert shuffled_sgd_delta(4.0, 0.4, 100) > 10 * poisson.delta(4.0)
 
@@ -100,9 +100,9 @@ def test_bad_arguments(bad):
 
 
 @pytest.mark.parametrize(("sigma", "steps"), [(0.01, 2), (1.0, 100), (3.0, 10**5)])
-def test_intervals_hold_a_share_of_the_smaller_tail(sigma, steps):
-    # A mass is the difference of two tails and loses three digits where it is a thousandth of them. At sigma = 0.01 neighbouring
-    # tails are equal doubles, and the interval between them would have no mass.
+def test_intervals_have_a_minimum_share_of_the_smaller_tail(sigma, steps):
+    # A mass is the difference of two tails, with a relative error a thousand times larger where it is a thousandth of them. At
+    # sigma = 0.01 neighbouring tails can be equal doubles, and the interval between them would have mass 0.
     for log_mass in largest(sigma, steps):
         mass = np.exp(log_mass)
         smaller = np.minimum(np.cumsum(mass)[1:-1], np.cumsum(mass[::-1])[::-1][1:-1])

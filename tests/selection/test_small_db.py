@@ -1,4 +1,4 @@
-"""SmallDB: its law on listed databases, and the bound of its error."""
+"""SmallDB: its distribution over enumerated databases, and the bound of its error."""
 
 import math
 from itertools import product
@@ -22,7 +22,7 @@ def test_no_replaced_record_changes_a_chance_by_more_than_eps():
                 assert np.max(laws[one] - laws[other]) <= eps * (1 + 1e-12)
 
 
-def test_the_error_keeps_to_its_bound():
+def test_the_error_is_at_most_its_bound():
     data, eps, beta, size = np.array([50, 30, 20]), 2.0, 0.1, 4
     databases, probs = _law(data, QUERIES, eps, size)
     assert len(databases) == math.comb(6, 2)
@@ -30,7 +30,7 @@ def test_the_error_keeps_to_its_bound():
     errors = np.abs(databases @ QUERIES.T / size - QUERIES @ data / 100).max(axis=1)
     bound = small_db_error(3, 2, 100, eps, beta, size=size).error
     assert probs[errors > bound].sum() <= beta
-    # an existing database is as near as the first term promises
+    # some database has at most the error of the first term
     assert errors.min() <= math.sqrt(math.log(4) / (2 * size))
 
 

@@ -1,4 +1,4 @@
-"""Sparse vector, run: when it halts, how often it errs, and what its stages cost."""
+"""Runs of sparse vector: when they halt, the frequency of errors, and the privacy of stages."""
 
 import math
 
@@ -11,7 +11,7 @@ from shufflebounds.composition import rdp_to_dp
 from shufflebounds.selection import SparseVector, SVTScales, svt_accuracy, svt_log_moment, svt_rdp, svt_scales, svt_stages_epsilon
 
 
-def test_it_halts_after_so_many_answers_and_says_so():
+def test_a_run_halts_after_cutoff_answers():
     stream = SparseVector(0.0, svt_scales(700.0, cutoff=2), rng=1)
     assert stream.run([1, -1, 1, 1, 1]) == [True, False, True]
     assert stream.halted
@@ -21,7 +21,7 @@ def test_it_halts_after_so_many_answers_and_says_so():
     assert short.run([1, 1, 1]) == [True, True]
 
 
-def test_numbers_are_released_with_noise_of_their_own():
+def test_numbers_are_released_with_independent_noise():
     stream = SparseVector(0.0, svt_scales(700.0, cutoff=100, numeric=True), rng=1)
     answers = stream.run([5.0] * 100)
     assert all(answer is not True and abs(answer - 5) < 10 for answer in answers)
@@ -29,11 +29,11 @@ def test_numbers_are_released_with_noise_of_their_own():
 
 
 @pytest.mark.slow
-def test_errors_are_as_frequent_as_the_exact_law_says():
+def test_frequency_of_errors_is_the_exact_probability():
     scales, runs, queries = svt_scales(1.0), 4000, 3
     alpha = svt_accuracy(scales, queries, 0.2)
     rng = np.random.default_rng(2)
-    # all queries lie alpha below: a wrong answer is one found above
+    # all queries are alpha below the threshold: a wrong answer is one found above
     wrong = sum(any(SparseVector(alpha, scales, rng=rng).run([0.0] * queries)) for _ in range(runs))
     assert wrong / runs <= 0.2 + 5 * math.sqrt(0.2 * 0.8 / runs)
 
@@ -69,7 +69,7 @@ def test_the_length_by_another_quadrature(threshold, one, two, moment):
         svt_log_moment(threshold, one, two, (two / one) ** 2)
 
 
-def test_stages_cost_no_more_than_either_way_alone():
+def test_stages_are_at_most_the_smaller_of_both_bounds():
     def stage(order):
         return svt_rdp(order, lambda a: a / 800, lambda a: a / 800, cutoff=2, max_queries=20)
 
