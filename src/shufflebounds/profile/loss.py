@@ -11,14 +11,24 @@ from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 __all__ = ["loss_tail"]
 
 STEPS = np.geomspace(1e-6, 1.0, 40)
+"""Lengths of the secants that are tried."""
+
+STRIDE = 4
+"""If delta is expensive, every fourth length is tried, and then the two next to the best on either side."""
 
 
 def loss_tail(
-    lower: Callable[[FloatArray], FloatArray], upper: Callable[[FloatArray], FloatArray], eps: FloatArray, single: bool
+    lower: Callable[[FloatArray], FloatArray],
+    upper: Callable[[FloatArray], FloatArray],
+    eps: FloatArray,
+    single: bool,
+    *,
+    expensive: bool = False,
 ) -> IntervalArray:
     """Return bounds of Pr[L > eps] for the pair behind delta, at each eps > 0; of the worst pair unless `single` is set.
 
-    `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only.
+    `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. Fewer lengths of
+    secants are tried where a value of delta is expensive.
 
     With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). Secants
     to the right give a lower bound and secants to the left an upper bound. A secant to the left needs delta of one pair at both
@@ -26,22 +36,38 @@ def loss_tail(
     """
     at = eps[:, None]
     low, high = lower(eps)[:, None], upper(eps)[:, None]
-    later, earlier = np.minimum(at + STEPS * np.maximum(at, 1.0), np.finfo(float).max), at * (1 - STEPS)
-    fall = -np.expm1(np.minimum(_of(upper, later) - low, 0.0))
-    # A step may vanish at the largest and the smallest doubles.
-    gain = np.where((low > -np.inf) & (later > at), fall / np.expm1(later - at), 0.0).max(axis=1)
-    below = np.exp(low[:, 0]) * (1 + gain) * (1 - 4 * EXP_SLACK)
-    rest = -np.expm1(earlier - at)
-    before = np.exp(_of(upper, earlier))
-    if single:
-        # Add the rounding error of the difference.
-        rise = before - np.exp(earlier - at + low)
-        above = (rise + 4 * EXP_SLACK * before) / rest
-    else:
-        above = before / rest
-    above = np.where(rest > 0, above, 1.0)
-    value = np.nextafter(above.min(axis=1) * (1 + 4 * EXP_SLACK), np.inf)
+
+    def gains(steps: FloatArray) -> FloatArray:
+        later = np.minimum(at + steps * np.maximum(at, 1.0), np.finfo(float).max)
+        fall = -np.expm1(np.minimum(_of(upper, later) - low, 0.0))
+        # A step may vanish at the largest and the smallest doubles.
+        return np.where((low > -np.inf) & (later > at), fall / np.expm1(later - at), 0.0)
+
+    def bounds(steps: FloatArray) -> FloatArray:
+        earlier = at * (1 - steps)
+        rest, before = -np.expm1(earlier - at), np.exp(_of(upper, earlier))
+        if single:
+            # Add the rounding error of the difference.
+            rise = before - np.exp(earlier - at + low)
+            above = (rise + 4 * EXP_SLACK * before) / rest
+        else:
+            above = before / rest
+        return np.where(rest > 0, above, 1.0)
+
+    below = np.exp(low[:, 0]) * (1 - _least(lambda steps: -gains(steps), eps.size, expensive)) * (1 - 4 * EXP_SLACK)
+    value = np.nextafter(_least(bounds, eps.size, expensive) * (1 + 4 * EXP_SLACK), np.inf)
     return IntervalArray(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
+
+
+def _least(values: Callable[[FloatArray], FloatArray], count: int, expensive: bool) -> FloatArray:
+    """Return the least value over the lengths tried, for each of `count` eps; `values` maps lengths of shape (count, any)."""
+    if not expensive:
+        return np.asarray(values(np.tile(STEPS, (count, 1))).min(axis=1))
+    coarse = np.arange(STRIDE - 1, STEPS.size, STRIDE)
+    found = values(np.tile(STEPS[coarse], (count, 1)))
+    best = coarse[found.argmin(axis=1)][:, None]
+    beside = np.clip(best + np.array([-2, -1, 1, 2]), 0, STEPS.size - 1)
+    return np.asarray(np.minimum(found.min(axis=1), values(STEPS[beside]).min(axis=1)))
 
 
 def _of(log_delta: Callable[[FloatArray], FloatArray], eps: FloatArray) -> FloatArray:

@@ -142,7 +142,15 @@ class PrivacyProfile(ExportMixin):
             return self._known_side(at, upper=True)
 
         known = self._pair_info()
-        return loss_tail(lower, upper, eps, known.single and known.convex)
+        single = known.single and known.convex
+        if not known.expensive:
+            return loss_tail(lower, upper, eps, single)
+        return self._tails.of(eps.tobytes(), lambda: loss_tail(lower, upper, eps, single, expensive=True))
+
+    @cached_property
+    def _tails(self) -> Kept[bytes, IntervalArray]:
+        """Both bounds of the tail of the loss at the latest arrays of eps."""
+        return Kept(16)
 
     @cached_property
     def _stages(self) -> dict[tuple[float, int], tuple[SampledProfile, SampledProfile]]:
@@ -169,8 +177,8 @@ class PrivacyProfile(ExportMixin):
     def _sketch(self) -> float:
         """Distance of the samples, in quantiles of delta, where more are added as a question needs them."""
         known = self._pair_info()
-        # lower bounds that are not convex are as good as the samples are dense
-        return max(known.spacing, SKETCH) if known.convex else known.spacing
+        # a lower bound that is not convex is only monotone between samples, so its gap is proportional to their distance
+        return max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing
 
     def _growing(self) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q) to be refined until they show mu or a Renyi divergence."""

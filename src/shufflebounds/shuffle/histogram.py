@@ -116,7 +116,8 @@ class ShuffledHistogram(ShuffleProtocol):
             return known
         # the dominating pair is a product of two independent counts, changed in opposite directions
         parts = tuple((replace(pair._pair_info(), setup=0.4), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
-        return replace(known, parts=parts)
+        # the count users + 1 of a bin has positive probability for one of two neighbours only
+        return replace(known, parts=parts, unbounded_loss=True)
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf

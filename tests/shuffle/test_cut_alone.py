@@ -1,0 +1,30 @@
+"""Where Chernoff's bound shows that the cut outputs alone decide, the bounds enclose what the kernel would answer."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shufflebounds import mechanisms
+from shufflebounds.shuffle._compiled_laws import log_deltas
+
+
+@pytest.mark.parametrize(("sigma", "users"), [(2.4, 10**4), (2.4, 2 * 10**6), pytest.param(0.7, 2 * 10**6, marks=pytest.mark.slow)])
+def test_cut_alone_agrees_with_the_kernel(sigma, users):
+    (pair, *_) = mechanisms.GaussianMechanism(sigma).excess_laws()
+    law, skipped = pair.upper, 0
+    for eps in (1e-3, 0.02, 0.05):
+        alone = law._cut_alone(eps, users)
+        low, high = (float(side[0]) for side in log_deltas(law._alone, np.zeros(1, dtype=np.intp), np.array([float(users)]), [eps]))
+        if alone is not None:
+            skipped += 1
+            assert alone.lower <= high
+            assert alone.upper >= low
+            assert alone.upper - alone.lower <= 1e-9
+            # what the atoms add is below e^-40 of it, so the cut outputs make up the whole
+            cut = math.log(float(np.maximum(np.exp(law.log_cut) - math.exp(eps) * np.exp(law.log_cut_b), 0.0).sum()))
+            assert alone.lower <= cut <= alone.upper
+        elif high < -59:
+            assert low > -60.1
+    assert skipped == 0 or law._cut_alone(0.0, users) is None
+    assert skipped > 0 or users == 10**4 or sigma < 1
