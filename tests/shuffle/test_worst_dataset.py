@@ -342,6 +342,17 @@ def test_epsilon_of_noise_on_two_values(noise, users, delta, most):
     assert eps <= noise.shuffled(users).epsilon(delta)
 
 
+@pytest.mark.parametrize(("noise", "users", "eps"), [
+    (mechanisms.LaplaceMechanism(1.0), 20, 0.3), (mechanisms.LaplaceMechanism(1.0), 5000, 0.05),
+    pytest.param(mechanisms.GaussianMechanism(1.0), 20000, 0.1, marks=pytest.mark.slow),
+    pytest.param(mechanisms.GaussianMechanism(1.0), 10, 0.1, marks=pytest.mark.slow),
+    pytest.param(mechanisms.GaussianMechanism(1.0), 10**5, 0.05, marks=pytest.mark.slow),
+], ids=repr)
+def test_two_values_have_no_larger_bound_than_the_interval(noise, users, eps):
+    # the cells of densities differ: 1e-5
+    assert noise.shuffled(users, inputs=(0.0, 1.0)).log_delta(eps) <= noise.shuffled(users).log_delta(eps) + 1e-5
+
+
 @pytest.mark.slow
 def test_laplace_noise_with_any_number_of_input_values():
     two, three = (mechanisms.LaplaceMechanism(1.0).shuffled(10**4, inputs=values) for values in ((0, 1), (1, 0.5, 0)))

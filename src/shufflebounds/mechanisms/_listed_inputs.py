@@ -90,9 +90,10 @@ def named(inputs: tuple[float, ...], sensitivity: float) -> tuple[str, ...]:
     return tuple(f"{value:g}" for value in inputs)
 
 
-def ends_listed(names: tuple[str, ...], ends: PairLaws) -> ListedInputs:
+def ends_listed(names: tuple[str, ...], ends: PairLaws, blanket: ExcessLaw) -> ListedInputs:
     """Return the inputs with a matrix for the upper bound, from the distributions of X of the two ends of an interval.
 
+    `ends` has few cells, which the search over datasets needs; `blanket` is the distribution for the upper bound without a search.
     The tails that `ends.upper` cuts are added to the outermost cell on their side, under the nearer input. Under the other input
     the mass is increased such that the likelihood ratio of the cell does not change.
     """
@@ -107,7 +108,7 @@ def ends_listed(names: tuple[str, ...], ends: PairLaws) -> ListedInputs:
         above[1 - nearer, top] += cut * ratio
     known = (f"all others hold {names[1]}", f"all others hold {names[0]}", f"half of the others hold {names[0]}, half {names[1]}")
     lower = tuple((text, law) for text, (_, law) in zip(known, ends.lower))
-    laws = (PairLaws(f"inputs {names[0]} and {names[1]}", upper, lower, symmetric=True),)
+    laws = (PairLaws(f"inputs {names[0]} and {names[1]}", blanket, lower, symmetric=True),)
     return ListedInputs(names, above, above, 2 * cut, laws)
 
 

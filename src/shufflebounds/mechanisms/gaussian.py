@@ -349,8 +349,9 @@ class GaussianMechanism(AdditiveNoise):
         if len(inputs) != 2:
             raise ValueError(f"inputs={inputs!r} holds {len(inputs)} values: Gaussian noise takes two, Laplace noise any number")
         names = named(inputs, self.sensitivity)
-        (ends,) = replace(self, sensitivity=inputs[1] - inputs[0]).excess_laws(_LISTED_CELLS, _LISTED_CUT)
-        return ends_listed(names, ends)
+        apart = replace(self, sensitivity=inputs[1] - inputs[0])
+        (ends,) = apart.excess_laws(_LISTED_CELLS, _LISTED_CUT)
+        return ends_listed(names, ends, apart.excess_laws()[0].upper)
 
     @property
     def variance(self) -> float:
