@@ -23,8 +23,8 @@ Definition 2.6 | tensor product of two curves | Tradeoff.tensor | tradeoff/test_
 Theorem 1 | composition | PrivacyProfile.compose | composing/test_composer.py::test_products_of_small_pairs
 Algorithm 1 | shuffled sum of bits | shuffle.ShuffledBits.boolean_sum | shuffle/test_bits.py::test_every_data_of_up_to_twelve_users
 Definition 3.1 | the compound binomial | tails.compound_binom_logpmf | tails/test_compound_binomial.py::test_exact_small
-Theorem 2 | its trade-off function: false | published.chen_long_tradeoff, published.chen_long_delta | published/test_sums.py::test_theorem_2_fails_at_a_knot, published/test_sums.py::test_theorem_2_fails_as_eps_and_delta
-Corollary 3.2 | its mu | published.chen_long_mu, published.chen_long_mu_interior | published/test_sums.py::test_corollary_3_2_fails_between_the_knots_too
+Theorem 2 | its trade-off function: false | published.chen_long_tradeoff, published.chen_long_delta | published/test_sums.py::test_theorem_2_fails_at_a_breakpoint, published/test_sums.py::test_theorem_2_fails_as_eps_and_delta
+Corollary 3.2 | its mu | published.chen_long_mu, published.chen_long_mu_interior | published/test_sums.py::test_corollary_3_2_fails_for_interior_breakpoints
 Theorem 3 | the curve of a real sum | shuffle.RealSum | shuffle/test_sums.py::test_columns_of_the_specification
 Algorithms 2, 3 | encoder and protocol of a real sum | shuffle.RealSum.randomize, shuffle.RealSum.estimate | shuffle/test_sums.py::test_protocol_on_data
 Corollary 3.3 | its mu | published.chen_long_mu_real_sum | published/test_sums.py::test_corollaries_3_2_and_3_3
@@ -44,7 +44,7 @@ Corollary 4.1, Lemma 4.1 | the loss falls with the sum | shuffle.ShuffledBits.pa
 Lemma 4.2, (4.10) | exact condition: false coefficient | published.zhilyaev_lemma, shuffle.ShuffledBits | published/test_sums.py::test_lemma_4_2_has_the_wrong_coefficient
 Proposition 4.1, Corollary 4.2 | zeros are the worst data on the left: not the worst of all | shuffle.ShuffledBits | shuffle/test_bits.py::test_the_worst_data_is_not_all_zeros
 (4.36), Lemma 4.3 | flip for all zeros | published.zhilyaev_flip_zeros | published/test_sums.py::test_4_36
-(4.40) | flip for the right tail: false | published.zhilyaev_flip_right | published/test_context.py::test_the_right_tail_is_proven_only_near
+(4.40) | flip for the right tail: false | published.zhilyaev_flip_right | published/test_context.py::test_the_right_tail_is_proven_for_small_distances_only
 Corollaries 4.3, 4.4, 4.5 | mirror images | shuffle.ShuffledBits.pair | shuffle/test_bits.py::test_laws
 Propositions 4.2, 4.3 | Chernoff bounds of one data set hold for all | tails.chernoff_logsf | tails/test_closed.py::test_above_the_poisson_binomial
 Proposition 4.4, (4.46) | tail of any data: false beyond t = 1 | published.zhilyaev_tail_relative | published/test_sums.py::test_tails_beyond_their_range
@@ -54,7 +54,7 @@ Proposition 4.5, (4.48) | flip for any data | published.zhilyaev_flip, shuffle.S
 (4.57) to (4.60), section 4.3 | estimate and deviation | shuffle.ShuffledBits.estimate, shuffle.ShuffledBits.variance | shuffle/test_bits.py::test_protocol_on_data
 Section 4.4, (4.61) | fake bits | shuffle.ShuffledBits.calibrate | shuffle/test_bits.py::test_fakes_are_zeros_that_are_flipped, shuffle/test_bits.py::test_fakes_let_each_bit_be_flipped_less_but_do_not_shrink_the_error
 (4.62) | deviation without its root: false | published.zhilyaev_deviation | published/test_sums.py::test_4_62_lacks_a_root
-Section 5.1, (5.1) to (5.10) | clear reports | shuffle.ClearReports, published.zhilyaev_fakes_per_bin | shuffle/test_clear_reports.py::test_every_data_by_enumeration, published/test_reports.py::test_5_10_is_never_too_few
+Section 5.1, (5.1) to (5.10) | clear reports | shuffle.ClearReports, published.zhilyaev_fakes_per_bin | shuffle/test_clear_reports.py::test_every_data_by_enumeration, published/test_reports.py::test_5_10_has_no_violation_on_a_grid
 Proposition 5.1, (5.12), (5.16) | fake records and flipped bits: false for records | published.zhilyaev_flip_records, published.zhilyaev_flip_sums | published/test_reports.py::test_proposition_5_1_is_false_for_records
 (5.17) to (5.21) | estimate and deviation of a bin | shuffle.FlippedReports.estimate | shuffle/test_flipped_reports.py::test_protocol_on_data
 Section 5.3, (5.22) to (5.26) | flip among few fakes | published.zhilyaev_flip_fakes | published/test_reports.py::test_5_16
@@ -65,27 +65,27 @@ Lemma 8.1, section 8 | the loss falls with the sum of records | shuffle.FlippedR
     "Liu et al., *Enhanced privacy bound for shuffle model with personalized privacy*": """
 Definitions 1, 2 | central and local privacy | PrivacyProfile.delta | profile/test_profile.py::test_listed_pairs_by_fractions
 Equations (1), (2) | clones with one budget | shuffle.Clones, shuffle.StrongerClones | shuffle/test_clones.py::test_small_n_by_enumeration
-Section 3.2.1, equation (3) | weight of the target: false for noise | published.liu2024_weight_laplace, published.liu2024_weight_gaussian, published.liu2024_weight_rr | published/test_personalized.py::test_the_printed_laplace_weight_loses_the_tail
-Section 3.2.2, equation (4) | rates of the others: false for noise | published.liu2024_laplace_rate, published.liu2024_gaussian_rate, published.liu2024_rr_rate | published/test_personalized.py::test_an_area_is_not_a_rate
+Section 3.2.1, equation (3) | weight of the target: false for noise | published.liu2024_weight_laplace, published.liu2024_weight_gaussian, published.liu2024_weight_rr | published/test_personalized.py::test_the_published_laplace_weight_is_too_large
+Section 3.2.2, equation (4) | rates of the others: false for noise | published.liu2024_laplace_rate, published.liu2024_gaussian_rate, published.liu2024_rr_rate | published/test_personalized.py::test_the_published_rates_are_too_large
 Figure 2 | the areas that the rates are | figure:areas | published/test_personalized.py::test_areas_against_quadrature
 Figure 3 | rates over the value and over the budget | figure:areas | published/test_personalized.py::test_areas_against_quadrature
-Theorem 1 | trade-off function: false | published.liu2024_tradeoff, shuffle.PersonalizedClones.tradeoff | published/test_context.py::test_the_printed_curve_ends_where_it_should_not
-Theorem 2, equation (5) | delta: false | published.liu2024_delta, shuffle.PersonalizedClones | published/test_personalized.py::test_theorem_2_from_zero_is_above_the_pair_and_as_printed_below
-Theorem 2, t as an infimum | the same to the letter: false | published.liu2024_delta_literal | published/test_context.py::test_the_printed_infimum_by_every_t
+Theorem 1 | trade-off function: false | published.liu2024_tradeoff, shuffle.PersonalizedClones.tradeoff | published/test_context.py::test_the_published_curve_exceeds_perfect_privacy
+Theorem 2, equation (5) | delta: false | published.liu2024_delta, shuffle.PersonalizedClones | published/test_personalized.py::test_theorem_2_with_sums_from_zero_is_an_upper_bound
+Theorem 2, t as an infimum | the same to the letter: false | published.liu2024_delta_literal | published/test_context.py::test_the_published_infimum_by_every_t
 Table 1 | settings of the experiments | figure:budgets | test_figures.py::test_every_figure_stands_in_a_page
 Figure 4 | eps over users | figure:budgets | test_figures.py::test_every_figure_stands_in_a_page
 Table 2 | delta at five eps | published.liu2024_delta | published/test_personalized.py::test_table_2_is_reproduced_by_the_printed_formula
 """,
     "Balcer and Cheu, *Separating local and shuffled differential privacy via histograms*": """
 Theorems 1.1 to 1.3 | informal forms of 3.2, 3.3 and 4.1 | shuffle.ShuffledHistogram | shuffle/test_histogram.py::test_every_data_of_few_users
-Table 1 | orders of growth of histograms | published.balcer_cheu_table, figure:histogram | published/test_context.py::test_rows_of_the_table
+Table 1 | orders of growth of histograms | published.balcer_cheu_table, figure:histogram | published/test_context.py::test_orders_of_table_1
 Section 1.2 | one message: (eps + ln n, delta) locally | published.balcer_cheu_local_eps | published/test_context.py::test_one_message_shuffled_is_local_privacy
 Definitions 2.1 to 2.5 | central, local and shuffled privacy | PrivacyProfile.delta | profile/test_profile.py::test_listed_pairs_by_fractions
 Definitions 2.6, 2.7 | error of a sum, simultaneous error | shuffle.ZeroSum.error_quantile, shuffle.ShuffledHistogram.error_quantile | shuffle/test_histogram.py::test_simultaneous_error
 Figure 1 | zsum | shuffle.ZeroSum | shuffle/test_zero_sum.py::test_every_data_of_few_users
-Theorem 3.1 | its privacy and error | published.balcer_cheu_gamma, published.balcer_cheu_delta, published.balcer_cheu_error | published/test_sums.py::test_zsum_is_as_private_as_printed, published/test_sums.py::test_the_error_of_zsum
+Theorem 3.1 | its privacy and error | published.balcer_cheu_gamma, published.balcer_cheu_delta, published.balcer_cheu_error | published/test_sums.py::test_zsum_has_at_most_the_published_delta, published/test_sums.py::test_the_error_of_zsum
 Figure 2 | the histogram | shuffle.ShuffledHistogram | shuffle/test_histogram.py::test_protocol_on_data
-Theorem 3.2 | its privacy and error | published.balcer_cheu_histogram_delta, published.balcer_cheu_histogram_error | published/test_sums.py::test_the_histogram_is_as_private_as_printed, published/test_sums.py::test_the_error_of_the_histogram
+Theorem 3.2 | its privacy and error | published.balcer_cheu_histogram_delta, published.balcer_cheu_histogram_error | published/test_sums.py::test_the_histogram_has_at_most_the_published_delta, published/test_sums.py::test_the_error_of_the_histogram
 Definition 3.3, Claim 3.4 | support identification | shuffle.samples.support_identification, shuffle.samples.printed_support_samples | shuffle/test_samples.py::test_support_is_found
 Definitions 3.5, 3.6, Table 2 | pointer chasing and jumping | shuffle.samples.pointer_chasing, shuffle.samples.pointer_jumping | shuffle/test_samples.py::test_calibrated_sizes_meet_both_targets
 Theorem 4.1, Claims 4.2 to 4.4 | pure privacy of one message is local privacy | shuffle.ShuffledBits.epsilon | shuffle/test_bits.py::test_the_pure_budget_is_not_rounded_down

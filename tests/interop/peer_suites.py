@@ -1,7 +1,7 @@
-"""Other projects' test suites with our accountant in the place of theirs, counted: ``python -m tests.interop.peer_suites``.
+"""Test suites of other projects, run with our accountant instead of theirs: ``python -m tests.interop.peer_suites``.
 
-A test counts as refused if our accountant does not support its event for its neighbours; as theirs if it uses the inside of their
-accountant, its orders or its options; everything else that does not pass differs, and is listed.
+A test counts as "refused" if our accountant does not support its event for its adjacency relation, and as "theirs" if it uses
+private attributes, orders or options of their accountant. Every other test that does not pass counts as "differs" and is printed.
 """
 
 import argparse
@@ -25,18 +25,18 @@ SUITES = {
     "dp-accounting rdp_privacy_accountant_test": (
         "dp_accounting.rdp.rdp_privacy_accountant_test", "rdp_privacy_accountant", "RdpAccountant"),
 }
-"""Name of a suite -> its module, and where the class that is replaced stands; None for the abstract test."""
+"""Name of a suite -> its module, and the module and name of the replaced class; None for the abstract test."""
 
 
 class Own(privacy_accountant_test.PrivacyAccountantTest):
-    """The abstract test of accountants with ours."""
+    """The abstract test of accountants, run with our accountant."""
 
     def _make_test_accountants(self):
         return [ShuffleAccountant(relation, bound=bound) for relation in Relation for bound in ("upper", "lower")]
 
 
 class Standing(ShuffleAccountant):
-    """Ours in the place of theirs: the options of their grids and their orders are dropped."""
+    """Our accountant with the interface of theirs; options for grids and orders are ignored."""
 
     def __init__(self, first=None, second=None, *, neighboring_relation=Relation.ADD_OR_REMOVE_ONE, **_):
         given = [value for value in (first, second, neighboring_relation) if isinstance(value, Relation)]
@@ -44,7 +44,7 @@ class Standing(ShuffleAccountant):
 
 
 def outcome(error):
-    """Return how a test that did not pass counts, from its exception."""
+    """Return the category of a test that did not pass, from its exception."""
     kind = error[0]
     if issubclass(kind, privacy_accountant.UnsupportedEventError):
         return "refused"
@@ -54,7 +54,7 @@ def outcome(error):
 
 
 class Counting(unittest.TestResult):
-    """Outcomes by test; a test with several failing parts counts by the worst."""
+    """Outcomes by test; for a test with several failing parts, the worst outcome."""
 
     def __init__(self):
         super().__init__()
@@ -76,7 +76,7 @@ class Counting(unittest.TestResult):
 
 
 def run(name):
-    """Return how many tests ran, and the outcomes of those that did not pass."""
+    """Return the number of tests, and the outcomes of those that did not pass."""
     place = SUITES[name]
     loader, result = unittest.defaultTestLoader, Counting()
     with contextlib.ExitStack() as stack:

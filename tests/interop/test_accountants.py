@@ -1,4 +1,4 @@
-"""The accountants that other libraries call: dp-accounting's own cases, both sides, and Opacus' interface."""
+"""Accountants for other libraries: dp-accounting's own test cases, both bounds, and the interface of Opacus."""
 
 import math
 import sys
@@ -28,7 +28,7 @@ from tests.strategies import slow  # noqa: E402
 
 
 def test_dp_accounting_own_cases():
-    """Its abstract test of accountants, with ours in it."""
+    """The abstract test of accountants of dp-accounting, run with our accountant."""
     import unittest
 
     from dp_accounting import privacy_accountant_test
@@ -67,20 +67,20 @@ def test_near_the_pld_accountant(relation, event, count):
     theirs.compose(event, count)
     low, high = ours.get_epsilon(1e-4, bound="lower"), ours.get_epsilon(1e-4)
     assert low <= high
-    # theirs is pessimistic, by its grid of 1e-4 a release at most
+    # the other result is an upper bound with an error of at most one grid step, 1e-4, per release
     assert low - 1e-9 <= theirs.get_epsilon(1e-4) <= high + 2e-4 * count * 2
     assert ours.get_delta(high) <= 1e-4
 
 
 def test_randomized_response_counts_every_release():
-    """Version 0.6 of dp-accounting composes the event once, whatever the count."""
+    """Our accountant composes the event `count` times; dp-accounting 0.6 composes it once for every count."""
     event = dp_event.RandomizedResponseDpEvent(0.5, 4)
     ours = ShuffleAccountant(Relation.REPLACE_ONE).compose(event, 3)
     assert ours.get_epsilon(0.0) == pytest.approx(3 * math.log(5), rel=1e-12)
 
 
 @pytest.mark.slow
-def test_our_events():
+def test_events_of_this_library():
     accountant = ShuffleAccountant(Relation.REPLACE_ONE).compose(ShuffledDpEvent(1.0, 10**4))
     assert accountant.get_delta(0.05) == StrongerClones(10**4, 1.0).delta(0.05)
     accountant = ShuffleAccountant(Relation.REPLACE_ONE).compose(ProfileDpEvent(RandomizedResponse(1.0)))
@@ -103,7 +103,7 @@ def test_our_events():
         (Relation.ADD_OR_REMOVE_ONE, dp_event.ZCDpEvent(1.0)),
     ],
 )
-def test_other_neighbours_are_refused(relation, event):
+def test_other_adjacency_relations_are_refused(relation, event):
     accountant = ShuffleAccountant(relation)
     assert not accountant.supports(event)
     with pytest.raises(dp_accounting.UnsupportedEventError):
@@ -113,7 +113,7 @@ def test_other_neighbours_are_refused(relation, event):
 
 @attr.s(frozen=True, auto_attribs=True)
 class EpsilonDeltaDpEvent(dp_event.DpEvent):
-    """As releases of dp-accounting after 0.6 have it."""
+    """The event as defined in releases of dp-accounting after 0.6."""
 
     epsilon: float
     delta: float
@@ -132,7 +132,7 @@ class EpsilonDeltaDpEvent(dp_event.DpEvent):
     (dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.4]), "sum to 1"),
     (EpsilonDeltaDpEvent(-1.0, 0.0), "epsilon=-1"),
 ])
-def test_what_no_mechanism_has_is_refused_in_words(event, named):
+def test_invalid_events_are_refused_with_a_message(event, named):
     relation = Relation.REPLACE_SPECIAL
     with pytest.raises(dp_accounting.UnsupportedEventError, match=named):
         ShuffleAccountant(relation).compose(event)
@@ -140,13 +140,13 @@ def test_what_no_mechanism_has_is_refused_in_words(event, named):
 
 @pytest.mark.parametrize("event", [dp_event.DiscreteLaplaceDpEvent(1.0, 0), EpsilonDeltaDpEvent(0.0, 0.0),
                                    dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0], [1.0])])
-def test_events_that_show_nothing(event):
+def test_events_that_do_not_depend_on_the_data(event):
     assert ShuffleAccountant().compose(event, 3).get_epsilon(0.0) == 0
 
 
 @pytest.mark.parametrize("event", [dp_event.GaussianDpEvent(0), dp_event.LaplaceDpEvent(0), dp_event.DiscreteLaplaceDpEvent(0, 1),
                                    EpsilonDeltaDpEvent(1.0, 1.0)])
-def test_events_that_show_everything(event):
+def test_events_without_privacy(event):
     assert ShuffleAccountant().compose(event).get_epsilon(1e-5) == math.inf
 
 
@@ -154,10 +154,10 @@ def test_events_that_show_everything(event):
 def test_a_stated_guarantee_is_met_with_equality(relation):
     accountant = ShuffleAccountant(relation).compose(EpsilonDeltaDpEvent(0.5, 1e-3))
     assert accountant.get_delta(0.5) == pytest.approx(1e-3, rel=1e-12)
-    # between 0 and eps: delta + (1 - delta)(e^eps0 - e^eps)/(1 + e^eps0)
+    # for eps between 0 and eps0, delta(eps) = delta + (1 - delta)(e^eps0 - e^eps)/(1 + e^eps0)
     rest = (1 - 1e-3) * (math.exp(0.5) - math.exp(0.2)) / (1 + math.exp(0.5))
     assert accountant.get_delta(0.2) == pytest.approx(1e-3 + rest, rel=1e-12)
-    # two of them: the optimal composition theorem (Kairouz, Oh, Viswanath 2015), the point that loses the whole of both
+    # two events: the optimal composition theorem (Kairouz, Oh, Viswanath 2015) at twice eps0
     accountant.compose(EpsilonDeltaDpEvent(0.5, 1e-3))
     assert accountant.get_delta(1.0) == pytest.approx(1 - (1 - 1e-3) ** 2, rel=1e-9)
 

@@ -1,4 +1,4 @@
-"""Exports to dp-accounting, riskcal and OpenDP, and imports from dp-accounting, with the packages themselves."""
+"""Exports to dp-accounting, riskcal and OpenDP, and imports from dp-accounting, tested with these packages."""
 
 import math
 
@@ -25,7 +25,7 @@ PROFILES = {
 
 
 def both(profile, eps, bound):
-    """Delta of the relation: in either order for a pair, whose distribution has two directions."""
+    """Return delta of the adjacency relation: for a pair, whose export has two directions, the larger over both orders."""
     value = profile.delta(eps, bound=bound)
     return np.maximum(value, profile.reverse().delta(eps, bound=bound)) if isinstance(profile, DominatingPair) else value
 
@@ -50,7 +50,7 @@ def test_export_is_exact_on_the_grid_and_never_below_anywhere(name):
 
 
 @pytest.mark.parametrize("name", ["noise", "clones", "pair", "listed"])
-def test_the_masses_are_those_of_connect_the_dots(name):
+def test_masses_equal_those_of_connect_the_dots(name):
     pld_pmf = pytest.importorskip("dp_accounting.pld.pld_pmf")
     profile, interval = PROFILES[name], 1e-2
     opposite = profile.reverse() if isinstance(profile, DominatingPair) else profile
@@ -60,17 +60,17 @@ def test_the_masses_are_those_of_connect_the_dots(name):
     forward = profile.delta(np.maximum(eps, 0))
     mirrored = -np.expm1(np.minimum(eps, 0)) + np.exp(np.minimum(eps, 0)) * opposite.delta(np.maximum(-eps, 0))
     theirs = pld_pmf.create_pmf_pessimistic_connect_dots(interval, points, np.where(points < 0, mirrored, forward)).to_dense_pmf()
-    # theirs forms differences of numbers near 1, divided by the interval
+    # dp-accounting divides differences of numbers close to 1 by the grid step
     np.testing.assert_allclose(ours._probs, theirs._probs, rtol=1e-9, atol=1e-12)
     assert ours._infinity_mass == pytest.approx(theirs._infinity_mass, rel=1e-12)
 
 
-def test_riskcal_reads_the_exact_advantage():
+def test_riskcal_computes_the_exact_advantage():
     analysis = pytest.importorskip("riskcal.analysis")
     for name, profile in PROFILES.items():
         pld = profile.to_dp_accounting(interval=1e-2)
         assert analysis.get_advantage_from_pld(pld) == pytest.approx(profile.delta(0.0), rel=1e-12, abs=1e-300), name
-    # from outside: n = 2, one fair coin; B against B + 1 differ by 1/2
+    # by hand: for B ~ Bin(2, 1/2) the total variation distance of B and B + 1 is 1/2
     pld = shuffle.BinomialNoise(2, 0.5).to_dp_accounting()
     assert analysis.get_advantage_from_pld(pld) == pytest.approx(0.5, rel=1e-12)
 
@@ -79,11 +79,11 @@ def test_composition_with_a_gaussian():
     profile, interval = PROFILES["noise"], 1e-3
     gaussian = pld_module.from_gaussian_mechanism(50.0, value_discretization_interval=interval)
     composed = profile.to_dp_accounting(interval=interval).compose(gaussian)
-    # the count's noise is within 1 % of a Gaussian of deviation 50: the two together are one of deviation 50/sqrt(2)
+    # the binomial noise is within 1 % of Gaussian noise of sigma 50, so both releases are equivalent to one of sigma 50/sqrt(2)
     near = pld_module.from_gaussian_mechanism(50 / math.sqrt(2), value_discretization_interval=interval)
     for eps in (0.0, 0.02, 0.05, 0.1):
         assert composed.get_delta_for_epsilon(eps) == pytest.approx(near.get_delta_for_epsilon(eps), rel=0.02)
-        # never less private than one release alone would say
+        # the composition has at least the delta of one release
         assert composed.get_delta_for_epsilon(eps) >= profile.delta(eps, bound="lower")
     with pytest.raises(ValueError, match="intervals are different"):
         profile.to_dp_accounting(interval=1e-2).compose(gaussian)
@@ -128,13 +128,13 @@ def plds():
 
 
 @pytest.mark.parametrize("name", plds())
-def test_import_encloses_the_distribution(name):
+def test_bounds_of_an_import_contain_the_exact_delta(name):
     pld = plds()[name]
     profile = interop.from_dp_accounting(pld)
     assert len(profile.pairs()) == (1 if pld._symmetric else 2)
     for eps in (0.0, 0.013, 0.5, 0.99, 2.0, 5.0):
         theirs = pld.get_delta_for_epsilon(eps)
-        # theirs is a sum rounded by itself; between 1e-300 and that of its rounding both sides agree with it
+        # dp-accounting's value has rounding errors: both bounds agree with it up to these
         assert profile.delta(eps, bound="lower") <= theirs * (1 + 1e-13) + 1e-16
         assert profile.delta(eps) >= theirs * (1 - 1e-13) - 1e-16
         assert profile.delta(eps) - profile.delta(eps, bound="lower") <= 1e-9 * profile.delta(eps) + 1e-15
@@ -143,13 +143,13 @@ def test_import_encloses_the_distribution(name):
 
 
 @pytest.mark.parametrize("name", plds())
-def test_the_sweep_over_many_eps_encloses_the_sum_at_one(name):
+def test_many_eps_at_once_give_the_sum_at_each(name):
     eps = np.sort(np.concatenate([np.linspace(0, 6, 50), 1e-2 * np.arange(0, 300, 9)]))
     for pair in interop.from_dp_accounting(plds()[name]).pairs():
         for each in (pair, pair.reverse()):
             lower, upper = each.log_delta(eps, bound="lower"), each.log_delta(eps)
             for e, low, high in zip(eps.tolist(), lower, upper):
-                # one eps at a time, term by term
+                # the same sum for one eps at a time
                 assert low <= each.log_delta(e)
                 assert high >= each.log_delta(e, bound="lower")
             held = lower > -40
@@ -157,7 +157,7 @@ def test_the_sweep_over_many_eps_encloses_the_sum_at_one(name):
 
 
 @pytest.mark.slow
-def test_a_large_import_goes_back_out():
+def test_a_large_import_can_be_exported():
     pld = pld_module.from_gaussian_mechanism(1.0)
     back = interop.from_dp_accounting(pld).to_dp_accounting(interval=1e-3)
     for eps in (0.0, 0.5, 1.0, 4.0):
@@ -172,7 +172,7 @@ def test_import_of_infinite_loss_and_of_nothing():
     assert profile.epsilon(0.2) == math.inf
     assert profile.delta(50.0) == pytest.approx(0.25, rel=1e-12)
     (pair,) = profile.pairs()
-    # the (eps, delta) pair is the same in both orders
+    # the pair of an (eps, delta) guarantee is symmetric
     assert pair.reverse().delta(0.5) == pytest.approx(pair.delta(0.5), rel=1e-9)
     assert interop.from_dp_accounting(pld_module.identity()).delta(0.0) == 0.0
     with pytest.raises(ValueError, match="pld=3"):
@@ -182,14 +182,14 @@ def test_import_of_infinite_loss_and_of_nothing():
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.floats(1e-3, 1), st.floats(1e-3, 1)), min_size=2, max_size=8))
-def test_there_and_back(weights):
+def test_export_and_import(weights):
     p, q = np.array(weights).T / np.array(weights).sum(axis=0)[:, None]
     pair = DominatingPair.from_pmfs(np.log(p), np.log(q))
     back = interop.from_dp_accounting(pair.to_dp_accounting(interval=5e-2))
     for eps in (0.0, 0.05, 0.1, 0.33, 1.0, 2.5):
         exact = [np.maximum(0, a - math.exp(eps) * b).sum() for a, b in ((p, q), (q, p))]
         assert back.delta(eps) >= max(exact) * (1 - 1e-14)
-    # the same at every grid point, delta(0) among them; what rounding adds is a part of the whole mass, not of delta
+    # delta is equal at every grid point, such as 0; rounding errors are relative to the total mass, not to delta
     assert back.delta(0.0) == pytest.approx(np.abs(p - q).sum() / 2, rel=1e-11, abs=1e-13)
 
 
@@ -205,7 +205,7 @@ def test_opendp():
         if profile.epsilon(1e-2) < math.inf:
             assert theirs.epsilon(delta=1e-2) == pytest.approx(profile.epsilon(1e-2), rel=1e-6)
     assert PROFILES["pure"].to_opendp().delta(epsilon=2.0) == 0.0
-    # far out, where e^eps is no double, delta is what it is at 700 or less
+    # where e^eps overflows, delta is bounded by its value at eps = 700
     assert 0 < PROFILES["noise"].to_opendp().delta(epsilon=1e4) <= 1e-300
 
 

@@ -1,4 +1,4 @@
-"""Closed forms against the reference values, their domains, and the bounds they stand above."""
+"""Closed forms of the clone bounds against reference values, their domains, and the numerical bounds below them."""
 
 import doctest
 import inspect
@@ -27,7 +27,7 @@ def test_reference(entry):
     try:
         value = FORMS[entry["quantity"]](p["n"], p["eps0"], p["delta"])
     except ValueError:
-        # the table also prints values outside the domain of the theorem
+        # the reference table also has values outside the domain of the theorem
         assert p["eps0"] > math.log(p["n"] / (16 * math.log(4 / p["delta"])))
         return
     assert value == pytest.approx(float(entry["value"]), rel=1e-14)
@@ -35,7 +35,7 @@ def test_reference(entry):
 
 @given(users=st.integers(100, 10**9), local_eps=st.floats(0.01, 8), log_delta=st.floats(-60, -2))
 @settings(max_examples=80, deadline=None)
-def test_closed_forms_stand_above_the_numerical_bound(users, local_eps, log_delta):
+def test_closed_forms_are_above_the_numerical_bound(users, local_eps, log_delta):
     delta = math.exp(log_delta)
     for form, bound in (
         (published.clones_closed_form, shuffle.Clones),
@@ -58,7 +58,7 @@ def test_domains():
         published.clones_closed_form(10**4, 1.0, 0.0)
 
 
-def test_every_form_carries_its_verdict():
+def test_every_form_has_a_verdict():
     for name in published.__all__:
         form = getattr(published, name)
         if isinstance(form, published.PrintedBound):

@@ -1,4 +1,4 @@
-"""The later entries: what Liu et al. print to the letter, what Balcer and Cheu quote, the survey's first pages."""
+"""Formulas of Liu et al. exactly as published, results quoted by Balcer and Cheu, and the survey's first pages."""
 
 import math
 from fractions import Fraction
@@ -27,7 +27,7 @@ def below(count, k):
 
 
 def literal(eps, weight, law):
-    """The printed infimum, t by t: every t at which a rounding changes, in exact fractions."""
+    """Return delta at the published infimum, in exact fractions, by trying every t at which a rounding changes."""
     others = len(law) - 1
     for t in sorted({Fraction(i + 1, j) - 1 for i in range(1, others + 1) for j in range(1, i + 2)}):
         floors = [math.floor(i - Fraction(i + 1) / (t + 1)) for i in range(others + 1)]
@@ -41,7 +41,7 @@ def literal(eps, weight, law):
 
 @pytest.mark.parametrize("others", [1, 2, 5, 12])
 @pytest.mark.parametrize(("weight", "rate"), [(0.1, 0.25), (0.3, 0.05), (0.2, 0.5)])
-def test_the_printed_infimum_by_every_t(others, weight, rate):
+def test_the_published_infimum_by_every_t(others, weight, rate):
     for eps in (0.01, 0.5, 0.8):
         value = published.liu2024_delta_literal(eps, weight, [rate], counts=[others])
         assert value == pytest.approx(literal(eps, weight, clones(rate, others)), abs=1e-12)
@@ -54,10 +54,10 @@ def test_rounding_only_lowers_the_printed_delta():
             assert published.liu2024_delta_literal(eps, 0.15, **case) <= published.liu2024_delta(eps, 0.15, **case) * (1 + 1e-12)
 
 
-def test_the_printed_curve_ends_where_it_should_not():
+def test_the_published_curve_exceeds_perfect_privacy():
     for weight in (0.1, 0.25):
         assert published.liu2024_tradeoff(math.inf, weight, [0.2], counts=[9]) == pytest.approx(1 - 2 * weight)
-    # with the power taken for the error it rises above perfect privacy
+    # with the power used as the error, the curve exceeds 1 - alpha, that of perfect privacy
     law = clones(0.2, 9)
     alpha = sum(law[i] * below(i, math.floor(i - Fraction(i + 1, 2))) for i in range(10))
     assert published.liu2024_tradeoff(1.0, 0.1, [0.2], counts=[9]) > 1 - alpha
@@ -71,7 +71,7 @@ def test_every_count_of_the_census():
 
 
 def test_the_close_laws_of_the_lemma():
-    # Y = (1, 0), Z = (1/2, 1/2), eps = ln 2: D(Y||Z) = ln 2 exactly, delta of Z against Y is Z's mass where Y has none
+    # Y = (1, 0), Z = (1/2, 1/2), eps = ln 2: D(Y||Z) = ln 2 exactly, and delta of Z against Y is the mass of Z where Y has none
     y, z = np.array([1.0, 0.0]), np.array([0.5, 0.5])
     assert np.maximum(y - 2 * z, 0).sum() == 0
     assert np.maximum(z - 2 * y, 0).sum() == published.das2022_close_laws.counterexample().truth
@@ -82,7 +82,7 @@ def test_a_statistical_distance_is_at_most_one():
         published.das2022_close_laws(0.5, 1.5)
 
 
-def test_the_right_tail_is_proven_only_near():
+def test_the_right_tail_is_proven_for_small_distances_only():
     bound = published.zhilyaev_flip_right
     for eps, delta, holds in ((0.5, 1e-2, True), (1.0, 1e-6, True), (2.0, 1e-6, False), (3.0, 1e-2, False)):
         pair = ShuffledBits(10**4, bound(10**4, eps, delta)).pair(0).reverse()
@@ -95,11 +95,11 @@ def test_one_message_shuffled_is_local_privacy():
             bits = ShuffledBits(users, flip)
             for delta in (1e-6, 1e-3):
                 local = published.balcer_cheu_local_eps(users, bits.epsilon(delta))
-                # the flipped bit itself at that eps
+                # delta of one user's flipped bit at that eps
                 assert max(0.0, 1 - flip - math.exp(local) * flip) <= delta
 
 
-def test_rows_of_the_table():
+def test_orders_of_table_1():
     errors = {row.protocol: row.error for row in published.balcer_cheu_table(10**8, 10**6, 0.5, 1e-4)}
     assert min(errors, key=errors.get) == "central"
     assert max(errors, key=errors.get) == "local"

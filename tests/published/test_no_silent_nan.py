@@ -1,4 +1,4 @@
-"""Printed formulas at the ends of their ranges: a number, or a message that names the arguments; never NaN, never a bare error."""
+"""Published formulas at the ends of their ranges return a number, or raise an error that names the arguments; never NaN."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The personalised paper's formulas in paper mode: as printed, with the cases that refute them, and our bounds above the truth."""
+"""The formulas of Liu et al. as published, counterexamples to them, and this library's bounds, which are valid."""
 
 import math
 from fractions import Fraction
@@ -13,7 +13,7 @@ from tests.strategies import slow
 
 
 def exact_delta(first, second, others, ratio):
-    """The hockey stick of shuffled messages in exact fractions."""
+    """Return the hockey-stick divergence of shuffled messages in exact fractions."""
     laws = [{}, {}]
     for law, target in zip(laws, (first, second)):
         for messages in product(range(len(first)), repeat=1 + len(others)):
@@ -24,7 +24,7 @@ def exact_delta(first, second, others, ratio):
 
 
 @pytest.mark.parametrize(("users", "truth"), [(1, "1/8"), (2, "1/16"), (3, "1/32"), (4, "3/128"), (5, "1/64"), slow(6, "5/512")])
-def test_the_printed_laplace_weight_loses_the_tail(users, truth):
+def test_the_published_laplace_weight_is_too_large(users, truth):
     r0 = [Fraction(a, 8) for a in (4, 2, 1, 1)]
     others = [[Fraction(a, 8) for a in (4, 2, 1, 1)]] * (users - 1)
     worst = max(
@@ -41,7 +41,7 @@ def test_the_printed_laplace_weight_loses_the_tail(users, truth):
     assert ours >= worst * (1 - Fraction(1, 10**12))
 
 
-def test_an_area_is_not_a_rate():
+def test_the_published_rates_are_too_large():
     case = published.liu2024_laplace_rate.counterexample()
     assert case.printed == pytest.approx(0.426520, abs=2e-6)
     assert case.truth > case.printed
@@ -58,11 +58,11 @@ def test_an_area_is_not_a_rate():
     assert PersonalizedClones.laplace([2.0, 1.9, 1.9], target=0).delta(0.05) >= truth
 
 
-def test_failure_is_not_privacy():
+def test_theorem_2_treats_failure_as_privacy():
     case = published.liu2024_delta.counterexample()
     assert case.printed == pytest.approx(9.2e-9, rel=0.05)
     assert case.printed < case.truth == 1e-3
-    # exactly, for three users: mark with the bit itself at chance 1/1000, else binary randomized response with ratio 3
+    # three users: with probability 1/1000 a marked message with the true bit, else binary randomized response with ratio 3
     mark, keep = Fraction(1, 1000), Fraction(999, 1000)
     rows = [
         [keep * Fraction(3, 4), keep * Fraction(1, 4), mark, Fraction(0)],
@@ -121,7 +121,7 @@ def test_areas_against_quadrature():
 
 
 @pytest.mark.slow
-def test_theorem_2_from_zero_is_above_the_pair_and_as_printed_below():
+def test_theorem_2_with_sums_from_zero_is_an_upper_bound():
     rng = np.random.default_rng(0)
     for _ in range(100):
         w, rates = rng.uniform(0.02, 0.4), rng.uniform(0, 0.5, int(rng.integers(1, 30)))
@@ -135,7 +135,7 @@ def test_theorem_2_from_zero_is_above_the_pair_and_as_printed_below():
 
 @pytest.mark.slow
 def test_table_2_is_reproduced_by_the_printed_formula():
-    # Laplace row of our analysis, Theorem 2 with the printed rates; the paper's own row needs sigma = 2.03/eps
+    # the Laplace row by Theorem 2 with the published rates; the paper's own row needs sigma = 2.03/eps
     eps = 0.5 + 1.5 * (np.arange(9999) + 0.5) / 9999
     w = published.liu2024_weight_gaussian(2.03 / 2)
     rates = [published.liu2024_gaussian_rate(2.03 / e, 2.03 / 2) for e in eps]

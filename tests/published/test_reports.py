@@ -1,4 +1,4 @@
-"""Printed bounds of clear reports and flipped records: reference values, a refutation by enumeration, grids without violation."""
+"""Published bounds of reports among dummy reports and of flipped records: reference values, a counterexample, and grids."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def test_5_16(entry):
 
 @pytest.mark.parametrize("bins", [2, 3, 10, 400])
 @pytest.mark.parametrize("eps", [0.05, 0.3, 1.0, 2.0, 4.0])
-def test_5_10_is_never_too_few(bins, eps):
+def test_5_10_has_no_violation_on_a_grid(bins, eps):
     for delta in (0.9, 0.3, 0.05, 1e-4, 1e-9):
         fakes = math.ceil(bins * published.zhilyaev_fakes_per_bin(eps, delta))
         assert ClearReports(fakes, bins).delta(eps) <= delta
@@ -45,7 +45,7 @@ def test_5_10_is_never_too_few(bins, eps):
 
 @pytest.mark.parametrize("reports", [5, 30, 120, slow(2000)])
 @pytest.mark.parametrize("eps", [0.7, 2.0, 5.0])
-def test_flips_of_sums_are_never_too_small(reports, eps):
+def test_flips_of_sums_have_no_violation_on_a_grid(reports, eps):
     for delta in (0.9, 0.1, 1e-6):
         q = published.zhilyaev_flip_sums(reports, eps, delta)
         if q < 0.5:
@@ -56,7 +56,7 @@ def test_flips_of_sums_are_never_too_small(reports, eps):
 
 
 def outcomes(records, q):
-    """Return the law of what is seen of flipped two-bit records: as sums of each bit, and as shuffled records."""
+    """Return the distributions of the output for flipped two-bit records: sums of each bit, and shuffled records."""
     sums, shuffled = {}, {}
     for seen in product(product((0, 1), repeat=2), repeat=len(records)):
         flips = sum(a != b for record, out in zip(records, seen) for a, b in zip(record, out))
@@ -66,7 +66,7 @@ def outcomes(records, q):
     return sums, shuffled
 
 
-def test_records_say_more_than_sums():
+def test_records_have_larger_delta_than_sums():
     q, ratio = Fraction(1, 5), 2
     hockey_sticks = []
     for view in (0, 1):
@@ -80,7 +80,7 @@ def test_records_say_more_than_sums():
 def test_proposition_5_1_is_false_for_records():
     shown = published.zhilyaev_flip_records.counterexample()
     assert shown.printed == 1e-6
-    # the reference is for the flip 0.0305, a little larger than the printed one
+    # the reference value is for the flip probability 0.0305, slightly larger than the published one
     exact = next(float(x["value"]) for x in REFERENCE if "record_level.d2.n10000.q0.0305" in x["id"])
     assert published.zhilyaev_flip_records(10**4, 1.0, 1e-6) < 0.0305
     assert exact < shown.truth * 1.001

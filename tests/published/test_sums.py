@@ -1,4 +1,4 @@
-"""Printed bounds of the boolean sum, flipped bits and zsum: reference values, refutations in fractions, grids without violation."""
+"""Published bounds of the boolean sum, flipped bits and zsum: reference values, counterexamples in fractions, and grids."""
 
 import json
 import math
@@ -19,7 +19,7 @@ REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits
 
 
 def entries(*beginnings):
-    """Return the reference values whose ids begin so, with numbers for parameters."""
+    """Return the reference values whose ids have one of the prefixes, with their parameters as numbers."""
     found = []
     for entry in REFERENCE:
         name = entry["id"].removeprefix("shuffled-bits/")
@@ -38,7 +38,7 @@ def case(given):
     return users(given), given["eps"], given["delta"]
 
 
-# --- the printed numbers -------------------------------------------------------------------------------------------------
+# --- the published numbers ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("given", "value"), entries("s000.f_thm2.", "s000.f_step."))
@@ -63,7 +63,7 @@ def test_corollaries_3_2_and_3_3(given, value):
     assert mu == pytest.approx(value, rel=1e-10)
     assert published.chen_long_mu_real_sum(users(given), given["lam"], 10) == pytest.approx(math.sqrt(10) * value, rel=1e-10)
     assert published.chen_long_mu(users(given), given["lam"]) == math.inf
-    # literally: at alpha = 0 the curve already lies below 1
+    # taken literally, the curve is below 1 at alpha = 0
     assert published.chen_long_tradeoff(users(given), given["lam"], 0.0) < 1
 
 
@@ -114,7 +114,7 @@ def test_error_of_theorem_3_1(given, value):
     assert published.balcer_cheu_error(*case(given), given["beta"]) == pytest.approx(value, rel=1e-10)
 
 
-# --- the exact numbers beside them ---------------------------------------------------------------------------------------
+# --- the exact numbers ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -130,15 +130,15 @@ def test_error_of_theorem_3_1(given, value):
         ("balcer_cheu_error", 2989e-5, 1e-10),
     ],
 )
-def test_exact_side(name, value, digits):
+def test_exact_values(name, value, digits):
     assert getattr(published, name).comparison().exact == pytest.approx(value, rel=digits)
 
 
-# --- refutations, in fractions --------------------------------------------------------------------------------------------
+# --- counterexamples, in fractions ----------------------------------------------------------------------------------------------
 
 
 def law(n, ones, q):
-    """Return the law of n flipped bits, as many as `ones` of them set, by enumeration."""
+    """Return the distribution of the sum of n flipped bits, of which `ones` are set, by enumeration."""
     chances = [1 - q] * ones + [q] * (n - ones)
     out = [Fraction(0)] * (n + 1)
     for bits in product((0, 1), repeat=n):
@@ -146,14 +146,14 @@ def law(n, ones, q):
     return out
 
 
-def test_theorem_2_fails_at_a_knot():
+def test_theorem_2_fails_at_a_breakpoint():
     q = Fraction(1, 10)
     zero, one = law(5, 0, q), law(5, 1, q)
     alpha, beta = 1 - zero[0], one[0]
     shown = published.chen_long_tradeoff.counterexample()
     assert (float(alpha), float(beta)) == (0.40951, 0.06561)
     assert shown.truth == pytest.approx(float(beta), rel=1e-12)
-    # F(0) = 0.59049 >= alpha: the printed value is 1 - F(1)
+    # F(0) = 0.59049 >= alpha: the published value is 1 - F(1)
     assert shown.printed == pytest.approx(float(1 - zero[0] - zero[1]), rel=1e-12)
     assert beta < 1 - zero[0] - zero[1]
 
@@ -172,7 +172,7 @@ def test_theorem_2_fails_as_eps_and_delta():
     assert shown.printed == pytest.approx(float(claim), rel=1e-9)
 
 
-def test_corollary_3_2_fails_between_the_knots_too():
+def test_corollary_3_2_fails_for_interior_breakpoints():
     q = Fraction(1, 10)
     zero, one = law(5, 0, q), law(5, 1, q)
     # alpha = 1 - zero[0], beta = one[0] is a test: any valid mu is at least Phi^-1(1 - alpha) - Phi^-1(beta)
@@ -209,7 +209,7 @@ def test_lemma_4_2_as_printed(n, ones, q):
 
 
 def test_the_converse_of_proposition_2_3_fails():
-    # one bit, q = 1/4, e^eps = 2: the loss is ln 3 with chance 3/4
+    # one bit, q = 1/4, e^eps = 2: the loss is ln 3 with probability 3/4
     shown = published.zhilyaev_pointwise.counterexample()
     assert (shown.printed, shown.truth) == (pytest.approx(1 / 4, rel=1e-12), pytest.approx(3 / 4, rel=1e-12))
     q, ratio = Fraction(1, 10), Fraction(3, 2)
@@ -231,12 +231,12 @@ def test_4_62_lacks_a_root():
         published.zhilyaev_deviation(100, eps, delta)
 
 
-# --- never violated -------------------------------------------------------------------------------------------------------
+# --- unproven, without a violation on a grid ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 12, 40, 200, 3000])
 @pytest.mark.parametrize("eps", [0.3, 1.0, 2.5, 5.0])
-def test_flips_of_section_4_are_never_too_small(n, eps):
+def test_flips_of_section_4_have_no_violation_on_a_grid(n, eps):
     for delta in (0.9, 0.3, 0.05, 1e-3, 1e-7):
         for flip, ones in (
             (published.zhilyaev_flip_zeros, 0),
@@ -249,7 +249,7 @@ def test_flips_of_section_4_are_never_too_small(n, eps):
 
 
 @pytest.mark.parametrize("n", [40, 100, 400, 5000])
-def test_the_boolean_sum_of_cheu_et_al_is_never_too_small(n):
+def test_the_boolean_sum_of_cheu_et_al_has_no_violation_on_a_grid(n):
     for delta in (1.0, 0.5, 0.1, 1e-3, 1e-8):
         least = 14 * math.log(4 / delta)
         for lam in np.geomspace(least, n, 5) * (1 + 1e-12) if least < n else []:
@@ -258,11 +258,11 @@ def test_the_boolean_sum_of_cheu_et_al_is_never_too_small(n):
                 assert ShuffledBits.boolean_sum(n, lam).delta(eps) <= delta
 
 
-# --- proven, and so it looks ----------------------------------------------------------------------------------------------
+# --- proven ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coins", [12, 50, 400, 10**5])
-def test_claim_c_1_stands_above_the_coins(coins):
+def test_claim_c_1_is_an_upper_bound(coins):
     for delta in (1.0, 0.5, 1e-2, 1e-6, 1e-12):
         if coins > 8 * math.log(4 / delta):
             assert BinomialNoise(coins, 0.5).delta(published.cheu2019_fixed_set(coins, delta)) <= delta / 2
@@ -298,7 +298,7 @@ def test_tails_beyond_their_range():
 
 @pytest.mark.parametrize("n", [2000, 10**5, 10**9])
 @pytest.mark.parametrize("eps", [0.1, 0.5, 1.0])
-def test_zsum_is_as_private_as_printed(n, eps):
+def test_zsum_has_at_most_the_published_delta(n, eps):
     for delta in (0.5, 1e-3, 1e-9):
         gamma = published.balcer_cheu_gamma(n, eps, delta)
         if gamma <= 0.5:
@@ -307,7 +307,7 @@ def test_zsum_is_as_private_as_printed(n, eps):
 
 
 @pytest.mark.parametrize(("n", "gamma"), [(80, 0.5), (2000, 0.2), (10**5, 0.3)])
-def test_the_histogram_is_as_private_as_printed(n, gamma):
+def test_the_histogram_has_at_most_the_published_delta(n, gamma):
     for eps in (0.2, 0.6, 1.2, 2.0):
         claim = published.balcer_cheu_histogram_delta(n, gamma, eps)
         assert claim == pytest.approx(4 * math.exp(-gamma * eps**2 * n / 200), rel=1e-12)
@@ -317,7 +317,7 @@ def test_the_histogram_is_as_private_as_printed(n, gamma):
 @pytest.mark.parametrize(("n", "gamma"), [(40, 0.5), (40, 0.2), (300, 0.05), (400, 0.3)])
 def test_smoothness(n, gamma):
     log_mass = binom_logpmf(np.arange(n + 1), n, gamma)
-    # levels at which no ratio ties with e^(k eps)
+    # levels at which no ratio equals e^(k eps)
     for alpha in (0.11, 0.31, 0.62, 0.87):
         eps = math.log((1 + alpha) / (1 - alpha))
         worst = 0.0
@@ -332,7 +332,7 @@ def test_smoothness(n, gamma):
 
 
 def failures(n, gamma, counts, a):
-    """Return Pr[error > a] of zsum at each number of ones, by going through Y: the answer is 0 where Y reaches it."""
+    """Return Pr[error > a] of zsum for each number of ones, by enumeration of Y; the estimate is 0 for large Y."""
     y = np.arange(n + 1)
     mass = np.exp(binom_logpmf(y, n, gamma))
     missed = np.abs(y - n * gamma) / n

@@ -1,13 +1,13 @@
-"""The exact bits of about 1100 answers of every public class: they show which answers a change of the code moves.
+"""The exact bits of about 1100 results of all public classes: they show which results a change of the code changes.
 
-Record them before a change that is meant to keep answers, and compare after it::
+Record them before a change that is meant to keep results, and compare after it::
 
     python -m tests.regression.bits record          # writes bits.json, about three CPU minutes
-    python -m tests.regression.bits compare         # lists the answers that moved, about a minute
+    python -m tests.regression.bits compare         # lists the results that changed, about a minute
     SHUFFLEBOUNDS_BITS=1 pytest tests/regression/test_bits.py
 
-The answers depend on the C library and the processor, so the comparison is made on the machine that recorded them. A moved answer
-is not wrong by itself: whoever moves it says why, and checks that it lies inside the old bounds where these were valid.
+The results depend on the C library and the processor, so compare them on the machine that recorded them. A changed result is not
+necessarily wrong: the author of the change states why it changed, and checks that it is inside the old bounds if these were valid.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from shufflebounds.profile import DominatingPair
 RECORDED = Path(__file__).with_name("bits.json")
 
 LIMIT = 0.4
-"""CPU seconds that a question may take when it is recorded. Raising it adds expensive questions and lengthens the comparison."""
+"""Limit of the CPU seconds of one result when it is recorded. A higher limit adds slow results and lengthens the comparison."""
 
 QUESTIONS = {
     "delta(0.3)": ("delta", 0.3), "log_delta(0)": ("log_delta", 0.0), "log_delta(1.7)": ("log_delta", 1.7),
@@ -37,11 +37,11 @@ QUESTIONS = {
     "tradeoff.delta(0.3)": ("tradeoff", "delta", 0.3), "5 releases epsilon(1e-6)": ("self_compose", 5, "epsilon", 1e-6),
     "3 releases log_delta(1)": ("self_compose", 3, "log_delta", 1.0),
 }
-"""Questions by name: the method and its arguments; of the curve and of compositions, the method that is called on these."""
+"""Results by name: the method and its arguments; for curves and compositions, the method that is called on these."""
 
 
 def subjects():
-    """Return the profiles whose answers are recorded, by public class; every call builds them anew."""
+    """Return the profiles whose results are recorded, by public class; every call makes new objects."""
     gaussian, laplace = m.GaussianMechanism, m.LaplaceMechanism
     matrix = ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), (0.3, 0.2, 0.5))
     with_zeros = ((0.5, 0.5, 0.0), (0.0, 0.25, 0.75))
@@ -112,13 +112,13 @@ def subjects():
 
 
 LEFT_OUT = {"interop.AccountingProfile": "its numbers are those of another library, whose versions differ"}
-"""Public classes without recorded answers, and why."""
+"""Public classes without recorded results, with the reason."""
 
 
 def answer(profile, question):
-    """Return the lower and the upper answer of a profile in hexadecimal, or the name of the exception that refuses the question."""
+    """Return the lower and the upper bound in hexadecimal, or the name of the exception if the method does not support it."""
     method, *arguments = QUESTIONS[question]
-    profile = copy.deepcopy(profile)     # without what earlier questions left in its caches
+    profile = copy.deepcopy(profile)     # a copy, so that caches filled by earlier calls have no effect
 
     def one(bound):
         if method == "tradeoff":
@@ -134,12 +134,12 @@ def answer(profile, question):
 
 
 def recorded():
-    """Return {class: {profile: {question: answer}}}."""
+    """Return the recorded results as {class: {profile: {name of the result: bounds}}}."""
     return json.loads(RECORDED.read_text())
 
 
 def moved(name):
-    """Return the answers of one public class that differ from those recorded, a line each."""
+    """Return the results of one public class that differ from the recorded ones, one line per result."""
     found = []
     rows = recorded().get(name, {})
     for profile in subjects()[name]:
@@ -155,11 +155,11 @@ def _decimal(words):
 
 
 class TooSlow(Exception):
-    """A question took longer than `LIMIT`."""
+    """A result took longer than `LIMIT`."""
 
 
 def record():
-    """Ask every question that takes less than `LIMIT`, and write the answers down."""
+    """Compute every result that takes less than `LIMIT`, and write them to bits.json."""
     def late(*_):
         raise TooSlow
 

@@ -1,7 +1,7 @@
-"""Questions of the regression test: how a class is built, what it is asked, and how one question is answered.
+"""Questions of the regression test: how an object is built, and which of its methods is called with which arguments.
 
-A question is plain JSON, ``{"build": [path, arguments], "ask": method, "arguments": [...], "sided": bool}``, so that the answers of
-an older version can be kept beside it.
+A question is plain JSON, ``{"build": [path, arguments], "ask": method, "arguments": [...], "sided": bool}``, so that the results of
+an older version can be stored with it. sided: whether the method has a `bound` argument.
 """
 
 import json
@@ -15,7 +15,7 @@ import shufflebounds
 RECORDED = Path(__file__).with_name("recorded.json")
 
 MANY = 27
-"""Questions a row of `SUBJECTS`; a share of them is dropped as slow by record.py."""
+"""Number of questions per row of `SUBJECTS`; record.py drops the slow ones."""
 
 
 def _eps(r):
@@ -109,7 +109,7 @@ CALIBRATED = {
 
 
 def _asked(r):
-    """Return a method, its arguments, and whether it takes a side."""
+    """Return a random method, its arguments, and whether it has a `bound` argument."""
     delta, order = 10.0 ** -r.randint(2, 12), r.choice([1.0, 1.5, 2.0, 8.0, 64.0])
     return r.choice(
         [
@@ -128,7 +128,7 @@ def _asked(r):
 
 
 def questions(seed=1):
-    """Return the questions, the same for the same seed."""
+    """Return the questions, which are determined by the seed."""
     r = random.Random(seed)
     asked = []
     for path, draw in SUBJECTS.items():
@@ -143,19 +143,19 @@ def questions(seed=1):
 
 
 def built(question):
-    """Return the object that a question is about."""
+    """Return a new object of the class and parameters in the question."""
     path, arguments = question["build"]
     return attrgetter(path)(shufflebounds)(**arguments)
 
 
 def parameter(profile):
-    """Return the first parameter that calibration chooses, whatever its name."""
+    """Return the parameter that was calibrated, which has a different name in each class."""
     return next(float(getattr(profile, name)) for name in ("flip", "gamma", "lam", "trials", "fakes", "sigma", "scale", "bound")
                 if hasattr(profile, name))
 
 
 def answer(question):
-    """Return the lower and the upper answer; for a calibrated object its parameter, twice."""
+    """Return the lower and the upper bound; for a calibrated object its parameter, twice."""
     subject, method, arguments = built(question), question["ask"], question["arguments"]
     if method == "calibrated":
         return [parameter(subject)] * 2
@@ -174,7 +174,7 @@ def key(question):
 
 
 def recorded():
-    """Return the recorded questions with their answers."""
+    """Return the recorded questions with their results."""
     return json.loads(RECORDED.read_text())
 
 
@@ -183,10 +183,10 @@ def _gap(lower, upper):
 
 
 def problem(row, now):
-    """Return what is wrong with today's answer, or an empty text."""
+    """Return a description of the violation if the new bounds contradict the recorded ones or are wider, else an empty text."""
     (lower, upper), (least, most) = (row["lower"], row["upper"]), now
     if row["ask"] == "calibrated":
-        # chosen by a search: the same within its tolerance
+        # a calibrated parameter is equal within the tolerance of the search
         close = abs(least - lower) <= (1e-3 if "Flipped" in row["build"][0] else 1e-4) * abs(lower)
         return "" if close else f"chose {lower!r}, now {least!r}"
     if math.isnan(least) or math.isnan(most):

@@ -1,9 +1,9 @@
-"""Record the answers of the installed version: python -m tests.regression.record [seconds a question may take].
-Or compare them with those recorded: python -m tests.regression.record compare.
+"""Records the results of the installed version: python -m tests.regression.record [limit in seconds].
+Compares them with the recorded ones: python -m tests.regression.record compare.
 
-Written to recorded.json: each question with both sides and the CPU seconds they took. Questions that take longer are left out, as
-are those that the version refuses. Takes some ten minutes. Record before a change that is to keep every answer, never to make a
-failing test pass.
+recorded.json has each question with both bounds and the CPU seconds they took. Questions above the limit are not included, nor are
+those that the version refuses. Takes about ten minutes. Record before a change that is meant to keep every result, never to make
+a failing test pass.
 """
 
 import json
@@ -15,7 +15,7 @@ from tests.regression.questions import RECORDED, answer, key, problem, questions
 
 
 class TooSlow(Exception):
-    """A question took longer than it may."""
+    """A question exceeded the time limit."""
 
 
 def _late(*_):
@@ -23,7 +23,7 @@ def _late(*_):
 
 
 def main(seconds=1.5):
-    """Ask, and write the answers down."""
+    """Compute all questions and write the results to recorded.json."""
     signal.signal(signal.SIGPROF, _late)
     kept, dropped = [], {}
     for question in questions():
@@ -45,7 +45,7 @@ def main(seconds=1.5):
 
 
 def compare():
-    """Print the answers that no longer hold and, by class and method, how the CPU time changed."""
+    """Print the results that contradict the recorded ones, and the change of the CPU time by class and method."""
     times = {}
     for row in recorded():
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""Answers of every public class, compared with the recorded ones to the last bit; on request (see bits.py)."""
+"""Results of every public class against the recorded ones, bit by bit; on request only (see bits.py)."""
 
 import os
 
@@ -14,7 +14,7 @@ on_request = pytest.mark.skipif(
 
 @on_request
 @pytest.mark.parametrize("name", bits.subjects())
-def test_no_bit_has_moved(name):
+def test_results_are_equal_bit_by_bit(name):
     moved = bits.moved(name)
     assert not moved, "\n".join(moved)
 
@@ -23,7 +23,7 @@ def test_every_public_class_is_recorded():
     named = {*bits.subjects(), *bits.LEFT_OUT}
     missing = profile_classes().keys() - named
     assert not missing, f"add profiles of {sorted(missing)} to subjects() in tests/regression/bits.py and record them"
-    gone = named - profile_classes().keys() - {"profile.DominatingPair"}     # abstract: its listed pairs are asked
+    gone = named - profile_classes().keys() - {"profile.DominatingPair"}     # abstract: results of from_pmfs are recorded
     assert not gone, f"{sorted(gone)} are no public classes"
 
 
@@ -31,7 +31,7 @@ def test_every_subject_has_recorded_answers():
     rows = bits.recorded()
     for name, profiles in bits.subjects().items():
         for profile in profiles:
-            # a class may be expensive, but not in every question
+            # a class may be slow, but not for every result
             answers = rows.get(name, {}).get(repr(profile), {})
             assert len(answers) >= 2, f"{profile!r}: record it with python -m tests.regression.bits record"
 

@@ -1,8 +1,8 @@
-"""Each answer that differs from the recorded one (corrected.json) holds, by another route.
+"""Each result that differs from the recorded one (corrected.json) is verified by another method.
 
-Two releases are summed over all pairs of outcomes, ten by inverting a Laplace transform at its saddle point, a game of ten backward
-on a grid. Bounds of Gaussian users are formed by the formula of their page, rates included, on a grid of windows. Mu comes from all
-knots of all targets' curves.
+Two releases are summed over all pairs of outcomes, ten by inverting a Laplace transform at its saddle point, an adaptive
+composition of ten backward on a grid. Bounds of Gaussian users are computed by the formula in the documentation, with its rates,
+on a grid of truncation ranges. mu is the maximum over all breakpoints of the curves of all targets.
 """
 
 import math
@@ -23,12 +23,12 @@ ROWS = [row for row in recorded() if key(row) in CORRECTED]
 
 
 def asked(path, ask):
-    """Return the rows of a class and a method."""
+    """Return the corrected rows of a class and a method."""
     return [row for row in ROWS if row["build"][0].endswith(path) and row["ask"] == ask]
 
 
 def of(row):
-    """Return a short name for a test."""
+    """Return a short id of a row for pytest."""
     return f"{row['build'][0]} {str(row['build'][1])[:40]}"
 
 
@@ -40,31 +40,31 @@ def noise_laws(trials, prob):
 
 @cache
 def outcomes(users):
-    """Return all numbers c of clones below `users`, with the log chances of k and of k - 1 ones among them, k = 0 .. c + 1."""
+    """Return all numbers c < users of clones, with the log probabilities of k and of k - 1 ones among them, k = 0 .. c + 1."""
     clones = np.concatenate([np.full(c + 2, c) for c in range(users)])
     ones = np.concatenate([np.arange(c + 2) for c in range(users)])
     return clones, binom.logpmf(ones, clones, 0.5), binom.logpmf(ones - 1, clones, 0.5)
 
 
 def clone_laws(weights, flip):
-    """Return log P and log Q of (clones, ones) with these chances of 0, 1, ... clones; the target lies with chance `flip`."""
+    """Return log P and log Q of (clones, ones), given the probabilities of 0, 1, ... clones and the target's flip probability."""
     clones, stay, step = outcomes(len(weights))
     log_weights, turn, keep = np.log(np.maximum(weights, 1e-300)), math.log(flip), math.log1p(-flip)
     return [log_weights[clones] + np.logaddexp(x + stay, y + step) for x, y in ((turn, keep), (keep, turn))]
 
 
 def uniform_clone_laws(users, local_eps, rate):
-    """Return the laws of a clone bound in which every other user is a clone with chance `rate`."""
+    """Return log P and log Q of a clone bound in which every other user is a clone with probability `rate`."""
     return clone_laws(binom.pmf(np.arange(users), users - 1, rate), 1 / (math.exp(local_eps) + 1))
 
 
 def hockey_stick(log_p, log_q, eps):
-    """Return the hockey stick."""
+    """Return the hockey-stick divergence of two distributions."""
     return float(np.maximum(np.exp(log_p) - math.exp(eps) * np.exp(log_q), 0).sum())
 
 
 def twice(log_p, log_q, eps):
-    """Return the hockey stick of two releases: for each outcome of the first the tail of the second, from sorted losses."""
+    """Return the divergence of two releases: for each outcome of the first, the tail of the second, from sorted losses."""
     kept = log_p > -np.inf
     log_p, log_q = log_p[kept], log_q[kept]
     order = np.argsort(log_p - log_q)
@@ -75,10 +75,11 @@ def twice(log_p, log_q, eps):
 
 
 def many(laws, eps, reach):
-    r"""Return log of the hockey stick of a product: (2 pi i)^-1 \int \prod_j (E e^{z L_j})^{k_j} e^{-z eps}/(z (z + 1)) dz.
+    r"""Return log delta of a product: (2 pi i)^-1 \int \prod_j (E e^{z L_j})^{k_j} e^{-z eps}/(z (z + 1)) dz.
 
-    ``laws`` are triples log P, log Q, k, without outcomes of infinite loss. The line runs through the saddle point. Its step
-    leaves 16 deviations between copies of the law. It ends at `reach`: the waves of nearly equidistant losses return, ever weaker.
+    ``laws`` are triples log P, log Q, k, without outcomes of infinite loss. The integration line runs through the saddle point. Its
+    step puts 16 standard deviations between aliases. It ends at `reach`; almost equidistant losses cause secondary maxima, which
+    decrease.
     """
     laws = [(log_p, log_p - log_q, k) for log_p, log_q, k in laws]
 
@@ -100,7 +101,7 @@ def many(laws, eps, reach):
 
 
 def adaptive_strategy(log_p, log_q, times, eps, step):
-    """Return delta where the neighbours of each release may be ordered either way in view of those before, by chords in e^eps."""
+    """Return delta if (P, Q) or (Q, P) is chosen for each release given the earlier ones, by linear interpolation in e^eps."""
     grid = np.arange(eps - 12, eps + 12, step)
     value = np.maximum(0.0, -np.expm1(grid))
     factor = np.exp(grid)
@@ -116,7 +117,7 @@ def adaptive_strategy(log_p, log_q, times, eps, step):
 
 
 def gaussian_rates(target, others, reach):
-    """Return the mass of the window and min R_i/max(R_0, R_1) over it, for others who hold 0 or 1: at ends, middle and stations."""
+    """Return the mass of the interval and min R_i/max(R_0, R_1) over it, for users at 0 or 1, at ends, middle and extrema."""
     a, b = 1 / target**2, (1 / others**2)[:, None]
     logs = []
     for x in (0.0, 1.0):
@@ -130,7 +131,7 @@ def gaussian_rates(target, others, reach):
 
 
 def gaussian_bound(target, others, eps, reach):
-    """Return the bound of a window: clones of the two laws within, and all that is lost outside."""
+    """Return the bound for one interval: clones of the two distributions inside, and the whole mass outside."""
     mass, least = gaussian_rates(target, others, reach)
     ratio = math.exp(reach / target**2)
     weights = np.ones(1)
@@ -142,14 +143,14 @@ def gaussian_bound(target, others, eps, reach):
 
 
 def gaussian_delta(sigma, eps):
-    """Return the largest over all targets of the smallest bound over all windows, or of the noise alone."""
+    """Return the maximum over targets of the smallest bound over intervals, or of the bound by the noise alone if smaller."""
     def bound(i, reach):
         return gaussian_bound(sigma[i], np.delete(sigma, i), eps, reach)
 
     def alone(target):
         return ndtr(0.5 / target - eps * target) - math.exp(eps) * ndtr(-0.5 / target - eps * target)
 
-    # the least reach at which the ratio inside may exceed e^eps
+    # the smallest reach at which the ratio inside can exceed e^eps
     least = eps * sigma**2 * (1 + 1e-9)
     once = [min(bound(i, least[i] + part * sigma[i]) for part in (0.0, 1.0, 2.0)) for i in range(len(sigma))]
     worst = 0.0
@@ -167,7 +168,7 @@ def gaussian_delta(sigma, eps):
 
 
 def clone_mu(log_p, log_q):
-    """Return the least mu of Gaussian privacy of a pair: from all knots of its trade-off function."""
+    """Return the least mu of Gaussian privacy of a pair, from all breakpoints of its trade-off function."""
     order = np.argsort(log_q - log_p)
     alpha = np.cumsum(np.exp(log_p[order]))[:-1]
     above, power = np.cumsum(np.exp(log_p[order])[::-1])[::-1][1:], np.cumsum(np.exp(log_q[order]))[:-1]
@@ -177,10 +178,10 @@ def clone_mu(log_p, log_q):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("trials", "eps"), [(139, 2.37), (525, 1.65)])
-def test_ten_counts_of_rare_noise_are_a_game(trials, eps):
+def test_ten_counts_of_rare_noise_by_adaptive_composition(trials, eps):
     lower, upper = (BinomialNoise(trials, 0.125).self_compose(10).delta(eps, bound=side) for side in ("lower", "upper"))
     coarse, fine = (adaptive_strategy(*noise_laws(trials, 0.125), 10, eps, step) for step in (4e-3, 2e-3))
-    # chords lie above a convex function, by the square of their length
+    # the error of linear interpolation is proportional to the square of the step: extrapolate
     exact = fine - (coarse - fine) / 3
     assert lower <= exact <= upper * (1 + 1e-5)
     assert upper - lower <= 2e-3 * exact
@@ -189,7 +190,7 @@ def test_ten_counts_of_rare_noise_are_a_game(trials, eps):
 @pytest.mark.slow
 @pytest.mark.parametrize("row", asked("BinomialNoise", "self_compose.delta"), ids=of)
 def test_ten_counts_of_fair_noise(row):
-    # the losses are nearly equidistant; outcomes of infinite loss have the chance e^-16600
+    # the losses are almost equidistant; outcomes of infinite loss have probability e^-16600
     times, eps = row["arguments"]
     trials = row["build"][1]["trials"]
     k = np.arange(1, trials + 1)
@@ -217,7 +218,7 @@ def test_two_clone_bounds(row):
     users, local_eps = row["build"][1].values()
     rate = 2 / (math.exp(local_eps) + 1) if "Stronger" in row["build"][0] else math.exp(-local_eps)
     laws = uniform_clone_laws(users, local_eps, rate)
-    # delta falls: what the lower eps leaves exceeds the target, what the upper one leaves does not
+    # delta decreases with eps: delta at the lower bound exceeds the target, delta at the upper bound does not
     for lower, upper in (answer(row), (row["lower"], row["upper"])):
         assert twice(*laws, lower) >= row["arguments"][1] >= twice(*laws, upper)
 
@@ -232,9 +233,9 @@ def test_gaussian_users(row):
     else:
         log_exact = math.log(gaussian_delta(sigma, asked_for))
         log_lower, log_upper = (lower, upper) if row["ask"] == "log_delta" else (math.log(lower), math.log(upper))
-    # windows are chosen on a grid of masses: the bound is the least of all but for that
+    # intervals are chosen on a grid of masses, so the bound may be slightly above the smallest one
     assert log_lower - 2e-5 <= log_exact <= log_upper + 1e-9
-    # the larger of the target's two laws serves better than their sum
+    # the maximum of the target's two distributions gives a better bound than their sum
     assert upper < row["lower"]
 
 
@@ -252,7 +253,7 @@ def test_mu_of_users_who_flip_bits(row):
     assert lower <= best <= upper * (1 + 1e-12)
 
 
-def test_every_correction_is_verified():
+def test_every_corrected_result_is_verified():
     kinds = {(row["build"][0].rsplit(".", 1)[-1], row["ask"]) for row in ROWS}
     assert kinds == {
         ("BinomialNoise", "self_compose.delta"), ("Clones", "self_compose.delta"), ("Clones", "self_compose.epsilon"),

@@ -1,6 +1,6 @@
-"""Every answer recorded from an older version holds: its sides and those of today enclose one value, no further apart than before.
+"""The bounds recorded from an older version and the present ones must contain a common value, and no gap may be wider.
 
-recorded.json is made by record.py; `python -m tests.regression.record compare` prints what is asserted here and what became slower.
+recorded.json is made by record.py; `python -m tests.regression.record compare` prints violations and changes of the run time.
 """
 
 import json
@@ -12,10 +12,10 @@ import pytest
 from tests.regression.questions import SUBJECTS, answer, key, problem, recorded
 
 CORRECTED: dict[str, str] = json.loads(Path(__file__).with_name("corrected.json").read_text(encoding="utf-8"))
-"""Keys of questions whose recorded answer was wrong or whose gap is wider for a reason, and that reason."""
+"""Keys of questions whose recorded result was wrong or whose gap may be wider, with the reason."""
 
 QUICK = 0.02
-"""CPU seconds up to which a question is asked in every run."""
+"""Questions up to this many CPU seconds are tested in every run, slower ones with the slow tests."""
 
 BY_CLASS = defaultdict(list)
 for row in recorded():
@@ -23,7 +23,7 @@ for row in recorded():
 
 
 def problems(rows):
-    """Return what is wrong with today's answers to these questions."""
+    """Return descriptions of the violations in the present results of these questions."""
     found = [(key(row), problem(row, answer(row))) for row in rows if key(row) not in CORRECTED]
     return [f"{name}: {what}" for name, what in found if what]
 
@@ -35,12 +35,12 @@ def test_all_classes_are_recorded():
 
 
 @pytest.mark.parametrize("path", BY_CLASS)
-def test_quick_answers_hold(path):
+def test_quick_results_agree(path):
     rows = [row for row in BY_CLASS[path] if row["seconds"] <= QUICK][:6]
     assert problems(rows) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", BY_CLASS)
-def test_all_answers_hold(path):
+def test_all_results_agree(path):
     assert problems(BY_CLASS[path]) == []

@@ -1,4 +1,4 @@
-"""Sweeps: the same table from every executor, rows that are named when they fail, and nothing lost on an interrupt."""
+"""Sweeps: every executor gives the same table, errors name the failing row, and an interrupt loses no finished row."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ from shufflebounds.sweeps import runner
 Pair = namedtuple("Pair", "total product")
 
 
-# functions of the module, so that another process can import them
+# functions of the module, so that other processes can import them
 def clone_eps(users, local_eps):
     return shuffle.Clones(users, local_eps).epsilon(1e-6)
 
@@ -97,7 +97,7 @@ def test_dask_cluster():
         assert table["value"].tolist() == [a + b for a, b in itertools.product(range(30), range(40))]
         with pytest.raises(SweepError, match=r"row 7 \(a=7\): ZeroDivisionError: seven") as failure:
             sweep(fails_at_seven, {"a": range(20)}, executor=executor)
-        # a loaded cluster may not end the other batches within the grace: what did not come in stands among the rest
+        # a busy cluster may not finish the other batches within the waiting time: their rows are among the remaining ones
         partial, remaining = (table["a"].tolist() for table in (failure.value.partial, failure.value.remaining))
         assert sorted(partial + remaining) == list(range(20))
         assert 7 in remaining
@@ -114,7 +114,7 @@ def test_fields_of_the_result(options):
     assert sweep(lambda a: (a, -a), {"a": [1]}, **options).dtype.names == ("a", "value0", "value1")
 
 
-def test_numbers_of_several_kinds_meet_in_one_field():
+def test_numbers_of_several_types_are_converted_to_one():
     table = sweep(lambda a: a if a < 5 else math.inf, {"a": range(3000)})
     assert table["value"].dtype == np.float64
     assert table["value"][4] == 4
@@ -132,7 +132,7 @@ def test_rows_given_one_by_one():
     assert sweep(total, array.view(np.recarray)).tolist() == table.tolist()
 
 
-def test_words_and_numbers_in_one_column_stay_what_they_are():
+def test_strings_and_numbers_in_one_column_keep_their_types():
     seen = []
     table = sweep(lambda ones: seen.append(ones) or 0.0, {"ones": ["worst", 0, 5]})
     assert seen == ["worst", 0, 5]
@@ -157,7 +157,7 @@ def test_every_combination_once_in_order(first, second, workers):
 
 
 class Counting(Executor):
-    """Run each batch at once and note its length and how many were begun and not yet collected."""
+    """Runs each batch immediately; records its length and the number of batches not yet collected."""
 
     def __init__(self):
         self.batches = []
@@ -183,27 +183,27 @@ def test_batches_grow_to_a_tenth_of_a_second():
     assert table["value"].tolist() == list(range(300))
     sizes = [size for size, _ in executor.batches]
     assert sizes[0] == 1
-    # 0.2 s hold at most 100 rows of 2 ms, and are not cut into single rows
+    # at most 100 rows of 2 ms fit into 0.2 s, and batches are not single rows
     assert max(sizes) <= 100
     assert sum(sizes) == 300
     assert max(sizes) > 1
 
 
 @pytest.mark.parametrize("rows", [1, 100, 5000])
-def test_near_the_end_the_rest_is_shared_out(rows):
+def test_last_batches_are_shared_between_workers(rows):
     left, sizes = rows, []
     while left:
         sizes.append(min(runner._batch_rows(1000, 20, left, 4), left))
         left -= sizes[-1]
     assert sum(sizes) == rows
     assert sizes == sorted(sizes, reverse=True)
-    # the last of them hold up no worker for long, and none but the very last is tiny
+    # the last batches are short, and only the very last may be tiny
     assert sizes[-1] <= 20
     assert all(size >= 20 for size in sizes[:-1])
 
 
 class Late(Executor):
-    """Run batches at once, the third in a thread that begins when asked whether it runs; like dask, call none running."""
+    """Runs batches immediately, but the third in a thread that starts when `running` is called; like dask, it reports False."""
 
     _max_workers = 3
 
@@ -229,7 +229,7 @@ class Late(Executor):
         return future
 
 
-def test_batches_under_way_are_kept_where_none_is_called_running():
+def test_pending_batches_are_kept_if_the_executor_reports_none_running():
     def row(a):
         return 1 / a
 
@@ -258,7 +258,7 @@ def test_a_failing_row_is_named_and_the_others_are_kept(processes):
 
 
 @pytest.mark.parametrize("options", [{}, {"workers": 2}])
-def test_an_interrupt_in_a_row_loses_nothing_and_can_be_taken_up_again(options):
+def test_an_interrupt_in_a_row_keeps_results_and_can_be_continued(options):
     with pytest.raises(KeyboardInterrupt) as stop:
         sweep(quits_at_seven, {"a": range(1000)}, **options)
     error = stop.value
@@ -284,7 +284,7 @@ def test_an_interrupt_before_the_first_answer_keeps_the_parameters():
 
 @pytest.fixture
 def interruptible():
-    """Give SIGINT its usual meaning, which a process started in the background does not inherit."""
+    """Set the default handler of SIGINT, which a process started in the background does not inherit."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -297,7 +297,7 @@ def test_a_signal_stops_threads_at_their_next_row():
     def row(a):
         if a == 50:
             reached.set()
-            # Ctrl-C, which the main thread gets while it waits for batches
+            # Ctrl-C, which the main thread receives while it waits for batches
             os.kill(os.getpid(), signal.SIGINT)
         return a
 
@@ -338,7 +338,7 @@ def test_bar(capsys):
     assert "400/400" in capsys.readouterr().err
 
 
-def test_a_dead_worker_costs_its_batch_only():
+def test_a_dead_worker_loses_its_batch_only():
     with (
         ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool,
         pytest.raises(SweepError, match="lost the batch from row") as failure,
@@ -354,7 +354,7 @@ def test_a_closed_executor_is_reported():
         sweep(total, {"a": [1], "b": [2]}, executor=pool)
 
 
-def test_what_is_no_number_is_named():
+def test_results_that_are_not_numbers_are_named():
     for bad in (None, "1", [1, 2], (1, "a"), {"x": None}, {}, (), 1j, {1: 2.0}):
         with pytest.raises(SweepError, match=r"row 0 .*must return a number"):
             sweep(lambda a, bad=bad: bad, {"a": [1, 2]})
@@ -407,7 +407,7 @@ def test_bad_arguments():
 
 
 @pytest.mark.parametrize("options", [{}, {"workers": 2}])
-def test_arrays_answer_as_rows_do(options):
+def test_arrays_give_the_results_of_rows(options):
     grid = {"users": [10, 10**4, 10**8], "local_eps": [0.5, 4.0], "delta": [1e-9, 1e-5]}
     rows = sweep(lambda users, local_eps, delta: shuffle.StrongerClones(users, local_eps).epsilon(delta), grid)
     assert np.array_equal(sweep(shuffle.clones_epsilon, grid, arrays=True, **options), rows)

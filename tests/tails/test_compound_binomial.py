@@ -42,10 +42,10 @@ def test_exact_small(p):
 
 @given(n=st.integers(1, 400), s=st.floats(0.01, 0.99), p=st.floats(0.01, 0.99), z=st.floats(-1, 2))
 @settings(max_examples=60, deadline=None)
-def test_binomial_sizes_give_a_binomial(n, s, p, z):
+def test_binomial_numbers_of_trials_give_a_binomial_distribution(n, s, p, z):
     sizes = tails.binom_logpmf(np.arange(n + 1), n, s)
     k = min(max(round(n * s * p * (1 + z)), 0), n)
-    # s * p is rounded: that moves the logarithm by n ulp at most
+    # s * p is rounded, which changes the logarithm by at most n ulp
     slack = 1e-12 + 1e-15 * n
     assert tails.compound_binom_logpmf(k, 0, sizes, p) == pytest.approx(tails.binom_logpmf(k, n, s * p), rel=1e-12, abs=slack)
     assert tails.compound_binom_logsf(k, 0, sizes, p) == pytest.approx(tails.binom_logsf(k, n, s * p), rel=1e-9, abs=slack)

@@ -1,4 +1,4 @@
-"""Frozen laws: quantiles against the definition, moments and draws against exact sums, depth against enumeration."""
+"""Frozen distributions: quantiles against their definition, moments and draws against exact sums, extreme tails."""
 
 import math
 from fractions import Fraction
@@ -17,7 +17,7 @@ LAWS = st.one_of(
     st.builds(lambda p, c: tails.poisson_binom([p, 0.3], [c, 7]), st.floats(0.01, 0.99), st.integers(1, 10**9)),
     st.builds(lambda first, p: tails.compound_binom(first, np.log([0.25, 0.5, 0.25]), p), st.integers(0, 10**9), st.floats(0, 1)),
 )
-# every method that scipy.stats.poisson_binom has and we promise
+# the methods of scipy.stats.poisson_binom that are supported here
 METHODS = ["logpmf", "logcdf", "logsf", "pmf", "cdf", "sf", "ppf", "isf", "rvs", "mean", "var", "std", "support", "expect",
            "interval", "median"]
 
@@ -25,7 +25,7 @@ METHODS = ["logpmf", "logcdf", "logsf", "pmf", "cdf", "sf", "ppf", "isf", "rvs",
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(LAWS, st.floats(0, 1), st.floats(-600, 0))
-def test_quantiles_are_the_least_that_meet_their_level(law, q, log_q):
+def test_quantiles_are_the_smallest_that_meet_their_level(law, q, log_q):
     for k, inside in (
         (law.ppf(q), lambda j: law.cdf(j) >= q if q <= 0.5 else law.sf(j) <= (1 - q) * (1 + 1e-11) + 1.2e-16),
         (law.isf(q), lambda j: law.sf(j) <= q * (1 + 1e-11) if q <= 0.5 else law.cdf(j) >= (1 - q) * (1 - 1e-11) - 1.2e-16),
@@ -49,7 +49,7 @@ def test_quantiles_are_the_least_that_meet_their_level(law, q, log_q):
 def test_quantiles_undo_the_tails(law, z):
     first, last = law.support()
     k = min(max(math.floor(law.mean() + z * law.std()), first), last)
-    # where the tail falls by more than its rounding at k
+    # only where the step of the tail at k exceeds its rounding error
     if law.logpmf(k) > law.logcdf(k) - 23 and law.cdf(k) <= 0.5:
         assert law.ppf(law.cdf(k)) == k
         assert law.ilogcdf(law.logcdf(k)) == k
@@ -97,8 +97,8 @@ def test_moments_expectations_and_draws(law):
     assert repr(law).startswith(type(law).__name__)
 
 
-def test_expectations_far_out():
-    # Pr[X >= lb] = e^-5990: the value next to lb has the ratio (n - k) p/((k + 1)(1 - p)) of its chance, and so on
+def test_expectations_in_the_extreme_tail():
+    # Pr[X >= lb] = e^-5990, so all probabilities are taken relative to that of lb, by the ratio (n - k) p/((k + 1)(1 - p))
     law, lb = tails.binom(10**6, 0.3), 350000
     ratios = np.cumprod([(10**6 - k) * 0.3 / ((k + 1) * 0.7) for k in range(lb, lb + 500)])
     mass = np.append(1.0, ratios)
@@ -115,7 +115,7 @@ def test_names_are_those_of_scipy(name):
     assert callable(getattr(tails.binom(5, 0.5), name))
 
 
-def test_depth_where_doubles_end():
+def test_tails_below_the_smallest_double():
     law = tails.poisson_binom(np.linspace(0.01, 0.99, 3000))
     k = math.ceil(law.mean() + 12 * law.std())
     assert law.logsf(k) == tails.poisson_binom_logsf(k, law.p) < -70

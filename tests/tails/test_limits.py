@@ -28,7 +28,7 @@ def test_every_law_has_its_limits_at_infinite_k(law):
     assert [float(law(kind, -INF)) for kind in ("logpmf", "logcdf", "logsf")] == [-INF, -INF, 0]
 
 
-def test_infinitely_many_failures_before_a_success_that_never_comes():
+def test_success_probability_zero_gives_infinitely_many_failures():
     assert [float(getattr(tails, f"nbinom_{kind}")(INF, 2.0, 0.0)) for kind in ("logpmf", "logcdf", "logsf")] == [-INF, -INF, 0]
 
 
@@ -42,7 +42,7 @@ def test_counts_that_are_no_exact_doubles_are_refused(k):
 @pytest.mark.parametrize("x", ARGUMENTS)
 def test_incomplete_gamma_has_the_limits_of_scipy(a, x):
     if a == x == 0:
-        # SciPy answers NaN; here it is Pr[Poisson(0) > -1], the convention of the Poisson tails
+        # SciPy returns NaN; here the value is Pr[Poisson(0) > -1], as for the Poisson tails
         assert (tails.log_gammainc(a, x), tails.log_gammaincc(a, x)) == (-INF, 0)
         return
     for ours, theirs in ((tails.log_gammainc, scipy.special.gammainc), (tails.log_gammaincc, scipy.special.gammaincc)):
@@ -61,7 +61,7 @@ class TestBatches:
     P = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 1.0]])
 
     @pytest.mark.parametrize("name", ["poisson_binom_logpmf", "poisson_binom_logcdf", "poisson_binom_logsf"])
-    def test_a_row_each(self, name):
+    def test_each_row_is_one_distribution(self, name):
         function, k = getattr(tails, name), np.array([[0], [1], [2], [3]])
         together = function(k, self.P)
         assert together.shape == (4, 2)
@@ -79,7 +79,7 @@ class TestBatches:
     def test_rows_of_different_lengths_with_counts(self):
         p, counts = [[0.5], [0.25, 0.5], []], [[3], [1, 2], []]
         together = tails.poisson_binom_logpmf(2, p, counts)
-        # Bin(3, 1/2); one of 1/4 and two of 1/2; the constant 0
+        # Bin(3, 1/2); one bit with probability 1/4 and two with 1/2; the constant 0
         assert np.exp(together) == pytest.approx([3 / 8, 0.75 / 4 + 0.25 / 2, 0.0], rel=1e-13)
 
     def test_no_trials_at_all(self):
@@ -105,15 +105,15 @@ class TestClopperPearson:
         (3, 100, 0.05), (50, 100, 0.05), (97, 100, 0.01), (1, 2, 0.5), (5, 10**6, 1e-9), (999995, 10**6, 1e-9), (0, 10, 0.05),
         (10, 10, 0.05),
     ])
-    def test_beside_quantiles_of_the_beta_distribution(self, k, n, alpha):
+    def test_against_quantiles_of_the_beta_distribution(self, k, n, alpha):
         low, high = tails.clopper_pearson(k, n, log_alpha=math.log(alpha))
         assert low == pytest.approx(scipy.stats.beta.ppf(alpha / 2, k, n - k + 1) if k else 0.0, rel=1e-10)
         assert high == pytest.approx(scipy.stats.beta.isf(alpha / 2, k + 1, n - k) if k < n else 1.0, rel=1e-10)
-        # of the complement the digits are right as well, where high is close to 1
+        # where high is close to 1, its complement has a small relative error as well
         assert 1 - high == pytest.approx(scipy.stats.beta.ppf(alpha / 2, n - k, k + 1) if k < n else 0.0, rel=1e-9, abs=3e-16)
 
     @pytest.mark.parametrize(("k", "n", "log_alpha"), [(3, 100, -1000.0), (1, 5, -40.0), (30, 60, -200.0), (59, 60, -90.0)])
-    def test_they_lie_outside_the_exact_limits_and_next_to_them(self, k, n, log_alpha):
+    def test_limits_are_conservative_and_tight(self, k, n, log_alpha):
         low, high = tails.clopper_pearson(k, n, log_alpha=log_alpha)
         with mp.workdps(60):
             level = mp.exp(mp.mpf(log_alpha)) / 2
@@ -128,7 +128,7 @@ class TestClopperPearson:
             assert at_most(mp.mpf(high)) <= level
             assert at_most(mp.mpf(high) - mp.mpf(4e-16) - (1 - mp.mpf(high)) * mp.mpf(1e-11)) > level
 
-    def test_limits_below_the_least_double(self):
+    def test_limits_below_the_smallest_double(self):
         assert tails.clopper_pearson(3, 100, log_alpha=-1e5) == (0.0, 1.0)
 
     def test_arrays_broadcast(self):

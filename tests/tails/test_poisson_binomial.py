@@ -1,4 +1,4 @@
-"""Poisson-binomial law against values and methods that the library does not use; see tests/reference."""
+"""The Poisson-binomial distribution against values and methods that the library does not use; see tests/reference."""
 
 import json
 import math
@@ -36,7 +36,7 @@ WANTED = {"logpmf": poisson_binom_logpmf, "logcdf": poisson_binom_logcdf, "logsf
 
 
 def window_with_error(p, counts=None, *, log_tail=-50.0):
-    """Return the window and a bound on the relative error of every probability in it."""
+    """Return the truncated distribution and a bound of the relative error of every probability in it."""
     return tables.window_of(_checked_law(p, counts), log_tail)
 
 
@@ -50,7 +50,7 @@ def tails_with_error(k, p, counts=None):
 
 
 def score(got, exact):
-    """Error of a log probability in units of its target, min(1, |log p|) 1e-12 + 8 ulp; below 1 passes."""
+    """Return the error of a log probability divided by the allowed one, min(1, |log p|) 1e-12 + 8 ulp; it must be below 1."""
     exact = arb(exact)
     size = abs(float(exact))
     if size == math.inf or size == 0:
@@ -60,7 +60,7 @@ def score(got, exact):
 
 
 def exact_law(p, counts=None):
-    """Probabilities of 0..n as fractions."""
+    """Return the probabilities of 0..n as fractions."""
     pmf = [Fraction(1)]
     for x, g in zip(p, [1] * len(p) if counts is None else counts):
         for _ in range(int(g)):
@@ -70,7 +70,7 @@ def exact_law(p, counts=None):
 
 
 def exact_log(mass):
-    """Log of a fraction to 300 bits, from 1 minus it where that is smaller."""
+    """Return the log of a fraction to 300 bits, computed from its complement where that is smaller."""
     ctx.prec = 300
     if mass == 0:
         return -math.inf
@@ -148,7 +148,7 @@ def test_small_laws_against_fractions(law, direct):
         for value, mass in zip(got, exact):
             reference = exact_log(mass)
             if 0 < abs(float(reference)) < 1e-290:
-                continue  # the logarithm itself is near the end of the range of a double
+                continue  # the probability is close to the smallest double
             assert score(value[i + 1], reference) < 1, (i, value[i + 1], float(reference))
     assert [x[0] for x in got] == [-math.inf, -math.inf, 0.0]
     assert [x[-1] for x in got] == [-math.inf, 0.0, -math.inf]
@@ -220,7 +220,7 @@ def test_order_of_p_does_not_matter():
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1), st.floats(-3, 3))
-def test_laws_of_complement_and_symmetry(n, seed, skew):
+def test_complements_and_symmetry(n, seed, skew):
     p = 1 / (1 + np.exp(-np.random.default_rng(seed).normal(skew, 1.5, n)))
     p = np.round(p * 2**40) / 2**40  # 1 - p is exact
     k = np.arange(n + 1)
@@ -237,7 +237,7 @@ def test_laws_of_complement_and_symmetry(n, seed, skew):
     assert np.all(np.abs(steps - lower[1:]) <= bound[1:] + bound[:-1] + 1e-15 * np.abs(lower[1:]))
 
 
-def test_window_leaves_what_it_promises():
+def test_window_truncates_at_most_the_stated_mass():
     p = np.random.default_rng(2).random(4000)
     for log_tail in (-1.0, -5.0, -50.0, -400.0):
         first, logpmf = poisson_binom_window(p, log_tail=log_tail)
@@ -302,7 +302,7 @@ def test_bad_log_tail(log_tail):
         poisson_binom_window([0.5], log_tail=log_tail)
 
 
-def test_deep_tails():
+def test_extreme_tails():
     ctx.prec = 300
     n = 10**5
     p = np.full(n, 2.0**-20)
@@ -320,7 +320,7 @@ def test_deep_tails():
 
 
 def test_complements_beyond_double_precision():
-    """With q = 2**-80 given, p rounds to 1; the mirrored law has p = 2**-80 and needs no q."""
+    """With q = 2**-80 passed, p rounds to 1; the distribution of n - S has p = 2**-80 and needs no q."""
     q, counts = np.array([2.0**-80, 2.0**-30, 0.75, 2.0**-70]), np.array([50.0, 7.0, 3.0, 1e6])
     law, mirror = PoissonBinomialPMF(1 - q, counts, q), PoissonBinomialPMF(q, counts)
     n = int(counts.sum())
@@ -339,7 +339,7 @@ def test_direct_convolution_is_exact_to_rounding():
 
 
 @pytest.mark.parametrize("p", [[0.5, 0.5000000000000001, 0.5, 0.16658457354994738], [0.25] * 4, [0.75, 0.75, 0.25], [0.5, 1e-9]])
-def test_fair_coins_of_which_the_characteristic_function_vanishes(p):
+def test_fair_coins_with_zeros_of_the_characteristic_function(p):
     p = np.array(p)
     law, exact = PoissonBinomialPMF(p, np.ones(p.size), 1 - p), exact_law(p)
     for k in range(1, p.size):

@@ -1,4 +1,4 @@
-"""The array interface: NumPy ufuncs over the kernels."""
+"""The array interface: NumPy ufuncs of the kernels."""
 
 import math
 
@@ -85,14 +85,14 @@ def test_pmf_sums_to_one(n):
 
 @pytest.mark.parametrize(
     ("name", "k", "n", "p", "exact"),
-    # holes of double-precision rivals, from the comparison of peers
+    # arguments for which other double-precision programs fail
     [
         ("binom_logcdf", 1, 1e15, 1e-12, -993.09125),
         ("binom_logcdf", 9, 1e4, 0.1, -1003.284411),
         ("binom_logcdf", 3100, 1e4, 0.5, -744.62),
     ],
 )
-def test_known_holes_of_others(name, k, n, p, exact):
+def test_arguments_for_which_other_programs_fail(name, k, n, p, exact):
     digits = len(str(exact).split(".")[1])
     assert abs(getattr(tails, name)(k, n, p) - exact) <= 0.5 * 10.0**-digits * 1.01
 
