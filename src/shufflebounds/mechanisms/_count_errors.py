@@ -50,8 +50,8 @@ class CountErrors(ErrorLaw):
         """Return the variance of the estimate for a value that `holders` users have."""
         own, not_own, other, not_other, gap = self.probabilities
         if gap < 1e-140:
-            raise _validate.InfeasibleError(f"the messages say next to nothing: the probabilities of support by the own value and "
-                                            f"by another differ by {gap:.3g}, and the variance overflows; choose a larger budget")
+            raise _validate.InfeasibleError(f"the probabilities of support by the own value and by another differ by {gap:.3g}: "
+                                            "the error of an estimate overflows: choose a larger local budget")
         return (holders * own * not_own + (self.users - holders) * other * not_other) / gap**2
 
     def _checked_truth(self, truth: Any) -> int | None:

@@ -158,8 +158,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     def variance(self) -> float:
         r"""Mean squared distance of one user's estimate from the vector, :math:`1/\mathrm{scale}^2 - 1`; for n users 1/n of it."""
         if self.scale < 1e-150:
-            raise _validate.InfeasibleError(f"local_eps={self.local_eps:g}: the messages say next to nothing, and the error of an "
-                                            "estimate leaves the numbers there are")
+            raise _validate.InfeasibleError(f"local_eps={self.local_eps:g} is so small that the error of an estimate overflows: "
+                                            "choose a larger local budget")
         return max(1 / self.scale**2 - 1, 0.0)
 
     @property

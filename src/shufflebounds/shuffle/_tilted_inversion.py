@@ -34,7 +34,10 @@ _NARROW = 300.0
 """If |mean| of the sum of light values exceeds this number of standard deviations, bounds by mean and variance are tight enough."""
 
 WIDE = 30.0
-"""In that case, the grid is even within this number of standard deviations around the mean. `_heavy_tails` allows 20 times this."""
+"""In that case, the grid is even within this number of standard deviations around the mean.
+
+`_heavy_tails` declines distributions whose even grid is wider than ten times this number of standard deviations.
+"""
 
 _NEGLIGIBLE = 30.0
 """Nodes below e^-30 of the largest one are dropped; only their absolute value enters the error bound."""

@@ -1,21 +1,22 @@
-r"""An upper bound for every dataset that nearly meets the lower one: labelled data of fewer users plus an error term.
+r"""An upper bound of delta for every dataset: the worst labelled dataset of fewer users, plus an error term.
 
 With E = e^eps, n users, s >= 0 drawn pairs of users and n' = n - 2s, for every dataset (docs/theorems/worst-dataset)
 
 .. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1) + \sum_k a_k\, r^{2k} \sqrt{\mu_{2k+1}}\, l_{2k+1}, \qquad
     l_{2k+1}^2 = \frac{(2k+1)!\, V}{(n)_{2k+1}} + \frac{(2k)!\, (E-1)^2}{(n-1)_{2k}}
 
-:math:`\Gamma` is the largest excess over the numbers of users of each kind (`_compositions`), V the squared norm of
-:math:`R_0 - E R_1 + (E-1) b` with b = m/g, and r the radius of the inputs. Three choices of the weights a_k:
+:math:`\Gamma_{n'}` is the largest :math:`\mathbb{E}(X_1 + \cdots + X_{n'})_+/n'` over the numbers of users with each input
+(`_compositions`), V is the squared norm of :math:`R_0 - E R_1 + (E-1) b` with b = m/g, and r is the radius of a ball that contains
+the distributions of all inputs. There are three choices of the weights a_k:
 
     one error term   s = 0, a_1 = 1, for every randomizer; of order n^(-3/2)
     product          a_k = C(s, k-1)/s^(k-1) - C(s, k)/s^k for k = 2, ..., s + 1, where cosh(eps0) <= 1 + s; of order n^(-5/2)
     second order     a_3 = 1, where (s - 1 + q)^2 <= 4 s (s - 1 - q) with q = (cosh(eps0) - 1)^2/cosh(eps0); of order n^(-7/2)
 
-Under these conditions c_- = 0. With a smaller s, or without a local budget, c_- is positive and small where few messages have a
-likelihood ratio above 1 + s, or A = 1 + a with (s - 2 + a)^2 = 4 s (s - 1 - a).
+Under these conditions c_- = 0. With a smaller s, or without a local budget, c_- is positive. It is small if few messages have a
+likelihood ratio above 1 + s (for the product), or above A = 1 + a with (s - 2 + a)^2 = 4 s (s - 1 - a) (for the second order).
 
-:math:`\mu_q` bounds the variance of the best test where q users send a draw from b. It follows from
+:math:`\mu_q` is a bound of the variance of the best test if q users send a message drawn from b. It follows from
 :math:`P_0(f) \le \Delta(E')/(1 - E'/E)`, E' < E, for any bound :math:`\Delta` over all datasets, and from
 :math:`P(f) \le F P'(f) + H_F(b \| R_x)` for each exchange of a user's message, F >= 1. Every s, E' and F gives a valid bound.
 """

@@ -102,7 +102,7 @@ class ShuffledBits(ShuffleProtocol):
     fakes: int = 0
 
     theorem: ClassVar[str] = (
-        "exact for the protocol: hockey stick of the sum of flipped bits, for the given data or the maximum over all data "
+        "exact for the protocol: hockey-stick divergence of the sum of bits, for the given dataset or the maximum over all "
         "(Zhilyaev, Lemma 4.2 corrected and Proposition 3.1)"
     )
     neighbours: ClassVar[str] = "replace one user's bit; the analyst sees the shuffled bits"

@@ -269,7 +269,7 @@ class FlippedReports(ShuffleProtocol):
         column = ShuffledBits(self.users + self.fakes, self.flip)
         known = replace(known, parts=((column._pair_info(), 2),))
         if uniform:
-            # the two columns bound from above only: they know the dummy reports, which the analyst does not
+            # the composition of two columns is an upper bound only, because it assumes that the analyst knows the dummy reports
             return replace(known, attained=_record_pair.one_bin_pairs(self.users - 1, self.fakes, self.bins, self.flip))
         return replace(known, attained=repeated(column.pair(0), 2))
 

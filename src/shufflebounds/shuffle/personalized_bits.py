@@ -331,7 +331,7 @@ class PersonalizedBits(PrivacyProfile):
         -------
         ndarray of int8, shape (users,)
 
-        {raises: If `values` has another shape or holds anything but 0 and 1, or `rng` is no generator.}
+        {raises: If `values` has another shape or contains anything but 0 and 1, or `rng` is no generator.}
         """
         known = _validate.zeros_and_ones("values", values, self.local_eps.shape, "one bit for each user")
         source = _validate.generator(rng)
