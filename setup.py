@@ -36,7 +36,10 @@ KERNELS = (
 PUBLIC = "cython_tails"      # the stable face of the kernels
 # what Cython writes for memory views, compiled once instead of in every kernel: half the build
 UTILITIES = "shufflebounds._core._cyutility"
-HEADERS = ("arithmetic.h", "constants.h", "dd.h", "excess.h", "lattice.h", "loops.h", "sweep.h", "tables.h", "tails.h", "vectors.h")
+HEADERS = (
+    "arithmetic.h", "constants.h", "cumulate.h", "dd.h", "excess.h", "lattice.h", "loops.h", "sweep.h", "tables.h", "tails.h",
+    "vectors.h",
+)
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 if not (WINDOWS or CHECKED or TRACED):
     # an interpreter's own -g would make the wheel 2.5 times as large; SHUFFLEBOUNDS_CFLAGS=-g brings the symbols back
@@ -46,7 +49,7 @@ if CHECKED and not WINDOWS:
     FLAGS += ["-fsanitize=bounds,float-cast-overflow,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"]
 FLAGS += os.environ.get("SHUFFLEBOUNDS_CFLAGS", "").split()
 # passes over blocks are vectorised only where no operation counts as a trap; results are the same
-VECTORS = {} if WINDOWS else {"_binomial": ["-fno-trapping-math"]}
+VECTORS = {} if WINDOWS else {name: ["-fno-trapping-math"] for name in ("_binomial", "_tradeoff")}
 
 
 class ReproducibleSdist(sdist):

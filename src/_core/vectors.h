@@ -107,12 +107,15 @@ VECTORS_INLINE double vector_split(double x, double *e)
     return vector_double((u & 0x000fffffffffffffu) + root);
 }
 
-/* log x of a normal x > 0: with x = 2^e (1 + f), log(1 + f) = 2 atanh(f/(2 + f)). */
-VECTORS_INLINE double vector_log(double x)
+/* top + log x of a normal x > 0, top an integer: with x = 2^e (1 + f), log(1 + f) = 2 atanh(f/(2 + f)). The two large parts are added
+ * first, so that the error is that of the result where they cancel. */
+VECTORS_INLINE double vector_log_plus(double top, double x)
 {
     double e, f = vector_split(x, &e) - 1, s = f / (2 + f), z = s * s, half = 0.5 * f * f;
-    return e * VECTOR_LN2_HI + (f - (half - (s * (half + 2 * z * vector_atanh(z)) + e * VECTOR_LN2_LO)));
+    return (top + e * VECTOR_LN2_HI) + (f - (half - (s * (half + 2 * z * vector_atanh(z)) + e * VECTOR_LN2_LO)));
 }
+
+VECTORS_INLINE double vector_log(double x) { return vector_log_plus(0, x); }
 
 /* log z of a double-double z > 0 as a double-double, with absolute error below 2^-58 max(1, |log z|/8): as vector_log, with the
  * quotient f/(2 + f) in double-double. */
@@ -130,8 +133,8 @@ VECTORS_INLINE dd vector_log_dd(dd z, int fused)
     return total;
 }
 
-/* e^x by Taylor's polynomial of degree 13, -700 <= x <= 700. */
-VECTORS_INLINE double vector_exp(double x)
+/* e^x = 2^k (1 + value), -700 <= x <= 700, by Taylor's polynomial of degree 13; k stands in the last bits of *power. */
+VECTORS_INLINE double vector_exp_rest(double x, uint64_t *power)
 {
     const double shift = 6755399441055744.0;
     double t = x * 1.4426950408889634 + shift, k = t - shift;
@@ -139,7 +142,23 @@ VECTORS_INLINE double vector_exp(double x)
     double low = (1 / 2.0 + r * (1 / 6.0)) + r2 * (1 / 24.0 + r * (1 / 120.0));
     double high = (1 / 720.0 + r * (1 / 5040.0)) + r2 * (1 / 40320.0 + r * (1 / 362880.0))
         + r4 * ((1 / 3628800.0 + r * (1 / 39916800.0)) + r2 * (1 / 479001600.0 + r * (1 / 6227020800.0)));
-    return vector_double(vector_bits(1 + (r + r2 * (low + r4 * high))) + (vector_bits(t) << 52));
+    *power = vector_bits(t);
+    return r + r2 * (low + r4 * high);
+}
+
+VECTORS_INLINE double vector_exp(double x)
+{
+    uint64_t power;
+    double rest = vector_exp_rest(x, &power);
+    return vector_double(vector_bits(1 + rest) + (power << 52));
+}
+
+/* e^x as a double-double with relative error 6e-17. */
+VECTORS_INLINE dd vector_exp_dd(double x)
+{
+    uint64_t power;
+    double rest = vector_exp_rest(x, &power), scale = vector_double(vector_bits(1) + (power << 52)), hi = 1 + rest;
+    return dd_make(hi * scale, (rest - (hi - 1)) * scale);
 }
 
 /* log(1 - t), 0 <= t < 1. The rounding error of 1 - t is at most 2^-54, and zero for t > 1/2. */
