@@ -18,10 +18,10 @@ PAPERS = {
 Definitions 2.1, 2.2 | (eps, delta)-privacy, the trade-off function | PrivacyProfile.delta, Tradeoff.from_pmfs | tradeoff/test_curve.py::test_every_test_of_listed_laws
 Definition 2.3 | f-differential privacy | PrivacyProfile.tradeoff | profile/test_curves.py::test_sides_of_every_profile
 Definition 2.4 | Gaussian differential privacy | Tradeoff.gaussian, PrivacyProfile.gdp_mu | tradeoff/test_closed.py::test_gaussian_beta
-Corollary 2.5 | delta(eps) of a mu-private mechanism | Tradeoff.gaussian, mechanisms.GaussianMechanism | mechanisms/test_gaussian.py::test_delta_at_many_digits
+Corollary 2.5 | delta(eps) of a mu-private mechanism | Tradeoff.gaussian, mechanisms.GaussianMechanism | mechanisms/test_gaussian.py::test_delta_in_multiple_precision
 Definition 2.6 | tensor product of two curves | Tradeoff.tensor | tradeoff/test_product.py::test_listed_laws
 Theorem 1 | composition | PrivacyProfile.compose | composing/test_composer.py::test_products_of_small_pairs
-Algorithm 1 | shuffled sum of bits | shuffle.ShuffledBits.boolean_sum | shuffle/test_bits.py::test_every_data_of_up_to_twelve_users
+Algorithm 1 | shuffled sum of bits | shuffle.ShuffledBits.boolean_sum | shuffle/test_bits.py::test_every_dataset_of_up_to_twelve_users
 Definition 3.1 | the compound binomial | tails.compound_binom_logpmf | tails/test_compound_binomial.py::test_exact_small
 Theorem 2 | its trade-off function: false | published.chen_long_tradeoff, published.chen_long_delta | published/test_sums.py::test_theorem_2_fails_at_a_breakpoint, published/test_sums.py::test_theorem_2_fails_as_eps_and_delta
 Corollary 3.2 | its mu | published.chen_long_mu, published.chen_long_mu_interior | published/test_sums.py::test_corollary_3_2_fails_for_interior_breakpoints
@@ -39,28 +39,28 @@ Definition, (2.2) | pointwise indistinguishability | PrivacyProfile.loss_tail, t
 Proposition 2.1 | pointwise implies (eps, delta) | PrivacyProfile.loss_tail | profile/test_loss.py::test_listed_losses
 Proposition 2.2 | the set of largest difference | tradeoff.hockey_stick | tradeoff/test_divergences.py::test_max_divergence_of_sets
 Proposition 2.3 | the converse: false | published.zhilyaev_pointwise | published/test_sums.py::test_the_converse_of_proposition_2_3_fails
-Proposition 3.1 | more records hide no less | shuffle.ShuffledBits | shuffle/test_bits.py::test_laws
+Proposition 3.1 | more records hide no less | shuffle.ShuffledBits | shuffle/test_bits.py::test_symmetry_and_monotonicity
 Corollary 4.1, Lemma 4.1 | the loss falls with the sum | shuffle.ShuffledBits.pair | shuffle/test_bits.py::test_pairs_are_dominating_pairs
 Lemma 4.2, (4.10) | exact condition: false coefficient | published.zhilyaev_lemma, shuffle.ShuffledBits | published/test_sums.py::test_lemma_4_2_has_the_wrong_coefficient
-Proposition 4.1, Corollary 4.2 | zeros are the worst data on the left: not the worst of all | shuffle.ShuffledBits | shuffle/test_bits.py::test_the_worst_data_is_not_all_zeros
+Proposition 4.1, Corollary 4.2 | zeros are the worst data on the left: not the worst of all | shuffle.ShuffledBits | shuffle/test_bits.py::test_the_worst_dataset_is_not_all_zeros
 (4.36), Lemma 4.3 | flip for all zeros | published.zhilyaev_flip_zeros | published/test_sums.py::test_4_36
 (4.40) | flip for the right tail: false | published.zhilyaev_flip_right | published/test_context.py::test_the_right_tail_is_proven_for_small_distances_only
-Corollaries 4.3, 4.4, 4.5 | mirror images | shuffle.ShuffledBits.pair | shuffle/test_bits.py::test_laws
+Corollaries 4.3, 4.4, 4.5 | mirror images | shuffle.ShuffledBits.pair | shuffle/test_bits.py::test_symmetry_and_monotonicity
 Propositions 4.2, 4.3 | Chernoff bounds of one data set hold for all | tails.chernoff_logsf | tails/test_closed.py::test_above_the_poisson_binomial
 Proposition 4.4, (4.46) | tail of any data: false beyond t = 1 | published.zhilyaev_tail_relative | published/test_sums.py::test_tails_beyond_their_range
 (4.47) | the same in units of n q | published.zhilyaev_tail | published/test_sums.py::test_tails
 Proposition 4.5, (4.48) | flip for any data | published.zhilyaev_flip, shuffle.ShuffledBits.calibrate | published/test_sums.py::test_4_48
 (4.55), (4.56) | the same as a root | published.zhilyaev_flip_root | published/test_sums.py::test_4_48_from_the_root
 (4.57) to (4.60), section 4.3 | estimate and deviation | shuffle.ShuffledBits.estimate, shuffle.ShuffledBits.variance | shuffle/test_bits.py::test_protocol_on_data
-Section 4.4, (4.61) | fake bits | shuffle.ShuffledBits.calibrate | shuffle/test_bits.py::test_fakes_are_zeros_that_are_flipped, shuffle/test_bits.py::test_fakes_let_each_bit_be_flipped_less_but_do_not_shrink_the_error
+Section 4.4, (4.61) | fake bits | shuffle.ShuffledBits.calibrate | shuffle/test_bits.py::test_dummies_are_zeros_that_are_flipped, shuffle/test_bits.py::test_dummies_reduce_the_flip_probability_but_not_the_error
 (4.62) | deviation without its root: false | published.zhilyaev_deviation | published/test_sums.py::test_4_62_lacks_a_root
-Section 5.1, (5.1) to (5.10) | clear reports | shuffle.ClearReports, published.zhilyaev_fakes_per_bin | shuffle/test_clear_reports.py::test_every_data_by_enumeration, published/test_reports.py::test_5_10_has_no_violation_on_a_grid
+Section 5.1, (5.1) to (5.10) | clear reports | shuffle.ClearReports, published.zhilyaev_fakes_per_bin | shuffle/test_clear_reports.py::test_every_dataset_by_enumeration, published/test_reports.py::test_5_10_has_no_violation_on_a_grid
 Proposition 5.1, (5.12), (5.16) | fake records and flipped bits: false for records | published.zhilyaev_flip_records, published.zhilyaev_flip_sums | published/test_reports.py::test_proposition_5_1_is_false_for_records
 (5.17) to (5.21) | estimate and deviation of a bin | shuffle.FlippedReports.estimate | shuffle/test_flipped_reports.py::test_protocol_on_data
 Section 5.3, (5.22) to (5.26) | flip among few fakes | published.zhilyaev_flip_fakes | published/test_reports.py::test_5_16
 Lemmas 6.1, 8.2 | a ratio of sums lies between its ratios | tradeoff.max_divergence | tradeoff/test_divergences.py::test_max_divergence_of_sets
 Section 7, (7.1) to (7.4), Lemma 7.1, Proposition 7.1 | recurrences of the law and its ratio: exact, unstable | tails.poisson_binom_window | tails/test_poisson_binomial.py::test_small_laws_against_fractions
-Lemma 8.1, section 8 | the loss falls with the sum of records | shuffle.FlippedReports | shuffle/test_flipped_reports.py::test_sums_over_every_data
+Lemma 8.1, section 8 | the loss falls with the sum of records | shuffle.FlippedReports | shuffle/test_flipped_reports.py::test_sums_over_every_dataset
 """,
     "Liu et al., *Enhanced privacy bound for shuffle model with personalized privacy*": """
 Definitions 1, 2 | central and local privacy | PrivacyProfile.delta | profile/test_profile.py::test_listed_pairs_by_fractions
@@ -77,12 +77,12 @@ Figure 4 | eps over users | figure:budgets | test_figures.py::test_every_figure_
 Table 2 | delta at five eps | published.liu2024_delta | published/test_personalized.py::test_table_2_is_reproduced_by_the_printed_formula
 """,
     "Balcer and Cheu, *Separating local and shuffled differential privacy via histograms*": """
-Theorems 1.1 to 1.3 | informal forms of 3.2, 3.3 and 4.1 | shuffle.ShuffledHistogram | shuffle/test_histogram.py::test_every_data_of_few_users
+Theorems 1.1 to 1.3 | informal forms of 3.2, 3.3 and 4.1 | shuffle.ShuffledHistogram | shuffle/test_histogram.py::test_every_dataset_of_few_users
 Table 1 | orders of growth of histograms | published.balcer_cheu_table, figure:histogram | published/test_context.py::test_orders_of_table_1
 Section 1.2 | one message: (eps + ln n, delta) locally | published.balcer_cheu_local_eps | published/test_context.py::test_one_message_shuffled_is_local_privacy
 Definitions 2.1 to 2.5 | central, local and shuffled privacy | PrivacyProfile.delta | profile/test_profile.py::test_listed_pairs_by_fractions
 Definitions 2.6, 2.7 | error of a sum, simultaneous error | shuffle.ZeroSum.error_quantile, shuffle.ShuffledHistogram.error_quantile | shuffle/test_histogram.py::test_simultaneous_error
-Figure 1 | zsum | shuffle.ZeroSum | shuffle/test_zero_sum.py::test_every_data_of_few_users
+Figure 1 | zsum | shuffle.ZeroSum | shuffle/test_zero_sum.py::test_every_dataset_of_few_users
 Theorem 3.1 | its privacy and error | published.balcer_cheu_gamma, published.balcer_cheu_delta, published.balcer_cheu_error | published/test_sums.py::test_zsum_has_at_most_the_published_delta, published/test_sums.py::test_the_error_of_zsum
 Figure 2 | the histogram | shuffle.ShuffledHistogram | shuffle/test_histogram.py::test_protocol_on_data
 Theorem 3.2 | its privacy and error | published.balcer_cheu_histogram_delta, published.balcer_cheu_histogram_error | published/test_sums.py::test_the_histogram_has_at_most_the_published_delta, published/test_sums.py::test_the_error_of_the_histogram

@@ -42,8 +42,8 @@ from shufflebounds.sampling._mixed_losses import mixed_losses
 __all__ = ["SampledGaussian"]
 
 ACCURACY, FINE = 50.0, 90.0
-"""Negative log of the relative error of the rule; FINE for Renyi divergences, which may be as small as the square of the rate. A
-larger one takes more points."""
+"""Negative log of the relative error of the rule; FINE for Renyi divergences, which may be as small as the square of the rate.
+Larger values need more points."""
 
 DROPPED = 4.0
 """Terms below e^-(accuracy + DROPPED) of the largest one are dropped; all dropped ones are counted as errors of that size."""
@@ -55,22 +55,22 @@ MOST_STRIP = 4.0
 """Largest height of the strip of a rule on the real line; the normal density grows by e^(height^2/2) there."""
 
 MOST_HEIGHT = 1.2
-"""Largest height y of the line: the absolute values sum up to e^(y^2/2) times the integral, a loss of digits."""
+"""Largest height y of the line: the absolute values sum to e^(y^2/2) times the integral, which amplifies rounding errors."""
 
 SMALL = 0.5
-"""Cumulants below this are computed from A(a) - 1, which keeps digits near 0."""
+"""Cumulants below this are computed from A(a) - 1, which has a small relative error near 0."""
 
 LEAST_THETA = 1e-3
 """Radius of the circle on which the error of a Renyi divergence of an order near 1 is bounded."""
 
 MOST_POINTS = 2**17
-"""Largest number of points of a rule: beyond, the tilt is not used."""
+"""Largest number of points of a rule; a tilt that needs more is not used."""
 
 SHIFTS = 2.0 ** -np.arange(12)
 """Heights of the lines on which absolute values are integrated, as parts of 0.6 pi/(2 mu) or of MOST_HEIGHT."""
 
 BLOCK = 64
-"""Powers of the phases that are multiplied as matrices, BLOCK at a time."""
+"""Number of powers of the phases that are computed at once, as a product of two matrices."""
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
@@ -185,7 +185,7 @@ class TiltedGaussian:
         return growth
 
     def _step(self, width: float, height: float) -> float:
-        """Return a step, of few binary digits, with which the rule is accurate, its strip ending at a distance and a height."""
+        """Return a step with 7 binary digits for which the rule is accurate, for a strip that ends at a distance and a height."""
         fraction, exponent = math.frexp(2 * math.pi * width / (self._accuracy + self._log_growth(height)))
         return math.ldexp(math.floor(128 * fraction), exponent - 7)
 
@@ -196,15 +196,15 @@ class TiltedGaussian:
 
     @property
     def _reach(self) -> float:
-        """Where a normal density is e^-(accuracy + DROPPED) of its largest value."""
+        """The distance from 0 at which a normal density is e^-(accuracy + DROPPED) of its largest value."""
         return math.sqrt(2 * (self._accuracy + DROPPED))
 
     @property
     def _range(self) -> tuple[float, float]:
         """The ends of the rule."""
         mu, q, a = self._kind.mu, self._kind.rate, self._order
-        # the slope of log(phi g^a) is a mu p - x with p = q e^l/g in (0, 1), which rises in x: beyond `last` it falls at least as fast
-        # as log phi does beyond `_reach`, and below `first` it rises as fast
+        # The derivative of log(phi g^a) is a mu p - x, where p = q e^l/g is in (0, 1) and increases with x. Beyond `last` the
+        # function falls at least as fast as log phi does beyond `_reach`, and below `first` it rises as fast.
         p_zero = 1 / (1 + (1 - q) / q * math.exp(min(mu * mu / 2, 700.0)))
         first, last = -self._reach + min(a, 0.0) * mu * p_zero, self._reach + max(a, 1.0) * mu
         return first, last
@@ -213,13 +213,13 @@ class TiltedGaussian:
         mu, q, a = self._kind.mu, self._kind.rate, self._order
         first, last = self._range
         index = np.arange(math.floor(first / step), math.ceil(last / step) + 1)
-        # the step has few digits: x and x^2 are exact
+        # x and x^2 are exact, since the step has 7 binary digits
         x = np.asarray(step * index, dtype=np.float64)
         own = mu * x - mu * mu / 2
         rest = math.log1p(-q) if q < 1 else -math.inf
         loss = mixed_losses(own, q)
         log_weight = a * loss - x * x / 2 + (math.log(step) - _LOG_ROOT_TWO_PI)
-        # the points serve phi, phi g and phi g^a
+        # the points are used for phi, phi g and phi g^a
         envelope = log_weight - np.minimum(np.minimum(a * loss, (a - 1) * loss), 0.0)
         top = float(envelope.max())
         least = self._accuracy + DROPPED
@@ -298,14 +298,14 @@ class TiltedGaussian:
     def spectrum(self, spacing: float, count: int) -> Spectrum:
         """Return the values at frequencies 0, spacing, ..., (count - 1) spacing."""
         terms, loss, (error, growth, most, relative) = self._terms
-        # Im log g >= 0, so that no phase exceeds 1
+        # Im log g >= 0, so that no factor exceeds 1 in absolute value
         inner = _exp_minus_one(np.outer(np.arange(BLOCK), (1j * spacing) * loss))
         out = np.empty((-(-count // BLOCK), BLOCK), dtype=np.complex128)
         rows = max(1, 2**18 // terms.size)
         for first in range(0, out.shape[0], rows):
             places = np.arange(first, min(first + rows, out.shape[0]))
             outer = _exp_minus_one(np.outer(places, (1j * spacing * BLOCK) * loss))
-            # e^(x + y) - 1 = e^x (e^y - 1) + (e^x - 1). The sums are short, and threads of a BLAS would only wait for each other
+            # e^(x + y) - 1 = e^x (e^y - 1) + (e^x - 1). einsum instead of a BLAS product: the sums are too short for threads.
             block = np.einsum("ri,ki->rk", terms * (1 + outer), inner)
             out[places] = block + np.einsum("ri,i->r", outer, terms)[:, None]
         differences, frequency = out.ravel()[:count], spacing * np.arange(count)

@@ -139,8 +139,8 @@ class SampledPair(OfMechanism, DominatingPair):
         return np.minimum(out, self._mixture_rdp(orders)) if upper else out
 
     def _gdp_mu(self, upper: bool) -> float:
-        # far in the tail the losses of a sampled and of an unsampled release differ by log q: mu, a supremum over all levels, is that
-        # of the noise
+        # mu is a supremum over all levels. In the extreme tail the losses with and without sampling differ only by log q, so mu is
+        # that of the noise without sampling.
         return super()._gdp_mu(upper) if self._gaussian is None else self.mechanism._gdp_mu(upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
