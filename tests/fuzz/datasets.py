@@ -1,5 +1,7 @@
 """The upper bound over all datasets against the exact maximum over every composition, for random and adversarial small matrices.
 
+RAPPOR and PrivUnit, whose bounds are formed without a matrix, are compared with the matrices of some of their inputs.
+
 The exact value comes from products of polynomials, sums of positive terms in double precision. The bound is asked without the exact
 enumeration that `Shuffled` has for few users, so that the argument itself is tried: every composition of the other users is one
 question.
@@ -89,12 +91,47 @@ def worst(rows, users, factors):
     return found, compositions
 
 
+def family(r):
+    """Return RAPPOR or PrivUnit and the matrix of some of its inputs, whose datasets `Shuffled` enumerates for few users."""
+    if r.random() < 0.5:
+        q = r.uniform(0.05, 0.6)
+        report = mechanisms.Rappor(r.uniform(0, 0.7), r.uniform(q + 0.1, 0.95), q, 1, 3)
+        one, _, other, _, _ = report._support_probabilities()
+        words = np.array(list(itertools.product((0, 1), repeat=3)))
+        chances = np.where(np.eye(3), one, other)
+        return "RAPPOR", report, np.where(words, chances[:, None, :], 1 - chances[:, None, :]).prod(axis=2)
+    # vectors at equal angles on a circle, caps of whole cells
+    cells, arc = r.choice([(5, 2), (7, 3), (8, 3), (8, 4)])
+    local_eps = r.uniform(0.05, 1.5)
+    held = r.sample(range(cells), 3)
+    lifted = (np.arange(cells)[None, :] - np.array(held)[:, None]) % cells < arc
+    rows = np.where(lifted, math.exp(local_eps), 1.0)
+    return "PrivUnit", mechanisms.PrivUnit(2, local_eps, arc / cells), rows / rows.sum(axis=1, keepdims=True)
+
+
+def compare_family(r, tried, found):
+    """Compare the bound of one random RAPPOR or PrivUnit with the largest delta known for a matrix of its inputs."""
+    kind, randomizer, rows = family(r)
+    # every dataset of 8 users is enumerated
+    users = r.choice([8, 8, r.randint(100, 5000)])
+    matrix = mechanisms.FiniteRandomizer(rows).shuffled(users)
+    bound = WorstDataset(randomizer.dataset_laws(), users)
+    for eps in (0.0, *(randomizer.epsilon(0.0) * min(1.0, 6 / math.sqrt(users)) * r.random() for _ in range(2))):
+        tried[kind] += math.comb(users + 1, 2) if users == 8 else 1
+        truth, upper = matrix.log_delta(eps, bound="lower"), bound.log_delta(eps)
+        if upper < truth - ROUNDING and truth > -600:
+            found.append(f"{randomizer!r}, users={users}, eps={eps!r}: {upper} < {truth}: {rows.tolist()}")
+
+
 def attack(seed, cases=None, late=lambda: False):
     """Return how many compositions were tried, by kind of matrix, and what was found below the exact value."""
     r, tried, found = random.Random(seed), Counter(), []
     for case in itertools.count():
         if case == cases or late():
             return tried, found
+        if case % 6 == 5:
+            compare_family(r, tried, found)
+            continue
         kind, rows = rows_of(r)
         inputs, outputs = rows.shape
         most = {(2, 2): 80, (3, 2): 16, (2, 3): 20, (4, 2): 11, (3, 3): 10}[inputs, outputs]
