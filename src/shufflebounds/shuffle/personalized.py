@@ -173,8 +173,8 @@ class PersonalizedClones(PrivacyProfile):
         >>> import numpy as np
         >>> from shufflebounds.shuffle import PersonalizedClones
         >>> eps = np.linspace(0.5, 2.0, 10000)
-        >>> everyone = PersonalizedClones.randomized_response(eps, categories=2)
-        >>> print(f"{everyone.epsilon(1e-5):.5f}")
+        >>> all_users = PersonalizedClones.randomized_response(eps, categories=2)
+        >>> print(f"{all_users.epsilon(1e-5):.5f}")
         0.06641
         """
         categories = _validate.integer("categories", categories, 2)
