@@ -119,7 +119,7 @@ def shift():
 def clones():
     """Return the times of the clone bound."""
     rows = []
-    for users, local in ((1e6, 4.0), (1e9, 8.0), (1e12, 4.0), (1e12, 1.0)):
+    for users, local in ((10**6, 4.0), (10**9, 8.0), (10**12, 4.0), (10**12, 1.0)):
         bound = shuffle.StrongerClones(users, local)
         eps = bound.epsilon(1e-8)
         name = f"{users:.0e}, {local:g}".replace("e+0", "e").replace("e+", "e")
