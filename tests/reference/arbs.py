@@ -1,7 +1,8 @@
-"""What the generators of reference values share: laws and sums in python-flint's balls, and the loop that makes a file anew.
+"""Shared code of the generators of reference values: distributions and sums in interval arithmetic, and writing of files.
 
-Nothing here is taken from the library: masses come from factorials and ratios, tails are sums of positive terms, laws of
-sums are products of polynomials, roots are found by secants. Balls carry their error; text() refuses one that is too wide.
+The code does not use the library. Probabilities come from factorials and ratios, tails are sums of positive terms, distributions of
+sums are products of polynomials, roots are found by the secant method. Intervals (python-flint's balls) contain the exact value;
+text() refuses one that is too wide.
 """
 
 import itertools
@@ -21,19 +22,19 @@ SMALL = arb(2) ** -150
 
 
 def ball(x):
-    """Return a decimal or rational string, an int, a Fraction or a double (as it stands) as a ball."""
+    """Return a decimal or rational string, an int, a Fraction or a double (with its exact value) as an interval."""
     x = Fraction(x)
     return arb(fmpq(x.numerator, x.denominator))
 
 
 def middle(x):
-    """Return the middle of a ball as a Fraction."""
+    """Return the midpoint of an interval as a Fraction."""
     mantissa, exponent = x.mid().man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
 def binomial_run(n, p, first, last):
-    """Return the masses of Bin(n, p) at first..last, 0 outside the support; n may be any whole number."""
+    """Return the probabilities of Bin(n, p) at first..last, 0 outside of the support; n may be any whole number."""
     run = []
     q = 1 - p
     start = min(max(first, 0), n)
@@ -49,7 +50,7 @@ def binomial_run(n, p, first, last):
 
 
 def law_of_bits(groups):
-    """Return the masses of a sum of independent bits, from pairs (count, chance), as a polynomial's coefficients."""
+    """Return the probabilities of a sum of independent bits, given as pairs (count, probability), by polynomials."""
     law = arb_poly([1])
     for count, p in groups:
         law *= arb_poly([1 - p, p]) ** count
@@ -57,7 +58,7 @@ def law_of_bits(groups):
 
 
 def product_tree(chances):
-    """Return the masses of a sum of bits, each with a chance of its own."""
+    """Return the probabilities of a sum of bits with different probabilities, by a product tree of polynomials."""
     polys = [arb_poly([1 - p, p]) for p in chances]
     while len(polys) > 1:
         polys = [polys[i] * polys[i + 1] if i + 1 < len(polys) else polys[i] for i in range(0, len(polys), 2)]
@@ -65,17 +66,17 @@ def product_tree(chances):
 
 
 def coefficients(poly, degree):
-    """Return the coefficients 0..degree."""
+    """Return the coefficients 0..degree of a polynomial."""
     return [poly[i] for i in range(degree + 1)]
 
 
 def hockey_stick(p, q, e):
-    """Return sum max(0, p - e q) of two listed laws."""
+    """Return sum max(0, p - e q) of two enumerated distributions."""
     return sum((d for d in (x - e * y for x, y in zip(p, q, strict=True)) if d > 0), arb(0))
 
 
 def tail_sum(term, start, step):
-    """Return term(start) + term(start + step) + ... until terms no longer count; they must fall in the end."""
+    """Return term(start) + term(start + step) + ... until terms are negligible; they must decrease in the end."""
     total, last, k = arb(0), None, start
     while True:
         value = term(k)
@@ -86,7 +87,7 @@ def tail_sum(term, start, step):
 
 
 def knots(p, q):
-    """Return the knots (alpha, beta) of the test of p against q, both listed so that q/p falls."""
+    """Return the breakpoints (alpha, beta) of the trade-off function of p and q, in the order of decreasing q/p."""
     found, alpha, power = [(arb(0), arb(1))], arb(0), arb(0)
     for x, y in zip(p, q, strict=True):
         alpha, power = alpha + x, power + y
@@ -95,7 +96,7 @@ def knots(p, q):
 
 
 def between(found, alpha):
-    """Return the polygon's value at alpha."""
+    """Return the value at alpha of the polygon through the breakpoints."""
     best = None
     for (a0, b0), (a1, b1) in itertools.pairwise(found):
         if middle(a0) <= middle(alpha) <= middle(a1) and middle(a1) > middle(a0):
@@ -105,7 +106,7 @@ def between(found, alpha):
 
 
 def shift_hockey_sticks(n, g, e):
-    """Return H(B || B+1) and H(B+1 || B), B ~ Bin(n, g), each the sum of its positive terms."""
+    """Return H(B || B+1) and H(B+1 || B), B ~ Bin(n, g), each as a sum of positive terms."""
     q = 1 - g
 
     def mass(k):
@@ -126,14 +127,14 @@ def shift_hockey_sticks(n, g, e):
     # b(k) > e b(k-1) where (n-k+1) g > e k q
     cut = math.ceil(middle((n + 1) * g / (g + e * q))) - 1
     left = run(cut, -1, lambda k, b: b - e * b * (k * q / (g * (n - k + 1)))) if cut >= 0 else arb(0)
-    # b(k-1) > e b(k): k from the cut on; as k-1 = j, terms b(j) - e b(j+1)
+    # b(k-1) > e b(k) for k from the cut on; with k-1 = j the terms are b(j) - e b(j+1)
     cut = math.floor(middle((n + 1) * g * e / (g * e + q)))
     right = run(cut, 1, lambda j, b: b - e * b * ((n - j) * g / (q * (j + 1)))) if cut <= n else arb(0)
     return left, right
 
 
 def bit_hockey_sticks(others, q, e):
-    """Return H(P0 || P1) and H(P1 || P0): a target's bit flipped with chance q, among bits of the listed law (count -> mass)."""
+    """Return H(P0 || P1) and H(P1 || P0) of a bit with flip probability q, given the distribution {count: mass} of the others."""
     p = 1 - q
     ks = range(min(others), max(others) + 2)
     p0 = [p * others.get(k, arb(0)) + q * others.get(k - 1, arb(0)) for k in ks]
@@ -142,7 +143,7 @@ def bit_hockey_sticks(others, q, e):
 
 
 def secant(f, x0, x1, bits=220):
-    """Return a root of f by secants, of any smooth f that is near a line; x0, x1 balls."""
+    """Return a root of a smooth, almost linear function f by the secant method; x0, x1 are intervals."""
     x0, x1 = x0.mid(), x1.mid()
     f0 = f(x0).mid()
     for _ in range(60):
@@ -156,7 +157,7 @@ def secant(f, x0, x1, bits=220):
 
 
 def text(value, digits=30):
-    """Return a ball with the given digits, all of which it must know."""
+    """Return an interval as a decimal string; raise an error if it is too wide for the digits."""
     if not isinstance(value, arb):
         value = arb(value)
     assert value == 0 or value.rel_accuracy_bits() > 3.33 * digits, value
@@ -164,7 +165,7 @@ def text(value, digits=30):
 
 
 def agrees(made, stored, digits=24):
-    """Return whether a value made anew is the stored one to the given digits; stored ones have 20 to 35."""
+    """Return whether a new value agrees with the stored one to the given digits; stored values have 20 to 35 digits."""
     stored_ball = ball(stored)
     held = len(stored.replace("-", "").split("e")[0].replace(".", "").lstrip("0"))
     made = made if isinstance(made, arb) else arb(made)
@@ -174,14 +175,14 @@ def agrees(made, stored, digits=24):
 
 
 def written(name, about, values):
-    """Write a file of values, one a line, beside the generators."""
+    """Write a file of values, one per line, next to the generators."""
     rows = ",\n".join(json.dumps(v) for v in values)
     Path(__file__).with_name(name).write_text(f'{{"about": {json.dumps(about)},\n"values": [\n{rows}\n]}}\n')
     print(len(values), "cases")
 
 
 def main(name, value_of):
-    """Make every value of the file anew, say which of them differ from those stored, and with --write store these."""
+    """Recompute every value of the file and print those that differ from the stored ones; with --write, store the new values."""
     path = HERE / f"{name}.json"
     cases = json.loads(path.read_text())
     chosen = [word for word in sys.argv[1:] if word != "--write"]

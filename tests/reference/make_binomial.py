@@ -1,13 +1,13 @@
-"""Write binomial_corners.json: binomial logarithms at the corners of the domain and of the kernel's method.
+"""Writes binomial_corners.json: logs of binomial probabilities for extreme arguments and at the ends of the kernel's methods.
 
-With ``--check`` the values of binomial.json, which came from another program for the same integral, are made anew and compared.
+With ``--check`` the values of binomial.json, which are from another program for the same integral, are recomputed and compared.
 
 Method: Pr[X >= j] = Pr[X = j] j int_0^p (u/p)^(j-1) ((1-u)/(1-p))^(n-j) du/p for j >= (n+1) p, the integral by
-Gauss's rule on four panels with 40 nodes, its distance from the rule with 32 nodes taken as the radius; the
-probability mass by lgamma, the other tail by log1p(-exp). The integrand is log-concave, so it is cut where its
-exponent passes -100, for which 2**-120 is added. The kernel has no quadrature and no lgamma. python-flint, balls of
-400 bits; the values are written with 34 digits, which their radii must allow. p is an exact double in hexadecimal, k
-and n are exact. Every case with n <= 400 is compared with the plain rational sum as well.
+Gauss's rule on four panels with 40 nodes, whose difference from the rule with 32 nodes is the radius of the result; the
+probability mass by lgamma, the other tail by log1p(-exp). The integrand is log-concave, so it is truncated where its
+exponent is below -100, for which 2**-120 is added to the radius. The kernel uses neither quadrature nor lgamma. Intervals of
+400 bits (python-flint); the values are written with 34 digits, which their radii must allow. p is an exact double in
+hexadecimal, k and n are exact. Every case with n <= 400 is also compared with a rational sum.
 
 Run as ``python tests/reference/make_binomial.py``: about two seconds on one core.
 """
@@ -34,7 +34,7 @@ NODES = 32, 40
 
 
 def arb_of(x):
-    """Return a double or a fraction as a ball."""
+    """Return a double or a fraction as an interval."""
     x = Fraction(x)
     return arb(fmpq(x.numerator, x.denominator))
 
@@ -64,7 +64,7 @@ def log_tail(j, n, p, q):
     def exponent(s):
         return (j - 1) * (-s / p).log1p() + (n - j) * (s / q).log1p()
 
-    # bisection on a concave function that has passed its maximum where it is below -CUT
+    # bisection for the point where the concave exponent falls below -CUT
     low, high = arb(0), p
     for _ in range(60):
         middle = ((low + high) / 2).mid()
@@ -82,7 +82,7 @@ def log_tail(j, n, p, q):
 
 
 def exact_logs(k, n, p):
-    """Return log Pr[X = k], log Pr[X <= k], log Pr[X > k] as balls; 0 <= k <= n, p a double in (0, 1)."""
+    """Return log Pr[X = k], log Pr[X <= k], log Pr[X > k] as intervals; 0 <= k <= n, p a double in (0, 1)."""
     p_ball = arb_of(p)
     q_ball = arb_of(1 - Fraction(p))
     pmf = log_pmf(k, n, p_ball, q_ball)
@@ -110,7 +110,7 @@ def rational_logs(k, n, p):
 
 
 def text(ball):
-    """Return 34 digits of a ball that is good to them."""
+    """Return 34 digits of an interval; raise an error if it is too wide."""
     if not ball.is_finite():
         return "-inf"
     if ball == 0:
@@ -120,12 +120,12 @@ def text(ball):
 
 
 def deviance(a, b):
-    """Return a log(a/b) - a + b in double."""
+    """Return a log(a/b) - a + b in double precision."""
     return a * math.log(a / b) - a + b
 
 
 def at_distance(n, p, target, upper):
-    """Return the count whose deviance from n p is nearest to target, on the asked side."""
+    """Return the count above (upper) or below n p whose deviance from n p is closest to target."""
     mean = n * p
     low, high = (math.floor(mean), n) if upper else (0, math.ceil(mean))
     for _ in range(70):
@@ -162,14 +162,14 @@ def cases():
             for k in {0, 1, n // 2, n - 1, n}:
                 if rng.random() < 0.45:
                     out.add((k, n, p))
-    # the mode and its neighbours, where the smaller tail changes side
+    # the mode and its neighbours, where the upper tail becomes the smaller one
     for n in (10, 999, 10**5, 10**9, 10**14, big):
         for p in (0.5, 0.1, 0.999, 3.0 / n, 100.0 / n, rng.random()):
             mode = math.floor((n + 1) * Fraction(p))
             for k in range(mode - 2, mode + 3):
                 if 0 <= k <= n and rng.random() < 0.6:
                     out.add((k, n, p))
-    # s = 0.27 sigma, where the uniform expansion ends, from both sides; its low order ends at s = 0.049 sigma
+    # around s = 0.27 sigma, the end of the uniform expansion, and s = 0.049 sigma, the end of its low order
     for n in (2000, 10**5, 10**8, 10**12, 2**51):
         for p in (0.5, 0.03, 0.9):
             sigma = math.sqrt(n * p * (1 - p))
@@ -178,7 +178,7 @@ def cases():
                     k = round(n * p + sign * slope * sigma**2)
                     if 0 <= k <= n:
                         out.add((k, n, p))
-    # variance 84, where the positive series hands over to the fraction
+    # around variance 84, where the continued fraction replaces the positive series
     for n in (340, 400, 5000, 10**7, 10**13, big):
         for variance in (80, 83.5, 84.5, 90):
             root = 1 - 4 * variance / n
@@ -190,7 +190,7 @@ def cases():
                     k = round(n * p_side + z * math.sqrt(variance))
                     if 0 <= k <= n and rng.random() < 0.5:
                         out.add((k, n, p_side))
-    # deep tails
+    # extreme tails
     for n in (10**4, 10**7, 10**10, 10**13, big):
         for p in (0.5, 0.003, 0.8, 1e-6):
             for depth in (1e2, 700, 1e4, 1e6, 1e8, 1e12):
@@ -198,7 +198,7 @@ def cases():
                     largest = n * -math.log(p) if upper else n * -math.log1p(-p)
                     if depth < largest:
                         out.add((at_distance(n, p, depth, upper), n, p))
-    # a ladder over everything
+    # random arguments from the whole domain
     for _ in range(250):
         n = round(math.exp(rng.uniform(0, math.log(big))))
         p = rng.choice((rng.random(), math.exp(rng.uniform(-40, 0)), 1 - math.exp(rng.uniform(-30, 0))))
@@ -213,7 +213,7 @@ def agrees(case):
     """Return whether the three values of a case of binomial.json are those made here, to 30 digits."""
     logs = exact_logs(case["k"], case["n"], float.fromhex(case["p"]))
     stored = [case[name] for name in ("logpmf", "logcdf", "logsf")]
-    # -0E-1000032 stands for what is below the other program's least number
+    # -0E-1000032 means a value below the other program's smallest number
     return all(
         (not made.is_finite() or made == 0) if text == "-inf" else abs(made.mid()) < arb(10) ** -1000000
         if text.startswith("-0E") or text == "0" else abs(made.mid() - arb(text)) <= abs(arb(text)) * arb(10) ** -30
@@ -222,7 +222,7 @@ def agrees(case):
 
 
 def check():
-    """Compare binomial.json."""
+    """Compare the values of binomial.json with recomputed ones."""
     cases_there = json.loads(Path(__file__).with_name("binomial.json").read_text())["values"]
     wrong = [case["id"] for case in cases_there if not agrees(case)]
     print(f"binomial.json: {len(cases_there)} cases, {len(wrong)} differ", *wrong)

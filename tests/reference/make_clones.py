@@ -1,11 +1,11 @@
-"""Write clones_direct.json: log delta of the clone pair, summed directly from the laws P and Q.
+"""Writes clones_direct.json: log delta of the clone pair, summed directly from the distributions P and Q.
 
-With C ~ Bin(n-1, r), A ~ Bin(c, 1/2) and w = 1/(e^eps0 + 1), the pair (P_c, Q_c) given C = c is the law of A +
-Ber(1-w) against that of A + Ber(w), and log delta = log sum_c Pr[C = c] sum_a max(0, P_c(a) - e^eps Q_c(a)). Each
-mass is formed from factorials, the inner sum runs upward from where its terms turn positive, the outer one from its
-largest term both ways, each until terms drop below 2**-170 of the sum, geometrically from there on. The library sums
-something else (E[max(0, D - u m)]/m, by a sweep). python-flint, balls of 500 bits; eps0 and eps are exact doubles; r
-= e^-eps0 (2021) or 2/(e^eps0 + 1) (2023).
+With C ~ Bin(n-1, r), A ~ Bin(c, 1/2) and w = 1/(e^eps0 + 1), the pair (P_c, Q_c) given C = c is A + Ber(1-w) against
+A + Ber(w), and log delta = log sum_c Pr[C = c] sum_a max(0, P_c(a) - e^eps Q_c(a)). Each probability is computed from
+factorials. The inner sum runs upward from its first positive term, the outer one from its largest term in both directions,
+each until terms are below 2**-170 of the sum, from where they fall geometrically. The library uses another sum
+(E[max(0, D - u m)]/m, by a sweep). Intervals of 500 bits (python-flint); eps0 and eps are exact doubles; r = e^-eps0 (2021)
+or 2/(e^eps0 + 1) (2023).
 
 Run as ``python tests/reference/make_clones.py``: about a minute on one core.
 """
@@ -37,7 +37,7 @@ def log_choose(n, k):
 
 
 def inner(c, w, e, x):
-    """Return sum_a max(0, P_c(a) - e Q_c(a)); x is the least a/(c+1) with a positive term, to double precision."""
+    """Return sum_a max(0, P_c(a) - e Q_c(a)); x is the smallest a/(c+1) with a positive term, to double precision."""
     start = max(0, math.floor(x * (c + 1)) - 2)
     # b = b_c(a - 1), b_next = b_c(a)
     b = (log_choose(c, start - 1) - c * arb.const_log2()).exp() if 0 < start <= c + 1 else arb(0)
@@ -55,7 +55,7 @@ def inner(c, w, e, x):
 
 
 def log_delta(n, eps0, eps, stronger):
-    """Return log delta as a ball; eps < eps0."""
+    """Return log delta as an interval; eps < eps0."""
     old, flint.ctx.prec = flint.ctx.prec, 500
     try:
         e0, e = arb(eps0).exp(), arb(eps).exp()

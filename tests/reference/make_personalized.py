@@ -1,10 +1,11 @@
-"""Make the values of clones-and-personalised.json: clone bounds, users with budgets of their own, and exact lower bounds.
+"""Computes the values of clones-and-personalised.json: clone bounds, personalized budgets, and exact lower bounds.
 
     python tests/reference/make_personalized.py [part of an id] [--write]
 
-The clone pair is summed from its two laws, given the number of clones (make_clones.inner). That law comes from factorials or,
-for budgets of their own, from a product tree of polynomials at 1200 bits. eps, eps0 and delta are the doubles nearest to the
-decimals; the families of budgets are exact rationals. Some five minutes, nearly all of it for 10,000 budgets.
+The divergence of the clone pair is summed over both distributions, given the number of clones (make_clones.inner). The distribution
+of that number comes from factorials or, for personalized budgets, from a product tree of polynomials at 1200 bits. eps, eps0 and
+delta are the doubles closest to the decimals; the families of budgets are exact rationals. Takes about five minutes, most of it for
+10,000 budgets.
 """
 
 import functools
@@ -34,7 +35,7 @@ def double(params, name):
 
 
 def budgets(params):
-    """Return e^eps_1 and the e^eps_i of the others."""
+    """Return e^eps_1 of the target and the e^eps_i of the other users."""
     formula = params["family"].split("eps_i=")[1].split(", i=0")[0]
     top, of = FAMILIES[formula]
     return arb(top), [ball(of(i, params["n"])) for i in range(params["n"] - 1)]
@@ -42,7 +43,7 @@ def budgets(params):
 
 @functools.cache
 def law_of(kind, family, n, k=None):
-    """Return the law of the number of clones, or of the others' flips, for a family of budgets."""
+    """Return the distribution of the number of clones, or of the other users' flips, for a family of budgets."""
     params = {"family": family, "n": n}
     top, others = budgets(params)
     e1 = top.exp()
@@ -61,12 +62,12 @@ def law_of(kind, family, n, k=None):
 
 
 def window(law):
-    """Return the indices whose masses count."""
+    """Return the indices with masses that are not negligible."""
     return [c for c, mass in enumerate(law) if middle(mass) > Fraction(1, 2**420)]
 
 
 def clone_delta(law, w, e):
-    """Return E_C of the hockey stick of A + Ber(1-w) against A + Ber(w), A ~ Bin(C, 1/2)."""
+    """Return E_C of the hockey-stick divergence of A + Ber(1-w) from A + Ber(w), A ~ Bin(C, 1/2)."""
     gain, loss = (1 - w) - e * w, e * (1 - w) - w
     x = float((loss / (gain + loss)).mid())
     total = arb(0)
@@ -82,12 +83,12 @@ def clone_delta(law, w, e):
 
 
 def homogeneous(params, stronger):
-    """Delta of the clone bound of one budget."""
+    """Return delta of the clone bound for equal budgets."""
     return log_delta(params["n"], float(params["eps0"]), float(params["eps"]), stronger).exp()
 
 
 def eps_clone(params, stronger):
-    """Eps at delta."""
+    """Return eps of the clone bound at delta."""
     target = double(params, "delta").log()
 
     def gap(eps):
@@ -98,7 +99,7 @@ def eps_clone(params, stronger):
 
 
 def closed(params, stronger):
-    """Return the printed closed form, 2023 or 2021."""
+    """Return the published closed form of 2023 or 2021."""
     e0, n, big = double(params, "eps0").exp(), params["n"], (4 / double(params, "delta")).log()
     if stronger:
         return (1 + (e0 - 1) * (4 * (2 * big / ((e0 + 1) * n)).sqrt() + arb(4) / n)).log()
@@ -113,7 +114,7 @@ def closed_in_code(params):
 
 
 def all_equal(n, q, e):
-    """Larger hockey stick of a bit flipped with chance q among n - 1 equal ones."""
+    """Return the larger divergence, over both directions, of a bit with flip probability q among n - 1 bits with equal values."""
     mean = float((n * q).mid())
     first, last = max(0, math.floor(mean - 45 * math.sqrt(mean)) - 50), min(n - 1, math.ceil(mean + 45 * math.sqrt(mean)) + 50)
     w = [arb(0), *binomial_run(n - 1, q, first, last), arb(0)]
@@ -124,19 +125,19 @@ def all_equal(n, q, e):
 
 
 def rr2_delta(params):
-    """Binary response, all others equal."""
+    """Return delta of binary response, with all other users at one value."""
     return all_equal(params["n"], 1 / (double(params, "eps0").exp() + 1), double(params, "eps").exp())
 
 
 def rr2_eps(params):
-    """Eps at delta of the same."""
+    """Return eps at delta of binary response, with all other users at one value."""
     target, q = double(params, "delta").log(), 1 / (double(params, "eps0").exp() + 1)
     guess = eps_clone_guess = closed(params, True) / 5
     return secant(lambda eps: all_equal(params["n"], q, eps.exp()).log() - target, guess, eps_clone_guess * ball("1.02"), bits=140)
 
 
 def triple(weights, first, pa, al, e):
-    """Delta of three categories where the others hold the third: given m of them elsewhere, one of the two has Bin(m, 1/2)."""
+    """Return delta of three categories with the others at the third: given m reports elsewhere, one category has Bin(m, 1/2)."""
     g = 1 - pa - al
     total = arb(0)
     masses = dict(enumerate(weights, first))
@@ -145,7 +146,7 @@ def triple(weights, first, pa, al, e):
         if not middle(before) and not middle(here):
             continue
         rest = None
-        # from the top down: P - E Q falls with the count of the second category
+        # downward: P - E Q decreases with the count of the second category
         low = max(-1, m // 2 - 45 * math.isqrt(m + 1) - 2)
         halves = binomial_run(m - 1, arb(1) / 2, low, m) if m else []
         now = binomial_run(m, arb(1) / 2, low, m)
@@ -163,7 +164,7 @@ def triple(weights, first, pa, al, e):
 
 
 def rr3_delta(params):
-    """Three-ary response, one budget."""
+    """Return delta of three-ary response for equal budgets."""
     e0, n = double(params, "eps0").exp(), params["n"]
     away = 2 / (e0 + 2)
     mean = float((n * away).mid())
@@ -172,7 +173,7 @@ def rr3_delta(params):
 
 
 def rr3_own(params):
-    """Three-ary response, budgets of their own."""
+    """Return delta of three-ary response for personalized budgets."""
     top, _ = budgets(params)
     e1 = top.exp()
     law = law_of("krr", params["family"], params["n"], 3)
@@ -181,14 +182,14 @@ def rr3_own(params):
 
 
 def own_delta(kind):
-    """Delta of the clone bound with a family's rates."""
+    """Return a function for delta of the clone bound with the rates of a family of budgets."""
     def delta(params):
         w = 1 / (budgets(params)[0].exp() + 1)
         e = double(params, "eps").exp()
         k = params.get("k")
         scale = arb(1)
         if kind == "krr":
-            # the third category is told: w = 1/(E1+1) and the factor of Theorem S2
+            # w = 1/(E1+1), and the factor of Theorem S2 for the third category
             e1 = budgets(params)[0].exp()
             scale = (e1 + 1) / (e1 + k - 1)
         return scale * clone_delta(law_of(kind, params["family"], params["n"], k), w, e)
@@ -196,7 +197,7 @@ def own_delta(kind):
 
 
 def own_eps(params):
-    """Eps at delta, binary response."""
+    """Return eps at delta of the clone bound for binary response with personalized budgets."""
     target, w = double(params, "delta").log(), 1 / (budgets(params)[0].exp() + 1)
     law = law_of("rr2", params["family"], params["n"])
     guess = ball("0.35") / ball(Fraction(params["n"], 1000)).sqrt() * ball("0.7")
@@ -204,7 +205,7 @@ def own_eps(params):
 
 
 def all_zero(params, order):
-    """Binary response with budgets of their own, the others at 0; the target's two orders."""
+    """Return delta of binary response with personalized budgets, the other users at 0, for one direction of the target."""
     w = [arb(0), *law_of("flips", params["family"], params["n"]), arb(0)]
     q = 1 / (budgets(params)[0].exp() + 1)
     p = 1 - q
@@ -252,7 +253,7 @@ MADE = {
 
 
 def value(case):
-    """Return the value of a case, made anew."""
+    """Return the recomputed value of a case."""
     return MADE[max((part for part in MADE if case["quantity"].startswith(part)), key=len)](case["params"])
 
 

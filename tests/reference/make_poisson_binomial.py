@@ -1,9 +1,9 @@
-"""Reference values of the Poisson-binomial law: writes poisson-binomial.json beside this file (about 3 s).
+"""Writes poisson-binomial.json: reference values of the Poisson-binomial distribution (about 3 s).
 
-Ball arithmetic at 512 bits (python-flint), by methods that the library does not use: a product tree of the polynomials
-q_i + p_i z for up to 8192 trials; for sums of two binomial laws the convolution of their probabilities, each from the
-ratio of its neighbours, over all values that reach 1e-60 of the result. Every p is an exact double. 31 digits are kept;
-each is certain, since a ball wider than that stops the script.
+Interval arithmetic at 512 bits (python-flint), by methods that the library does not use: a product tree of the polynomials
+q_i + p_i z for up to 8192 trials; for sums of two binomial variables the convolution of their probabilities, each from the
+ratio of its neighbours, over all values above 1e-60 of the result. Every p is an exact double. 31 digits are written; all are
+correct, since a wider interval stops the script.
 """
 
 import json
@@ -28,7 +28,7 @@ FAMILIES = {
 
 
 def family(name, n):
-    """The probabilities of a family, as doubles (exact for the n used here)."""
+    """Return the probabilities of a family as doubles (exact for the n used here)."""
     rule = {
         "ramp": lambda i: (2 * i + 1) / (2 * n),
         "edge": lambda i: 2.0**-10 if i % 2 == 0 else 0.25,
@@ -41,7 +41,7 @@ def family(name, n):
 
 
 def digits(x):
-    """A certain decimal string."""
+    """Return a decimal string with correct digits."""
     text = x.str(DIGITS, radius=False)
     if x != 0 and x.rel_accuracy_bits() < 110:
         raise ArithmeticError(f"only {x.rel_accuracy_bits()} bits of {x}")
@@ -49,7 +49,7 @@ def digits(x):
 
 
 def log_of(mass, rest):
-    """log(mass) from whichever of mass and 1 - mass is known better."""
+    """Return log(mass), computed from mass or from 1 - mass, whichever is smaller."""
     if mass == 0:
         return "-inf"
     return digits(mass.log() if float(mass) < 0.5 else (-rest).log1p())
@@ -88,7 +88,7 @@ def from_product_tree(name, n, chosen=None):
 
 
 def binomial_run(n, p, first, last):
-    """Probabilities of first..last."""
+    """Return the binomial probabilities of first..last."""
     p = arb(p)
     mass = (
         arb(n + 1).lgamma() - arb(first + 1).lgamma() - arb(n - first + 1).lgamma() + first * p.log() + (n - first) * (1 - p).log()
@@ -102,7 +102,7 @@ def binomial_run(n, p, first, last):
 
 
 def two_groups(counts, p, z):
-    """pmf at k = mean + z sd, with the smaller group's values that matter at that k (its tilted mean +- 20 sd)."""
+    """Return the pmf at k = mean + z sd, summed over the smaller group's values within 20 sd of its tilted mean."""
     (m, n), (a, b) = counts, p
     mean, sd = m * a + n * b, math.sqrt(m * a * (1 - a) + n * b * (1 - b))
     k = round(mean + z * sd)

@@ -1,10 +1,10 @@
-"""Make the values of randomizers.json: small matrices by enumeration of fractions, k-ary response by sums over counts.
+"""Computes the values of randomizers.json: small matrices by enumeration of fractions, k-ary response by sums over counts.
 
     python tests/reference/make_randomizers.py [part of an id] [--write]
 
 The blanket bound is (1/n) E(X_1 + ... + X_n)_+ of X = (R_0 - E R_1)/m with the largest m below every row; the exact values are
-hockey sticks of histograms of the messages. Some three minutes, nearly all of it for k-ary response. eps and local_eps are the
-doubles nearest to the decimals.
+hockey-stick divergences of histograms of the messages. Takes about three minutes, most of it for k-ary response. eps and local_eps
+are the doubles closest to the decimals.
 """
 
 import itertools
@@ -25,7 +25,7 @@ def matrix_of(params):
 
 
 def sum_law(atoms, times):
-    """Return the law of a sum of independent copies of a law value -> mass."""
+    """Return the distribution of a sum of independent copies of a distribution {value: mass}."""
     law = {Fraction(0): Fraction(1)}
     for _ in range(times):
         after = {}
@@ -36,7 +36,7 @@ def sum_law(atoms, times):
 
 
 def blanket(params):
-    """Largest over ordered pairs; what has mass outside the blanket adds its hockey stick."""
+    """Return the largest blanket bound over ordered pairs; outputs outside of the blanket add their divergence."""
     rows, users, e = matrix_of(params), params["users"], Fraction(params["e_eps"])
     least = [min(column) for column in zip(*rows, strict=True)]
     best = Fraction(0)
@@ -56,7 +56,7 @@ def blanket(params):
 
 @cache
 def histogram_law(rows):
-    """Return the law of the histogram of messages, one from each row."""
+    """Return the distribution of the histogram of messages, one message from each row."""
     law = {(0,) * len(rows[0]): Fraction(1)}
     for row in rows:
         after = {}
@@ -70,13 +70,13 @@ def histogram_law(rows):
 
 
 def histogram_hockey_stick(r0, r1, others, e):
-    """Return the hockey stick of the two histograms."""
+    """Return the hockey-stick divergence of the two histograms."""
     p, q = histogram_law((*others, r0)), histogram_law((*others, r1))
     return sum((max(mass - e * q.get(cell, 0), Fraction(0)) for cell, mass in p.items()), Fraction(0))
 
 
 def truth(params, same=False):
-    """Largest over the others' data, or where they all hold one input, and over ordered pairs."""
+    """Return the largest delta over ordered pairs and datasets, or (same) datasets with all other users at one input."""
     rows, e = matrix_of(params), Fraction(params["e_eps"])
     others = params["users"] - 1
     data = [(row,) * others for row in rows] if same else itertools.combinations_with_replacement(rows, others)
@@ -84,14 +84,14 @@ def truth(params, same=False):
 
 
 def kary(params, same):
-    """k-ary response: of n draws N0 at the first value and N1 at the second count, the rest counts 1 - E a draw or nothing.
+    """Return delta of k-ary response: of n draws N0 are at the first value, N1 at the second; the others count 1 - E each, or 0.
 
-    The blanket has mass k/(E0+k-1), each value equally; where all others hold the third value it is that row.
+    The blanket has mass k/(E0+k-1), uniform over the values. If all other users have the third value, it is that row instead.
     """
     n, k = params["users"], params["bins"]
     e0, e = ball(float(params["local_eps"])).exp(), ball(float(params["eps"])).exp()
     base = 1 / (e0 + k - 1)
-    # the third row's own value has e0 times the base mass, and X is (1-e)/e0 there
+    # the third value has e0 times the base mass in its row, and X is (1-e)/e0 there
     up, down, rest = e0 - e, 1 - e * e0, 1 - e
     groups = [(base * (k - 3), rest), (base * e0, rest / e0)] if same else [(base * (k - 2), rest)]
     low, high = counts_window(n, base)
@@ -112,19 +112,19 @@ def kary(params, same):
 
 
 def counts_window(n, p):
-    """Return counts within 13 standard deviations and some more."""
+    """Return the counts within 13 standard deviations of the mean, and a few more."""
     mean = n * float(p.mid())
     spread = 13 * math.sqrt(mean) + 25
     return max(0, math.floor(mean - spread)), math.ceil(mean + spread)
 
 
 def rest_law(n, groups):
-    """Return falling values and their masses, of the draws that are neither the first value nor the second."""
+    """Return decreasing values and their masses, for the draws that are neither the first value nor the second."""
     if len(groups) == 1:
         mass, value = groups[0]
         low, high = window_of(n, mass)
         return [(j * value, w) for j, w in enumerate(binomial_run(n, mass, low, high), low)]
-    # none counts nothing: i hold the third value, n - i the plain rest
+    # i of the draws are at the third value, n - i at the other values
     (plain, x), (third, y) = groups
     if not plain > 0:
         return [(n * y, arb(1))]
@@ -139,7 +139,7 @@ def window_of(n, p):
 
 
 def positive_parts(law):
-    """Return level -> E(level + value)_+ for values that fall along the law."""
+    """Return the function level -> E(level + value)_+ for a distribution with decreasing values."""
     masses, means, values = [arb(0)], [arb(0)], []
     for value, mass in law:
         masses.append(masses[-1] + mass)
@@ -158,7 +158,7 @@ def positive_parts(law):
 
 
 def value(case):
-    """Return the value of a case, made anew."""
+    """Return the recomputed value of a case."""
     params, kind = case["params"], case["id"].rsplit("-", 1)[1]
     if "bins" in params:
         return kary(params, kind == "same")

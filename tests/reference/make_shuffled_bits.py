@@ -1,9 +1,9 @@
-"""Make the values of shuffled-bits.json: flipped bits, fakes, shifted binomials and the closed forms of three papers.
+"""Computes the values of shuffled-bits.json: flipped bits, dummy reports, shifted binomials and closed forms of three papers.
 
     python tests/reference/make_shuffled_bits.py [part of an id] [--write]
 
-Every exact value is a sum over the listed outcomes of the two laws, in balls of 400 bits (see arbs.py), about two minutes in all;
-closed forms are the papers' own. Numbers in the parameters are taken as the decimals that they show.
+Every exact value is a sum over the enumerated outcomes of both distributions, in intervals of 400 bits (see arbs.py); closed forms
+are those of the papers. Numbers in the parameters are exact decimals. Takes about two minutes.
 """
 
 import functools
@@ -42,12 +42,12 @@ def log_over(count, params):
     return (count / ball(params["delta"])).log()
 
 
-# Seed 000: n users, each replaces the bit by a fair coin with chance lambda/n
+# Seed 000: n users, each of whom replaces the bit by a fair coin with probability lambda/n
 
 
 @functools.cache
 def pairs(n, lam):
-    """Return the laws of the sum, target at 0 and at 1, for every number of ones among the others."""
+    """Return the distributions of the sum, target at 0 and at 1, for every number of ones among the other users."""
     q = ball(Fraction(lam, 2 * n))
     found = []
     for ones in range(n):
@@ -57,13 +57,13 @@ def pairs(n, lam):
 
 
 def delta_exact(params):
-    """Largest hockey stick over the data, both directions."""
+    """Return the largest hockey-stick divergence over all datasets and both directions."""
     e, found = exp_of(params), pairs(params["n"], params["lam"])
     return max((hockey_stick(*pair, e) for pq in found for pair in (pq, pq[::-1])), key=middle)
 
 
 def fair(n, lam):
-    """Return the law of Bin(n, lambda/(2n)) and its distribution function, with 0 for -1."""
+    """Return the probabilities of Bin(n, lambda/(2n)), and its distribution function with the value 0 at -1 in front."""
     law = law_of_bits([(n, ball(Fraction(lam, 2 * n)))])
     below = [arb(0)]
     for mass in law:
@@ -77,42 +77,42 @@ def shifted(law):
 
 
 def delta_thm2(params):
-    """Hockey stick of B against B+1, the worse direction."""
+    """Return the divergence of B and B+1 in the worse direction."""
     up, down = shifted(fair(params["n"], params["lam"])[0])
     e = exp_of(params)
     return max(hockey_stick(up, down, e), hockey_stick(down, up, e), key=middle)
 
 
 def f_thm2(params):
-    """1 - F(k+1) at the knot alpha = F(k)."""
+    """Return 1 - F(k+1), the value at the breakpoint alpha = F(k)."""
     return 1 - fair(params["n"], params["lam"])[1][params["k"] + 2]
 
 
 def f_step(params):
-    """1 - F(F^-1(alpha) + 1) with the generalized inverse."""
+    """Return 1 - F(F^-1(alpha) + 1) with the generalized inverse."""
     below = fair(params["n"], params["lam"])[1]
     k = next(k for k in range(params["n"] + 1) if below[k + 1] >= ball(params["alpha"]))
     return 1 - below[k + 2]
 
 
 def f_interp(params):
-    """T(B+1, B): the ratio B/(B+1) falls with the count."""
+    """Return the trade-off function T(B+1, B) at alpha; the ratio of B to B+1 decreases with the count."""
     return between(knots(*shifted(fair(params["n"], params["lam"])[0])), ball(params["alpha"]))
 
 
 def least_curve(params):
-    """Least trade-off over the data and the directions at alpha, or at F(k)."""
+    """Return the smallest trade-off function over datasets and directions, at alpha or at F(k)."""
     n, lam = params["n"], params["lam"]
     alpha = fair(n, lam)[1][params["k"] + 1] if "k" in params else ball(params["alpha"])
     found = []
     for p0, p1 in pairs(n, lam):
-        # few ones speak for the target's 0
+        # small counts are evidence for a target at 0
         found += [between(knots(p1, p0), alpha), between(knots(p0[::-1], p1[::-1]), alpha)]
     return min(found, key=middle)
 
 
 def probit(p, upper):
-    """Return the normal quantile of p, given 1 - p as well so that neither cancels."""
+    """Return the normal quantile of p; 1 - p is passed as well, so that nothing cancels."""
     small, sign = (p, 1) if middle(p) < Fraction(1, 2) else (upper, -1)
     guess = -(-2 * small.log()).sqrt()
 
@@ -123,7 +123,7 @@ def probit(p, upper):
 
 
 def mu_of(p0, p1, places):
-    """Return the largest mu over thresholds."""
+    """Return the largest mu over the given thresholds."""
     found = []
     for k in places:
         values = []
@@ -135,7 +135,7 @@ def mu_of(p0, p1, places):
 
 
 def mu_exact(params):
-    """Largest mu over data and interior thresholds; the tests have found the largest at few ones, so those are searched."""
+    """Return the largest mu over datasets and interior thresholds; only few ones are searched, where it is largest in the tests."""
     n = params["n"]
     found = pairs(n, params["lam"])
     data = range(n) if n <= 10 else range(3)
@@ -143,19 +143,19 @@ def mu_exact(params):
 
 
 def mu_printed(params):
-    """The printed mu* over interior knots: Phi^-1(1 - alpha) - Phi^-1(beta) at (F(k), 1 - F(k+1))."""
+    """Return the published mu* over interior breakpoints: Phi^-1(1 - alpha) - Phi^-1(beta) at (F(k), 1 - F(k+1))."""
     law, _ = fair(params["n"], params["lam"])
-    # one less than B is at most k where B is at most k + 1
+    # B - 1 <= k if and only if B <= k + 1
     return mu_of([law[0] + law[1], *law[2:]], law, range(12))
 
 
 def ch_law():
-    """Return the law of 50 fair coins and its distribution function."""
+    """Return the probabilities of the sum of 50 fair coins and its distribution function."""
     return fair(50, 50)
 
 
 def ch_curve(params):
-    """Knot, randomized value or hockey stick of 50 fair coins against one more."""
+    """Return a breakpoint, an interpolated value or a divergence of the sum of 50 fair coins and that sum plus one."""
     law, below = ch_law()
     up, down = shifted(law)
     if "eps" in params:
@@ -166,19 +166,19 @@ def ch_curve(params):
 
 
 def cheu_eps(params):
-    """sqrt(32 L4/s) (1 - s/n), s = lambda - sqrt(2 lambda L2)."""
+    """Return sqrt(32 L4/s) (1 - s/n), s = lambda - sqrt(2 lambda L2)."""
     n, lam = params["n"], ball(params["lam"])
     s = lam - (2 * lam * log_over(2, params)).sqrt()
     return (32 * log_over(4, params) / s).sqrt() * (1 - s / n)
 
 
 def claim_c1(params):
-    """ln(1 + sqrt(32 L4/H))."""
+    """Return ln(1 + sqrt(32 L4/H))."""
     return (1 + (32 * log_over(4, params) / params["H"]).sqrt()).log()
 
 
 def real_sum(params):
-    """All n r bits together, the others at 0, the target at 0 against r; the worse direction."""
+    """Return delta of all n r bits, the other users at 0, the target at 0 against r, in the worse direction."""
     n, r = params["n"], params["r"]
     q = ball(Fraction(params["lam"], 2 * n))
     p0 = law_of_bits([(n * r, q)])
@@ -188,14 +188,14 @@ def real_sum(params):
 
 
 def variance(params):
-    """(n/(r (n - lambda)))^2 n r q (1-q), with r = 1 for the boolean sum."""
+    """Return (n/(r (n - lambda)))^2 n r q (1-q), with r = 1 for the boolean sum."""
     n, lam, r = params["n"], params["lam"], params.get("r", 1)
     q = Fraction(lam, 2 * n)
     return ball(Fraction(n, r * (n - lam)) ** 2 * n * r * q * (1 - q))
 
 
 def gdp_delta(params):
-    """Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)."""
+    """Return Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)."""
     mu, eps = ball(params["mu"]), ball(params["eps"])
 
     def phi(x):
@@ -204,18 +204,18 @@ def gdp_delta(params):
     return phi(-eps / mu + mu / 2) - eps.exp() * phi(-eps / mu - mu / 2)
 
 
-# Seed 001: n bits flipped with chance q
+# Seed 001: n bits with flip probability q
 
 
 def window(n, p, sigmas=60):
-    """Return the counts of Bin(n, p) within so many standard deviations, and a few more."""
+    """Return the counts of Bin(n, p) within `sigmas` standard deviations, and a few more."""
     mean = n * float(middle(p))
     spread = sigmas * math.sqrt(max(mean, 1.0)) + 60
     return max(0, math.floor(mean - spread)), min(n, math.ceil(mean + spread))
 
 
 def flipped(n, ones, q):
-    """Return the law of the other users' sum, count -> mass, over a window."""
+    """Return the distribution of the other users' sum, {count: mass}, without negligible tails."""
     first, last = window(n - 1 - ones, q)
     zeros = binomial_run(n - 1 - ones, q, first, last)
     if not ones:
@@ -230,19 +230,19 @@ def flipped(n, ones, q):
 
 
 def flipped_hockey_stick(params, side):
-    """H(P0||P1), side 0, or H(P1||P0)."""
+    """Return H(P0||P1) for side 0, H(P1||P0) for side 1."""
     return bit_hockey_sticks(flipped(params["n"], params.get("m", 0), ball(params["q"])), ball(params["q"]), exp_of(params))[side]
 
 
 def crossing(delta_of, params, guess):
-    """Return where log delta_of meets the target."""
+    """Return the argument at which log delta_of is the target, by the secant method."""
     target = ball(params["delta"]).log()
     guess = ball(guess)
     return secant(lambda x: delta_of(x).log() - target, guess, guess * ball("1.000001"))
 
 
 def least_flip(params):
-    """Flip whose worse direction, all others at 0, is delta; from double precision's answer."""
+    """Return the flip probability with the given delta in the worse direction, all other users at 0; starts from a double."""
     n, e = params["n"], exp_of(params)
     eps, delta = float(params["eps"]), float(params["delta"])
 
@@ -253,7 +253,7 @@ def least_flip(params):
 
 
 def bisect(value_of, target, low, high):
-    """Return roughly where a falling function meets the target."""
+    """Return the approximate argument at which a decreasing function is the target."""
     for _ in range(34):
         half = math.sqrt(low * high)
         if value_of(half) > target:
@@ -264,7 +264,7 @@ def bisect(value_of, target, low, high):
 
 
 def least_shift(params):
-    """Chance of a noise bit with which B against B+1 has delta."""
+    """Return the probability of a noise bit for which B and B+1 have the given delta."""
     n, e = params["n"], exp_of(params)
     eps, delta = float(params["eps"]), float(params["delta"])
 
@@ -275,55 +275,55 @@ def least_shift(params):
 
 
 def a_of(params):
-    """1 - e^-eps."""
+    """Return 1 - e^-eps."""
     return 1 - 1 / exp_of(params)
 
 
 def q436(params):
-    """3 L2/(n A^2)."""
+    """Return 3 L2/(n A^2)."""
     return 3 * log_over(2, params) / (params["n"] * a_of(params) ** 2)
 
 
 def nq448(params):
-    """3 L2/A^2 + 4/A."""
+    """Return 3 L2/A^2 + 4/A."""
     return 3 * log_over(2, params) / a_of(params) ** 2 + 4 / a_of(params)
 
 
 def nq448_refined(params):
-    """((sqrt(3 L2) + sqrt(3 L2 + 8 A))/(2 A))^2."""
+    """Return ((sqrt(3 L2) + sqrt(3 L2 + 8 A))/(2 A))^2."""
     three, a = 3 * log_over(2, params), a_of(params)
     return ((three.sqrt() + (three + 8 * a).sqrt()) / (2 * a)) ** 2
 
 
 def b516(params):
-    """3 L4/B^2 + 4/B, B = 1 - e^(-eps/2)."""
+    """Return 3 L4/B^2 + 4/B, B = 1 - e^(-eps/2)."""
     b = 1 - (-ball(params["eps"]) / 2).exp()
     return 3 * log_over(4, params) / b**2 + 4 / b
 
 
 def b510(params):
-    """3 L4 ((E+1)/(E-1))^2."""
+    """Return 3 L4 ((E+1)/(E-1))^2."""
     e = exp_of(params)
     return 3 * log_over(4, params) * ((e + 1) / (e - 1)) ** 2
 
 
 def b55fix(params):
-    """((sqrt(3 L4) (E+1) + sqrt(3 L4 (E+1)^2 + 4 (E-1)))/(2 (E-1)))^2."""
+    """Return ((sqrt(3 L4) (E+1) + sqrt(3 L4 (E+1)^2 + 4 (E-1)))/(2 (E-1)))^2."""
     e, three = exp_of(params), 3 * log_over(4, params)
     return ((three.sqrt() * (e + 1) + (three * (e + 1) ** 2 + 4 * (e - 1)).sqrt()) / (2 * (e - 1))) ** 2
 
 
 def clear_delta(params):
-    """Fakes in the two bins: N ~ Bin(m, 2/d), one of them Bin(N, 1/2); the target adds one to either bin."""
+    """Return delta of one report among dummy reports: N ~ Bin(m, 2/d) of these are in the two bins, Bin(N, 1/2) in the first."""
     m, d, e = params["m"], params["d"], exp_of(params)
 
     def given(total):
-        """Positive part of P - E Q over the counts of the first bin, of `total` fakes."""
+        """Return the positive part of P - E Q over the counts of the first bin, for `total` dummy reports in both bins."""
         ks = range(total + 2)
         b = binomial_run(total, arb(1) / 2, 0, total + 1) if total <= 400 else None
         if b is not None:
             return hockey_stick([b[k - 1] if k else arb(0) for k in ks], [b[k] for k in ks], e)
-        # b(k-1) > e b(k) from the cut on
+        # b(k-1) > e b(k) for k from the cut on
         cut = math.floor(middle((total + 1) * e / (e + 1))) + 1
         last = min(total + 1, cut + 40 * math.isqrt(total))
         b = binomial_run(total, arb(1) / 2, cut - 1, last)
@@ -337,7 +337,7 @@ def clear_delta(params):
 
 
 def fake_flip(params):
-    """One user in bin 1 or 2 among uniform fakes, every bit flipped: counts of the two bins, enumerated."""
+    """Return delta of one user in bin 1 or 2 among uniform dummy reports, every bit flipped, over the counts of both bins."""
     q, d, e = Fraction(params["q"]), params["d"], Fraction(params["E"])
     p = 1 - q
     fake = {(1, 0): (p * p + q * q) / d + (1 - Fraction(2, d)) * p * q, (1, 1): 2 * p * q / d + (1 - Fraction(2, d)) * q * q}
@@ -363,7 +363,7 @@ def fake_flip(params):
 
 
 def record_level(params):
-    """Others all in bin 1: records 10 and 01 have chances p^2, q^2, the rest says nothing; the target's are exchanged."""
+    """Return delta with all other users in bin 1: records 10 and 01 have probabilities p^2, q^2, for a target in bin 2 q^2, p^2."""
     n, q, e = params["n"], ball(params["q"]), exp_of(params)
     p = 1 - q
     low, high = window(n - 1, q * q, 40)
@@ -377,12 +377,12 @@ def record_level(params):
         mean = centre.get(b, (n - 1 - b) * float(middle(given)))
         spread = 26 * math.sqrt(n * 2 * float(middle(q))) + 30
         first, last = max(0, math.floor(mean - spread)), min(n - 1 - b, math.ceil(mean + spread))
-        # T(a, b); by T(a-1, b) and T(a, b-1) the target's record is added
+        # T(a, b) is that of the other users; T(a-1, b) and T(a, b-1) include the target's record
         run = binomial_run(n - 1 - b, given, first, last)
         for a, mass in enumerate(run, first):
             t = weight * mass
             left = n - 1 - a - b
-            # shares of the others' record that stands for the target's: ratios of multinomial masses
+            # ratios of multinomial probabilities, for the record that the target adds
             before_a = t * a * (2 * p * q) / ((left + 1) * p * p) if a else arb(0)
             before_b = t * b * (2 * p * q) / ((left + 1) * q * q) if b else arb(0)
             one = p * p * before_a + q * q * before_b + 2 * p * q * t
@@ -397,18 +397,18 @@ def record_level(params):
 
 
 def gamma_printed(params):
-    """50 ln(2/delta)/(n eps^2)."""
+    """Return 50 ln(2/delta)/(n eps^2)."""
     return 50 * log_over(2, params) / (params["n"] * ball(params["eps"]) ** 2)
 
 
 def alpha_printed(params):
-    """The printed error with probability 1 - beta."""
+    """Return the published error with probability 1 - beta."""
     eps, n = ball(params["eps"]), params["n"]
     return gamma_printed(params) + (200 * log_over(2, params) * (2 / ball(params["beta"])).log()).sqrt() / (eps * n)
 
 
 def fail_exact(params):
-    """Pr[Y < S, |Y - n g| > n a] + [S > n a] Pr[Y >= S] for Y ~ Bin(n, g)."""
+    """Return Pr[Y < S, |Y - n g| > n a] + [S > n a] Pr[Y >= S] for Y ~ Bin(n, g)."""
     n, g, s = params["n"], gamma_printed(params), params["S"]
     na, ng = n * alpha_printed(params), n * gamma_printed(params)
     first, last = window(n, g)
@@ -417,7 +417,7 @@ def fail_exact(params):
 
 
 def two_bins(params):
-    """(B+1) x B' against B x (B'+1)."""
+    """Return delta of (B+1, B') against (B, B'+1)."""
     n, g = params["n"], ball(params["gamma"])
     times, eps = params["eps_total"].split("*")
     e = (ball(times) * ball(eps)).exp()
@@ -426,7 +426,7 @@ def two_bins(params):
 
 
 def gap_eps(params):
-    """Four bits a user: uniform on all words for 0, on those without exactly two ones for 1; log of the largest ratio."""
+    """Return the log of the largest ratio of two distributions of four bits: uniform on all words, and without exactly two ones."""
     n = params["n"]
     words = [Fraction(math.comb(4, k), 16) for k in range(5)], [Fraction(math.comb(4, k) * (k != 2), 10) for k in range(5)]
     laws = []
@@ -441,7 +441,7 @@ def gap_eps(params):
 
 
 def support_size(params):
-    """Least n with h Pr[Bin(n, 1/h) <= k-1] <= 1/200 and n >= 100 L/e^2, k = 2t + 1."""
+    """Return the smallest n with h Pr[Bin(n, 1/h) <= k-1] <= 1/200 and n >= 100 L/e^2, k = 2t + 1."""
     h, e, big = params["h"], ball(params["eps"]) / 2, log_over(4, params)
     t = math.ceil(middle(50 * big / e**2 + (200 * big * arb(400 * h).log()).sqrt() / e))
     k = 2 * t + 1
@@ -456,7 +456,7 @@ def support_size(params):
         mass = binomial_run(n, p, k - 1, k - 1)[0]
 
         def term(j):
-            # masses downward from k - 1, each by its ratio to the last
+            # probabilities downward from k - 1, each by its ratio to the one before
             nonlocal mass
             now, mass = mass, mass * (j * (1 - p)) / ((n - j + 1) * p)
             return now
@@ -470,7 +470,7 @@ def support_size(params):
     return arb(high)
 
 
-# the parts of an id after its seed, the longest that fits counts
+# the function for each prefix of an id after its seed; the longest matching prefix is used
 MADE = {
     "s000.delta_exact": delta_exact,
     "s000.delta_thm2": delta_thm2,
@@ -516,7 +516,7 @@ MADE = {
 
 
 def value(case):
-    """Return the value of a case, made anew."""
+    """Return the recomputed value of a case."""
     name = case["id"].removeprefix("shuffled-bits/")
     return MADE[max((part for part in MADE if name.startswith(part)), key=len)](case["params"])
 

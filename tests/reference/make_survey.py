@@ -1,9 +1,9 @@
-"""Make the values of survey.json: the computable items of the survey, by mpmath and exact fractions.
+"""Computes the values of survey.json: the computable items of the survey, by mpmath and exact fractions.
 
     python tests/reference/make_survey.py [part of an id] [--write]
 
-mpmath at 50 digits: sums over listed outcomes, quadrature of densities, roots of exact laws, and closed forms where they are what
-is asked for. Some forty seconds. Numbers in the parameters are taken as the decimals that they show.
+The methods are, with mpmath at 50 digits, sums over enumerated outcomes, quadrature of densities, roots of exact functions, and
+closed forms where the item is one. Numbers in the parameters are exact decimals. Takes about forty seconds.
 """
 
 import math
@@ -26,7 +26,7 @@ FAILURES = [mpf(10) ** -6, mpf(10) ** -7, mpf(10) ** -8, mpf(10) ** -6, mpf(10) 
 
 
 def num(x):
-    """Return a decimal or rational string or a number as it is written."""
+    """Return the exact value of a decimal or rational string, or of a number."""
     x = Fraction(str(x))
     return mpf(x.numerator) / x.denominator
 
@@ -37,7 +37,7 @@ def big_phi(x):
 
 
 def binomial_tail(n, p, k):
-    """Return Pr[Bin(n, p) >= k] for a rational p, upward from k, which is above the mean."""
+    """Return Pr[Bin(n, p) >= k] for a rational p and k above the mean, as a sum upward from k."""
     p = Fraction(p)
     term = mpmath.binomial(n, k) * num(p) ** k * num(1 - p) ** (n - k)
     total, ratio = mpf(0), num(p / (1 - p))
@@ -64,13 +64,13 @@ def poibin_tail(chances, k):
 
 
 def rr_law(eps):
-    """Return the two laws of randomized response."""
+    """Return the two distributions of randomized response."""
     p = mpmath.exp(eps) / (1 + mpmath.exp(eps))
     return (p, 1 - p), (1 - p, p)
 
 
 def renyi(p, q, alpha):
-    """Return the divergence of two listed laws, of order 1 by Kullback and Leibler."""
+    """Return the Renyi divergence of two enumerated distributions; at order 1 the Kullback-Leibler divergence."""
     if alpha == 1:
         return sum(x * mpmath.log(x / y) for x, y in zip(p, q, strict=True))
     return mpmath.log(sum(x**alpha * y ** (1 - alpha) for x, y in zip(p, q, strict=True))) / (alpha - 1)
@@ -82,7 +82,7 @@ def hockey_stick(p, q, eps):
 
 
 def discrete():
-    """Return the two laws on four outcomes."""
+    """Return the two distributions on four outcomes."""
     return [[num(x) for x in law] for law in LAWS]
 
 
@@ -95,7 +95,7 @@ def laplace_below(x, scale=1):
 
 
 def laplace_delta(c):
-    """Integral of the positive part of two shifted densities, which ends at one point."""
+    """Return delta of Laplace noise: the integral of the positive part, which ends at one point."""
     shift, eps = num(c["eps0"]), num(c["eps"])
     # the ratio is e^(shift - 2x) between 0 and shift
     end = (shift - eps) / 2
@@ -103,7 +103,7 @@ def laplace_delta(c):
 
 
 def laplace_renyi(c):
-    """Quadrature between the kinks; the order is 2, so that the logarithm is divided by 1."""
+    """Return the Renyi divergence of order 2 of Laplace noise, by quadrature between the kinks; the factor 1/(order - 1) is 1."""
     def integrand(x):
         return laplace_density(x, c["b"]) ** c["alpha"] * laplace_density(x - 1, c["b"]) ** (1 - c["alpha"])
 
@@ -111,14 +111,14 @@ def laplace_renyi(c):
 
 
 def laplace_tradeoff(c):
-    """Threshold test at level alpha."""
+    """Return beta of the threshold test at level alpha for Laplace noise."""
     alpha = num(c["alpha"])
     threshold = mpmath.log(1 / (2 * alpha)) if alpha < mpf(1) / 2 else None
     return laplace_below(threshold - num(c["mu"]))
 
 
 def noisy_max(scores, i):
-    """Pr[candidate i has the largest noisy score], Laplace noise of scale 1, by quadrature between the kinks."""
+    """Return Pr[candidate i has the largest noisy score] for Laplace noise of scale 1, by quadrature between the kinks."""
     kinks = sorted({mpf(s) for s in scores})
     points = [kinks[0] - 90, kinks[0] - 20, *kinks, kinks[-1] + 20, kinks[-1] + 90]
 
@@ -133,7 +133,7 @@ def noisy_max(scores, i):
 
 
 def one_sided(scores, rate, i):
-    """The same with exponential noise of the given rate: a polynomial of e^-rate r, integrated term by term over subsets."""
+    """Return the same for exponential noise of the given rate: a polynomial, integrated term by term over subsets."""
     top = max(scores)
     chance = [mpmath.exp(-rate * (top - s)) for s in scores]
     others = [c for j, c in enumerate(chance) if j != i]
@@ -176,7 +176,7 @@ def gauss_eps(c):
 
 
 def composed_delta(budgets, eps_total):
-    """Delta of randomized responses in a row, over all their outcomes."""
+    """Return delta of a composition of randomized responses, over all their outcomes."""
     total = mpf(0)
     for signs in product((1, -1), repeat=len(budgets)):
         loss = sum(s * e for s, e in zip(signs, budgets, strict=True))
@@ -187,14 +187,14 @@ def composed_delta(budgets, eps_total):
 
 
 def composed_equal(k, eps, eps_total):
-    """The same for k equal budgets."""
+    """Return the same for k equal budgets."""
     p = mpmath.exp(eps) / (1 + mpmath.exp(eps))
     return mpmath.fsum(mpmath.binomial(k, j) * p**j * (1 - p) ** (k - j) * (1 - mpmath.exp(eps_total - (2 * j - k) * eps))
                        for j in range(k + 1) if (2 * j - k) * eps > eps_total)
 
 
 def bracketed(falling, target, low, high):
-    """Return where the logarithm of a falling function meets the target's."""
+    """Return the argument at which the logarithm of a decreasing function equals that of the target."""
     return mpmath.findroot(lambda x: log(falling(x) / target), (low, high), solver="anderson", tol=mpf(10) ** -70, verify=False)
 
 
@@ -210,7 +210,7 @@ def mixed(eps_total):
 
 
 def above_threshold(c):
-    """Level that the largest of k query noises and the threshold's noise together exceed with chance beta."""
+    """Return the level that the largest of k query noises plus the threshold's noise exceeds with probability beta."""
     k, beta, eps = c["k"], num(c["beta"]), num(c["eps"])
     query, threshold = 4 / eps, 2 / eps
 
@@ -228,7 +228,7 @@ def above_threshold(c):
 
 
 def ns_fail(c):
-    """Chance that the answer's noise alone exceeds the printed accuracy; at cutoff 1 the budget and delta cancel."""
+    """Return the probability that the answer's noise alone exceeds the published accuracy; budget and delta cancel at cutoff 1."""
     k, beta = c["k"], num(c["beta"])
     # alpha = (ln k + ln(4c/beta)) sqrt(c ln(2/delta)) (r + 1)/eps, noise sqrt(32 c ln(2/delta)) (r + 1)/(2 eps), r = sqrt(512)
     return mpmath.exp(-(mpmath.log(k) + mpmath.log(4 * c["c"] / beta)) / (mpmath.sqrt(32) / 2))
@@ -245,7 +245,7 @@ def cks(rdp, alpha, delta):
 
 
 def best_order(c):
-    """Least value over orders of the conversion of rho alpha, at the root of its derivative."""
+    """Return the smallest eps over orders in the conversion of rho alpha, at the root of its derivative."""
     rho, delta = num(c["rho"]), num(c["delta"])
     guess = 1 + mpmath.sqrt(mpmath.log(1 / delta) / rho)
     with mpmath.workdps(80):
@@ -259,7 +259,7 @@ def discrete_gauss_variance(rho):
 
 
 def truncated_law(q, bound, shift):
-    """Return the truncated double geometric law around shift, on -bound..bound+1."""
+    """Return the truncated two-sided geometric distribution around shift, on -bound..bound+1."""
     law = {}
     for y in range(-bound, bound + 2):
         k = y - shift
@@ -291,7 +291,7 @@ def abowd(c):
 
 
 def svt_moment():
-    """E 1/Pr[N(0, 3) >= z]^2 over a standard normal z."""
+    """Return E 1/Pr[N(0, 3) >= z]^2 over a standard normal z."""
     def integrand(z):
         return mpmath.npdf(z) / big_phi(-z / mpmath.sqrt(3)) ** 2
 
@@ -299,7 +299,7 @@ def svt_moment():
 
 
 def svt_runs(queries):
-    """Outcomes of a Gaussian sparse vector, threshold noise 1, query noises 2: top; then top; neither."""
+    """Return the outcome probabilities of Gaussian sparse vector: first query above, second above, neither; noises 1 and 2."""
     def above(z, q):
         return big_phi((q - z) / 2)
 
@@ -330,13 +330,13 @@ def advanced(c):
 
 
 def largest_ratio():
-    """e^eps of the max divergence with slack 1/5 of uniform laws on 5 and on 10 outcomes, over sets."""
+    """Return e^eps of the max divergence with slack 1/5 of uniform distributions on 5 and on 10 outcomes, over all sets."""
     return max((Fraction(i, 5) - Fraction(1, 5)) / Fraction(i, 10) for i in range(1, 6))
 
 
 log, exp, sqrt = mpmath.log, mpmath.exp, mpmath.sqrt
 
-# the parts of an id, the longest that fits counts
+# the function for each prefix of an id; the longest matching prefix is used
 MADE = {
     "t22_exact": lambda c: binomial_tail(c["n"], c["p"], 3),
     "t22_correct": lambda c: exp(-c["n"] * num(c["mu"]) * num(c["eps"]) ** 2 / 3),
@@ -405,7 +405,7 @@ MADE = {
 
 
 def value(case):
-    """Return the value of a case, made anew."""
+    """Return the recomputed value of a case."""
     name = case["id"].removeprefix("survey/s4_")
     made = MADE[max((part for part in MADE if name.startswith(part)), key=len)](case["params"])
     return arb(mpmath.nstr(mpf(made), 45))

@@ -1,9 +1,10 @@
-"""Exact delta over every dataset of small randomizers, for worst-data.json: the law of the multiset for every composition.
+"""Exact delta over all datasets of small randomizers, for worst-data.json, by the distribution of the multiset of messages.
 
-The questions (matrix, users, eps) are those of the file; `worst` is the largest delta over all compositions of the other users and
-all ordered pairs of inputs, `all_equal` the same where all other users hold one input, `at` where the worst is.
-Laws are products of polynomials in as many variables as outputs less one, in double precision: sums of positive terms, good to a
-relative 1e-12. Run as ``python tests/reference/make_worst_data.py``; seven seconds. It uses nothing of the library.
+The cases (matrix, users, eps) are those in the file. `worst` is the largest delta over all datasets of the other users and all
+ordered pairs of inputs, `all_equal` the largest where all other users have one input, `at` the dataset that attains `worst`.
+Distributions are products of polynomials whose number of variables is the number of outputs minus one, in double precision. All
+terms are positive, and the relative error is below 1e-12. Run as ``python tests/reference/make_worst_data.py``, in about seven
+seconds. The script does not use the library.
 """
 
 import itertools
@@ -17,7 +18,7 @@ FILE = Path(__file__).with_name("worst-data.json")
 
 
 def times(law, row):
-    """Return the law of the counts of the outputs but the first with one more message."""
+    """Return the distribution of the counts of all outputs but the first, after one more message."""
     out = np.zeros([size + 1 for size in law.shape])
     inner = tuple(slice(0, size) for size in law.shape)
     out[inner] += row[0] * law
@@ -28,7 +29,7 @@ def times(law, row):
 
 
 def answer(rows, users, eps):
-    """Return worst, all_equal and where the worst is."""
+    """Return worst, all_equal and the dataset that attains worst."""
     laws = {(0,) * len(rows): np.ones((1,) * (len(rows[0]) - 1))}
     for _ in range(users - 1):
         grown = {}

@@ -1,11 +1,11 @@
-"""Print the tables of measured errors that the headers of the kernels hold.
+"""Prints the tables of measured errors in the headers of the kernels.
 
     python tests/reference/measure_errors.py lattice [trials]      one kernel, or several
-    python tests/reference/measure_errors.py                       all of them, some ten minutes
+    python tests/reference/measure_errors.py                       all of them, about ten minutes
 
 The library must be importable. References are computed by other methods: python-flint at 200 to 512 bits, sums of fractions, Gauss
 quadrature (make_binomial.py), direct sums (make_clones.py). Inputs are random doubles from a fixed seed, exactly representable.
-tests/core/test_measured.py holds the headers to what a quick run of this finds.
+tests/core/test_measured.py compares the headers with a quick run of this script.
 """
 
 import math
@@ -113,7 +113,7 @@ def special(rng, trials):
 
 
 def tail_ratio(module, rng, trials):
-    """Return relative errors of Pr[X >= k]/Pr[X = k], reached through the C interface."""
+    """Return relative errors of Pr[X >= k]/Pr[X = k], computed through the C interface."""
     ratio = []
     for _ in range(trials):
         k, n, p = binomial_point(rng)
@@ -129,14 +129,14 @@ def tail_ratio(module, rng, trials):
 
 
 def about(rng, m, least):
-    """Return a number from `least` to 2**53, one about m, or one next to it."""
+    """Return a random number: from `least` to 2**53, close to m, or next to m."""
     return rng.choice(
         (log_uniform(rng, least, 2**53), m * rng.uniform(0.3, 3), m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1)))
     )
 
 
 def outside(rng, trials):
-    """Yield the double-double functions, reached through their cimported C interface, and the binomial tail ratio."""
+    """Yield the rows of the double-double functions and of the binomial tail ratio, called through their C interface."""
     import tempfile
 
     from tests.core.extending import build
@@ -222,7 +222,7 @@ def binomial(rng, trials):
 
 
 def compound(rng, trials):
-    """Yield the rows of _compound.pyx: both sides of log delta, through the clone classes, relative to delta; and their gap."""
+    """Yield the rows of _compound.pyx: errors of the middle of the bounds of log delta, relative to delta, and the gap."""
     bands = {"delta >= 1e-30": (-69.1, 0), "1e-30 > delta >= 1e-300": (-690.8, -69.1), "below": (-math.inf, -690.8)}
     errors, gaps = {b: [] for b in bands}, {b: [] for b in bands}
     for _ in range(trials):
@@ -251,7 +251,7 @@ def compound(rng, trials):
 
 
 def gamma(rng, trials):
-    """Yield the rows of _gamma.pyx; at large parameters it stands against _beta.pyx, and that against _binomial.pyx."""
+    """Yield the rows of _gamma.pyx; at large parameters it is compared with _beta.pyx, and that with _binomial.pyx."""
     yield "a 1e-10..300, x 1e-5..600, both functions", 1, list(measure_gamma.gamma_errors(rng, trials))
     yield "a 84..1e15, x to 40 sigma, against _beta at b 2**330", 1, list(measure_gamma.wide_errors(rng, trials))
 
@@ -261,7 +261,7 @@ def beta(rng, trials):
     yield "a, b 1e-10..200, any x, both functions", 1, list(measure_gamma.beta_errors(rng, trials))
 
 
-# the kernel, its rows, and how many trials a quick and a whole run take; `outside` compiles a module that cimports the kernels
+# kernel -> (function for its rows, trials of a quick run, trials of a full run); `outside` compiles a module that cimports kernels
 KERNELS = {
     "special": (special, 200, 20000),
     "outside": (outside, 0, 20000),
@@ -284,7 +284,7 @@ KERNELS = {
 
 
 def main():
-    """Print the rows of the kernels asked for: trials, peak, rms."""
+    """Print the rows of the named kernels: trials, peak, rms."""
     words = sys.argv[1:]
     trials = next((int(word) for word in words if word.isdigit()), None)
     for kernel in [word for word in words if not word.isdigit()] or KERNELS:

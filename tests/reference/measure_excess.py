@@ -1,4 +1,4 @@
-"""Errors of the excess kernel: against powers of polynomials at 400 bits, and gaps where no exact value is at hand.
+"""Errors of the excess kernel: against powers of polynomials at 400 bits, and gaps where there is no exact value.
 
     python tests/reference/measure_excess.py        a few minutes
 """
@@ -18,7 +18,7 @@ ctx.prec = 400
 
 
 def exact(values, log_mass, n):
-    """Return log E(X_1 + ... + X_n)_+ for whole values."""
+    """Return log E(X_1 + ... + X_n)_+ for integer values."""
     mass = [arb(float(w)).exp() for w in log_mass]
     low = min(*values, 0)
     law = [arb(0)] * (max(*values, 0) - low + 1)
@@ -30,7 +30,7 @@ def exact(values, log_mass, n):
 
 
 def random_law(rng):
-    """Return whole values, at least one positive, and logarithms of masses."""
+    """Return random integer values, at least one of them positive, and logarithms of masses."""
     size = rng.randint(1, 6)
     values = rng.sample([i for i in range(-7, 8) if i], size)
     values[0] = abs(values[0])
@@ -40,13 +40,13 @@ def random_law(rng):
 
 
 def sides(values, log_mass, n):
-    """Return the sides of the kernel."""
+    """Return the lower and the upper bound of the kernel."""
     starts = np.array([0, len(values)], dtype=np.intp)
     return _excess.log_excess(np.array(values, dtype=float), np.asarray(log_mass), starts, np.array([float(n)]))
 
 
 def powers(rng, trials, users=600):
-    """Return, for laws that are listed and for others, whether the truth lies outside the sides, and the gaps."""
+    """Return, for enumerated and for other distributions, whether the exact value is outside of the bounds, and the gaps."""
     outside, gaps = {"listed": [], "contour": []}, {"listed": [], "contour": []}
     while len(gaps["listed"]) < trials:
         values, log_mass = random_law(rng)
@@ -59,7 +59,7 @@ def powers(rng, trials, users=600):
 
 
 def clones(rng, trials):
-    """Return whether the sides of binary response miss those of the clone sweep, and the gaps: 1e4..1e9 users, eps0 to 8."""
+    """Return whether the bounds of binary response are disjoint from those of the clone sweep, and the gaps."""
     outside, gaps = [], []
     for _ in range(trials):
         n, eps0 = round(10 ** rng.uniform(4, 9)), rng.uniform(0.5, 8)
@@ -75,7 +75,7 @@ def clones(rng, trials):
 
 
 def noise(rng, trials, sigmas):
-    """Return gaps of Gaussian noise on [0, 1], 1e3..1e6 users, eps 1 to 6 standard deviations of the mean of X at eps = 0."""
+    """Return gaps for Gaussian noise on [0, 1], 1e3..1e6 users, eps of 1 to 6 standard deviations of the mean of X at eps = 0."""
     gaps = []
     for _ in range(trials):
         law, n = GaussianMechanism(rng.choice(sigmas)).excess_laws()[0].upper, round(10 ** rng.uniform(3, 6))

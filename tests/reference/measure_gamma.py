@@ -1,11 +1,11 @@
-"""Measured errors of the kernels of _gamma, _beta and _hypergeom: the tables of their headers, and what the tests repeat.
+"""Measured errors of the kernels of _gamma, _beta and _hypergeom: the tables in their headers, and quick runs for the tests.
 
 Run as ``python -m tests.reference.measure_gamma [trials]``, about a minute for 300. The references are the incomplete gamma and
 beta functions of python-flint (arb), whose precision grows with the parameters. For larger parameters they are Gauss quadrature
 (make_binomial.py) for the vector code of _beta, and the scalar code of _beta, which uses another continued fraction, for the vector
 code of _gamma. Inputs are random doubles, exactly representable.
 
-The unit is 1e-13 relative to the probability, and 4 ulp of the logarithm of the smaller tail.
+The unit of errors is 1e-13 of the probability plus 4 ulp of the logarithm of the smaller tail.
 """
 
 import math
@@ -32,7 +32,7 @@ def log_uniform(rng, low, high):
 
 
 def pair(lower, upper):
-    """Return the logarithms of two complementary probabilities, each from the smaller one, or None where arb lost them."""
+    """Return the logarithms of two complementary probabilities, each from the smaller one, or None if arb has no digits."""
     if not (lower > 0 and upper > 0):
         return None
     small, swap = (lower, False) if float(lower.mid()) < 0.5 else (upper, True)
@@ -41,7 +41,7 @@ def pair(lower, upper):
 
 
 def errors(functions, arguments, exact):
-    """Return the two errors in units."""
+    """Return the errors of both functions in units."""
     values = [float(e.mid()) for e in exact]
     out = []
     for i, f in enumerate(functions):
@@ -51,7 +51,7 @@ def errors(functions, arguments, exact):
 
 
 def gamma_errors(rng, trials, most=300.0):
-    """Yield errors of log P and log Q: a from 1e-10 to `most`, x near a, far from it or anywhere."""
+    """Yield errors of log P and log Q: a from 1e-10 to `most`, x close to a, far from it or arbitrary."""
     for _ in range(trials):
         a = rng.choice([log_uniform(rng, 1e-10, 1), log_uniform(rng, 1, 100), log_uniform(rng, 1, most),
                         float(rng.randint(1, 200))])
@@ -64,7 +64,7 @@ def gamma_errors(rng, trials, most=300.0):
 
 
 def beta_errors(rng, trials, most=200.0):
-    """Yield errors of log I and log(1 - I): a, b from 1e-10 to `most`, x near the mean, near 0, near 1 or anywhere."""
+    """Yield errors of log I and log(1 - I): a, b from 1e-10 to `most`, x close to the mean, to 0, to 1 or arbitrary."""
     done = 0
     while done < trials:
         a, b = (rng.choice([log_uniform(rng, 1e-10, 1), log_uniform(rng, 1, 50), log_uniform(rng, 1, most),
@@ -106,7 +106,7 @@ FAMILIES = {"gamma": gamma_errors, "beta": beta_errors, "wide": wide_errors}
 
 
 def main():
-    """Print a row a family: trials, peak, rms."""
+    """Print one row per family: trials, peak, rms."""
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     for name, family in FAMILIES.items():
         found = list(family(random.Random(1), trials))

@@ -1,10 +1,10 @@
-"""Errors of routines that have no kernel of their own, measured against sums and integrals in many digits.
+"""Errors of routines that are not kernels, measured against sums and integrals in multiple precision.
 
-    python tests/reference/measure_routines.py            every routine, some minutes
+    python tests/reference/measure_routines.py            every routine, a few minutes
     python tests/reference/measure_routines.py arg_max    one of them
 
-docs/numerics.md tells the largest of each; tests/core/test_measured.py holds the page to a quick run. Each function yields the
-errors in the unit of the page's sentence.
+docs/numerics.md states the largest error of each; tests/core/test_measured.py compares the page with a quick run. Each function
+yields errors in the unit used in the page.
 """
 
 import itertools
@@ -24,12 +24,12 @@ BITS = 400
 
 
 def log_uniform(rng, low, high):
-    """Draw a number whose logarithm is uniform."""
+    """Return a random number whose logarithm is uniform."""
     return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
 def normal_below(x):
-    """Return the chance that a normal variable is below x."""
+    """Return the probability that a normal variable is below x."""
     return (-x / arb(2).sqrt()).erfc() / 2
 
 
@@ -50,7 +50,7 @@ def gaussian_beta(rng, trials):
     for _ in range(trials):
         mu, log_alpha = log_uniform(rng, 1e-3, 300.0), -log_uniform(rng, 1e-20, 1e5)
         z = arb(-float(ndtri_exp(log_alpha)))
-        for _ in range(6):          # Newton's method, from some thirteen digits or fewer
+        for _ in range(6):          # Newton's method, from a start with at most thirteen correct digits
             tail = normal_below(-z)
             z = arb((z + (tail.log() - arb(log_alpha)) * tail * (z * z / 2).exp() * (2 * arb.pi()).sqrt()).mid())
         exact = normal_below(z - arb(mu)).log()
@@ -58,7 +58,7 @@ def gaussian_beta(rng, trials):
 
 
 def optimal_composition(rng, trials):
-    """Yield distances of the two sides, relative to the logarithm where that is above 1; the exact sum must lie between them."""
+    """Yield gaps of the bounds, relative to the logarithm where that is above 1; the exact sum must be between the bounds."""
     mp = mpmath.mp.clone()
     mp.dps = 50
     for _ in range(trials):
@@ -79,7 +79,7 @@ def optimal_composition(rng, trials):
 
 
 def one_sided_arg_max(rng, trials):
-    """Yield relative errors of the chances of 2 to 7 candidates, against the integral of the polynomial term by term."""
+    """Yield relative errors of the probabilities of 2 to 7 candidates, against the integral of the polynomial term by term."""
     mp = mpmath.mp.clone()
     mp.dps = 60
     for _ in range(trials):
@@ -95,7 +95,7 @@ def one_sided_arg_max(rng, trials):
 
 
 def far_behind(rng, trials):
-    """Yield relative errors of the chance of a candidate 600 to 700 scales behind, of 2 to 7."""
+    """Yield relative errors of the probability of a candidate 600 to 700 noise scales below the best, of 2 to 7 candidates."""
     mp = mpmath.mp.clone()
     mp.dps = 60
     for _ in range(trials):
@@ -108,7 +108,7 @@ def far_behind(rng, trials):
 
 
 def laplace_arg_max(rng, trials):
-    """Yield relative errors of the chances of 2 to 4 candidates, against quadrature in 40 digits."""
+    """Yield relative errors of the probabilities of 2 to 4 candidates, against quadrature in 40 digits."""
     mp = mpmath.mp.clone()
     mp.dps = 40
     for _ in range(trials):
@@ -126,7 +126,7 @@ def laplace_arg_max(rng, trials):
             yield float(abs(chance / exact - 1))
 
 
-# where the page tells the largest, how many trials a quick and a whole run take
+# routine -> (pattern of the sentence in the page, trials of a quick run, trials of a full run)
 ROUTINES = {
     gaussian_delta: (r"3000 cases to \$\\log\\delta = -2\\cdot10\^6\$: ([\d.e-]+) of", 60, 3000),
     gaussian_beta: (r"\$\\mu\$ to 300, 2000 cases: ([\d.e-]*\d)\.", 60, 2000),
@@ -138,7 +138,7 @@ ROUTINES = {
 
 
 def main():
-    """Print the largest error of each routine and its root mean square."""
+    """Print the largest error and the root mean square error of each routine."""
     for routine, (_, _, whole) in ROUTINES.items():
         if routine.__name__ in sys.argv[1:] or len(sys.argv) == 1:
             errors = np.fromiter(routine(random.Random(1), whole), float)

@@ -1,6 +1,6 @@
-"""Errors of the kernels that sum: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, tilted, excess.
+"""Errors of kernels that compute sums: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, tilted, excess.
 
-Each function yields what measure_errors.py prints: the row of the kernel's header, and errors in the header's unit.
+Each function yields rows for measure_errors.py: the row's name in the kernel's header, and errors in the unit of the header.
 """
 
 import math
@@ -20,17 +20,17 @@ ROUND = 2.0**-52
 
 
 def unit(log_p):
-    """Return the unit of the lattice kernels at a logarithm."""
+    """Return the unit of errors of the lattice kernels for a log probability."""
     return 1e-13 * min(1.0, abs(log_p)) + ROUND * abs(log_p)
 
 
 def distance(actual, exact):
-    """Return |actual - exact| of a double and a ball."""
+    """Return |actual - exact| of a double and an interval."""
     return float(abs(arb(float(actual)) - exact).mid())
 
 
 def chances(rng, n):
-    """Return n chances: uniform, log-uniform down to 1e-320, close to 1, mixtures of them, or equal ones."""
+    """Return n random probabilities: uniform, log-uniform down to 1e-320, close to 1, mixtures of these, or equal."""
     kinds = rng.sample(range(4), rng.randint(1, 2))
     return [
         (rng.random(), 10 ** rng.uniform(-320, 0), 1 - 10 ** rng.uniform(-16, 0), 0.37)[rng.choice(kinds)] or 0.5 for _ in range(n)
@@ -38,7 +38,7 @@ def chances(rng, n):
 
 
 def convolved(p):
-    """Return the masses of the sum of bits, in balls."""
+    """Return the probabilities of the sum of bits, as intervals."""
     law = [arb(1)]
     for x in p:
         chance, rest = arb(x), 1 - arb(x)
@@ -47,7 +47,7 @@ def convolved(p):
 
 
 def lattice(rng, trials):
-    """Yield the rows of _lattice.pyx: single points, from every corner of the support."""
+    """Yield the rows of _lattice.pyx: single points in the whole support."""
     ctx.prec = 512
     errors = []
     while len(errors) < trials:
@@ -59,7 +59,7 @@ def lattice(rng, trials):
                 tail, pmf, _ = kernel.point(float(k), upper)
                 exact = sum(law[k:], arb(0)) if upper else sum(law[: k + 1], arb(0))
                 for got, ball in ((tail, exact), (pmf, law[k])):
-                    # log of what is close to 1 by way of the rest
+                    # the log of a probability close to 1, from its complement
                     rest = sum(law[:k], arb(0)) if upper else sum(law[k + 1 :], arb(0))
                     log = (-rest).log1p() if ball is exact and rest < 0.5 else ball.log()
                     value = float(log.mid())
@@ -83,7 +83,7 @@ def lattice(rng, trials):
 
 
 def blocks(rng, trials):
-    """Yield the row of _blocks.pyx: windows of sums of 2 to 120 bits, and of several hundred alike."""
+    """Yield the row of _blocks.pyx: all probabilities of sums of 2 to 120 bits, and of several hundred equal ones."""
     ctx.prec = 512
     errors = []
     while len(errors) < trials:
@@ -97,12 +97,12 @@ def blocks(rng, trials):
 
 
 def less(actual, exact, spare=4):
-    """Return |actual - exact| of logarithms, less so many ulp."""
+    """Return |actual - exact| of logarithms minus `spare` ulp, at least 0."""
     return max(0.0, float(abs(Fraction(actual) - Fraction(exact))) - spare * math.ulp(exact))
 
 
 def bits(rng, trials):
-    """Yield the row of _bits.pyx: every data of few users, by fractions."""
+    """Yield the row of _bits.pyx: all datasets of up to 12 users, by fractions."""
     errors = []
     while len(errors) < trials:
         others, flip = rng.randint(0, 11), rng.uniform(0.01, 0.45)
@@ -120,7 +120,7 @@ def bits(rng, trials):
 
 
 def gap_of(flip, eps):
-    """Return ln((1 - flip)/flip) - eps to a double's accuracy, however near."""
+    """Return ln((1 - flip)/flip) - eps, correct to an ulp also where both are close."""
     old, ctx.prec = ctx.prec, 200
     q = arb(flip)
     value = float((((1 - q) / q).log() - arb(eps)).mid())
@@ -129,7 +129,7 @@ def gap_of(flip, eps):
 
 
 def worst(rng, trials):
-    """Yield the row of _worst.pyx: sums of 2 to 4 bits a user, by fractions; the middle of the sides."""
+    """Yield the row of _worst.pyx: sums of 2 to 4 bits per user, by fractions; errors of the middle of the bounds."""
     errors = []
     while len(errors) < trials:
         others, width, flip = rng.randint(1, 12), rng.randint(2, 4), rng.uniform(0.01, 0.45)
@@ -155,7 +155,7 @@ CONTOUR = {
 
 
 def contour(rng, trials):
-    """Yield the rows of _contour.pyx: the middle of its sides against the sweep's, and the gap."""
+    """Yield the rows of _contour.pyx: the middle of its bounds against that of the sweep, and the gap."""
     for (span, steep), (least, most, low, high) in CONTOUR.items():
         middles, gaps = [], []
         while len(middles) < trials:
@@ -177,7 +177,7 @@ def contour(rng, trials):
 
 
 def sized(rng, most):
-    """Return atoms of random size: logarithms of two laws, of total 1 to rounding, in the order of their ratio."""
+    """Return random atoms of two distributions: logarithms of masses, in the order of their ratio."""
     n = rng.randint(2, 40)
     laws = [np.array([-rng.uniform(0, most) for _ in range(n)]) for _ in range(2)]
     log_p, log_q = (law - np.logaddexp.reduce(law) for law in laws)
@@ -186,12 +186,12 @@ def sized(rng, most):
 
 
 def relative_unit(value):
-    """Return the unit of _tradeoff.pyx and _losses.pyx."""
+    """Return the unit of errors of _tradeoff.pyx and _losses.pyx."""
     return ROUND * max(1.0, abs(value))
 
 
 def tradeoff(rng, trials):
-    """Yield rows of _tradeoff.pyx: knots, and hockey sticks, of atoms of random size."""
+    """Yield rows of _tradeoff.pyx: breakpoints and hockey-stick divergences of random atoms."""
     ctx.prec = 200
     knots, hockey_sticks = [], []
     while len(knots) < trials:
@@ -203,7 +203,7 @@ def tradeoff(rng, trials):
                 exact = sum(part, arb(0)).log()
                 knots.append(distance(got, exact) / relative_unit(float(exact.mid())))
         eps = np.array(sorted((rng.uniform(-3, 3) for _ in range(4)), reverse=True))
-        # atoms in the order of falling p/q
+        # atoms in the order of decreasing p/q
         fallen = [np.ascontiguousarray(law[::-1]) for law in (log_p, log_q)]
         for e, got in zip(eps, _tradeoff.log_hockey_stick(*fallen, eps), strict=True):
             exact = sum((d for d in (x - arb(float(e)).exp() * y for x, y in zip(p, q, strict=True)) if d > 0), arb(0))
@@ -214,7 +214,7 @@ def tradeoff(rng, trials):
 
 
 def losses(rng, trials):
-    """Yield the row of _losses.pyx: the hockey stick of a law at its own losses."""
+    """Yield the row of _losses.pyx: the hockey-stick divergence of a distribution at its own losses."""
     ctx.prec = 200
     errors = []
     while len(errors) < trials:
@@ -244,7 +244,7 @@ def hypergeom(rng, trials):
 
 
 def tilted(rng, trials):
-    """Yield the rows of _tilted.pyx: errors of K(theta) as parts of what the contour charges for them."""
+    """Yield the rows of _tilted.pyx: errors of K(theta) divided by their bound in the contour."""
     ctx.prec = 400
     draws = np.random.default_rng(rng.randint(0, 2**30))
     for name, least, most in (("1 to 8 atoms, masses to e^-40, n to 1e6", 0, 6), ("the same, n from 1e6 to 2**53", 6, 15.9)):
@@ -262,7 +262,7 @@ def tilted(rng, trials):
 
 
 def excess(rng, trials):
-    """Yield the rows of _excess.pyx: how many values lie outside their sides, and the gap."""
+    """Yield the rows of _excess.pyx: whether the exact value is outside of the bounds, and the gap."""
     outside, gaps = measure_excess.powers(rng, trials, 300)
     yield "enumerated", 1, outside["listed"]
     yield "enumerated", 3, gaps["listed"]
@@ -274,7 +274,7 @@ def excess(rng, trials):
 
 
 def crossing(rng, trials):
-    """Yield the rows of _crossing.pyx: what part of eps its two sides are apart, over random deployments."""
+    """Yield the rows of _crossing.pyx: the relative gap of the bounds of eps, over random deployments."""
     from shufflebounds.shuffle import clones_epsilon, noise_epsilon
 
     draws = np.random.default_rng(rng.randint(0, 2**30))

@@ -1,6 +1,6 @@
-"""The polynomials of _smoothed.pyx between which 1 - z cdf(-z)/pdf(z) lies, as linear programs, and a proof that it does.
+"""Polynomials of _smoothed.pyx that bound 1 - z cdf(-z)/pdf(z) above and below, by linear programs, with a proof of the bounds.
 
-    python tests/reference/sandwich.py        two seconds; scipy solves the programs
+    python tests/reference/sandwich.py        two seconds; SciPy solves the linear programs
 """
 
 import math
@@ -26,7 +26,7 @@ def plain(series):
 
 
 def fit(terms, sign):
-    """Return the series above (sign 1) or below (-1) the ratio on a grid with the nearest integral under pdf."""
+    """Return the series above (sign 1) or below (-1) the ratio on a grid whose integral with weight pdf is closest to it."""
     z = np.linspace(0, 12, 24001)
     columns = np.stack([plain([0] * k + [1 / math.sqrt(math.factorial(2 * k))])(z) for k in range(terms)], 1)
     weight = 1 / np.maximum(1, np.abs(columns).max(1))
@@ -35,13 +35,13 @@ def fit(terms, sign):
 
 
 def least_distance(series, sign):
-    """Return a bound below sign (series - ratio) on all z >= 0; the series is on its side where this is above 0."""
+    """Return a lower bound of sign (series - ratio) over z >= 0; if it is positive, the series is a valid bound."""
     apart = plain(series) * sign
     z = np.arange(0, EDGE + STEP, STEP)
-    # between two points a function is off its chord by its second derivative, at most 2 for the ratio, times STEP^2/8
+    # linear interpolation has an error of at most STEP^2/8 times the second derivative, which is at most 2 for the ratio
     size = Polynomial(np.abs(apart.deriv(2).coef))(z + STEP) + 2
     inside = apart(z) - sign * ratio(z) - size * STEP**2 / 8
-    # beyond the edge the series is monotone, as its Taylor coefficients there have one sign, and the ratio in (0, ratio(EDGE)]
+    # Beyond EDGE the series is monotone, since its Taylor coefficients there have one sign, and the ratio is in (0, ratio(EDGE)].
     shifted = apart(Polynomial([EDGE, 1])).coef
     outside = shifted[0] - (ratio(EDGE) if sign > 0 else 0) if np.all(shifted[1:] >= 0) else -math.inf
     return min(inside.min(), outside)
