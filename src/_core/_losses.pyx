@@ -16,7 +16,7 @@ Method
                     term is formed by expm1. Where the outcomes are closer than the grid, the excess above g goes to the next
                     point; where they are farther apart, it is balanced by a share of the point below, which loses less.
                     Outcomes at the upper end that cannot be balanced are rounded down, as is a lowest loss just above a point.
-Error     law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
+Error     of law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
           2.3e3 losses, peak 2.3, rms 0.50
           merge: the balance at a point has only rounding errors, which change its loss by less than 1e-13
 Cost      law_hockey_stick, split, merge 140 ns an outcome each (merge 11 ns where many share a point), tilted_hockey_stick 3 ns
