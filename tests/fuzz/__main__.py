@@ -1,6 +1,7 @@
 """The campaigns at any length, counts and findings printed: ``python -m tests.fuzz hostile --seconds 3600``, or another one."""
 
 import argparse
+import signal
 import time
 
 from tests.fuzz import compositions, consistency, datasets, enumeration, hostile, threads
@@ -27,6 +28,9 @@ def main():
     elif options.which == "datasets":
         counts, found = datasets.attack(options.seed, options.cases, late)
     elif options.which == "consistency":
+        # one answer may take minutes: the alarm ends it
+        signal.signal(signal.SIGALRM, consistency.stop)
+        signal.setitimer(signal.ITIMER_REAL, options.seconds)
         counts, found = consistency.attack(options.seed, options.cases, late, options.only)
     elif options.which == "threads":
         counts, found = threads.campaign(options.seed, options.seconds, options.only)

@@ -5,6 +5,7 @@ compositions, certified digits, the reversed pair, enumerated distributions) and
 the upper bound of what is larger. No answer is compared with a recorded one.
 """
 
+import contextlib
 import math
 import random
 import traceback
@@ -30,8 +31,13 @@ CURVE = 1e-9
 DELTAS = (1e-300, 1e-30, 1e-12, 1e-6, 1e-3, 0.05, 0.4)
 
 
-class TimeIsOver(Exception):
-    """Ends a check whose campaign has reached its time limit."""
+class TimeIsOver(BaseException):
+    """Ends a check whose campaign has reached its time limit; no handler of errors catches it."""
+
+
+def stop(*_):
+    """End the check that runs; a handler of signals."""
+    raise TimeIsOver
 
 
 class Views:
@@ -425,6 +431,13 @@ def attack(seed, questions, late=lambda: False, only=None):
     names = [name for name in DRAWS if not only or only in name or any(only in check.__name__ for check in CHECKS)]
     checks = [check for check in CHECKS if not only or only in check.__name__] or CHECKS
     counts, found = Counter(), []
+    with contextlib.suppress(TimeIsOver):
+        _rounds(r, names, checks, late, questions, counts, found)
+    return counts, found
+
+
+def _rounds(r, names, checks, late, questions, counts, found):
+    """Check random profiles of all classes, round after round, until a limit is reached; add to the counts and findings."""
     while True:
         for name in r.sample(names, len(names)):
             draw, cheap = DRAWS[name]
@@ -432,7 +445,7 @@ def attack(seed, questions, late=lambda: False, only=None):
             profile = draw(random.Random(drawn))
             for check in checks if cheap else r.sample(checks, 1):
                 if late() or (questions is not None and counts.total() >= questions):
-                    return counts, found
+                    return
                 state = r.getrandbits(32)
                 asked, lines = disagreements(profile, random.Random(state), check, cheap, late)
                 counts[name] += asked

@@ -1,9 +1,11 @@
 """Mutation testing: one-token changes of modules that carry bounds, and whether the default tests of the folder notice each.
 
-    python -m tests.fuzz.mutants --count 20 --seed 7        one to ten minutes each
+    python -m tests.fuzz.mutants --count 20 --seed 7                        one to ten minutes each
+    python -m tests.fuzz.mutants --count 5 --seed 7 --kernels               the kernel is compiled again for each change
 
-The tests run in a throwaway copy of the repository; kernels are not changed. A change that no test notices either cannot move a
-number (CONTRIBUTING.md lists such places) or shows that a test is missing.
+The changes are a random sample, the same for the same seed and sources. The tests run in a throwaway copy of the repository, first
+those whose file mentions the module or one of its functions and classes, then the others of the folder. A change that no test
+notices either cannot move a number (CONTRIBUTING.md lists such places) or shows that a test is missing.
 """
 
 import argparse
@@ -11,6 +13,7 @@ import io
 import keyword
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FOLDERS = "composing", "composition", "mechanisms", "profile", "sampling", "selection", "shuffle", "tails", "tradeoff"
 PAIRS = ("upper lower", "max min", "maximum minimum", "floor ceil", "+ -", "* /", "< <=", "> >=", "True False", "right left")
+COPIED = shutil.ignore_patterns(".git", "build", "__pycache__", "_build", "node_modules")
 CHANGED = tokenize.NAME, tokenize.OP, tokenize.NUMBER
 SWAPS = {old: new for pair in map(str.split, PAIRS) for old, new in (pair, pair[::-1])}
 
@@ -45,6 +49,33 @@ def changes(text):
     return found
 
 
+def kernel_changes(text):
+    """Return (line, column, old, new) of every change of one token of a Cython file, which is read line by line."""
+    found, quoted = [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        code = line.partition("#")[0]
+        was_quoted = quoted
+        quoted ^= code.count('"""') % 2 == 1
+        outside = ("cimport", "from", "import", "cdef extern", "cpdef", "@")
+        if was_quoted or quoted or '"' in code or code.lstrip().startswith(outside):
+            continue
+        # the first token of a line is a declaration's or a target's
+        for token in re.finditer(r"(?<=[\w\])] )(\+|-|\*|/|<|<=|>|>=)(?= [\w(])|\b(fmax|fmin|floor|ceil)\b(?=\()", code):
+            old = token.group()
+            new = {"fmax": "fmin", "fmin": "fmax"}.get(old) or SWAPS[old]
+            found.append((number, token.start(), old, new))
+    return found
+
+
+def ordered(copy, path, names):
+    """Return the test files of these paths in two lists: those that mention the module or what it defines, and the others."""
+    text = (copy / path).read_text()
+    words = {path.stem.strip("_"), *re.findall(r"^(?:def|class|cpdef) (\w+)", text, re.MULTILINE)}
+    files = [file for name in names for file in (sorted((copy / name).rglob("test_*.py")) or [copy / name])]
+    near = [file for file in files if words & set(re.findall(r"\w+", file.stem + " " + file.read_text()))]
+    return [[str(file.relative_to(copy)) for file in several] for several in (near, [file for file in files if file not in near])]
+
+
 def tests_fail(copy, paths, limit):
     """Whether the default tests fail in the copy, or take longer than the limit in seconds."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *paths]
@@ -56,33 +87,49 @@ def tests_fail(copy, paths, limit):
     return done.returncode != 0
 
 
+def builds(copy):
+    """Whether the changed kernel compiles in the copy."""
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    return subprocess.run(command, cwd=copy, capture_output=True).returncode == 0
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.mutants", description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=20, help="number of changes (default 20)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for the tests; more count as noticed (default 600)")
     parser.add_argument("--only", default="", help="modules whose path contains this")
+    parser.add_argument("--kernels", action="store_true", help="change .pyx files; the tests of core and tails run")
     parser.add_argument("--tests", nargs="*", help="test files to run instead of those of the module's folder")
     options = parser.parse_args()
     random.seed(options.seed)
-    source = ROOT / "src/shufflebounds"
-    modules = [path for folder in FOLDERS for path in sorted((source / folder).rglob("*.py")) if options.only in str(path)]
-    places = [(path.relative_to(ROOT), change) for path in modules for change in changes(path.read_text())]
+    if options.kernels:
+        modules, found = sorted((ROOT / "src/_core").glob("_*.pyx")), kernel_changes
+    else:
+        source, found = ROOT / "src/shufflebounds", changes
+        modules = [path for folder in FOLDERS for path in sorted((source / folder).rglob("*.py"))]
+    modules = [path for path in modules if options.only in str(path)]
+    places = [(path.relative_to(ROOT), change) for path in modules for change in found(path.read_text())]
     seen = Counter()
-    with tempfile.TemporaryDirectory() as copy:
-        shutil.copytree(ROOT, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git", "build", "__pycache__", "_build"))
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        shutil.copytree(ROOT, copy, dirs_exist_ok=True, ignore=COPIED)
         passing = {}
         for path, (line, column, old, new) in random.sample(places, min(options.count, len(places))):
-            paths = tuple(options.tests or [f"tests/{path.parts[2]}"])
-            if not passing.setdefault(paths, not tests_fail(copy, paths, options.limit)):
-                raise SystemExit(f"{' '.join(paths)} fails, or exceeds --limit, without any change")
+            names = tuple(options.tests or (("tests/core", "tests/tails") if options.kernels else (f"tests/{path.parts[2]}",)))
+            if not passing.setdefault(names, not tests_fail(copy, names, options.limit)):
+                raise SystemExit(f"{' '.join(names)} fails, or exceeds --limit, without any change")
             text = (ROOT / path).read_text()
             lines = text.splitlines(keepends=True)
             code = lines[line - 1]
             lines[line - 1] = code[:column] + new + code[column + len(old):]
-            (Path(copy) / path).write_text("".join(lines))
-            verdict = "noticed" if tests_fail(copy, paths, options.limit) else "NOT NOTICED"
-            (Path(copy) / path).write_text(text)
+            (copy / path).write_text("".join(lines))
+            if options.kernels and not builds(copy):
+                verdict = "no build"
+            else:
+                noticed = any(tests_fail(copy, files, options.limit) for files in ordered(copy, path, names) if files)
+                verdict = "noticed" if noticed else "NOT NOTICED"
+            (copy / path).write_text(text)
             seen[verdict] += 1
             print(f"{verdict:12}{path}:{line}:{column + 1}  {old} -> {new}  | {code.strip()}", flush=True)
     print(", ".join(f"{many} {verdict}" for verdict, many in sorted(seen.items())))

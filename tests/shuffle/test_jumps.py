@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from shufflebounds._core import _excess
-from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds._types import IntervalArray
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from shufflebounds.shuffle._convex_order import gathered, merged_sum, spread_sum
 from shufflebounds.shuffle._heavy_tails import sum_with_jumps
+from shufflebounds.shuffle.laws import ExcessLaw
 from tests.strategies import slow
 
 
@@ -137,3 +139,30 @@ def test_light_values_that_are_all_equal(users, chance, gain, size):
             mpmath.binomial(users, k) * p**k * (1 - p) ** (users - k) * max(k * high - (users - k) * c, 0) for k in range(40)
         ))
     assert lower <= exact <= upper < lower + 1e-8
+
+
+@pytest.mark.slow
+def test_a_lower_bound_at_a_larger_eps_holds_at_every_smaller_one():
+    # the kernel has no lower bound for the worst dataset at these eps; log delta = -840 to -4142 was reported
+    shuffled = GaussianMechanism(1.0).shuffled(1000)
+    for eps in (1.7, 3.5):
+        lower, upper = (shuffled.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
+        assert lower > -63
+        assert lower < upper
+    assert shuffled.data(2.5) == "all others hold the second end"
+
+
+def test_a_lower_bound_is_taken_from_a_larger_eps(monkeypatch):
+    shuffled, eps = KaryResponse(4, 2.0).shuffled(1000), 0.3
+    here, at_larger = (shuffled.log_delta(e, bound="lower") for e in (eps, 1.5 * eps))
+    enclose = ExcessLaw.log_phi
+
+    def wide(law, points, users):
+        lower, upper = enclose(law, points, users)
+        return IntervalArray(np.where(np.asarray(points) < 1.4 * eps, -1e4, lower), upper)
+
+    monkeypatch.setattr(ExcessLaw, "log_phi", wide)
+    fresh = KaryResponse(4, 2.0).shuffled(1000)
+    assert fresh.log_delta(eps, bound="lower") == at_larger
+    assert fresh.log_delta(1.5 * eps, bound="lower") == at_larger
+    assert at_larger < here
