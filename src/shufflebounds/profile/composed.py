@@ -13,7 +13,16 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
 from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
-from shufflebounds.composing import AdaptiveChoice, Composer, Cost, DominatingPairInfo, LossAtoms, SampledProfile, announced
+from shufflebounds.composing import (
+    MOST_VALUE_EFFORT,
+    AdaptiveChoice,
+    Composer,
+    Cost,
+    DominatingPairInfo,
+    LossAtoms,
+    SampledProfile,
+    announced,
+)
 from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.profile.curves import convex_hull, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
@@ -330,11 +339,12 @@ class Composition(PrivacyProfile):
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
         if not self._upper_only:
-            # The delta of a composition is at least that of each factor.
-            # Where the bounds agree, a factor cannot raise the lower one.
+            # The delta of a composition is at least that of each factor. Expensive factors are evaluated only where the bounds
+            # are apart.
             apart = np.flatnonzero(upper - lower > self.rtol)
-            for floor in self._floors if apart.size else ():
-                lower[apart] = floor.raised(eps[apart], lower[apart])
+            for floor in self._floors:
+                at = np.arange(eps.size) if floor.cheap else apart
+                lower[at] = floor.raised(eps[at], lower[at])
         return IntervalArray(np.minimum(lower, upper), upper)
 
     @cached_property
@@ -529,6 +539,7 @@ class _Floor:
 
     def __init__(self, profile: PrivacyProfile) -> None:
         self._profile = profile
+        self.cheap = profile._pair_info().effort <= MOST_VALUE_EFFORT
         # Pairs (eps, upper bound) with increasing eps and decreasing bounds. Replaced as a whole, because other threads
         # may read it.
         self._known: tuple[tuple[float, float], ...] = ()
