@@ -156,7 +156,8 @@ cdef double secondary_maxima(double reach, int peaks, Tilt *p) noexcept nogil:
         for j in range(peaks + 1, peaks + 4):
             total += factor(2 * M_PI * u * j, slack, c) / (4 * M_PI * M_PI * j * j)
         total += factor(2 * M_PI * u * (peaks + 4), slack, c) / (4 * M_PI * M_PI * (peaks + 3))
-        # whole turns: within pi/8 of psi = 0 the sum of 1/j^2 over even and odd j; elsewhere the bound of the factor
+        # later turns: the terms with psi within pi/8 of 0 sum to at most the first part (measured constants for even and odd j),
+        # and all other factors are at most that at pi/8
         total += (0.0462 + 0.1576) * u * (u + mean) + factor(M_PI / 8, slack, c) / 6
     else:
         for j in range(1, EXPLICIT + 1):

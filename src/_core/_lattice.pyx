@@ -104,7 +104,7 @@ cdef inline dd divergence(double p, double q, double x, double y, dd *d) noexcep
     """
     cdef double lo = 0, part, rest, p_lo = 0, q_lo = 0
     cdef dd total
-    # 1 minus the larger of p and q is exact
+    # the larger of p and q is at least 1/2, so 1 minus it is exact in doubles
     if p > q:
         p_lo = (1 - p) - q
     else:

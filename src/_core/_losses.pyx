@@ -109,7 +109,8 @@ cdef void c_merge(
             g = anchor + step * k
         ref = log_p[i] + log(rest)
         if i == lowest and rest == 1 and k - 1 >= first and loss[i] - (g - step) < ROUNDED * step:
-            # no point lies below to balance it, and moving it up by a whole step would lose more
+            # The lowest outcome has no mass below to balance it at the point below. Rounding it down by this small amount loses
+            # less than merging it into g, almost a whole step above.
             out[slot(k - 1 - first, size)] = ref
             i += 1
             continue

@@ -155,7 +155,7 @@ class SampledPair(OfMechanism, DominatingPair):
         return self._sampled(self.mechanism._attained_pairs())
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
-        # a mechanism with one pair has no list; with several, curves and divergences are the largest over them
+        # only a mechanism with several pairs has a list, over which curves and divergences are maxima
         return () if self.mechanism._pair_info().single else self._sampled(self.mechanism._listed_pairs())
 
     def _sampled(self, pairs: tuple[DominatingPair, ...]) -> tuple[DominatingPair, ...]:
