@@ -413,3 +413,27 @@ def test_the_search_over_two_counts_finds_the_largest_value(diagonal):
     exact = max(log_value(i, j) for i in range(24) for j in range(i + 1) if i == j or not diagonal)
     assert lower <= exact <= upper
     assert upper - lower < 0.02
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_inner_pairs_around_another_input_are_smaller_in_the_convex_order(power):
+    """The lemma on interval inputs, for Laplace and Gaussian noise on a grid of outputs, and an exception without its condition."""
+    y = np.linspace(-9, 10, 3801)
+
+    def law(x):
+        weight = np.exp(-np.abs(2 * (y - x)) ** power / power)
+        return weight / weight.sum()
+
+    def stop_loss(a, b, x, factor, levels):
+        return np.maximum(law(a) - factor * law(b) - levels[:, None] * law(x), 0).sum(axis=1)
+
+    levels = np.linspace(-8, 3, 45)
+    for a, x, b in ((0.2, 0.5, 0.7), (0, 0.3, 0.3), (0.6, 0.6, 1), (0.1, 0.8, 0.9)):
+        for factor in (1.0, 1.3):
+            inner, ends = (stop_loss(*pair, x, factor, levels) for pair in ((a, b), (0, 1)))
+            assert (inner <= ends + 1e-9).all()
+            assert (inner < ends - 1e-3).any()
+    if power == 1:
+        # x is not between the two inputs of the target
+        one = np.array([1.0])
+        assert stop_loss(0.5, 1, 0, 1.0, one) > stop_loss(0, 1, 0, 1.0, one) + 1e-3
