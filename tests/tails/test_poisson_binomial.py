@@ -362,3 +362,13 @@ def test_one_point_of_many_groups_by_the_series_is_the_point_itself(shape):
             fast = tables.served(inner, counts, k, kind, series=True)[0][0]
             plain = tables.served(inner, counts, k, kind)[0][0]
             assert abs(fast - plain) <= 1e-13 * min(1, abs(plain)) + 2.2e-16 * abs(plain)
+
+
+def test_a_window_is_refused_or_given_by_its_standard_deviation():
+    # 2 sqrt(-2 log_tail) = 28 standard deviations of 2**22.5 are 1.7e8 entries; at most 2**27 are given
+    with pytest.raises(ValueError, match="the window"):
+        poisson_binom_window([0.5], counts=[2**47], log_tail=-100)
+    first, logpmf = poisson_binom_window([2.0**-17], counts=[2**40], log_tail=-100)
+    # mean 2**23, standard deviation 2896
+    assert first < 2**23 < first + logpmf.size
+    assert logpmf.size < 200 * 2896
