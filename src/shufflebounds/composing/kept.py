@@ -29,7 +29,7 @@ class Kept(dict[Key, Value]):
         Returns the size of a value; 1 by default.
     """
 
-    def __init__(self, most: int, size: Callable[[Value], int] = _one) -> None:
+    def __init__(self, most: float, size: Callable[[Value], int] = _one) -> None:
         super().__init__()
         self.most, self._size, self._held = most, size, 0
 

@@ -200,8 +200,11 @@ class PrivacyProfile(ExportMixin):
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         """Return the distance between sides of mu or of a Renyi divergence at which refinement ends, and the most evaluations."""
-        spacing = self._pair_info().spacing
-        return (rtol, most) if spacing < 0.1 else (0.01 * spacing, 2**8)
+        known = self._pair_info()
+        if known.spacing < 0.1:
+            return rtol, most
+        # a search over datasets of a second leaves time for fewer values
+        return 0.01 * known.spacing, 2**8 if known.effort < 0.1 else 2**6
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:

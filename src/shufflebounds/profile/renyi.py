@@ -23,6 +23,9 @@ SMALL_FALL = 0.1
 """Fall of log delta over an interval from which on the interval is divided even if the bounds of delta are further apart: straight
 lines in e^eps then exceed delta by up to SMALL_FALL**2/8, about 0.1 %. A smaller value evaluates more values of delta."""
 
+FEW_VALUES, LARGEST_FIRST = 256, 4.0
+"""Number of values up to which an interval is divided only if its gap is at least e^(-LARGEST_FIRST) of the largest."""
+
 QUADRATURE = 1e-12
 """Relative error of a piece, that of the rule (below 1e-15) and of its logarithms."""
 
@@ -59,6 +62,9 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 continue
             allowed = max(low, high - 50) + math.log(rtol / 2 / share)
             width = np.diff(samples.eps)
+            if most <= FEW_VALUES:
+                # where values are few, the intervals that leave most are divided first
+                allowed = max(allowed, float(max(part.max(initial=-math.inf) for part in gaps)) - LARGEST_FIRST)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
             steepest = order if own is reverse else max(abs(power), 1.0)
             # where the bounds of delta are as far apart as delta falls over the interval, more samples do not help

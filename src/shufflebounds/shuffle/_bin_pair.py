@@ -13,6 +13,7 @@ import numpy as np
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._scipy import toeplitz
 from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._known_bits import bit_sides
 from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
@@ -81,17 +82,27 @@ def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, e
     return Interval(lower, min(0.0, upper + 1e-13))
 
 
+class BinTables(Kept[tuple[int, int, float], tuple[FloatArray, ...]]):
+    """Tables of the distribution of a bin by the numbers of ones and zeros and the truncation, up to a number of bytes."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__(most, lambda tables: sum(table.nbytes for table in tables))
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.most,)
+
+
 class Bins:
     """Evaluates `log_delta` from cached tables of the distribution of each bin: faster, with a gap of about 1e-9, for searches."""
 
-    def __init__(self, flip: float, eps: float, log_tail: float) -> None:
+    def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -600.0)
-        self.laws: dict[tuple[int, int], tuple[FloatArray, ...]] = {}
+        # one truncation point is used at several eps if the tables are shared
+        self.laws = BinTables(math.inf) if laws is None else laws
 
     def _law(self, ones: int, zeros: int) -> tuple[FloatArray, ...]:
         """Return the masses P and Q of the sum S of a bin, -P/Q, and the sums Pr_P[S <= k] and Pr_Q[S <= k] for k = -1, 0, ..."""
-        known = self.laws.get((ones, zeros))
-        if known is None:
+        def formed() -> tuple[FloatArray, ...]:
             probs, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
             used = counts > 0
             law = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=self.log_tail, most=MOST_VALUES)[1]
@@ -99,9 +110,9 @@ class Bins:
             p, q = np.convolve(window, [1 - self.flip, self.flip]), np.convolve(window, [self.flip, 1 - self.flip])
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 order = -p / q
-            known = p, q, order, np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
-            self.laws[ones, zeros] = known
-        return known
+            return p, q, order, np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
+
+        return self.laws.of((ones, zeros, self.log_tail), formed)
 
     def log_delta(self, first: tuple[int, int], second: tuple[int, int]) -> Interval:
         """Return bounds of log H, as the function `log_delta` of this module."""

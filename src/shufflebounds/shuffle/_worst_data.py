@@ -16,19 +16,24 @@ RTOL = 0.99e-3
 SMALL_SQUARE, SMALL_RTOL, SQUARE_RTOL = 32, 1e-9, 1e-2
 """Gap in log delta at which a search over two counts ends: SMALL_RTOL for up to SMALL_SQUARE users, SQUARE_RTOL for more."""
 
+ROUGH_CORNERS = 16
+"""Number of datasets that a search with a given tolerance evaluates beside its rectangles. With fewer, the lower bound may miss a
+dataset that is worse than all others in the target's bin; each takes as long as a rectangle."""
+
 Rectangle = tuple[int, int, int, int]
 
 
 def maximize_over_two_counts(
-    bounds_at: Callable[[int, int, int, int], Interval], count: int, diagonal: bool, most: int
+    bounds_at: Callable[[int, int, int, int], Interval], count: int, diagonal: bool, most: int, tolerance: float | None = None
 ) -> Interval:
     """Return bounds of the maximum of f(i, j), a log delta, over 0 <= j <= i < count, or over i = j if `diagonal` is true.
 
     ``bounds_at(i, j, b, c)`` returns bounds of f at (i, j) with b and c users removed in the two bins. Its upper bound must also be
-    one of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance, or after about `most`
-    evaluations.
+    one of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance (that of the number
+    of users if none is given, and never a smaller one), or after about `most` evaluations.
     """
     rtol = SQUARE_RTOL if count > SMALL_SQUARE else SMALL_RTOL
+    rtol = max(rtol, tolerance or 0.0)
     known: dict[tuple[int, int], Interval] = {}
 
     def measure(rectangles: Sequence[Rectangle], enough: float) -> list[tuple[float, float, float]]:
@@ -37,7 +42,8 @@ def maximize_over_two_counts(
             sides = Interval(-math.inf, -math.inf)
             single = first == last and low == high
             bound = math.inf if single else bounds_at(first, low, last - first, high - low).upper
-            if not bound <= enough:
+            # a rough search looks for its lower bound at a few datasets only
+            if not bound <= enough and (single or tolerance is None or len(known) < ROUGH_CORNERS):
                 # the worst dataset is usually close to (0, 0), so the corner nearest to it is evaluated
                 corner = max(first, low), low
                 if corner not in known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -26,6 +27,13 @@ from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.tails._poisson_tables import WideWindowError
 
 __all__ = ["FlippedReports"]
+
+ROUGH_RTOL = 0.03
+"""Gap of log delta at which the search over datasets ends for curves, mu and divergences. With a smaller one they take longer, as
+the square of its inverse; a larger one widens the gap of beta, by up to this share of delta."""
+
+SHARED_BYTES = 2**26
+"""Memory of the tables of bins that are kept for the next eps of a curve."""
 
 SEARCHED = 128
 """Largest number of reports (an eighth of it for more than two bins) for a search over all datasets with uniform dummy reports."""
@@ -139,7 +147,11 @@ class FlippedReports(ShuffleProtocol):
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return at_each(self._at, eps)
 
-    def _at(self, eps: float) -> Interval:
+    def _rough_log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds with a gap of about ROUGH_RTOL, in a fraction of the time of `_log_delta`: curves need many of them."""
+        return at_each(partial(self._at, rough=True), eps)
+
+    def _at(self, eps: float, *, rough: bool = False) -> Interval:
         if eps >= self._pure_epsilon():
             return Interval(-math.inf, -math.inf)
         if self.flip == 0:
@@ -148,9 +160,9 @@ class FlippedReports(ShuffleProtocol):
             return Interval(0.0, 0.0)
         if eps > 700:
             # e^eps must not overflow
-            return Interval(-math.inf, min(self._at(700.0).upper, _record_pair.local(self.flip, eps)))
+            return Interval(-math.inf, min(self._at(700.0, rough=rough).upper, _record_pair.local(self.flip, eps)))
         uniform = self.fake == "uniform" and self.fakes > 0
-        low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform)
+        low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform, rough)
         high = min(high, _record_pair.local(self.flip, eps))
         if uniform:
             high = min(high, self.clear._log_side_at(eps, upper=True))
@@ -171,10 +183,10 @@ class FlippedReports(ShuffleProtocol):
             return self.users - 1, self.fakes, self.bins
         return self.users - 1 + self.fakes, 0, 2
 
-    def _sums(self, eps: float, uniform: bool) -> Interval:
+    def _sums(self, eps: float, uniform: bool, rough: bool) -> Interval:
         others = self.users - 1
         if not uniform:
-            return self._known_sums(others + self.fakes, eps)
+            return self._known_sums(others + self.fakes, eps, rough)
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
             low, high = self._searched_sums(self._fake_table, eps)
             if self.bins == 2:
@@ -182,7 +194,7 @@ class FlippedReports(ShuffleProtocol):
         else:
             low = self._uniform_at_worst(eps)
         # the sums of the other bins reveal how many dummies are not in these two: the two bins alone give a lower bound only
-        return Interval(low, self._known_sums(others + self.fakes, eps)[1])
+        return Interval(low, self._known_sums(others + self.fakes, eps, rough)[1])
 
     @cached_property
     def _fake_table(self) -> _bin_pair.FakeTable:
@@ -194,17 +206,22 @@ class FlippedReports(ShuffleProtocol):
         sides = self._fake_table.log_delta((others, 0), (0, others), self.flip, eps)
         return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
 
-    def _known_sums(self, others: int, eps: float) -> Interval:
+    def _known_sums(self, others: int, eps: float, rough: bool) -> Interval:
         """Return bounds of log delta for sums over all datasets of `others` other reports with known bins."""
         try:
-            return self._known_sums_searched(others, eps)
+            return self._known_sums_searched(others, eps, rough)
         except WideWindowError:
             # the truncation range is too wide for a table; lower bound: one bin alone, upper bound: two bins at eps/2 each
             one = ShuffledBits(others + 1, self.flip)
             low, high = one._log_delta(np.array([eps, eps / 2]))
             return Interval(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
 
-    def _tables(self, others: int, eps: float) -> tuple[Interval, _bin_pair.Bins | None]:
+    @cached_property
+    def _bin_tables(self) -> _bin_pair.BinTables:
+        """Tables that several eps share; _log_delta forms its own, so that its answers do not depend on others."""
+        return _bin_pair.BinTables(SHARED_BYTES)
+
+    def _tables(self, others: int, eps: float, rough: bool = False) -> tuple[Interval, _bin_pair.Bins | None]:
         """Return bounds of log delta for all others in the target's bin, and tables for the search over datasets.
 
         The tables are None if log delta is below -540 or the sums are too wide.
@@ -213,23 +230,30 @@ class FlippedReports(ShuffleProtocol):
         if near[1] < -540 or others * self.flip > 1.01e8:
             return near, None
         # the gap may be large, so the truncated mass is chosen for a delta far below the upper bound, too
-        return near, _bin_pair.Bins(self.flip, eps, min(-60.0, max(near[0], 2.2 * near[1]) - 45))
+        log_tail = min(-60.0, max(near[0], 2.2 * near[1]) - 45)
+        if not rough:
+            return near, _bin_pair.Bins(self.flip, eps, log_tail)
+        # of a few values, each at most 20 % below what this eps needs
+        log_tail = -60 * 1.2 ** math.ceil(math.log(log_tail / -60) / math.log(1.2))
+        return near, _bin_pair.Bins(self.flip, eps, log_tail, self._bin_tables)
 
-    def _known_sums_searched(self, others: int, eps: float) -> Interval:
-        tables = self._tables(others, eps)[1]
+    def _known_sums_searched(self, others: int, eps: float, rough: bool) -> Interval:
+        tables = self._tables(others, eps, rough)[1]
+        rtol = ROUGH_RTOL if rough else None
         if tables is None:
             # without tables the kernel is evaluated, for at most 24 datasets, because each takes long
             def deep(i: int, j: int, b: int, c: int) -> Interval:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
-            return _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 24)
+            return _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
 
         # i of the others are not in the first bin, j are in the second; b and c reports are removed from the bins' sums
         def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
-        return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, int(min(20_000, max(12, 5e6 / width))))
+        most = int(min(20_000, max(12, 5e6 / width)))
+        return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, most, rtol)
 
     def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> Interval:
         """Return bounds of log delta for sums with uniform dummies, over all datasets of the other users.
@@ -260,7 +284,7 @@ class FlippedReports(ShuffleProtocol):
             pair = _record_pair.projected_pair(*self._counted, self.flip) if 0 < self.flip < 0.5 else None
             return replace(known, attained=(pair,)) if pair else known
         # for sums, every eps takes a search over datasets
-        known = replace(super()._pair_info(), spacing=0.6, effort=1.0)
+        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, curve_hockey_stick=self._rough_log_delta)
         uniform = self.fake == "uniform" and self.fakes > 0
         if not 0 < self.flip < 0.5 or (uniform and self.clear.variance > self.users * self.flip):
             return known
