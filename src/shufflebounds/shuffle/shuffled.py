@@ -111,7 +111,7 @@ class Shuffled(PrivacyProfile):
     the description of the pair states this. The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few
     users; densities are cut into cells, which adds about 1e-5. The run time does not depend on the number of users: below a
     millisecond for one delta of the blanket of a randomizer of a few atoms, about 10 ms for densities. One eps of the bound over
-    all datasets takes about 20 ms for a two-level randomizer and .1 to .5 s for noise from 1e4 users on, and up to 2 s for fewer
+    all datasets takes 20 to 60 ms for a two-level randomizer and .1 to .5 s for noise from 1e4 users on, and up to 1 s for fewer
     users; a matrix of many inputs takes seconds. Its search ends .003 above the largest delta found, in log delta, or where the
     work for one search is spent; what it returns is an upper bound in either case.
 
