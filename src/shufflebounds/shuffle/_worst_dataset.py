@@ -86,7 +86,7 @@ _STEPS = np.arange(1.0, 13.0) * 0.5
 """Values of ln F, in standard deviations of the mean of 1/g - R_x/m over n users."""
 
 _EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
-"""Values of w at which the probability of a likelihood ratio above A (1 + w) is bounded. Twice as many reduce c_- by about 10 %."""
+"""Values of w at which the probability of a likelihood ratio above A (1 + w) is bounded. Twice as many reduce c_- by 6 to 8 %."""
 
 _DRAWN = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
