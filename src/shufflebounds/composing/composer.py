@@ -142,11 +142,20 @@ class Composer:
     tested : sequence of (DominatingPairInfo, int)
         Mechanisms whose own delta gives a lower bound by one test that is repeated in every release. Used if `lower` is empty.
         The distributions in `upper` cannot give it, because no neighbours need to attain them.
+    deepest : float
+        Log delta below which an upper bound by inversion is enough; a curve asks for no more.
     """
 
     def __init__(
-        self, upper: Releases, lower: Sequence[Releases], rtol: float, free: AdaptiveChoice | None = None, tested: Releases = ()
+        self,
+        upper: Releases,
+        lower: Sequence[Releases],
+        rtol: float,
+        free: AdaptiveChoice | None = None,
+        tested: Releases = (),
+        deepest: float = -math.inf,
     ) -> None:
+        self._deepest = deepest
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(REMEMBERED)
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(REMEMBERED)
@@ -376,14 +385,21 @@ class Composer:
         if self.inversion is None:
             return None
         found, account = self.inversion.log_delta(eps)
-        return account if found.upper - found.lower <= self._rtol else None
+        return account if self._agree(found, account, eps) else None
+
+    def _agree(self, found: Interval, account: InversionAccount | None, eps: float) -> bool:
+        """Return whether bounds by inversion are close enough; log delta falls about as fast as the tilt says."""
+        return account is not None and found.upper - found.lower <= self._rtol * max(account.tilt * eps, 1.0)
 
     def _bounds(self, eps: float) -> Interval:
         if self.inversion is None:
             return self._bounds_on_grid(eps)
+        roughly = self.inversion.chernoff(eps)
+        if roughly < self._deepest:
+            return Interval(-math.inf, roughly)
         # both bounds hold, so an answer of the grid can only be better
-        found, _ = self.inversion.log_delta(eps)
-        if found.upper - found.lower <= self._rtol:
+        found, account = self.inversion.log_delta(eps)
+        if self._agree(found, account, eps) or found.upper < self._deepest:
             return found
         low, high = self._bounds_on_grid(eps)
         return Interval(max(low, found.lower), min(high, found.upper))

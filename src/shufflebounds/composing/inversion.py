@@ -37,17 +37,17 @@ from shufflebounds.composing.kept import Kept
 
 __all__ = ["Inversion", "InversionAccount", "LossTransform", "TiltedTransform"]
 
-RATIO = 1.12
+RATIO = 1.06
 """Ratio of neighbouring tilts. All tilts are powers of it, so that several eps share transforms. A larger ratio leaves the tilt
 further from the saddle point; a smaller one computes more transforms for a curve."""
 
-LEAST_TILT, FIRST_TILT, LARGEST_TILT = -250, 30, 101
+LEAST_TILT, FIRST_TILT, LARGEST_TILT = -480, 58, 196
 """Exponents of the smallest tilt (5e-13), the largest one at which a search starts (30), and the largest one (9e4). The number of
 quadrature points grows with the tilt."""
 
-LOWER_TILTS, HIGHER_TILTS = 14, 12
-"""Number of tilts below the saddle point that are compared as contours, and above it as rates of the Chernoff bound. A smaller
-tilt needs a longer period on the left, a larger one a longer period on the right. More of them take longer to compare."""
+OFFSETS = (-28, -24, -20, -16, -13, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 24)
+"""Places, relative to the saddle point, of the tilts that are compared: up to 0 as contours, all as rates of the Chernoff bound. A
+smaller tilt needs a longer period on the left, a larger one a longer period on the right. More of them take longer to compare."""
 
 CANCELLATION, ROUNDED = 16.0, 1e-14
 """Largest log ratio of the integrand's size to the integral, and the relative rounding that is expected of the integrand: together
@@ -208,19 +208,21 @@ class _Tilt:
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """Tilts at the places `first`, `first` + 1, ..., as arrays. The cumulants are upper bounds."""
+    """Tilts about a saddle point as arrays, by rising place. The cumulants are upper bounds."""
 
-    first: int
+    places: tuple[int, ...]
     theta: FloatArray
     cumulant: FloatArray
     log_weight: FloatArray
     log_largest: FloatArray
 
     @classmethod
-    def of(cls, first: int, tilts: Sequence[_Tilt]) -> _Window:
+    def of(cls, known: Sequence[tuple[int, _Tilt]]) -> _Window:
+        """Return the tilts at these places."""
+        places, tilts = zip(*known)
         names = ("theta", "cumulant", "log_weight", "log_largest")
         theta, cumulant, log_weight, log_largest = (np.array([getattr(tilt, name) for tilt in tilts]) for name in names)
-        return cls(first, theta, cumulant + np.array([tilt.error for tilt in tilts]), log_weight, log_largest)
+        return cls(places, theta, cumulant + np.array([tilt.error for tilt in tilts]), log_weight, log_largest)
 
     def heights(self, eps: float) -> FloatArray:
         """Return the logarithm of the integrand at t = 0 for every tilt."""
@@ -286,7 +288,11 @@ class Inversion:
             if not low <= place < high or (low > LEAST_TILT and high < LARGEST_TILT):
                 place = (low + high) // 2
             step *= 2
-        return low if low == LEAST_TILT or self._known(low) is not None else low - 1
+        if low == LEAST_TILT:
+            return low
+        above, below = self._known(low), self._tilt(low - 1)
+        # the cumulant may rise by many orders of magnitude from one tilt to the next
+        return low if above is not None and above.height(eps) < below.height(eps) else low - 1
 
     def chernoff(self, eps: float) -> float:
         """Return an upper bound of the log hockey stick at eps that needs no integral."""
@@ -344,11 +350,12 @@ class Inversion:
         low, high = -math.inf, min(tilt.chernoff(eps), 0.0)
         estimate = tilt.height(eps) - 0.5 * math.log(2 * math.pi * tilt.curvature)
         account, gap = None, math.inf
+        # that of eps times the slope of log delta, which is about the tilt
+        tolerance = self._tolerance * max(tilt.theta * eps, 1.0)
         if not estimate > LEAST_ESTIMATE:
             return Interval(low, high), account
         for _ in range(ATTEMPTS):
-            goal = estimate + math.log(self._tolerance)
-            place, spacing, count = self._contour(eps, saddle, estimate, goal)
+            place, spacing, count = self._contour(eps, saddle, estimate, tolerance)
             if count > MOST_NODES:
                 break
             tilt = self._tilt(place)
@@ -358,17 +365,18 @@ class Inversion:
             found, size = self._read(nodes, self._window(saddle), place, spacing, eps)
             low, high = max(low, found.lower), min(high, found.upper)
             account = InversionAccount(tilt.theta, spacing, count)
-            if high - low <= 4 * self._tolerance or 0.5 * gap < high - low < math.inf:
+            if high - low <= 4 * tolerance or 0.5 * gap < high - low < math.inf:
                 break
             gap = high - low
             # far below the estimate the same error is a larger part of the value
             estimate = min(estimate - 1, size if size > -math.inf else estimate - 6)
         return Interval(low, high), account
 
-    def _contour(self, eps: float, saddle: int, estimate: float, goal: float) -> tuple[int, float, int]:
-        """Return the place of a tilt, the spacing and the number of nodes that leave errors of about e^goal each."""
+    def _contour(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[int, float, int]:
+        """Return the place of a tilt, the spacing and the number of nodes that leave errors of about tolerance e^estimate each."""
+        goal = estimate + math.log(tolerance)
         window = self._window(saddle)
-        lower = saddle - window.first + 1
+        lower = window.places.index(saddle) + 1
         theta = window.theta[:lower]
         left = np.logaddexp(0.0, -goal) / theta
         # with a Chernoff bound at a larger tilt; the last term makes up for the sum over all periods
@@ -377,10 +385,10 @@ class Inversion:
         with np.errstate(divide="ignore"):
             right = np.where(apart > 0, beyond / np.maximum(apart, 1e-300), np.inf).min(axis=1)
         needed = np.maximum(left, right)
-        digits = min(CANCELLATION, math.log(self._tolerance / ROUNDED))
+        digits = min(CANCELLATION, math.log(tolerance / ROUNDED))
         needed[:-1][window.heights(eps)[: lower - 1] > estimate + digits] = math.inf
-        place = int(np.argmin(needed))
-        best, period = window.first + place, float(needed[place])
+        index = int(np.argmin(needed))
+        best, period = window.places[index], float(needed[index])
         if period == math.inf:
             return best, 1.0, MOST_NODES + 1
         spacing = 2 * math.pi / 2 ** (math.ceil(ROUNDS * math.log2(period)) / ROUNDS)
@@ -391,11 +399,9 @@ class Inversion:
 
     def _window(self, saddle: int) -> _Window:
         """Return the tilts about a saddle point."""
-        first = max(saddle - LOWER_TILTS, LEAST_TILT)
-
         def made() -> _Window:
-            tilts = [self._known(place) for place in range(first, saddle + HIGHER_TILTS + 1)]
-            return _Window.of(first, [tilt for tilt in tilts if tilt is not None])
+            places = [saddle + offset for offset in OFFSETS if saddle + offset >= LEAST_TILT]
+            return _Window.of([(place, tilt) for place in places if (tilt := self._known(place)) is not None])
 
         return self._windows.of(saddle, made)
 
@@ -448,7 +454,7 @@ class Inversion:
         # the rule's own error, relative to e^base
         width = tilt.theta * period * (1 - 1e-12)
         left = math.exp(min(-base - width - math.log(-math.expm1(-width)), 700.0))
-        after = slice(place - window.first + 1, None)
+        after = slice(window.places.index(place) + 1, None)
         apart = (window.theta[after] - tilt.theta) * (period * (1 - 1e-9))
         log_right = window.chernoff(eps)[after] - base - apart - np.log(-np.expm1(-apart))
         right = math.exp(min(float(log_right.min(initial=700.0)), 700.0))

@@ -35,6 +35,10 @@ __all__ = ["Composition"]
 CURVE_DEPTH = 26.0
 """The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2); smaller ones cost more grids."""
 
+_CURVE_ACCURATE = -120.0
+"""Log delta below which a curve takes an upper bound by inversion without a lower one, as the two bounds of a curve part from
+alpha = e^-50 on anyway. A smaller value sends more questions to the grid, which takes seconds for each."""
+
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
 """Largest mu for which delta of a Gaussian mechanism is used, and the assumed relative error of its log delta."""
 
@@ -104,6 +108,7 @@ class Composition(PrivacyProfile):
 
     _upper_only: ClassVar[bool] = False
     _plain: ClassVar[bool] = False
+    _deepest: ClassVar[float] = -math.inf
 
     def __post_init__(self) -> None:
         _validate.real_field(self, "rtol", 1e-12, 0.1)
@@ -169,9 +174,14 @@ class Composition(PrivacyProfile):
         both = [(profile._adjacencies(), profile, times) for profile, times in self.factors]
         if not any(ways for ways, _, _ in both):
             return ()
-        return tuple(
+        removed, added = (
             Composition(tuple((ways[i] if ways else profile, times) for ways, profile, times in both), self.rtol) for i in (0, 1)
         )
+        if removed._reversed == added:
+            # the two orders of one pair share their values, also those for curves
+            added = removed._reversed
+            added.__dict__["_coarse"] = removed._coarse._reversed
+        return removed, added
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # Cached distributions are not pickled.
@@ -192,7 +202,8 @@ class Composition(PrivacyProfile):
         below = [self._below(i) for i in _matched([len(known.below) for known, _ in self._released])]
         # A repeated test needs many values of delta, which take too long for a factor that is a product of parts.
         tested = [(known, times) for (known, _), (_, times) in zip(self._released, self.factors) if not known.parts]
-        return Composer(self._above, below, self.rtol, None if self._plain else self._free(bool(below)), tested)
+        free = None if self._plain else self._free(bool(below))
+        return Composer(self._above, below, self.rtol, free, tested, self._deepest)
 
     def _below(self, entry: int, left_out: int | None = None) -> list[tuple[DominatingPairInfo, int]]:
         """Return the distributions of a lower bound in which every factor takes that entry of its pairs; one factor
@@ -390,10 +401,17 @@ class Composition(PrivacyProfile):
         return product if product and product.log_lost == -math.inf else None
 
     def _opposite(self) -> PrivacyProfile:
+        return self._reversed
+
+    @cached_property
+    def _reversed(self) -> Composition:
+        """The composition of the pairs in the other order, which is this one if all of them are symmetric."""
         opposite: tuple[tuple[Any, int], ...] = tuple((profile._opposite(), times) for profile, times in self.factors)
         if all(there is here for (there, _), (here, _) in zip(opposite, self.factors)):
             return self
-        return Composition(opposite, self.rtol)
+        reverse = Composition(opposite, self.rtol)
+        reverse.__dict__["_reversed"] = self
+        return reverse
 
     def _pair_info(self) -> DominatingPairInfo:
         opposite = self._opposite()
@@ -409,7 +427,8 @@ class Composition(PrivacyProfile):
     def _coarse(self) -> Composition:
         """The same composition on a coarser grid, which is accurate enough for the breakpoints of a trade-off function."""
         coarse = Composition(self.factors, min(0.1, 10 * self.rtol))
-        coarse.__dict__["_plain"] = True
+        for one in (coarse, coarse._reversed):
+            one.__dict__.update(_plain=True, _deepest=_CURVE_ACCURATE)
         return coarse
 
     def _samples(self, least_step: float = 0.0) -> tuple[SampledProfile, SampledProfile]:

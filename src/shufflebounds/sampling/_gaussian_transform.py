@@ -70,7 +70,7 @@ SHIFTS = 2.0 ** -np.arange(12)
 """Heights of the lines on which absolute values are integrated, as parts of 0.6 pi/(2 mu) or of MOST_HEIGHT."""
 
 BLOCK = 64
-"""Number of powers of the phases that are computed at once, as a product of two matrices."""
+"""Largest number of powers of the phases that are computed at once, as a product of two matrices."""
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
@@ -299,12 +299,13 @@ class TiltedGaussian:
         """Return the values at frequencies 0, spacing, ..., (count - 1) spacing."""
         terms, loss, (error, growth, most, relative) = self._terms
         # Im log g >= 0, so that no factor exceeds 1 in absolute value
-        inner = _exp_minus_one(np.outer(np.arange(BLOCK), (1j * spacing) * loss))
-        out = np.empty((-(-count // BLOCK), BLOCK), dtype=np.complex128)
+        width = min(BLOCK, math.ceil(math.sqrt(count)))
+        inner = _exp_minus_one(np.outer(np.arange(width), (1j * spacing) * loss))
+        out = np.empty((-(-count // width), width), dtype=np.complex128)
         rows = max(1, 2**18 // terms.size)
         for first in range(0, out.shape[0], rows):
             places = np.arange(first, min(first + rows, out.shape[0]))
-            outer = _exp_minus_one(np.outer(places, (1j * spacing * BLOCK) * loss))
+            outer = _exp_minus_one(np.outer(places, (1j * spacing * width) * loss))
             # e^(x + y) - 1 = e^x (e^y - 1) + (e^x - 1). einsum instead of a BLAS product: the sums are too short for threads.
             block = np.einsum("ri,ki->rk", terms * (1 + outer), inner)
             out[places] = block + np.einsum("ri,i->r", outer, terms)[:, None]
