@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shufflebounds.composing.loss_atoms import LossAtoms
-from shufflebounds.composing.pair_info import Scale
+from shufflebounds.composing.pair_info import DominatingPairInfo, Scale
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile.composed import _MOST_KNOWN, Composition, _Floor
 from shufflebounds.sampling import RandomAllocation
@@ -49,6 +49,9 @@ class _Linear:
     def _log_delta(self, eps):
         self.evaluations += eps.size
         return -eps - 1e-3, -eps + 1e-3
+
+    def _pair_info(self):
+        return DominatingPairInfo(self._log_delta)
 
 
 def test_floor_keeps_few_values_and_the_same_maximum():
