@@ -145,6 +145,20 @@ def quantiles(values):
     return [float(x) for x in np.quantile(values, [0.5, 0.9, 1.0], method="higher")] if values.size else [math.nan] * 3
 
 
+def page_table(table):
+    """Return the table of docs/benchmarks.md: quantiles of the seconds and of the gap, and how many questions reached the limit."""
+    def shown(value):
+        return f"above {LIMIT:g}" if value == math.inf else f"{value:.2g}"
+
+    def gap_shown(value):
+        return "infinite" if value == math.inf else f"{value:.1g}"
+
+    header = ["question", "asked", "median, s", "90 %, s", "largest, s", f"above {LIMIT:g} s", "relative gap: median", "90 %"]
+    rows = [[name, str(row["asked"]), *map(shown, row["seconds"]), str(row["out of time"]), *map(gap_shown, row["gaps"][:2])]
+            for name, row in table.items()]
+    return {"header": header, "rows": rows}
+
+
 def main(arguments):
     """Print the table, and store it with --record."""
     numbers = [float(word) for word in arguments if not word.startswith("-")]
@@ -164,7 +178,7 @@ def main(arguments):
     for question, name, seed, taken, _ in slowest:
         print(f"{taken:8.2g} s  {question}  {drawn(name, seed)!r:.120}")
     if "--record" in arguments:
-        keep("derived_answers", {"derived answers": table, "limit": LIMIT, "seed": SEED})
+        keep("derived_answers", {"derived answers": table, "tables": {"derived": page_table(table)}, "limit": LIMIT, "seed": SEED})
 
 
 if __name__ == "__main__":

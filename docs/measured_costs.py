@@ -1,7 +1,7 @@
 """The tables of CPU times in the pages, drawn from benchmarks/results: no time is typed.
 
-Those of kernels-*.json (benchmarks/kernel_costs.py --record), compositions-*.json (composition_costs.py) and deployments-*.json
-(deployment_costs.py); of a table that stands in several files the newest counts.
+Those of kernels-*.json (benchmarks/kernel_costs.py --record), compositions-*.json (composition_costs.py), deployments-*.json
+(deployment_costs.py) and derived_answers-*.json (derived_answers.py); of a table that stands in several files the newest counts.
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
 
-KINDS = ("kernels", "compositions", "deployments")
+KINDS = ("kernels", "compositions", "deployments", "derived_answers")
 
 
 def kept(kinds: tuple[str, ...] = KINDS) -> list[dict]:
