@@ -78,7 +78,7 @@ FURTHER, LEAST_NEAR = 8.0, 1e-9
 ATTEMPTS = 8
 """Number of times the integral is computed again with a smaller error, where the value is below its saddle-point estimate."""
 
-RTOL, LEAST_RTOL = 0.03, 1e-9
+RTOL, LEAST_RTOL = 0.01, 1e-9
 """Goal for the gap of log delta, relative to that of eps which the composition asks for; and the smallest goal."""
 
 KEPT, KEPT_TILTS = 2**20, 256
