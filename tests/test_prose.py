@@ -104,7 +104,7 @@ def test_the_tables_of_the_readme_are_those_kept(monkeypatch):
 
 
 MADE = {"_build", "_generated", "generated"}
-# what is designed, not measured: limits, warnings, waits
+# times that are limits or waits by design and not measurements
 DESIGNED = (
     r"more than (five|two|10) seconds|beyond some 10 s|more than 10 s|10 s or|1 GB or 10 s|given two seconds|lasts 0\.2 s"
     r"|within a second|intervals down to 10 microseconds|--seconds \d+|longer than 10 s|some 10 s at|40 s at"

@@ -1,4 +1,4 @@
-"""Every file of reference values has a generator, which makes a sample of its values anew; no generator uses the library."""
+"""Every file of reference values has a generator, which reproduces a sample of its values; no generator uses the library."""
 
 import importlib
 import random
@@ -12,9 +12,9 @@ from tests.errors import REFERENCE, reference
 pytest.importorskip("flint")
 pytest.importorskip("mpmath")
 
-# frozen interfaces, not values: tests/core/test_cython_abi.py and test_cython_tails.py write them
+# frozen interfaces, written by tests/core/test_cython_abi.py and test_cython_tails.py
 INTERFACES = {"cython_abi", "cython_tails"}
-# whole files made anew would take minutes: so many of the cases that are cheap
+# reproducing whole files would take minutes: number of cheap cases to reproduce
 BASE_SECONDS = {
     "survey": (60, 1000, r"^(?!.*(svt_|at_alpha_tight|gauss_|rnm_|compopt|mv_))"),
     "shuffled-bits": (60, 1000, r"(thm2|f_step|cheu|gdp|q4|b5|clear\.b|pub|CH50|left|right|rgap|var_)"),
@@ -25,7 +25,7 @@ BASE_SECONDS = {
 
 @pytest.fixture
 def generator(monkeypatch):
-    """Return the loader of a generator, which finds its neighbours."""
+    """Return the module of a generator, which may import modules of its folder."""
     monkeypatch.syspath_prepend(str(REFERENCE))
     before = set(sys.modules)
     yield importlib.import_module
@@ -51,7 +51,7 @@ MADE_BY = {"survey": "make_survey", "shuffled-bits": "make_shuffled_bits", "rand
 
 
 def cheap(name):
-    """Return a random sample of the cases that are made in a moment."""
+    """Return a random sample of the cheap cases."""
     most, users, pattern = BASE_SECONDS[name]
     cases = [case for case in reference(name) if re.search(pattern, case["id"]) and case["params"].get("n", 1) <= users]
     return random.Random(3).sample(cases, min(most, len(cases)))

@@ -1,4 +1,7 @@
-"""What a start imports: counted, since seconds depend on the machine. Rooms and SciPy come when they are asked for."""
+"""The modules imported at the start are counted, because seconds depend on the machine.
+
+Subpackages and SciPy are imported on first use.
+"""
 
 import os
 import subprocess
@@ -64,7 +67,7 @@ def test_every_public_name_can_be_had():
 
 
 def test_interrupted_while_it_is_imported():
-    # the handler stands before the first import of the library
+    # the signal handler is installed before the first import of the library
     code = ("import signal, sys, importlib.abc\n"
             "class Hook(importlib.abc.MetaPathFinder):\n"
             "    def find_spec(self, name, path, target=None):\n"

@@ -1,11 +1,12 @@
-"""Functionals of densities, enclosed: (1/n) E (X_1 + ... + X_n)_+ for X = (R_0 - e^eps R_1)/m, by splitting X over a lattice.
+"""Bounds of (1/n) E (X_1 + ... + X_n)_+ for X = (R_0 - e^eps R_1)/m with a density, by splitting X over a lattice.
 
-Every cell of X is split over its two ends, its mean kept: larger in the convex order. Of one variable split over a width h the
-functional gains h/4 at most, and only where the sum lies within h of 0; the variables one after the other, so
+The mass of every cell of X is split over its two ends with the same mean, which is larger in the convex order. Splitting one
+variable
+over a width h increases the expectation by at most h/4, and only if the sum is within h of 0. For all variables in turn,
 
     E(S')_+ - n (h/4) Pr[|S'| <= (n + 1) h, X_1 split]  <=  E(S)_+  <=  E(S')_+
 
-with S' the sum of the split ones: some 1e-6 apart. Sums by direct convolution of positive terms.
+where S' is the sum of the split variables; the two differ by about 1e-6. Sums are direct convolutions of positive terms.
 """
 
 import math
@@ -19,14 +20,16 @@ POINTS = 4000
 
 
 class Laplace:
-    """Two laws of noise of density e^(-|y - x|/b)/(2b) at x = 0 and 1, by the log likelihood ratio."""
+    """The two distributions of Laplace noise, density e^(-|y - x|/b)/(2b) with x = 0 and 1, as functions of the log
+    likelihood ratio.
+    """
 
     def __init__(self, budget):
         self.low, self.high = -budget, budget
         self.budget = budget
 
     def cells(self, edges):
-        """Masses of (edges[i], edges[i+1]) under both, the atoms at both ends left out."""
+        """Return the masses of (edges[i], edges[i+1]) under both distributions, without the atoms at both ends."""
         left, right = edges[:-1], edges[1:]
         first = np.exp((right - self.budget) / 2) * -np.expm1((left - right) / 2) / 2
         second = np.exp(-(left + self.budget) / 2) * -np.expm1((left - right) / 2) / 2
@@ -37,14 +40,14 @@ class Laplace:
 
 
 class Gaussian:
-    """Two normal laws, by the log likelihood ratio: N(+-mu^2/2, mu^2)."""
+    """Two normal distributions, whose log likelihood ratio is N(+-mu^2/2, mu^2)."""
 
     def __init__(self, mu, reach=5.2):
         self.mu = mu
         self.low, self.high = -mu * mu / 2 - reach * mu, mu * mu / 2 + reach * mu
 
     def tails(self, loss):
-        """Masses above and below under both."""
+        """Return the masses above the largest and below the smallest edge under both distributions."""
         z = loss / self.mu
         return [np.exp(log_ndtr(sign * z + shift)) for shift, sign in
                 ((self.mu / 2, -1), (-self.mu / 2, 1), (-self.mu / 2, -1), (self.mu / 2, 1))]
@@ -61,7 +64,7 @@ class Gaussian:
 
 def functional(laws, factor, measure, users, points=POINTS):
     """Return bounds of (1/n) E(X_1 + ... + X_n)_+, the measure m given as min, second, first or half."""
-    # X by the loss, which it grows with, and back
+    # X as an increasing function of the loss, and its inverse
     value, back = {
         "min": (lambda loss: np.where(loss > 0, np.exp(loss) - factor, 1 - factor * np.exp(-loss)),
                 lambda x: np.where(x > 1 - factor, np.log(np.maximum(x + factor, 1e-300)),
@@ -73,16 +76,16 @@ def functional(laws, factor, measure, users, points=POINTS):
     }[measure]
     weight = {"min": np.minimum, "second": lambda p, q: q, "first": lambda p, q: p, "half": lambda p, q: (p + q) / 2}[measure]
     top = max(float(value(np.float64(laws.high))), 1e-12)
-    # what is lower is too low for any sum to be positive
+    # below this value no sum is positive
     bottom = min(max(float(value(np.float64(laws.low))), -(users - 1) * top), -1e-3 * top)
     zero = math.ceil((points - 1) * -bottom / (top - bottom))
     step = top / (points - 1 - zero)
-    # 0 and the top are points
+    # 0 and the largest value are lattice points
     grid = step * (np.arange(points) - zero)
     bottom = float(grid[0])
     edges = np.clip(np.maximum.accumulate(back(grid)), laws.low, laws.high)
     edges[-1] = laws.high
-    # the kink of the least of both is an edge too
+    # the point where the minimum of both densities changes is an edge too
     cuts = np.sort(np.append(edges, np.clip(0.0, edges[0], laws.high)))
     p, q = laws.cells(cuts)
     place = np.clip(np.searchsorted(edges, (cuts[1:] + cuts[:-1]) / 2) - 1, 0, points - 2)
@@ -111,7 +114,7 @@ def functional(laws, factor, measure, users, points=POINTS):
     still = np.zeros(points)
     still[zero] = rest
     low_law, high_law = law.copy(), law.copy()
-    low_law[-1] += above            # beyond the top counts as the top, below the bottom as nothing
+    low_law[-1] += above            # values above the largest count as the largest, values below the smallest as 0
     high_law[0] += below            # as the bottom
     high_law[zero] += above         # as 0, the rest given away
     slack = 1e-14 * (top - bottom) * users + 1e-13
@@ -132,7 +135,7 @@ def functional(laws, factor, measure, users, points=POINTS):
 
 
 def shuffled(laws, factor, users, data):
-    """Return bounds of the blanket, and of the hockey stick where the others hold what the text says, or None."""
+    """Return bounds for the privacy blanket, and for the dataset that the text describes, or None."""
     known = {"all others hold the second end": "second", "all others hold the first end": "first",
              "half of the others hold either end": "half"}
     attained = functional(laws, factor, known[data], users) if data in known else None
@@ -141,5 +144,5 @@ def shuffled(laws, factor, users, data):
 
 def allocated(laws, factor, steps, removed):
     """Return bounds of H(average || Q^t), or of H(Q^t || average)."""
-    # L - E under Q; for the other order P and Q change places, as the two laws are mirror images
+    # L - E under Q; for the other order exchange P and Q, because the two distributions are mirror images
     return functional(laws, factor, "second" if removed else "first", steps)

@@ -1,7 +1,7 @@
-"""Hostile values for everything public: names of `__all__` in every room, found by themselves, called with values made for harm.
+"""Adversarial inputs for every public function: all names of `__all__` in every subpackage.
 
-A call may answer, or refuse with ValueError or TypeError. It may not raise anything else, warn, answer NaN, put the sides of a
-number the wrong way round, or take longer than the alarm.
+A call may return a value, or raise ValueError or TypeError. It must not raise another exception, warn, return NaN, return a lower
+bound above the upper one, or take longer than the alarm.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from shufflebounds import profile as room_of_profiles
 __all__ = ["LEFT_OUT", "campaign", "subjects"]
 
 INTERNAL = {"cli", "plotting", "composing"}
-"""Rooms whose functions take what others have checked, and the command."""
+"""Subpackages that are not tested: private ones, whose arguments are validated by others, and the command."""
 
 LEFT_OUT = {
     "to_opendp": "raises what OpenDP raises", "plot": "takes what matplotlib gives", "plot_profile": "likewise",
@@ -33,14 +33,14 @@ LEFT_OUT = {
     "main": "ends the process", "Tradeoff": "made by its class methods, which are called", "ExcessLaw": "likewise",
     "sweep": "starts processes and writes files", "evaluate": "starts processes", "resume": "reads files",
 }
-"""Public names that are not called, and why."""
+"""Public names that are not called, with the reason."""
 
 HARM = [0, 1, -1, 2, 0.0, -0.0, 0.5, 1.0, 1e-300, 5e-324, 1e300, 1.7e308, math.inf, -math.inf, math.nan, 2**53, 2**53 + 1,
 2**63, 2**64,
         10**400, True, None, "x", "worst", "", b"1", 1j, [], [[]], {}, (), object(), np.float32(0.1), np.int8(-1), np.array(0.5),
         np.array([0.5]), np.array([]), np.array([np.nan]), np.array([[0.5, 0.5]]), np.ma.masked_array([0.5], [True]), [0.1, [0.2]],
         np.array(["a"]), range(3), 0.5 - 2.0**-53, 1 - 2.0**-53, 1 + 2.0**-52, 700.0, 709.8, 1e-17, 36.7]
-"""Values that have caused harm somewhere; any of them for any argument."""
+"""Values that have caused failures; each is tried for every argument."""
 
 COUNTS = [1, 2, 3, 10, 100, 1000, 10**6, 10**9, 2**53]
 CHANCES = [5e-324, 1e-300, 1e-20, 1e-9, 1e-3, 0.1, 0.25, 0.49999, 0.5 - 1e-16, 0.5]
@@ -67,11 +67,11 @@ SLOW = {"tradeoff", "gdp_mu", "rdp", "calibrate", "plot", "to_dp_accounting", "t
         "compose",
         "self_compose", "error_quantile",
         "certify", "symmetrized"}
-"""Methods asked only where the parameters are small."""
+"""Methods that are called for small parameters only."""
 
 
 def subjects():
-    """Return every public name of every room with what it stands for, new ones by themselves."""
+    """Return every public name of every subpackage with its object; new names are included automatically."""
     found = {}
     rooms = [room.name for room in pkgutil.iter_modules(shufflebounds.__path__) if not room.name.startswith("_")]
     for name in rooms:
@@ -93,7 +93,7 @@ class Alarm(BaseException):
 
 @contextlib.contextmanager
 def limited(seconds):
-    """Raise Alarm after so many seconds, where there are such alarms."""
+    """Raise Alarm after a number of seconds, if the platform has such alarms."""
     if not hasattr(signal, "setitimer") or not seconds:
         yield
         return
@@ -111,7 +111,7 @@ def limited(seconds):
 
 
 class Campaign:
-    """Counts what was called, and keeps one line for every different kind of harm."""
+    """Counts the calls, and keeps one line for every different kind of failure."""
 
     def __init__(self, seed, seconds=10.0, most=10**6):
         self.r = random.Random(seed)
@@ -149,12 +149,12 @@ class Campaign:
         return given, named
 
     def call(self, label, thing, given, named):
-        """Return the answer, or None where the call refused or did harm."""
+        """Return the result, or None if the call raised or failed."""
         self.calls["calls"] += 1
         words = f"{label}({', '.join([*map(_short, given), *(f'{k}={_short(v)}' for k, v in named.items())])})"
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            # extreme arguments draw these on purpose
+            # extreme arguments raise these warnings on purpose
             warnings.filterwarnings("ignore", "(delta=|local_eps=|(delta|epsilon).(eps|delta)=)", UserWarning)
             try:
                 with limited(self.seconds), np.errstate(over="warn", invalid="warn", divide="warn"):
@@ -182,7 +182,7 @@ class Campaign:
         self.found.setdefault((label, kind), words)
 
     def object(self, name, thing):
-        """Make one, and ask it for what it knows."""
+        """Construct an object and call its methods."""
         own = vars(thing) if inspect.isclass(thing) else {}
         makers = [m for m in own if not m.startswith("_") and isinstance(own[m], classmethod | staticmethod)]
         if makers and (name.rpartition(".")[2] in LEFT_OUT or self.r.random() < 0.2):
@@ -226,7 +226,7 @@ class Campaign:
 
 
 def outside(name, given):
-    """Tell whether SciPy's function of this name answers NaN too: ufuncs do so outside their domain."""
+    """Return whether SciPy's function of this name returns NaN too, as ufuncs do outside their domain."""
     law, _, side = name.rpartition("_")
     try:
         function = getattr(special, side) if law == "log" else getattr(getattr(stats, law), side)
@@ -243,7 +243,7 @@ def _short(value):
 
 
 def campaign(seed, cases=None, until=None, seconds=10.0, most=10**6, only=None):
-    """Return the counts and the harm done, one line a kind, after so many cases or when until() says."""
+    """Return the counts and the failures, one line per kind, after a number of cases or when until() is true."""
     run, every = Campaign(seed, seconds, most), subjects()
     names = [name for name in every if only is None or only in name]
     done = 0

@@ -1,7 +1,9 @@
-r"""Falling convex functions of E = e^eps, known at points: their hull, lines below them, and the law that their chords belong to.
+r"""Decreasing convex functions of E = e^eps, given at points: convex hulls, supporting lines, and distributions of losses.
 
-A point is (eps, log value), a chain a pair of arrays of them, eps rising and the values falling. A hockey stick is such a function;
-left of E = 1 that of the reversed pair is taken, as a chain of its own: both begin at the join, near eps = 0, and stay small.
+A point is (eps, log value). A chain is a pair of arrays of points with increasing eps and decreasing values. The hockey-stick
+divergence of a pair is such a function. For E < 1 the divergence of the reversed pair is used instead, as a chain of its own,
+so that
+values stay small; both chains start at the join, near eps = 0.
 """
 
 from __future__ import annotations
@@ -20,46 +22,49 @@ Chain = tuple[FloatArray, FloatArray]
 
 
 def hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the corners (x, y) of the lower convex hull of the points (e^x, e^y), and the logs of how steeply it falls between.
+    """Return the vertices (x, y) of the lower convex hull of the points (e^x, e^y), and the logs of minus the slopes between them.
 
-    x rises; a point at or above the one before it belongs to no corner.
+    x increases. A point at or above the one before it is not a vertex.
     """
     kept, along, down = _tradeoff.lower_hull(x, np.full(x.size, np.inf), y, log1mexp(y))
     return x[kept], y[kept], down - along
 
 
 def across(x: float, value: float) -> float:
-    """Return the log hockey stick of the reversed pair at -x, from that of the pair at x <= 0: a sum of two positive terms."""
+    """Return the log divergence of the reversed pair at -x from that of the pair at x <= 0, as a sum of two positive terms."""
     total = -math.expm1(x) + math.exp(x + min(value, 0.0))
     return math.log(total) if total > 0 else -math.inf
 
 
 def distinct(x: FloatArray, y: FloatArray) -> Chain:
-    """Return the chain without all but the last, the lowest, of several points at one x."""
+    """Return the chain with only the last (lowest) of several points at the same x."""
     kept = np.append(np.diff(x) > 0, True)
     return x[kept], y[kept]
 
 
 def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
-    r"""Return a chain, from entry 1 on, that lies nowhere above the convex function that is between the bounds at x, and ends in 0.
+    r"""Return a chain, from entry 1 on, that is a lower bound of a convex function with the given bounds at x, and ends with 0.
 
-    On [E_i, E_(i+1)] the lines through (E_(i-1), high) and (E_i, low) and through (E_(i+1), low) and (E_(i+2), high) lie below the
-    function, and so does the larger of the two, a V: entry 2 i of the chain is E_(i+1), entry 2 i + 1 the vertex behind it. The V
-    is exact where the function is straight on both sides of a kink. Beyond the last point the left line runs on to 0.
+    On [E_i, E_(i+1)] the line through (E_(i-1), high) and (E_i, low) and that through (E_(i+1), low) and (E_(i+2), high) are below
+    the function, and so is their maximum. Entry 2 i of the chain is E_(i+1), and entry 2 i + 1 the intersection of the two
+    lines after
+    it. The bound is exact if the function is linear on both sides of one breakpoint. Beyond the last point the left line is
+    extended
+    to its zero.
     """
     count = 1 + int((low[1:] > -np.inf).sum())
     if count < 2:
         return x[1:2].copy(), np.full(1, -np.inf)
     before, eps, low = x[: count - 1], x[1:count], low[1:count]
     ahead, high = np.append(x[2 : count + 1], np.inf)[: count - 1], np.append(high[: count + 1], [np.inf] * 2)
-    # beyond the last point nothing bounds the slope from below
+    # Beyond the last point there is no lower bound of the slope.
     open_end = x.size == count
     width = np.where(ahead < np.inf, ahead - eps, 1.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        # all in units of the value at E_i, over the interval taken as [0, 1]: the fall of the left line, and of the right one
+        # Decrease of the left and of the right line over the interval, in units of the value at E_i.
         stretch = np.expm1(width)
         left = np.expm1(high[: count - 1] - low) * stretch / -np.expm1(before - eps) * (1 + 8 * ULP)
-        # no hockey stick falls faster than E rises
+        # The slope of a divergence in E is at least -1.
         left = np.minimum(left, np.exp(eps - low) * stretch * (1 + 8 * ULP))
         end = np.exp(np.append(low[1:], -np.inf) - low)
         fall = end - np.exp(high[3 : count + 2] - low)
@@ -69,40 +74,40 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         at = np.clip(np.where(turn > 0, gain / turn, np.where(gain >= 0, 1.0, 0.0)), 0.0, None)
         at[:-1] = np.minimum(at[:-1], 1.0)
         if not open_end and high[count] == -np.inf:
-            # the function is 0 there at the latest
+            # The function is 0 there at the latest.
             at[-1] = min(at[-1], 1.0)
         vertex = eps + np.log1p(at * stretch)
-        # the values belong to the vertex as it is rounded
+        # Evaluate the lines at the rounded intersection.
         at[:-1] = np.minimum(np.expm1(vertex - eps) / stretch, 1.0)[:-1]
         value = np.maximum(np.fmin(1 - left * at, end + right * (1 - at)), 0.0)
         log_value = low + np.log(value)
         steep = np.where(end > 0, low - np.append(low[1:], -np.inf), 700.0)
         log_value -= 4 * ULP * (2 + np.abs(log_value) + np.minimum(steep, 700.0))
-    # the right line is nowhere below its end, which may underflow in units of the value at E_i
+    # The right line is at least its value at the end, which may underflow in units of the value at E_i.
     log_value = np.fmax(np.where(value > 0, log_value, -np.inf), np.append(low[1:], -np.inf))
     log_value[-1] = -np.inf
     return alternate(eps, vertex), alternate(low, log_value)
 
 
 def alternate(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the entries of both arrays in turn."""
+    """Return the entries of both arrays alternately."""
     out = np.empty(first.size + second.size)
     out[::2], out[1::2] = first, second
     return out
 
 
 def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Chain]:
-    """Return the lower convex hull of two chains that start at the join: where they bend the wrong way there, it is lowered.
+    """Return the lower convex hull of two chains that start at the join; the value at the join is lowered if needed.
 
-    lower: a little further each time, where neighbours are so near that rounding makes the slopes.
+    With `lower` it is lowered a little further, in case rounding decides the slopes to close neighbours.
     """
     right, left = hull(*right)[:2], hull(*left)[:2]
     for turn in range(16):
         (x, y), (u, v) = right, left
-        # what its rounding leaves goes to slack
+        # The caller covers the rounding of this by its slack.
         if _at_join(right, left) >= -1e-12 or min(x.size, u.size) < 2 or y[0] == -np.inf:
             break
-        # the chord from the left neighbour at e^-u[1] to the right one at e^x[1], read at the join
+        # The line from the left neighbour at e^-u[1] to the right one at e^x[1], evaluated at the join.
         whole = x[1] + u[1]
         share = math.expm1(x[0] + u[1]) / math.expm1(whole) if whole < 700 else math.exp(x[0] - x[1])
         chord = (1 - share) * math.exp(across(-u[1], v[1])) + share * math.exp(y[1])
@@ -114,7 +119,7 @@ def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Ch
 
 
 def masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return losses, log masses under P and the values themselves, of the law whose hockey stick the joined chains are."""
+    """Return losses, log masses under P, and values, of the distribution whose divergence is given by the joined chains."""
     (x, y), (u, v) = right, left
     slopes, backs = np.append(drops(x, y), -np.inf), np.append(drops(u, v), -np.inf)
     at_join = _at_join(right, left)
@@ -129,19 +134,19 @@ def masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray, FloatArra
 
 
 def _minus(y: FloatArray) -> FloatArray:
-    """Logs of the differences of neighbouring values, 0 where they do not fall."""
+    """Return the logs of the differences of neighbouring values, with difference 0 if they do not decrease."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(y[:-1] > y[1:], y[:-1] + np.log(-np.expm1(y[1:] - y[:-1])), -np.inf)
 
 
 def drops(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Logs of how steeply a chain falls between neighbouring points (e^x, e^y)."""
+    """Return the logs of minus the slopes between neighbouring points (e^x, e^y)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return _minus(y) - x[1:] - np.log(-np.expm1(x[:-1] - x[1:]))
 
 
 def _at_join(right: Chain, left: Chain) -> float:
-    """Mass under Q at the join: what neither side takes, 1 - Q(below) - Q(above)."""
+    """Return the mass under Q at the join, 1 - Q(below) - Q(above)."""
     (x, y), (u, v) = right, left
     above = math.exp(drops(x[:2], y[:2])[0]) if x.size > 1 else 0.0
     under = math.exp(v[0]) + (math.exp(drops(u[:2], v[:2])[0] + u[0]) if u.size > 1 else 0.0)

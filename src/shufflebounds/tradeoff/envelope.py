@@ -1,4 +1,4 @@
-"""The curve that lines of delta(eps) enclose: from below by lines of an upper bound, from above by all lines of a lower one."""
+"""Trade-off functions from values of delta(eps): a lower curve from upper bounds of delta, an upper curve from lower bounds."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from shufflebounds.tradeoff.representation import log1mexp
 __all__ = ["envelope"]
 
 DOWN, UP = -1, 1
-"""The signs with which roundings move a lower curve and an upper one."""
+"""Directions of rounding for a lower and for an upper curve."""
 
 
 def envelope(
     eps: FloatArray, log_delta: FloatArray, eps_reverse: FloatArray, log_reverse: FloatArray, *, upper: bool = False
 ) -> tuple[Piecewise, FloatArray]:
-    """Return max(0, 1 - delta - e^eps alpha, e^-eps (1 - reverse - alpha)) over checked, rising eps, and the eps of its pieces.
+    """Return max(0, 1 - delta - e^eps alpha, e^-eps (1 - reverse - alpha)) over checked, increasing eps, and the eps of its pieces.
 
-    The lower curve lies nowhere above the exact one. A vertex of it may stand anywhere on or below both its lines: then so does
-    the chord to the next vertex, which shares a line with it. The upper curve lies nowhere below. A vertex of it may stand anywhere
-    on or above all lines, as the maximum of lines is convex. So alpha is taken as it comes out, and beta is rounded from both lines
-    there.
+    The lower curve is nowhere above the exact one. Its vertices may be anywhere on or below both adjacent lines, because
+    the segment
+    to the next vertex then is below their common line. The upper curve is nowhere below the exact one. Its vertices may be
+    anywhere on
+    or above all lines, because the maximum of lines is convex. So alpha of a vertex need not be exact, and beta is rounded
+    from both
+    lines at that alpha.
 
-    The pieces come by rising alpha, those of the second kind with -eps. Between two pieces lies one vertex; the first stands before
-    them all.
+    The pieces are in the order of alpha; those of the second kind have the sign -eps. There is one vertex between two
+    pieces, and the
+    first vertex precedes all pieces.
     """
     side = UP if upper else DOWN
     steep, flat = _Lines(eps, log_delta, side), _Lines(eps_reverse, log_reverse, side)
@@ -42,20 +46,22 @@ def envelope(
     if flat.size:
         parts.append(np.concatenate([_rounded(flat.delta[-1:], side), end[:2]]))
     points = np.concatenate(parts, axis=1)
-    # what rounding has put out of order moves outward
+    # Rounding may break the order of the vertices: restore it in the safe direction.
     for row, sign in enumerate((1, -1, -1, 1)):
         _keep_order(points[row], rising=sign > 0, up=sign * side * (1 if row < 2 else -1) > 0)
     return Piecewise(points, None), np.concatenate([steep.eps[::-1], -flat.eps])
 
 
 def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:
-    """Move entries up, or down, until the row rises, or falls."""
+    """Return the row with entries raised, or lowered, until it is monotone."""
     ordered = row if rising == up else row[::-1]
     ordered[:] = (np.maximum if up else np.minimum).accumulate(ordered)
 
 
 class _Lines:
-    """The lines 1 - delta - e^eps x that touch their own envelope, eps rising, and log x where neighbours meet."""
+    """The lines 1 - delta - e^eps x that belong to their maximum, with increasing eps, and log x of the intersections
+    of neighbours.
+    """
 
     def __init__(self, eps: FloatArray, log_delta: FloatArray, side: int) -> None:
         self.side = side
@@ -70,15 +76,15 @@ class _Lines:
 
     @property
     def reach(self) -> float:
-        """Return log x where the flattest line gives way to the next."""
+        """Return log x of the intersection of the flattest line with the next one."""
         return float(self.meets[0]) if self.meets.size else -math.inf
 
     def drop(self) -> None:
-        """Drop the flattest line."""
+        """Remove the flattest line."""
         self.eps, self.delta, self.meets = self.eps[1:], self.delta[1:], self.meets[1:]
 
     def vertices(self) -> FloatArray:
-        """Return the vertices between the lines, log x falling."""
+        """Return the vertices between the lines, with decreasing log x."""
         x = self.meets
         if self.side == DOWN:
             ends = self.ends()
@@ -88,24 +94,26 @@ class _Lines:
         return np.array([x, _rest(x, self.side), *_outer(one, two, self.side)])
 
     def ends(self) -> FloatArray:
-        """Return log x where each line meets 0, rounded down; beyond, y = 0 would lie above the line."""
+        """Return log x of the zero of each line, rounded down, because y = 0 is above the line beyond its zero."""
         y = log1mexp(self.delta)
         end: FloatArray = y - self.eps
-        # a line 1 - x ends at 1, exactly
+        # The line 1 - x has its zero exactly at 1.
         return np.where(end < 0, end - 8 * ULP * (np.abs(y) + self.eps), 0.0)
 
     def heights(self, x: FloatArray, which: slice) -> FloatArray:
-        """Return log y and log(1 - y), rounded so that y lies beside the chosen lines at e^x, 0 where they are negative."""
+        """Return log y and log(1 - y) of the chosen lines at e^x, rounded in the safe direction; y is 0 where a
+        line is negative.
+        """
         eps, delta, side = self.eps[which], self.delta[which], self.side
-        # e^x may be read from its complement, which is rounded on its own
+        # e^x may be computed from its complement, which has its own rounding error.
         x = x - side * 2 * ULP * np.where(x > -1, 1.0, 0.0)
         fall = eps + x
         loss_error = 4 * ULP * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            # 1 - y as a sum
+            # 1 - y as a sum of positive terms
             rest = np.logaddexp(delta, fall)
             out = _rounded(rest - side * (loss_error + 4 * ULP * np.abs(rest)), side)
-            # y as a difference, for where delta is near 1
+            # y as a difference, which is used if delta is near 1
             left = log1mexp(delta)
             size = np.exp(fall - left)
             y = left + np.log1p(-size * (1 - side * (loss_error + 8 * ULP * np.abs(left)))) + side * 8 * ULP * (1 + np.abs(left))
@@ -121,21 +129,21 @@ def _outer(one: FloatArray, two: FloatArray, side: int) -> FloatArray:
 
 
 def _rounded(rest: FloatArray, side: int) -> FloatArray:
-    """Return log y, rounded to the side, and log(1 - y) given the latter."""
+    """Return log y, rounded in the safe direction, and log(1 - y), from the latter."""
     rest = np.minimum(rest, 0.0)
     y = log1mexp(rest)
     y = np.where(y > -np.inf, y + side * 4 * ULP * np.abs(y), y)
-    # a y nearer to 1 than any double is still below 1
+    # A y that rounds to 1 is still below 1.
     return np.array([np.minimum(y, np.where((rest > -np.inf) & (side == DOWN), -5e-324, 0.0)), rest])
 
 
 def _rest(x: FloatArray, side: int) -> FloatArray:
-    """Return log(1 - e^x) rounded down (UP) or up (DOWN), so that a level read from it is not too far left or right."""
+    """Return log(1 - e^x), rounded down (UP) or up (DOWN), so that an alpha computed from it errs in the safe direction."""
     return np.minimum(log1mexp(x) * (1 + side * 4 * ULP) - side * 4 * ULP, 0.0)
 
 
 def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
-    """Drop the lines near slope -1 that lie under the other family. Return the vertex between both families, or the end of one."""
+    """Remove the lines near slope -1 that are below the other family. Return the vertex between the families, or the end of one."""
     while steep.size and flat.size:
         e1, e2 = float(steep.eps[0]), float(flat.eps[0])
         if e1 + e2 == 0:
@@ -152,7 +160,7 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
         else:
             return _corner(steep, flat, x)
     lines = steep if steep.size else flat
-    # one family alone ends where its flattest line meets 0
+    # If there is one family only, it ends at the zero of its flattest line.
     while (x := float(lines.ends()[0])) <= lines.reach:
         lines.drop()
     if lines.side == UP:
@@ -162,13 +170,15 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
 
 
 def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
-    """Return the vertex between the flattest lines of both families, at log alpha = x, or left of it where a line is 0 before."""
+    """Return the vertex between the flattest lines of both families at log alpha = x, or further left if a line has its
+    zero before.
+    """
     side = steep.side
     if side == DOWN:
-        # where neither line is 0
+        # neither line is 0 here
         x = min(x, float(steep.ends()[0]), float(_rounded(flat.delta[:1], side)[0, 0]))
     at = np.array([min(x, 0.0)])
-    # the flat line at x, from its own side: e^-eps (1 - delta - e^x)
+    # the flat line at x: e^-eps (1 - delta - e^x)
     left, eps = float(log1mexp(flat.delta[:1])[0]), float(flat.eps[0])
     share = math.exp(min(x - side * 2 * ULP - left, 0.0)) * (1 - side * 8 * ULP * (1 + abs(x) + abs(left)))
     y = left - eps + math.log1p(-share) if share < 1 else -math.inf
@@ -178,5 +188,5 @@ def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
 
 
 def _log_minus(a: float, b: float) -> float:
-    """Return log(e^a - e^b), -inf where that is not positive."""
+    """Return log(e^a - e^b), or -inf if the difference is not positive."""
     return a + math.log(-math.expm1(b - a)) if b < a else -math.inf

@@ -27,7 +27,7 @@ def _shaped(question: Callable[[FloatArray], FloatArray], array: FloatArray) -> 
 @with_passages
 @dataclass(frozen=True, repr=False)
 class Function:
-    """The questions to a trade-off function, checked and passed on to what it is given by."""
+    """Methods of a trade-off function that validate their arguments and call its representation."""
 
     _form: Representation
 
