@@ -184,5 +184,5 @@ class TestCompare:
         legend = [text.get_text() for text in ax.get_legend().get_texts()]
         assert any("half (yours)" in text for text in legend)
         assert "nats" in ax.get_ylabel()
-        with pytest.raises(ValueError, match="users does, too"):
+        with pytest.raises(ValueError, match="users varies too"):
             self.table(local_eps=[0.1, 0.2]).plot(over="local_eps")

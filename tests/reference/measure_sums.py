@@ -281,9 +281,9 @@ def crossing(rng, trials):
     users, delta = np.floor(10 ** draws.uniform(1, 12, trials)), 10 ** -draws.uniform(1, 40, trials)
     jobs = {
         "clones": (clones_epsilon, draws.uniform(0.05, 10, trials)),
-        "noise": (noise_epsilon, draws.uniform(0.01, 0.99, trials)),
+        "binomial noise": (noise_epsilon, draws.uniform(0.01, 0.99, trials)),
     }
     for name, (epsilon, third) in jobs.items():
         low, high = (epsilon(users, third, delta, bound=bound) for bound in ("lower", "upper"))
         known = (low > 0) & (high < np.inf)
-        yield f"{name}, gap of the sides of eps", 2, ((high[known] - low[known]) / high[known]).tolist()
+        yield name, 2, ((high[known] - low[known]) / high[known]).tolist()

@@ -90,7 +90,9 @@ def agree_shuffled(count, seed, least_users=2000.0):
     for i in range(count):
         protocol = shuffle.Shuffled(kinds[i], int(users[i]))
         alone = isinstance(kinds[i], mechanisms.KaryResponse)
-        assert protocol.epsilon(delta[i]) == upper[i] if alone else lower[i] <= protocol.epsilon(delta[i]) <= upper[i]
+        found = protocol.epsilon(delta[i])
+        # a class with two upper bounds searches for eps with a relative tolerance of up to 1e-6
+        assert found == upper[i] if alone else lower[i] <= found <= upper[i] * (1 + 2e-6)
         assert protocol.epsilon(delta[i], bound="lower") == lower[i]
         assert protocol.delta(upper[i]) <= delta[i]
         if lower[i] > 0:
