@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from shufflebounds._core import _excess
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._convex_order import gathered
-from shufflebounds.shuffle._heavy_tails import sum_with_jumps
+from shufflebounds.shuffle._heavy_tails import one_large_value, sum_with_jumps
 
-__all__ = ["HEAVY", "MANY", "NORMAL", "excesses", "rounding", "sums", "without_negligible"]
+__all__ = ["CLOSE", "HEAVY", "MANY", "NORMAL", "excesses", "rounding", "sums", "without_negligible"]
 
 MANY = 1024
 """Distributions with more atoms than this are merged at each eps."""
@@ -36,8 +36,8 @@ _FEW = 8
 _ROUGH = 1e7
 """`sum_with_jumps` is used only if the caller permits more kernel evaluations than this; a rough answer permits 2e6."""
 
-_CLOSE = 2e-3
-"""If the gap of `sum_with_jumps` is below this, in log E S_+, the kernel is not evaluated in addition."""
+CLOSE = 2e-3
+"""If the gap of `sum_with_jumps` or of the kernel is below this, in log E S_+, no other method is evaluated in addition."""
 
 _LIGHT = -600.0
 """Atoms with log masses below this are not merged, because sums of their masses could underflow."""
@@ -75,10 +75,13 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     found = Interval(-math.inf, math.inf)
     if heavy and users > _FEW and effort[1] > _ROUGH:
         found = sum_with_jumps(values, log_mass, users)
-    if found.upper - found.lower < _CLOSE:
+    if found.upper - found.lower < CLOSE:
         return found
     lower, high = _excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort)
-    return Interval(max(lower, found.lower), min(high, found.upper))
+    lower, high = max(lower, found.lower), min(high, found.upper)
+    if upper is not True and high - lower > CLOSE:
+        lower = max(lower, one_large_value(values, log_mass, users))
+    return Interval(lower, high)
 
 
 def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, selected: bool | None,

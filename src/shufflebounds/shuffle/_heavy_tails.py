@@ -25,7 +25,7 @@ from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.shuffle._convex_order import RAREST, merged_sum, rising, spread_sum
 from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 
-__all__ = ["sum_with_jumps"]
+__all__ = ["one_large_value", "sum_with_jumps"]
 
 _MOST = 60
 """Largest number of heavy values in a sum. Raised: longer run time for distributions whose tails need more."""
@@ -50,6 +50,9 @@ _STEP = 0.05
 
 Raised: the gap is larger. Lowered: the run time is longer.
 """
+
+_THRESHOLDS = 64
+"""Number of thresholds tried by `one_large_value`. Raised: longer run time. Lowered: a smaller lower bound."""
 
 _NOTHING = Interval(-math.inf, math.inf)
 
@@ -130,6 +133,51 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
     if too_wide or (not gains.crude and any(contour.coarse for contour in gains.contours)):
         return _NOTHING
     return _summed(gains, users, jumps, most, np.logaddexp(moved, log_left) - scale, moved - scale)
+
+
+def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> float:
+    r"""Return a lower bound of log E S_+ from the event that exactly one user has a value above a threshold a.
+
+    .. math:: \mathbb{E} S_+ \ge n \, P(X \le a)^{n-1} \, \mathbb{E}\bigl[(X + (n-1) m)_+ ; X > a\bigr],
+        \qquad m = \mathbb{E}[X \mid X \le a]
+
+    The n events, one for each user, are disjoint. Given the event, the other values are independent with the distribution of X
+    given X <= a, and Jensen's inequality replaces their sum by its mean (n - 1) m. The bound is close to E S_+ where S > 0 is most
+    likely due to one large value, which is where an inversion along a contour loses its digits. The largest bound of several
+    thresholds is returned.
+
+    Parameters
+    ----------
+    values, log_mass, users
+        As for :func:`sum_with_jumps`.
+
+    Returns
+    -------
+    float
+        The bound, rounded down; -inf if no single value can make the sum positive.
+    """
+    order = np.argsort(values, kind="stable")
+    x, mass = values[order], np.exp(log_mass[order])
+    first = int(np.searchsorted(x, 0.0, side="right"))
+    # relative rounding error of a sum of all atoms
+    error = (x.size + 8) * ULP
+    size, mean = math.fsum(mass * np.abs(x)), math.fsum(mass * x)
+    above, gain = (np.cumsum(part[::-1])[::-1] for part in (mass, mass * x))
+    best = -math.inf
+    for place in np.unique(np.linspace(first, x.size - 1, _THRESHOLDS).astype(int)).tolist() if first < x.size else ():
+        prob = float(above[place])
+        if not prob <= 0.5:
+            continue
+        others = (users - 1) * (mean - float(gain[place]) - error * size) / (1 - prob)
+        others -= 2 * error * abs(others)
+        total = x[place:] + others
+        total -= 4 * ULP * (x[place:] + abs(others))
+        part = float(mass[place:] @ np.maximum(total, 0.0)) * (1 - error)
+        if part > 0:
+            log_alone = (users - 1) * math.log1p(-prob * (1 + error))
+            found = math.log(users) + log_alone + math.log(part)
+            best = max(best, found - 8 * ULP * (abs(log_alone) + abs(found) + math.log(users)))
+    return best
 
 
 def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:

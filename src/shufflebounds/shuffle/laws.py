@@ -20,7 +20,8 @@ from shufflebounds._core import _deployments
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
-from shufflebounds.shuffle._excess import HEAVY, MANY, NORMAL, excesses, rounding, sums, without_negligible
+from shufflebounds.shuffle._excess import CLOSE, HEAVY, MANY, NORMAL, excesses, rounding, sums, without_negligible
+from shufflebounds.shuffle._heavy_tails import one_large_value
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
 
@@ -293,7 +294,13 @@ class ExcessLaw:
             return IntervalArray(np.array([low for low, _ in sides]), np.array([high for _, high in sides]))
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
             return IntervalArray(np.array([alone.lower]), np.array([alone.upper]))
-        return log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
+        found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
+        log_mass, log_a, log_b = self._distinct
+        for i in np.flatnonzero(found.upper > found.lower + CLOSE).tolist():
+            large = one_large_value(excesses(log_a, log_b, float(points[i])), log_mass, users)
+            lower = self._with_cut(Interval(large, math.inf), self._slack, float(points[i]), users).lower
+            found.lower[i] = max(found.lower[i], lower)
+        return found
 
     def _cut_alone(self, eps: float, users: float) -> Interval | None:
         """Return both bounds where Phi of the atoms is below e^-40 of the contribution of the cut sets, and None elsewhere.
@@ -380,14 +387,18 @@ class ExcessLaw:
                 slack = rounding(log_mass[kept], log_a[kept], log_b[kept])
             else:
                 lower, upper = sums(values, log_mass, users, selected, effort)
-        lower -= math.log(users) * (1 + 4 * ULP)
-        upper -= math.log(users) * (1 - 4 * ULP)
+        return self._with_cut(Interval(lower, upper), slack, eps, users)
+
+    def _with_cut(self, log_excess: Interval, slack: float, eps: float, users: float) -> Interval:
+        """Return bounds of log Phi from those of log E S_+ of the atoms, with the cut sets and a relative error `slack`."""
+        lower = log_excess.lower - math.log(users) * (1 + 4 * ULP)
+        upper = log_excess.upper - math.log(users) * (1 - 4 * ULP)
         if self._has_cut:
             gain = float(np.maximum(excesses(np.asarray(self.log_cut), np.asarray(self.log_cut_b), eps), 0.0).sum())
             if gain > 0:
                 log_gain = math.log(gain)
                 lower, upper = (float(np.logaddexp(at, log_gain + way * 8 * ULP)) for at, way in ((lower, -1), (upper, 1)))
-        size = max((abs(at) for at in (lower, upper) if at > -math.inf), default=0.0)
+        size = max((abs(at) for at in (lower, upper) if math.isfinite(at)), default=0.0)
         slack = max(slack, 32 * ULP * size)
         return Interval(lower - slack, upper + slack)
 

@@ -13,7 +13,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
@@ -34,13 +34,6 @@ _MOST_LOWER = 64
 """Largest number of pairs and datasets evaluated for the lower bound at each eps: those with the largest second moment of X.
 
 Raised: longer run time; the lower bound may be tighter.
-"""
-
-_WIDE_GAP, _LARGER = 10.0, (1.2, 1.5, 1.8, 2.2)
-"""Where the lower bound of log delta is more than _WIDE_GAP below an upper bound for the same datasets, lower bounds at these
-multiples of eps are evaluated, too, until one is close enough.
-
-A wider gap or fewer multiples save run time, and leave smaller lower bounds.
 """
 
 _NO_BETTER = 1e-9
@@ -238,42 +231,19 @@ class Shuffled(PrivacyProfile):
         """Whether an upper bound is known that takes longer than the blanket and may be smaller."""
         return self._bounds_datasets or bool(self._stronger)
 
-    def _below_at(self, eps: float) -> tuple[float, int, float]:
-        """Return the largest lower bound at one eps over `_below`, its index, and an upper bound for the same datasets.
-
-        The datasets have equal or i.i.d. inputs. The upper bound has a larger gap than needed.
-        """
+    def _best_below(self, eps: float) -> tuple[float, int]:
+        """Return the largest lower bound at one eps over `_below`, and its index."""
+        if not self._below:
+            return -math.inf, 0
         wide = np.array([law.spread(eps) for _, _, law in self._below])
         tried = np.argsort(-wide, kind="stable")[:_MOST_LOWER].tolist()
         if len(tried) > 1:
             rough = [self._below[i][2].rough_log_phi(eps, self.users) for i in tried]
             least = max(low for low, _ in rough)
             tried = [i for i, (_, high) in zip(tried, rough) if high >= least]
-        values, highest = [], -math.inf
-        for law in (self._below[i][2] for i in tried):
-            if law.expensive:
-                sides = Interval(law.log_phi_side(eps, self.users, upper=False), law.rough_log_phi(eps, self.users).upper)
-            else:
-                sides = law.log_phi([eps], self.users).alone()
-            values.append(sides.lower)
-            highest = max(highest, sides.upper)
+        values = [self._below[i][2].log_phi_side(eps, self.users, upper=False) for i in tried]
         best = int(np.argmax(values))
-        return values[best], tried[best], highest
-
-    def _best_below(self, eps: float) -> tuple[float, int]:
-        """Return the largest lower bound at one eps over `_below`, and its index.
-
-        Where the kernel has a wide gap, a lower bound at a larger eps may be larger. The hockey-stick divergence of two
-        distributions decreases with eps, so that the bound holds at every smaller eps, too.
-        """
-        if not self._below:
-            return -math.inf, 0
-        value, best, highest = self._below_at(eps)
-        for factor in _LARGER:
-            if value >= highest - _WIDE_GAP or factor * eps >= self._pure_epsilon():
-                break
-            value, best = max((value, best), self._below_at(factor * eps)[:2])
-        return value, best
+        return values[best], tried[best]
 
     def _lower(self, eps: float) -> float:
         alike = self._best_below(eps)[0]
