@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from shufflebounds._progress import tick
 from shufflebounds._validate import MAX_COUNT
 
 __all__ = ["Found", "IntRange", "bracket", "halves", "least_int", "least_real", "maximum", "expand_bracket", "root"]
@@ -31,6 +32,7 @@ def root(
     while True:
         x = a + share * (b - a)
         at_x = function(x)
+        tick()
         if (at_x > 0) == (at_a > 0):
             c, at_c = a, at_a
         else:
@@ -187,6 +189,7 @@ def maximum(
             else:
                 left.append((bound, block))
         measured += len(blocks)
+        tick()
         enough = upper + tolerance(upper) if upper > -math.inf else upper
         blocks, above = [], []
         while heap and -heap[0][0] > enough and len(blocks) < 2 * batch and measured < most:

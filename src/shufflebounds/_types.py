@@ -8,6 +8,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._progress import tick
+
 __all__ = [
     "EXP_SLACK", "ULP", "Interval", "Bound", "FloatArray", "IntervalArray", "at_each", "largest", "plain", "probability",
     "typed_as",
@@ -60,7 +62,10 @@ def plain(values: FloatArray) -> FloatArray | float:
 
 def at_each(enclose: Callable[[float], Interval], eps: FloatArray) -> IntervalArray:
     """Evaluate a function that bounds a number at one eps at each entry of an array."""
-    sides = [enclose(e) for e in eps.tolist()]
+    sides = []
+    for e in eps.tolist():
+        sides.append(enclose(e))
+        tick()
     return IntervalArray(np.array([lower for lower, _ in sides]), np.array([upper for _, upper in sides]))
 
 

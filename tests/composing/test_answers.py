@@ -1,14 +1,18 @@
 """Trade-off function, mu, Renyi divergences and the reverse order of compositions, against enumerated products."""
 
 import math
+from dataclasses import dataclass
 
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from shufflebounds import DominatingPair, Tradeoff
+from shufflebounds._types import IntervalArray
+from shufflebounds.composing import Composer
 from shufflebounds.composing.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.profile import Composition
@@ -47,6 +51,62 @@ def test_curves_of_products_of_any_pairs(first, second):
     both = listed(first).compose(listed(second))
     assert (both.tradeoff().beta(ALPHA) <= exact + 1e-9).all()
     assert (both.tradeoff(bound="upper").beta(ALPHA) >= exact - 1e-9).all()
+
+
+@dataclass(frozen=True)
+class Shift(DominatingPair):
+    """Normal noise of mean 0 against mean mu, which the library composes on a grid, because it knows delta alone."""
+
+    mu: float
+
+    def reverse(self):
+        return self
+
+    def _log_delta(self, eps):
+        first, second = log_ndtr(self.mu / 2 - eps / self.mu), eps + log_ndtr(-self.mu / 2 - eps / self.mu)
+        value = first + np.log(-np.expm1(second - first))
+        return IntervalArray(value - 1e-9 * (1 - value), value + 1e-9 * (1 - value))
+
+
+@pytest.mark.parametrize("alpha", [1e-12, 1e-4, 0.05, 0.4, 0.95])
+def test_one_level_of_a_composed_curve_needs_few_values(alpha, monkeypatch):
+    asked = []
+    bounds = Composer.bounds
+    monkeypatch.setattr(Composer, "bounds", lambda self, eps: asked.append(eps) or bounds(self, eps))
+    many = Shift(0.25).self_compose(16)
+    low, high = many.tradeoff().beta(alpha), many.tradeoff(bound="upper").beta(alpha)
+    exact = float(ndtr(-ndtri(alpha) - 1))
+    assert low <= exact <= high
+    assert high - low <= 1e-3 * min(exact, 1 - exact)
+    assert len(asked) <= 80
+
+
+def test_curve_of_both_adjacencies_is_below_both():
+    many = RandomizedResponse(1.0).subsampled(0.3).self_compose(3)
+    keep = math.e / (1 + math.e)
+    first, second = np.array([keep, 1 - keep]), 0.3 * np.array([1 - keep, keep]) + 0.7 * np.array([keep, 1 - keep])
+    p, q = product((first, second), (first, second), (first, second))
+    exact = Tradeoff.from_pmfs(np.log(p), np.log(q))
+    hull = np.minimum(exact.beta(ALPHA), exact.inverse().beta(ALPHA))
+    # the greatest convex function below both curves touches each of them somewhere
+    gap = hull - many.tradeoff().beta(ALPHA)
+    assert gap.min() >= -1e-12
+    assert gap.min() < 1e-9
+    assert np.abs(many.tradeoff().beta(ALPHA) - many.tradeoff(bound="upper").beta(ALPHA)).max() < 1e-9
+
+
+def test_curve_of_sampled_gaussians_needs_few_values(monkeypatch):
+    asked = []
+    bounds = Composer.bounds
+    monkeypatch.setattr(Composer, "bounds", lambda self, eps: asked.append(eps) or bounds(self, eps))
+    many = GaussianMechanism(1.0).subsampled(0.01).self_compose(10)
+    low, high = many.tradeoff().beta(0.05), many.tradeoff(bound="upper").beta(0.05)
+    # the curve lies above every line 1 - delta - e^eps alpha, and below the least of their upper bounds
+    lines = [1 - many.delta(eps) - math.exp(eps) * 0.05 for eps in (0.001, 0.01, 0.02, 0.05, 0.1)]
+    assert max(lines) <= high
+    assert low <= 0.95
+    assert 0 <= high - low <= 1e-6
+    assert len(asked) <= 120
 
 
 @pytest.mark.slow

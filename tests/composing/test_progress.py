@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
+from shufflebounds._progress import Cost, announced, elsewhere, tick
 from shufflebounds.composing import Composer, DominatingPairInfo
-from shufflebounds.composing.progress import Cost, announced, elsewhere, tick
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import BinomialNoise
 
@@ -22,14 +22,74 @@ class Terminal(io.StringIO):
 def test_only_long_work_on_a_terminal_is_announced(monkeypatch):
     for stream, cost, said in ((Terminal(), 60.0, True), (Terminal(), 1.0, False), (io.StringIO(), 60.0, False)):
         monkeypatch.setattr("sys.stderr", stream)
-        with announced(Cost(cost, 2**27)), announced(Cost(cost, 2**20)):
+        with announced("curve", lambda cost=cost: Cost(cost, 2**27)), announced("value", lambda cost=cost: Cost(cost, 2**20)):
             tick()
-        line = "\r\033[Kcomposition: 0 s of about 60 s, at most 128 MiB; Ctrl-C stops\r\033[K"
+        line = "\r\033[Kcurve: 0 s of about 60 s, at most 128 MiB; Ctrl-C stops\r\033[K"
         assert stream.getvalue() == (line if said else "")
     monkeypatch.setattr("sys.stderr", stream := Terminal())
-    with elsewhere(), announced(Cost(60.0, 1)):
+    with elsewhere(), announced("curve", lambda: Cost(60.0, 1)):
         tick()
     assert stream.getvalue() == ""
+    monkeypatch.setattr("sys.stderr", closed := io.StringIO())
+    closed.close()
+    with announced("curve", lambda: Cost(60.0, 1)):
+        tick()
+
+
+def test_work_of_unknown_length_is_announced_after_two_seconds(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("shufflebounds._progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
+
+    @announced("curve")
+    def work(seconds, cost):
+        for _ in range(round(10 * seconds)):
+            now[0] += 0.1
+            tick()
+        with announced("part", lambda: Cost(cost, 2**20)):
+            tick()
+
+    work(1.8, 1.0)
+    assert stream.getvalue() == ""
+    work(2.4, 1.0)
+    assert set(stream.getvalue().split("\r\033[K")) == {"", "curve: 2 s so far; Ctrl-C stops"}
+    assert stream.getvalue().endswith("\r\033[K")
+    # a part whose time is known is announced at once, by the name of the whole
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
+    work(0.0, 60.0)
+    assert stream.getvalue() == "\r\033[Kcurve: 0 s of about 60 s, at most 1 MiB; Ctrl-C stops\r\033[K"
+
+
+def test_a_failed_prediction_leaves_no_line(monkeypatch):
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
+
+    def fails():
+        raise RuntimeError("no prediction")
+
+    with pytest.raises(RuntimeError, match="no prediction"), announced("curve", fails):
+        pass
+    with announced("curve", lambda: Cost(60.0, 1)):
+        pass
+    assert stream.getvalue().count("curve") == 1
+
+
+@pytest.mark.parametrize("question", [
+    lambda p: p.epsilon([1e-6, 1e-7]), lambda p: p.delta(1.0), lambda p: p.loss_tail(1.0), lambda p: p.rdp(2.0),
+    lambda p: p.gdp_mu(), lambda p: p.tradeoff().beta(0.1), lambda p: p.tradeoff().beta([i / 100 for i in range(1, 100)]),
+])
+def test_every_question_is_announced_when_it_takes_long(question, monkeypatch):
+    clock = [0.0]
+
+    def monotonic():
+        # every look at the clock is a second later
+        clock[0] += 1.0
+        return clock[0]
+
+    monkeypatch.setattr("shufflebounds._progress.time.monotonic", monotonic)
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
+    question(shuffle.FlippedReports(20, 0, 3, 0.2, view="sums"))
+    assert "Ctrl-C stops" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\033[K")
 
 
 def counted():

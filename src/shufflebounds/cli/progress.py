@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from shufflebounds.composing.progress import elsewhere
+from shufflebounds._progress import elsewhere
 
 __all__ = ["watched"]
 

@@ -11,10 +11,10 @@ bound.
 from typing import TYPE_CHECKING
 
 from shufflebounds._lazy import lazily
+from shufflebounds._progress import Cost, announced
 from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, TooLongError
 from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, DominatingPairInfo
-from shufflebounds.composing.progress import Cost, announced
 from shufflebounds.composing.sampled_profile import SampledProfile
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
+from shufflebounds._progress import Cost, tick
 from shufflebounds._types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
 from shufflebounds.composing.inversion import Inversion, InversionAccount
@@ -20,7 +21,6 @@ from shufflebounds.composing.lattice import common_step, own_lattice
 from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
 from shufflebounds.composing.pair_info import FIRST_TAIL, MOST_VALUE_EFFORT, DominatingPairInfo
 from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
-from shufflebounds.composing.progress import Cost, tick
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.sampled_profile import SampledProfile
 
@@ -166,13 +166,13 @@ class Composer:
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
         # False if the lower bound comes from other distributions than the upper one: then no grid makes the bounds agree.
-        self._tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
+        self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
 
     @cached_property
     def inversion(self) -> Inversion | None:
         """What inverts the moment generating function of all releases together, where each of them has a known one."""
         releases = [(release.transform, r) for release, r in self._upper if release.transform is not None]
-        if not self._tight or len(releases) < len(self._upper):
+        if not self.tight or len(releases) < len(self._upper):
             return None
         inversion = Inversion(releases, self._rtol)
         return inversion if inversion.possible else None
@@ -248,7 +248,7 @@ class Composer:
         # Each bound adds about step^2/6 to the variance of one release, which changes eps by half of the relative change of the
         # total variance. This step makes that a third of rtol.
         step = math.sqrt(0.6 * self._rtol * variance / smooth)
-        if not self._tight:
+        if not self.tight:
             # The lower bound comes from other distributions, and this gap is much larger than that of the grid.
             step *= 8
         # A finer step costs little as long as transforms are short and values on the grid are cheap.
@@ -260,7 +260,7 @@ class Composer:
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
         step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
         # A distribution of the upper bound may have no spread, while one of the lower bound has. The grid must contain every loss.
-        sides = self._upper if self._tight else [*self._upper, *(pair for side in self._lower for pair in side)]
+        sides = self._upper if self.tight else [*self._upper, *(pair for side in self._lower for pair in side)]
         scales = [release.scale(FIRST_TAIL) for release, _ in sides]
         step = max(step, max(max(abs(scale.low), abs(scale.high)) for scale in scales) / REFINED_POINTS)
         return self._fitted(step)
@@ -500,7 +500,7 @@ class Composer:
             found = found or Interval(low, high)
             met = gap <= max(slope * max(eps, self._spread), 1.0) * self._rtol
             room = finer < REFINEMENTS and step > 40 * self._spread / REFINED_POINTS
-            if met or final or not self._tight or self._lattice is not None or not room:
+            if met or final or not self.tight or self._lattice is not None or not room:
                 return found
             finer += 1
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
+from shufflebounds._progress import tick
 from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
 from shufflebounds.composing.inversion import LossTransform
 from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, grid
-from shufflebounds.composing.progress import tick
 from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
 from shufflebounds.tradeoff.convex import distinct
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below
 
@@ -83,6 +84,7 @@ class SampledProfile:
         self.evaluations += fresh.size
         with np.errstate(all="ignore"):
             low, high = self.sides(fresh)
+        tick()
         # NaN from a kernel outside of its domain becomes the trivial bound.
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), 0.0, high)
         if not self.eps.size and self.pure < math.inf:
@@ -150,7 +152,9 @@ class SampledProfile:
 
         Below delta = e^(-FULL_DETAIL**2/2) the distance may grow with the square of the quantile.
         """
-        end = 0.999 * self.pure if STAGES[stage] == DEPTH and self.pure < math.inf else self._reach(STAGES[stage])
+        whole = STAGES[stage] == DEPTH and self.pure < math.inf and self.depth is None
+        end = self.pure if whole else self._reach(min(STAGES[stage], self.depth or DEPTH))
+        end = min(end, 0.999 * self.pure)
         self.add(np.array([end]))
         for _ in range(PASSES):
             inside = (self.high > -np.inf) & (self.eps <= end)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _search, _validate
 from shufflebounds._calls import explained
 from shufflebounds._docs import with_passages
+from shufflebounds._progress import announced
 from shufflebounds._types import EXP_SLACK, ULP, Bound, FloatArray, Interval, IntervalArray, plain, probability, typed_as
 from shufflebounds.profile.roots import bracket_near, solve
 
@@ -107,7 +108,8 @@ class BoundedProfile(ABC):
         """
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0)
-        value = self._known_side(array.ravel(), upper=upper).reshape(array.shape)
+        with announced("delta"):
+            value = self._known_side(array.ravel(), upper=upper).reshape(array.shape)
         return plain(value)
 
     @typed_as(log_delta)
@@ -170,7 +172,8 @@ class BoundedProfile(ABC):
             array = _validate.real_array("delta", delta, 0, 1)
         except ValueError as problem:
             raise ValueError(f"{problem}; epsilon() takes the failure probability, such as 1e-9, and delta() takes eps") from None
-        out = np.array([self._epsilon(float(d), upper) for d in array.ravel()]).reshape(array.shape)
+        with announced("epsilon"):
+            out = np.array([self._epsilon(float(d), upper) for d in array.ravel()]).reshape(array.shape)
         if out.ndim == 0 and array > _validate.LARGE_DELTA and out < array:
             _validate.warn(f"epsilon(delta={array:g}) = {out:.3g} is below delta: epsilon() takes the failure probability delta, "
                            f"such as 1e-9. Did you mean delta(eps={array:g})?")
@@ -226,7 +229,8 @@ class BoundedProfile(ABC):
         """
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0, open_low=True)
-        out = self._loss_tail(array.ravel())[upper].reshape(array.shape)
+        with announced("loss_tail"):
+            out = self._loss_tail(array.ravel())[upper].reshape(array.shape)
         return plain(out)
 
     @abstractmethod

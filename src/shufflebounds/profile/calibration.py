@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
+from shufflebounds._progress import announced
 from shufflebounds._search import least_int, least_real
 from shufflebounds._types import probability
 from shufflebounds._validate import MAX_COUNT, quiet
@@ -31,6 +32,7 @@ def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
 
 
 @quiet()
+@announced("calibrate")
 def least_parameter(
     build: Callable[[float], PrivacyProfile], low: float, high: float, eps: float, delta: float, rtol: float = 1e-13
 ) -> float:
@@ -65,6 +67,7 @@ def least_parameter(
 
 
 @quiet()
+@announced("calibrate")
 def least_count(
     build: Callable[[int], PrivacyProfile],
     eps: float,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -24,7 +25,7 @@ from shufflebounds.composing import (
     announced,
 )
 from shufflebounds.composing.loss_atoms import union_probability
-from shufflebounds.profile.curves import convex_hull, repeated_mu
+from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
 from shufflebounds.tradeoff import Tradeoff
@@ -38,6 +39,10 @@ CURVE_DEPTH = 26.0
 _CURVE_ACCURATE = -120.0
 """Log delta below which a curve takes an upper bound by inversion without a lower one, as the two bounds of a curve part from
 alpha = e^-50 on anyway. A smaller value sends more questions to the grid, which takes seconds for each."""
+
+APART_SKETCH = 0.1
+"""Distance of the first samples of a curve, in quantiles of delta, if the lower bound of delta comes from other distributions than
+the upper one. The refinement at a level cannot narrow that gap, but more samples find where the lower bound is larger."""
 
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
 """Largest mu for which delta of a Gaussian mechanism is used, and the assumed relative error of its log delta."""
@@ -324,16 +329,16 @@ class Composition(PrivacyProfile):
             # outside of its range a profile of a user's own may answer NaN, which shows nothing
             if any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains):
                 return math.inf
-        with announced(self.cost()):
+        with announced("composition", self.cost):
             return super()._epsilon(delta, upper)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        with announced(self.cost()):
+        with announced("composition", self.cost):
             return self._composed(eps)
 
     def _composed(self, eps: FloatArray) -> IntervalArray:
         if self._by_adjacency:
-            return self._larger(eps)
+            return _larger(self._by_adjacency, eps)
         if self._is_one:
             return self._released[0][0].hockey_stick(eps) if self.factors[0][1] == 1 else self._above[0][0].hockey_stick(eps)
         pure = self._pure_epsilon()
@@ -367,18 +372,6 @@ class Composition(PrivacyProfile):
     @cached_property
     def _floors(self) -> tuple[_Floor, ...]:
         return tuple(_Floor(profile) for profile, _ in self.factors)
-
-    def _larger(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of the larger one of both adjacencies. If a rough bound shows which it is, the other one is not refined."""
-        rough = [way._roughly(eps) for way in self._by_adjacency]
-        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        for smaller in (False, True):
-            for way, own, other in zip(self._by_adjacency, rough, rough[::-1]):
-                wanted = (own < other) & (own > lower) if smaller else own >= other
-                if wanted.any():
-                    low, high = way._log_delta(eps[wanted])
-                    lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
-        return IntervalArray(lower, upper)
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes little work."""
@@ -430,6 +423,20 @@ class Composition(PrivacyProfile):
         for one in (coarse, coarse._reversed):
             one.__dict__.update(_plain=True, _deepest=_CURVE_ACCURATE)
         return coarse
+
+    def _curve_log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds of log delta on the coarser grid, of the larger one of both adjacencies."""
+        ways = tuple(way._coarse for way in self._by_adjacency)
+        return _larger(ways, eps) if ways else self._coarse._log_delta(eps)
+
+    def _first_samples(self, step: float) -> tuple[SampledProfile, SampledProfile]:
+        # The curve of both adjacencies together is that of the larger delta, which is the same for (P, Q) and (Q, P).
+        opposite = self if self._by_adjacency else self._reversed
+        forward, own = (
+            SampledProfile(side._curve_log_delta, side._pure_epsilon(), step, depth=CURVE_DEPTH, first_stage=True)
+            for side in (opposite, self)
+        )
+        return (own if opposite is self else forward), own
 
     def _samples(self, least_step: float = 0.0) -> tuple[SampledProfile, SampledProfile]:
         # The depth is limited, because smaller delta would need another grid for every value.
@@ -490,9 +497,12 @@ class Composition(PrivacyProfile):
         return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        if self._by_adjacency:
-            return convex_hull([way._tradeoff(upper) for way in self._by_adjacency])
-        return super()._tradeoff(upper)
+        ways = self._by_adjacency or (self,)
+        if all(way._all_outcomes for way in ways):
+            return convex_hull([super(Composition, way)._tradeoff(upper) for way in ways])
+        spacing = max(0.02, *(known.spacing for known, _ in self._above))
+        tight = all(way._composer.tight for way in ways)
+        return Tradeoff(Staged(self._staged, spacing, max(spacing, SKETCH if tight else APART_SKETCH), upper=upper))
 
     def _gdp_mu(self, upper: bool) -> float:
         if self._by_adjacency:
@@ -585,6 +595,19 @@ class _Floor:
         before = known[: place - 1] if place and known[place - 1][0] == eps else known[:place]
         known = (*before, (eps, upper), *(pair for pair in known[place:] if pair[1] < upper))
         self._known = known if len(known) <= _MOST_KNOWN else known[::2]
+
+
+def _larger(ways: Sequence[Composition], eps: FloatArray) -> IntervalArray:
+    """Return bounds of the larger one of both adjacencies. If a rough bound shows which it is, the other one is not refined."""
+    rough = [way._roughly(eps) for way in ways]
+    lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+    for smaller in (False, True):
+        for way, own, other in zip(ways, rough, rough[::-1]):
+            wanted = (own < other) & (own > lower) if smaller else own >= other
+            if wanted.any():
+                low, high = way._log_delta(eps[wanted])
+                lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
+    return IntervalArray(lower, upper)
 
 
 def _matched(counts: list[int]) -> range:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shufflebounds._cached import cached_property
+from shufflebounds._progress import announced
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.sampled_profile import STAGES, SampledProfile
 from shufflebounds.tradeoff import Tradeoff
@@ -34,7 +35,8 @@ ONE_BY_ONE = 16
 """Number of levels alpha up to which each is refined on its own, with at most 4 (ROUNDS - 1) values of delta."""
 
 ROUNDS, NARROW = 9, 1e-7
-"""Most rounds of the refinement at one alpha, and the gap of log beta at which it ends. It also ends when a round leaves more than
+"""Most rounds of the refinement at one alpha, and the gap of log beta, relative to log beta, at which it ends: for beta near 1 that
+is the relative gap of 1 - beta. It also ends when a round leaves more than
 90 % of the gap: the bounds of delta themselves are then as far apart."""
 
 FEW_VALUES = 256
@@ -109,11 +111,16 @@ class Staged(Piecewise):
 
     @cached_property
     def points(self) -> FloatArray:
-        points = self._at(self._spacing, len(STAGES) - 1)[0].points
+        with announced("tradeoff"):
+            points = self._at(self._spacing, len(STAGES) - 1)[0].points
         points.setflags(write=False)
         return points
 
     def log_beta(self, x: FloatArray) -> FloatArray:
+        with announced("tradeoff"):
+            return self._log_beta(x)
+
+    def _log_beta(self, x: FloatArray) -> FloatArray:
         few = x.size <= ONE_BY_ONE
         out, missing = np.empty_like(x), np.ones(x.size, bool)
         for stage in range(len(STAGES)):
@@ -151,7 +158,7 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
         above, corners = _enclosing(*both, True)
         low, high = max(low, float(below.log_beta(at)[0])), min(high, float(above.log_beta(at)[0]))
         gap = high - low
-        if gap <= NARROW * max(1.0, abs(low)) or gap > 0.9 * before or not eps.size or log_alpha == -math.inf:
+        if gap <= NARROW * abs(low) or gap > 0.9 * before or not eps.size or log_alpha == -math.inf:
             break
         before, place = gap, _piece(below, eps, log_alpha)
         # where f is steeper than -1 the deciding line has slope alpha, elsewhere beta, in the profile of the reversed pair

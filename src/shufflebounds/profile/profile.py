@@ -12,6 +12,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property, uncached
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
+from shufflebounds._progress import announced
 from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, largest, plain
 from shufflebounds.composing import DominatingPairInfo, LossAtoms, SampledProfile
 from shufflebounds.composing.kept import Kept
@@ -165,13 +166,17 @@ class PrivacyProfile(ExportMixin):
             deeper = own.extended(step, stage)
             pair = deeper if forward is own else forward.extended(step, stage), deeper
         else:
-            known = self._pair_info()
-            sides = known.curve_hockey_stick or known.hockey_stick
-            own = SampledProfile(sides, known.pure, step, convex=known.convex, first_stage=True)
-            pair = own, own
-            if known.reverse is not None:
-                pair = SampledProfile(known.reverse, known.reverse_pure, step, convex=known.convex, first_stage=True), own
+            pair = self._first_samples(step)
         return self._stages.setdefault((step, stage), pair)
+
+    def _first_samples(self, step: float) -> tuple[SampledProfile, SampledProfile]:
+        """Return samples of H(Q||P) and of H(P||Q), `step` apart, of the first stage."""
+        known = self._pair_info()
+        sides = known.curve_hockey_stick or known.hockey_stick
+        own = SampledProfile(sides, known.pure, step, convex=known.convex, first_stage=True)
+        if known.reverse is None:
+            return own, own
+        return SampledProfile(known.reverse, known.reverse_pure, step, convex=known.convex, first_stage=True), own
 
     @property
     def _sketch(self) -> float:
@@ -247,7 +252,8 @@ class PrivacyProfile(ExportMixin):
         0.9489427 True
         """
         upper = _validate.upper_side(bound)
-        return self._tradeoff(upper)
+        with announced("tradeoff"):
+            return self._tradeoff(upper)
 
     def _outcomes(self) -> LossAtoms | None:
         """Return the outcomes of the pair that this profile stands for, where all are listed."""
@@ -307,7 +313,8 @@ class PrivacyProfile(ExportMixin):
         inf
         """
         upper = _validate.upper_side(bound)
-        return self._gdp_mu(upper)
+        with announced("gdp_mu"):
+            return self._gdp_mu(upper)
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return mu, from above or below."""
@@ -393,7 +400,8 @@ class PrivacyProfile(ExportMixin):
         """
         upper = _validate.upper_side(bound)
         array = _validate.orders("order", order)
-        value = self._rdp(array.ravel(), upper).reshape(array.shape)
+        with announced("rdp"):
+            value = self._rdp(array.ravel(), upper).reshape(array.shape)
         return plain(value)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:

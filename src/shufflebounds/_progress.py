@@ -1,0 +1,129 @@
+"""Announcement of long computations on a terminal: predicted time and memory, and elapsed time."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ContextDecorator, contextmanager
+from types import TracebackType
+from typing import NamedTuple, Self
+
+__all__ = ["Cost", "announced", "elsewhere", "tick"]
+
+LONG = 5.0
+"""Predicted seconds from which on a computation is announced before it begins."""
+
+LATE = 2.0
+"""Seconds after which any other computation is announced. A smaller number shows a line for computations that end at once."""
+
+TICK = 0.2
+"""Seconds between two updates of the line."""
+
+
+class Cost(NamedTuple):
+    """Predicted CPU seconds, and largest memory in bytes."""
+
+    seconds: float
+    memory: int
+
+
+class _Line(threading.local):
+    """The computation of this thread that is announced, or will be when it takes long; `name` is empty if there is none."""
+
+    name = ""
+    cost: Cost | None = None
+    start = drawn = 0.0
+    elsewhere = False
+
+
+_line = _Line()
+
+
+def _text(name: str, cost: Cost | None, spent: float) -> str:
+    if cost is None:
+        return f"{name}: {spent:.0f} s so far; Ctrl-C stops"
+    return f"{name}: {spent:.0f} s of about {cost.seconds:.0f} s, at most {cost.memory / 2**20:.0f} MiB; Ctrl-C stops"
+
+
+def _on_terminal() -> bool:
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except ValueError:
+        # stderr is closed
+        return False
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """Suppress the line in this thread, because the caller shows its own progress."""
+    _line.elsewhere = True
+    try:
+        yield
+    finally:
+        _line.elsewhere = False
+
+
+class announced(ContextDecorator):
+    """Show on the terminal that the computation inside takes long; the line is erased at the end.
+
+    The line appears at the beginning if the predicted time is at least LONG, otherwise at the first tick after LATE seconds.
+    A computation inside of an announced one shows no line of its own. If only its time was predicted, the line states that time.
+    An instance is a context manager or the decorator of a function.
+
+    Parameters
+    ----------
+    name : str
+        What is computed, the first word of the line.
+    predict : callable, optional
+        Returns the predicted cost. It is called on a terminal only, so it may take a millisecond.
+    """
+
+    def __init__(self, name: str, predict: Callable[[], Cost] | None = None) -> None:
+        self._name, self._predict = name, predict
+        self._shows = False
+
+    def _recreate_cm(self) -> Self:
+        # calls of a decorated function may overlap
+        return type(self)(self._name, self._predict)
+
+    def __enter__(self) -> None:
+        if _line.elsewhere or (_line.name and _line.cost is not None) or not _on_terminal():
+            return
+        if not _line.name:
+            self._shows = True
+            _line.name, _line.start, _line.drawn = self._name, time.monotonic(), LATE - TICK
+        if self._predict is None:
+            return
+        try:
+            cost = self._predict()
+        except BaseException:
+            self._erase()
+            raise
+        if cost.seconds >= LONG:
+            _line.cost, _line.drawn = cost, -math.inf
+            tick()
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self._erase()
+
+    def _erase(self) -> None:
+        if not self._shows:
+            return
+        if _line.cost is not None or _line.drawn >= LATE:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+        _line.name, _line.cost, self._shows = "", None, False
+
+
+def tick() -> None:
+    """Update the line. Computations call this several times per second."""
+    if not _line.name:
+        return
+    spent = time.monotonic() - _line.start
+    if spent - _line.drawn >= TICK:
+        _line.drawn = spent
+        sys.stderr.write("\r\033[K" + _text(_line.name, _line.cost, spent))
+        sys.stderr.flush()
