@@ -6,9 +6,9 @@ import mpmath
 import numpy as np
 import pytest
 
+from shufflebounds._convex_order import gathered, merged_sum, spread_sum
 from shufflebounds._core import _excess
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism
-from shufflebounds.shuffle._convex_order import gathered, merged_sum, spread_sum
 from shufflebounds.shuffle._heavy_tails import one_large_value, sum_with_jumps
 from tests.strategies import slow
 

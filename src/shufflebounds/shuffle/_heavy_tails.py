@@ -21,8 +21,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._convex_order import RAREST, merged_sum, rising, spread_sum
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds.shuffle._convex_order import RAREST, merged_sum, rising, spread_sum
 from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 
 __all__ = ["one_large_value", "sum_with_jumps"]

@@ -1,0 +1,195 @@
+r"""Distributions with fewer values that are larger or smaller in the convex order, for all discretizations of distributions.
+
+Let nodes :math:`z_0 < \dots < z_m` divide the range of X into cells. For every convex f,
+
+.. math:: \mathbb{E} f(Z^-) \le \mathbb{E} f(X) \le \mathbb{E} f(Z^+)
+
+where :math:`Z^+` has the mass of each cell at its two ends, with the mean of the cell kept (spread), and :math:`Z^-` has it at the
+mean of the cell (merged). An upper bound of an expected positive part takes :math:`Z^+`, a lower bound :math:`Z^-`. Shaked,
+Shanthikumar, *Stochastic Orders*, 3.A. Functions whose names start with ``log`` take and return logarithms of masses, and values
+:math:`e^l` by their logarithms l.
+
+Privacy losses on a grid, where the masses under both distributions are kept, are spread and merged by the kernel ``_core/_losses``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._core import _jumps
+from shufflebounds._types import EXP_SLACK, ULP, FloatArray
+
+__all__ = [
+    "RAREST", "gathered", "grid_spread", "largest_charge", "log_parts", "log_shares", "log_spread", "log_to_nodes", "merged",
+    "merged_sum", "rising", "rounding_charge", "shares", "spread", "spread_sum", "to_nodes",
+]
+
+RAREST = -690.0
+"""Log masses below this, near the smallest normal double (e^-708.4), are added as logarithms."""
+
+_COARSE = 0.25
+"""Grid step in log |x| for values with masses below e^RAREST. Raised: fewer values and a larger gap."""
+
+_CLOSE = 0.03
+"""Grid step of the nodes, in asinh(x/unit). Raised: fewer values and a larger gap."""
+
+
+def rounding_charge(terms: int, depth: float = 0.0) -> float:
+    """Return a bound of the relative rounding error of a cell's mass, and of the error of its mean relative to its larger end.
+
+    The exp of a given log mass has an error of EXP_SLACK = 4 ULP. A share and its product with the mass take five roundings of
+    ULP/2, and the sum of n nonnegative terms, in any order, adds (n - 1) ULP/2. The logarithm of the sum has an error of up to
+    EXP_SLACK times its absolute value, the depth. The charge exceeds the total by at least 1.5 ULP, which covers the products of
+    errors for n + 4 depth < 1e7.
+
+    Parameters
+    ----------
+    terms : int
+        Largest number of terms in one cell, n.
+    depth : float
+        Largest absolute value of a logarithm of a mass; 0 if no logarithm is taken.
+    """
+    return ULP * (8 + terms) + EXP_SLACK * depth
+
+
+def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) -> float:
+    """Return the rounding charge of the cell, or of the node with its two cells, that takes the most of these values."""
+    return rounding_charge(2 * int(np.bincount(_cells(values, nodes)).max(initial=0)), depth)
+
+
+def shares(mean: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the share of a cell's mass that moves to its upper end, if the ends are to keep the mean; 0 if the ends are equal."""
+    width = np.subtract(high, low)
+    return np.asarray(np.clip(np.divide(mean - low, width, out=np.zeros(width.shape), where=width != 0), 0.0, 1.0))
+
+
+def to_nodes(mass: FloatArray, moved: FloatArray) -> FloatArray:
+    """Return masses at the nodes if each cell between neighbouring nodes has `moved` of its `mass` at its upper end."""
+    return np.asarray(np.append(mass - moved, 0.0) + np.append(0.0, moved))
+
+
+def spread(values: FloatArray, mass: FloatArray, nodes: FloatArray) -> FloatArray:
+    """Return the masses at the nodes, each mass split between the two nodes beside its value with the mean kept."""
+    cell = _cells(values, nodes)
+    share = shares(values, nodes[cell], nodes[cell + 1])
+    return _to_both(cell, mass, share, nodes.size)
+
+
+def grid_spread(places: FloatArray, mass: FloatArray, first: float, size: int) -> FloatArray:
+    """Return the masses at first, first + 1, ..., first + size - 1, as by :func:`spread`."""
+    low = np.clip(np.floor(places), first, first + size - 2)
+    return _to_both((low - first).astype(np.intp), mass, np.clip(places - low, 0.0, 1.0), size)
+
+
+def merged(values: FloatArray, mass: FloatArray, nodes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the mass of every cell; the mean of a cell without mass is its lower end."""
+    cell = _cells(values, nodes)
+    total = np.bincount(cell, mass, nodes.size - 1)
+    moment = np.bincount(cell, mass * values, nodes.size - 1)
+    means = np.divide(moment, total, out=nodes[:-1].copy(), where=total > 0)
+    return np.clip(means, nodes[:-1], nodes[1:]), np.asarray(total, dtype=np.float64)
+
+
+def _cells(values: FloatArray, nodes: FloatArray) -> NDArray[np.intp]:
+    """Return the index of the cell of each value; the last node belongs to the last cell."""
+    return np.clip(np.searchsorted(nodes, values, side="right") - 1, 0, nodes.size - 2)
+
+
+def _to_both(cell: NDArray[np.intp], mass: FloatArray, share: FloatArray, size: int) -> FloatArray:
+    out: FloatArray = np.bincount(cell, mass * (1 - share), size).astype(np.float64)
+    out += np.bincount(cell + 1, mass * share, size)
+    return out
+
+
+def log_shares(level: FloatArray, low: FloatArray | float, high: FloatArray | float) -> FloatArray:
+    """Return the shares of masses at e^level that move to e^high from the cells e^low .. e^high; 0 if the ends are equal."""
+    width = np.expm1(np.subtract(low, high))
+    moved = np.exp(level - high) * np.expm1(low - level)
+    out = np.zeros(np.broadcast_shapes(np.shape(moved), np.shape(width)))
+    return np.asarray(np.clip(np.divide(moved, width, out=out, where=width != 0), 0.0, 1.0))
+
+
+def log_parts(log_mass: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the log masses at the lower and at the upper ends of cells from the shares that move to the upper ends."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(log_mass + np.log1p(-share)), np.asarray(log_mass + np.log(share))
+
+
+def log_to_nodes(log_mass: FloatArray, share: FloatArray) -> FloatArray:
+    """Return log masses at the nodes from the cells between neighbouring nodes, as :func:`to_nodes` does for masses."""
+    low, high = log_parts(log_mass, share)
+    return np.asarray(np.logaddexp(np.append(low, -np.inf), np.append(-np.inf, high)))
+
+
+def log_spread(levels: FloatArray, log_mass: FloatArray, nodes: FloatArray) -> FloatArray:
+    """Return the log masses at the values e^nodes, from those at the values e^levels, as :func:`spread` does for masses."""
+    cell = _cells(levels, nodes)
+    low, high = log_parts(log_mass, log_shares(levels, nodes[cell], nodes[cell + 1]))
+    out = np.full(nodes.size, -np.inf)
+    np.logaddexp.at(out, cell, low)
+    np.logaddexp.at(out, cell + 1, high)
+    return out
+
+
+def rising(unit: float, farthest: float, step: float) -> FloatArray:
+    """Return the points unit * sinh(k step), k = ..., -1, 0, 1, ...: even near 0, geometric beyond `unit`, up to `farthest`."""
+    steps = math.ceil(math.asinh(farthest / unit) / step) + 1
+    rise = unit * np.sinh(step * np.arange(1, steps + 1))
+    return np.concatenate([-rise[::-1], [0.0], rise])
+
+
+def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray, nodes: FloatArray) -> FloatArray:
+    """Return masses at the nodes of a distribution that is larger in the convex order than that of place + jump.
+
+    `place` with masses `mass` and `jump` with masses `prob` are independent.
+    """
+    total, moment = _jumps.cell_sums(place, mass, jump, prob, nodes, True)
+    charge = rounding_charge(place.size + jump.size)
+    return to_nodes(total, np.clip(moment / np.diff(nodes) * (1 + charge), 0.0, total))
+
+
+def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray,
+               nodes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return places and masses of a distribution that is smaller in the convex order than that of place + jump.
+
+    The mass between two nodes is placed at its mean.
+    """
+    total, moment = _jumps.cell_sums(place, mass, jump, prob, nodes, False)
+    kept = total > 0
+    charge = rounding_charge(place.size + jump.size)
+    return nodes[:-1][kept] + np.clip(moment[kept] / total[kept] * (1 - charge), 0.0, np.diff(nodes)[kept]), total[kept]
+
+
+def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
+    """Return a distribution with fewer values, larger (upper) or smaller in the convex order: about 0.03 apart in log |x|."""
+    # tiny masses are added as logarithms, at values that are rounded up or down
+    rare = log_mass < RAREST
+    moved, log_moved = _rounded(values[rare], log_mass[rare], upper)
+    if rare.all():
+        return moved, log_moved
+    values, log_mass = values[~rare], log_mass[~rare]
+    rise = np.argsort(values)
+    x, w = values[rise], np.exp(log_mass[rise])
+    size = np.abs(x)
+    unit = float(size[np.searchsorted(np.cumsum(w), 0.5 * w.sum()).clip(0, x.size - 1)]) or float(size.max())
+    nodes = rising(0.1 * unit, float(size.max()), _CLOSE)
+    whole = np.zeros(1), np.ones(1)
+    at, mass = (nodes, spread_sum(x, w, *whole, nodes)) if upper else merged_sum(x, w, *whole, nodes)
+    kept = mass > 0
+    return np.append(at[kept], moved), np.append(np.log(mass[kept]), log_moved)
+
+
+def _rounded(values: FloatArray, log_mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
+    """Return a distribution with fewer values: each value is rounded up (upper) or down to the grid."""
+    nonzero = values != 0
+    x, w = values[nonzero], log_mass[nonzero]
+    away = (x > 0) == upper
+    level = np.log(np.abs(x)) / _COARSE
+    level = np.where(away, np.ceil(level + 1e-9), np.floor(level - 1e-9))
+    at, place = np.unique(np.sign(x) * np.exp(level * _COARSE), return_inverse=True)
+    out = np.full(at.size, -np.inf)
+    np.logaddexp.at(out, place, w)
+    return at, out

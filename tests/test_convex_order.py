@@ -1,0 +1,133 @@
+"""Masses spread to the ends of cells and merged to their means, against exact arithmetic on fractions."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from shufflebounds._convex_order import (
+    grid_spread,
+    log_parts,
+    log_shares,
+    log_spread,
+    log_to_nodes,
+    merged,
+    rounding_charge,
+    shares,
+    spread,
+    spread_sum,
+    to_nodes,
+)
+
+
+def atoms(count, seed):
+    rng = np.random.default_rng(seed)
+    values = np.sort(rng.normal(size=count) * np.exp(3 * rng.normal(size=count)))
+    mass = np.exp(-5 * rng.exponential(size=count))
+    nodes = np.unique(np.concatenate([[values[0], values[-1]], rng.choice(values, 5), values[0] + np.ptp(values) * rng.random(20)]))
+    return values, mass, nodes
+
+
+def stop_loss(values, mass, level):
+    """Return the exact sum of mass (value - level)_+ of doubles."""
+    return sum((Fraction(m) * max(Fraction(v) - level, 0) for v, m in zip(values.tolist(), mass.tolist())), Fraction(0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_expected_excess_increases_when_masses_are_spread_and_decreases_when_they_are_merged(seed):
+    values, mass, nodes = atoms(300, seed)
+    means, total = merged(values, mass, nodes)
+    ends = spread(values, mass, nodes)
+    # the rounding error is relative to the largest value
+    error = rounding_charge(2 * values.size) * mass.sum() * np.abs(nodes).max()
+    for level in np.quantile(values, np.linspace(0.01, 0.99, 15)).tolist():
+        exact = stop_loss(values, mass, Fraction(level))
+        assert stop_loss(means, total, Fraction(level)) <= exact + Fraction(error)
+        assert stop_loss(nodes, ends, Fraction(level)) >= exact - Fraction(error)
+    # equal for a linear function: the mean is kept
+    below = Fraction(values[0]) - 1
+    for at, weight in ((means, total), (nodes, ends)):
+        assert abs(stop_loss(at, weight, below) - stop_loss(values, mass, below)) <= error
+
+
+def test_two_values_in_a_cell():
+    nodes = np.array([0.0, 4.0])
+    values, mass = np.array([1.0, 3.0]), np.array([0.5, 0.5])
+    assert spread(values, mass, nodes).tolist() == [0.5, 0.5]
+    means, total = merged(values, mass, nodes)
+    assert (means.tolist(), total.tolist()) == ([2.0], [1.0])
+
+
+def test_a_cell_without_mass_has_its_lower_end_as_mean():
+    means, total = merged(np.array([0.5]), np.ones(1), np.array([0.0, 1.0, 2.0]))
+    assert (means.tolist(), total.tolist()) == ([0.5, 1.0], [1.0, 0.0])
+
+
+def test_equal_ends_keep_the_mass_at_one_node():
+    nodes = np.array([0.0, 1.0, 1.0, 2.0])
+    assert spread(np.array([1.0]), np.ones(1), nodes).sum() == 1.0
+    assert shares(np.ones(1), np.ones(1), np.ones(1)).tolist() == [0.0]
+    assert log_shares(np.ones(1), np.ones(1), np.ones(1)).tolist() == [0.0]
+
+
+def test_a_grid_is_the_same_as_its_nodes():
+    rng = np.random.default_rng(5)
+    places, mass = np.sort(rng.uniform(-7, 9, 400)), rng.random(400)
+    found = grid_spread(places, mass, -7.0, 17)
+    assert found == pytest.approx(spread(places, mass, np.arange(-7.0, 10.0)), rel=1e-13)
+    # the first and the last point take values on them
+    assert grid_spread(np.array([-7.0, 9.0]), np.ones(2), -7.0, 17)[[0, -1]].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_masses_at_exponentials_keep_their_mean(seed):
+    rng = np.random.default_rng(seed)
+    levels = np.sort(rng.uniform(-30, 40, 60))
+    log_mass = -50 * rng.random(60)
+    nodes = np.concatenate([[levels[0]], np.sort(rng.uniform(-30, 40, 12)).clip(levels[0], levels[-1]), [levels[-1]]])
+    found = log_spread(levels, log_mass, nodes)
+    with mpmath.workdps(40):
+        def moments(at, log):
+            heights = [(mpmath.exp(x), mpmath.exp(w)) for x, w in zip(at.tolist(), log.tolist())]
+            return [sum(w for _, w in heights), sum(w * x for x, w in heights)]
+
+        for exact, rounded in zip(moments(levels, log_mass), moments(nodes, found)):
+            assert abs(rounded / exact - 1) < rounding_charge(60, 50 + 70)
+
+
+def test_shares_of_exponentials_of_wide_cells_do_not_overflow():
+    low, high, level = np.array([-700.0, 0.0]), np.array([800.0, 1e-9]), np.array([750.0, 5e-10])
+    with mpmath.workdps(40):
+        exact = [(mpmath.exp(x) - mpmath.exp(a)) / (mpmath.exp(b) - mpmath.exp(a)) for a, b, x in zip(low, high, level)]
+    assert log_shares(level, low, high) == pytest.approx([float(x) for x in exact], rel=1e-13)
+
+
+def test_cells_with_logarithms_agree_with_those_without():
+    mass, share = np.array([0.5, 0.25, 0.125]), np.array([0.25, 0.0, 1.0])
+    ends = to_nodes(mass, mass * share)
+    assert ends.tolist() == [0.375, 0.375, 0.0, 0.125]
+    assert np.exp(log_to_nodes(np.log(mass), share)) == pytest.approx(ends)
+    low, high = log_parts(np.log(mass), share)
+    assert np.exp(low) + np.exp(high) == pytest.approx(mass)
+
+
+def test_a_sum_is_not_below_the_exact_one_when_a_cell_has_many_terms():
+    # a cell takes 3000 x 7 terms; their rounded sum must not lower the mean
+    place, jump = np.linspace(1.0, 2.0, 3000), np.linspace(0.0, 0.5, 7)
+    mass, prob = np.full(3000, 1 / 3000), np.full(7, 1 / 7)
+    nodes = np.array([0.0, 3.0])
+    found = spread_sum(place, mass, jump, prob, nodes)
+    exact = sum(map(Fraction, place.tolist())) / 3000 + sum(map(Fraction, jump.tolist())) / 7
+    assert exact <= 3 * Fraction(float(found[1])) / Fraction(float(found.sum())) <= exact * (1 + Fraction(2, 10**12))
+
+
+@pytest.mark.parametrize("terms", [1, 30, 10**4])
+def test_the_charge_covers_a_sum_of_rounded_products(terms):
+    rng = np.random.default_rng(terms)
+    log_mass = -300 * rng.random(terms)
+    with mpmath.workdps(40):
+        exact = mpmath.log(mpmath.fsum(mpmath.exp(x) for x in log_mass.tolist()))
+        found = mpmath.mpf(math.log(float(np.bincount(np.zeros(terms, dtype=int), np.exp(log_mass))[0])))
+        assert abs(found - exact) <= rounding_charge(terms, float(abs(exact)))
