@@ -13,7 +13,7 @@ import numpy as np
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import ExcessLaw
 
-__all__ = ["NODES", "chosen", "product_law", "shares", "split"]
+__all__ = ["NODES", "chosen", "product_law"]
 
 NODES = 128
 """Number of nodes for a and for b; X then has at most its square as atoms. Raised: tighter bounds and longer run time."""
@@ -31,22 +31,6 @@ def chosen(levels: FloatArray, log_mass: FloatArray, count: int = NODES) -> Floa
     index = np.unique(np.searchsorted(share, np.linspace(0, 1, count)).clip(0, levels.size - 1))
     index[0], index[-1] = 0, levels.size - 1
     return np.asarray(levels[index])
-
-
-def shares(level: FloatArray, low: FloatArray | float, high: FloatArray | float) -> FloatArray:
-    """Return the share of the mass at height e^level that is moved to the upper one of the two nodes low <= level <= high."""
-    return np.asarray(np.clip(np.exp(level - high) * np.expm1(low - level) / np.expm1(np.subtract(low, high)), 0.0, 1.0))
-
-
-def split(levels: FloatArray, log_mass: FloatArray, nodes: FloatArray) -> FloatArray:
-    """Return the log masses at the nodes, after splitting the masses at `levels` between their two neighbouring nodes."""
-    cell = np.clip(np.searchsorted(nodes, levels, side="right") - 1, 0, nodes.size - 2)
-    upper = shares(levels, nodes[cell], nodes[cell + 1])
-    out = np.full(nodes.size, -np.inf)
-    with np.errstate(divide="ignore"):
-        np.logaddexp.at(out, cell, log_mass + np.log1p(-upper))
-        np.logaddexp.at(out, cell + 1, log_mass + np.log(upper))
-    return out
 
 
 def product_law(cases: Iterable[tuple[FloatArray, FloatArray]], nodes: FloatArray, log_cut: float = -np.inf,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from shufflebounds import _validate
+from shufflebounds._convex_order import log_parts, log_shares
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws
 
@@ -107,11 +108,8 @@ def interval_laws(
     log_near = log_far + mean
     kept = slice(0, -1) if unbounded_loss else slice(None)
     # the mass of every cell is spread to its two ends, with the same mean of a
-    width = np.where(point, 1.0, high - low)[kept]
-    with np.errstate(divide="ignore", over="ignore"):
-        share = np.where(point[kept], 1.0, np.clip(np.expm1(mean[kept] - low[kept]) / np.expm1(width), 0.0, 1.0))
-        log_mass = np.concatenate([log_far[kept] + np.log(share), log_far[kept] + np.log1p(-share)])
-    log_a = np.concatenate([high[kept], low[kept]]) + loss_error
+    below, above = log_parts(log_far[kept], log_shares(mean[kept], low[kept], high[kept]))
+    log_mass, log_a = np.concatenate([above, below]), np.concatenate([high[kept], low[kept]]) + loss_error
     if not unbounded_loss:
         # no loss exceeds the pure budget, so it stays exact
         log_a = np.minimum(log_a, high.max())

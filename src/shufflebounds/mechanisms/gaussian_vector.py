@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._convex_order import log_shares, log_spread, log_to_nodes
 from shufflebounds._docs import with_passages
 from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer, shift_by_error
-from shufflebounds.mechanisms._heights import chosen, product_law, shares, split
+from shufflebounds.mechanisms._heights import chosen, product_law
 from shufflebounds.mechanisms._interval import BLUR, checked
 from shufflebounds.mechanisms._vectors import VectorRandomizer
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
@@ -165,9 +166,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         self._check_height(end / (s * s))
         edges = np.linspace(0.0, end, _FINE + 1)
         near, far = (_cell_masses(edges, center, s) for center in (0.5, -0.5))
-        upper = shares(near - far, edges[:-1] / (s * s), edges[1:] / (s * s))
-        with np.errstate(divide="ignore"):
-            fine = np.logaddexp(np.append(far + np.log1p(-upper), -np.inf), np.append(-np.inf, far + np.log(upper)))
+        fine = log_to_nodes(far, log_shares(near - far, edges[:-1] / (s * s), edges[1:] / (s * s)))
         # masses under the geometric mean of m and R_0, where neither underflows
         one = np.exp(fine + 0.5 * step * np.arange(_FINE + 1))
         sums, lost = [np.ones(1)], [0.0]
@@ -190,7 +189,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         mass = [float(np.exp(log).sum()) for log in logs]
         every = np.logaddexp.reduce([weight[k] + logs[k] + math.log(mass[d - k]) for k in range(d + 1)])
         nodes = chosen(levels, every)
-        coarse = [split(levels, log, nodes) for log in logs]
+        coarse = [log_spread(levels, log, nodes) for log in logs]
         # the truncated mass under R_0, by the number k of coordinates below 1/2: these or the others are in the truncated tail
         cut = sum(math.exp(weight[k]) * (lost[k] * mass[d - k] + lost[d - k]) for k in range(d + 1))
         cases = ((weight[k] + coarse[k], coarse[d - k]) for k in range(d + 1))
@@ -224,7 +223,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         points, weights = np.polynomial.legendre.leggauss(10)
         half = np.diff(edges)[:, None] / 2
         at = edges[:-1, None] + half * (1 + points)
-        up = shares((at / sigma) ** 2, nodes[:-1, None], nodes[1:, None])
+        up = log_shares((at / sigma) ** 2, nodes[:-1, None], nodes[1:, None])
         # matrix of the shares of each quadrature point in its two nodes
         share = np.zeros((nodes.size, at.size))
         cell = np.repeat(np.arange(nodes.size - 1), points.size)

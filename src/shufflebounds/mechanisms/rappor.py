@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._convex_order import log_spread
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import CountEstimate
-from shufflebounds.mechanisms._heights import chosen, product_law, split
+from shufflebounds.mechanisms._heights import chosen, product_law
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
@@ -204,7 +205,7 @@ class Rappor(CountEstimate, LocalRandomizer):
             if d == self.hashes:
                 ones, levels = _binomial(d, other, rest), unit * np.arange(d + 1.0)
                 nodes = chosen(levels, ones, _NODES if d <= 128 else _NODES // 2)
-                each = split(levels, ones + d * math.log(lost / rest) / 2, nodes)
+                each = log_spread(levels, ones + d * math.log(lost / rest) / 2, nodes)
                 spread = product_law([(each, each)], nodes)
                 log_a, log_b = spread.log_a * (1 + _UNIT_ERROR), spread.log_b * (1 - _UNIT_ERROR)
                 upper = ExcessLaw(spread.log_mass, log_a, log_b, spread.log_cut)

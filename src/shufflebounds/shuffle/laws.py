@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._cached import cached_property
+from shufflebounds._convex_order import shares
 from shufflebounds._core import _deployments
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing.kept import Kept
@@ -131,11 +132,9 @@ class ExcessLaw:
             Two atoms for each cell; X is larger in the convex order than for the density, at every eps.
         """
         m, middle, start, end = (np.asarray(x, dtype=np.float64) for x in (mass, mean, low, high))
-        along = end - start
-        coordinate = np.argmax(np.abs(along), axis=0)[None, :]
-        length = np.take_along_axis(along, coordinate, 0)[0]
-        part = np.take_along_axis(middle - start, coordinate, 0)[0]
-        share = np.clip(np.divide(part, length, out=np.full(m.shape, 0.5), where=length != 0), 0, 1)
+        # the share of the coordinate that changes most in the cell
+        coordinate = np.argmax(np.abs(end - start), axis=0)[None, :]
+        share = shares(*(np.take_along_axis(x, coordinate, 0)[0] for x in (middle, start, end)))
         with np.errstate(divide="ignore"):
             log_mass = np.log(np.concatenate([m * (1 - share), m * share]))
             log_a, log_b = np.log(np.concatenate([start, end], axis=1))
