@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from shufflebounds._convex_order import grid_spread
 from shufflebounds._types import FloatArray
 
 __all__ = ["Tails"]
@@ -62,11 +63,8 @@ def _coarsened(weight: FloatArray, place: FloatArray, width: float) -> tuple[Flo
     stride = math.floor(width)
     if stride < 2 or place.size < FEW:
         return weight, place
-    low = np.floor_divide(place, stride)
-    share = place / stride - low
-    first = low[0]
-    left = (low - first).astype(np.intp)
-    out: FloatArray = np.bincount(left, weights=weight * (1 - share), minlength=int(left[-1]) + 2).astype(np.float64)
-    out += np.bincount(left + 1, weights=weight * share, minlength=out.size)
+    places = place / stride
+    first = math.floor(places[0])
+    out = grid_spread(places, weight, first, math.floor(places[-1]) - first + 2)
     held = np.flatnonzero(out)
     return out[held], np.asarray((first + held) * stride, dtype=np.float64)
