@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
+from shufflebounds._convex_order import largest_charge, merged, shares, to_nodes
 from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.sampling._ratios import Ratios
@@ -184,9 +185,8 @@ class Allocation:
         anchor, step, size = grid
         points = anchor + step * np.arange(size, dtype=np.float64)
         q, means, loss_error = self._cells(points)
-        lean = np.clip((means - points[:-1]) / step + 4 * loss_error * points[1:] / step, 0.0, 1.0)
         mass = q * (1 + loss_error)
-        out = np.append(mass * (1 - lean), 0.0) + np.append(0.0, mass * lean)
+        out = to_nodes(mass, mass * shares(means + 4 * loss_error * points[1:], points[:-1], points[1:]))
         place = np.exp(self.law.loss)
         inside = place <= points[-1] + SNAP * step
         atoms = spread(anchor, step, size, np.minimum(place[inside], points[-1]), self.law.q[inside] * (1 + 64 * ULP))
@@ -342,18 +342,13 @@ def _condensed(
     if not upper:
         values = np.clip(means * (1 - 4 * loss_error), edges[:-1], edges[1:])
         return values[held], (q * (1 - loss_error))[held]
-    lean = np.clip((means * (1 + 4 * loss_error) - edges[:-1]) / np.diff(edges), 0.0, 1.0)
     mass = q * (1 + loss_error)
-    out = np.append(mass * (1 - lean), 0.0) + np.append(0.0, mass * lean)
+    out = to_nodes(mass, mass * shares(means * (1 + 4 * loss_error), edges[:-1], edges[1:]))
     return edges[out > 0], out[out > 0]
 
 
 def _binned(edges: FloatArray, values: FloatArray, mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
     """Return values and masses reduced to one (lower bound) or two (upper bound) per cell."""
-    cell = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
-    q: FloatArray = np.asarray(np.bincount(cell, weights=mass, minlength=edges.size - 1), dtype=np.float64)
-    moment = np.bincount(cell, weights=mass * values, minlength=edges.size - 1)
-    held = q > 0
-    means = np.where(held, moment / np.where(held, q, 1.0), edges[:-1])
-    return _condensed(edges, q, means, np.full(q.size, 256 * ULP), upper)
+    means, q = merged(values, mass, edges)
+    return _condensed(edges, q, means, np.full(q.size, largest_charge(values, edges)), upper)
 
