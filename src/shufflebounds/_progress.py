@@ -11,16 +11,12 @@ from contextlib import ContextDecorator, contextmanager
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from shufflebounds._limits import CALM_SECONDS, UPDATE_SECONDS
+
 __all__ = ["Cost", "announced", "elsewhere", "tick"]
 
 LONG = 5.0
 """Predicted seconds from which on a computation is announced before it begins."""
-
-LATE = 2.0
-"""Seconds after which any other computation is announced. A smaller number shows a line for computations that end at once."""
-
-TICK = 0.2
-"""Seconds between two updates of the line."""
 
 
 class Cost(NamedTuple):
@@ -69,8 +65,8 @@ def elsewhere() -> Iterator[None]:
 class announced(ContextDecorator):
     """Show on the terminal that the computation inside takes long; the line is erased at the end.
 
-    The line appears at the beginning if the predicted time is at least LONG, otherwise at the first tick after LATE seconds.
-    A computation inside of an announced one shows no line of its own. If only its time was predicted, the line states that time.
+    The line appears at the beginning if the predicted time is at least LONG, otherwise at the first tick after CALM_SECONDS. A
+    computation inside of an announced one shows no line of its own. If only its time was predicted, the line states that time.
     An instance is a context manager or the decorator of a function.
 
     Parameters
@@ -94,7 +90,7 @@ class announced(ContextDecorator):
             return
         if not _line.name:
             self._shows = True
-            _line.name, _line.start, _line.drawn = self._name, time.monotonic(), LATE - TICK
+            _line.name, _line.start, _line.drawn = self._name, time.monotonic(), CALM_SECONDS - UPDATE_SECONDS
         if self._predict is None:
             return
         try:
@@ -112,7 +108,7 @@ class announced(ContextDecorator):
     def _erase(self) -> None:
         if not self._shows:
             return
-        if _line.cost is not None or _line.drawn >= LATE:
+        if _line.cost is not None or _line.drawn >= CALM_SECONDS:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
         _line.name, _line.cost, self._shows = "", None, False
@@ -123,7 +119,7 @@ def tick() -> None:
     if not _line.name:
         return
     spent = time.monotonic() - _line.start
-    if spent - _line.drawn >= TICK:
+    if spent - _line.drawn >= UPDATE_SECONDS:
         _line.drawn = spent
         sys.stderr.write("\r\033[K" + _text(_line.name, _line.cost, spent))
         sys.stderr.flush()

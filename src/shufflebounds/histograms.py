@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST
+from shufflebounds._validate import MAX_COUNT
 
 __all__ = ["point_error_lower_bound", "point_error_lower_bound_zcdp", "project_simplex"]
 
-MAX_STEPS = 2**53
-_MOST = 1e300
 _SLACK = 64 * float(np.finfo(float).eps)
 
 
@@ -56,10 +56,10 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     >>> project_simplex([5.0, -1.0, 2.0, 0.5], 6.0).tolist()
     [4.5, 0.0, 1.5, 0.0]
     """
-    array = _validate.real_array("r", r, -_MOST, _MOST)
+    array = _validate.real_array("r", r, -LARGEST, LARGEST)
     if array.ndim != 1:
         raise ValueError(f"r has shape {array.shape}: it must be one-dimensional")
-    total = _validate.real("total", total, 0, _MOST)
+    total = _validate.real("total", total, 0, LARGEST)
     if total == 0:
         return np.zeros_like(array)
     top = float(array.max())
@@ -193,5 +193,5 @@ def _most_error(chance: Callable[[int], float], cells: int, error: float, high: 
         return (t * (gain - 1) - 2 * error - _SLACK * (t * (gain + 1) + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
 
     # The bound increases in t, then decreases.
-    best = bisect_left(range(2 + math.ceil(min(MAX_STEPS, high))), True, lo=1, key=lambda t: bound(t) >= bound(t + 1))
+    best = bisect_left(range(2 + math.ceil(min(MAX_COUNT, high))), True, lo=1, key=lambda t: bound(t) >= bound(t + 1))
     return max(0.0, bound(best))

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds.composing.loss_atoms import LossAtoms
 from shufflebounds.composing.pair_info import DominatingPairInfo, Scale
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.profile.composed import _MOST_KNOWN, Composition, _Floor
+from shufflebounds.profile.composed import Composition, _Floor
 from shufflebounds.sampling import RandomAllocation
 from tests.strategies import slow
 
@@ -61,7 +62,7 @@ def test_floor_keeps_few_values_and_the_same_maximum():
     lower = np.where(eps % 2 < 1, -60.0, -0.5 * eps)
     for _ in range(2):
         np.testing.assert_array_equal(floor.raised(eps, lower), np.maximum(lower, -eps - 1e-3))
-    assert len(floor._known) <= _MOST_KNOWN
+    assert len(floor._known) <= CACHED_ANSWERS
     known = np.array(floor._known)
     assert (np.diff(known[:, 0]) > 0).all()
     assert (np.diff(known[:, 1]) < 0).all()

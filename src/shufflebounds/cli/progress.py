@@ -7,12 +7,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from shufflebounds._limits import CALM_SECONDS, UPDATE_SECONDS
 from shufflebounds._progress import elsewhere
 
 __all__ = ["watched"]
-
-CLOCK_AFTER, TICK = 2.0, 0.2
-"""Seconds before the clock is shown, and between two updates of it."""
 
 
 def _clock() -> Any:
@@ -42,11 +40,11 @@ def watched(work: Callable[[], None]) -> None:
 
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
-    thread.join(CLOCK_AFTER)
+    thread.join(CALM_SECONDS)
     clock = _clock() if thread.is_alive() else None
     try:
         while thread.is_alive():
-            thread.join(TICK)
+            thread.join(UPDATE_SECONDS)
             if clock is not None:
                 clock.refresh()
     finally:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._limits import CACHED_TABLES, NEGLIGIBLE
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
@@ -33,20 +34,14 @@ __all__ = ["Adaptive", "Laws", "points"]
 Laws = Sequence[tuple[GridPLD, int]]
 """A product of distributions, each with its multiplicity."""
 
-EDGE = 45.0
-"""Tilted masses below e^-EDGE are truncated; the error bound counts them. A larger value makes the grid longer."""
-
 SLOW = 1.5
 """Smallest tilt, in units of 1/spread. f must decrease to the left of the grid too, which needs a positive tilt."""
 
-AHEAD, BEYOND = np.geomspace(1.0, 16.0, 9), 60.0
-"""The grid ends where the Chernoff bound of f is a fraction e^-BEYOND of f, at the best of the tilts AHEAD (units of 1/spread)."""
+AHEAD = np.geomspace(1.0, 16.0, 9)
+"""The grid ends where the Chernoff bound of f, at the best of the tilts AHEAD (units of 1/spread), is e^-NEGLIGIBLE of f."""
 
 LEAST = 1e-300
 """Bound of the error of a value that underflows."""
-
-KEPT = 3
-"""Number of solved recursions in the cache."""
 
 
 class _Block(NamedTuple):
@@ -85,7 +80,7 @@ MOST_STEPS = 2.0**24
 def points(spread: float, step: float, theta: float, eps: float) -> float:
     """Return an estimate of the number of grid points of the recursion."""
     theta = max(theta, SLOW / spread)
-    return (eps + 20 * spread + EDGE / theta) / step
+    return (eps + 20 * spread + NEGLIGIBLE / theta) / step
 
 
 class Adaptive:
@@ -112,7 +107,7 @@ class Adaptive:
         self._stages = (choices, times), ((fixed,), 1)
         self._releases = self._most(lambda law: 1.0)
         self.slack, self.loss_error = self._most(_slack), self._most(lambda law: law.loss_error)
-        self._blocks: Kept[float, _Block] = Kept(KEPT)
+        self._blocks: Kept[float, _Block] = Kept(CACHED_TABLES)
 
     def _most(self, measure: Callable[[GridPLD], float]) -> float:
         """Return the sum over all releases of the largest value of `measure` among the choices."""
@@ -168,12 +163,12 @@ class Adaptive:
             return _Tilted(np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0, 0.0, np.full(more.size, -np.inf), log_rest)
         power = logs + theta * loss
         top = float(power.max())
-        kept = power > top - EDGE - math.log(held.size)
+        kept = power > top - NEGLIGIBLE - math.log(held.size)
         weight = np.exp(power[kept] - top)
         size = float(np.abs(logs[kept]).max() + np.abs(theta * loss[kept]).max())
         place = np.round(loss[kept] / self.step)
         moments = np.array([_log_sum(power + step * loss) for step in more])
-        return _Tilted(place, weight, top, float(weight.sum()), math.exp(-EDGE), ULP * (8 + size), moments, log_rest)
+        return _Tilted(place, weight, top, float(weight.sum()), math.exp(-NEGLIGIBLE), ULP * (8 + size), moments, log_rest)
 
     def _solved(self, center: float) -> _Block:
         step = self.step
@@ -189,7 +184,7 @@ class Adaptive:
         ]
         # A choice without finite losses does not enter the recursion; its mass at infinite loss is counted at the end.
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
-        first = math.floor(-(EDGE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
+        first = math.floor(-(NEGLIGIBLE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
         # The end of the grid, and the larger tilt whose Chernoff bound shows that f is negligible beyond it.
         grown = np.zeros(more.size)
         for several, r in finite:
@@ -197,8 +192,8 @@ class Adaptive:
                 continue
             grown += r * np.max([sum((count * law.ahead for law, count in laws), 0 * more) for laws in several], axis=0)
             grown -= r * max(sum(count * (law.scale + math.log(law.total)) for law, count in laws) for laws in several)
-        best = int(np.argmin((grown + BEYOND) / more))
-        last = max(float((grown + BEYOND)[best] / more[best]), center + 6 * spread)
+        best = int(np.argmin((grown + NEGLIGIBLE) / more))
+        last = max(float((grown + NEGLIGIBLE)[best] / more[best]), center + 6 * spread)
         size = math.ceil(last / step) + 2 - first
         reach = max((float(np.abs(law.place).max()) for several, _ in finite for laws in several for law, _ in laws), default=0.0)
         length = fft.next_fast_len(size + int(min(reach, size)) + 1, real=True)

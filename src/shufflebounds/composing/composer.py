@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import DEEPER, FIRST_TAIL, MOST_ROUNDS, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, SQUARABLE
 from shufflebounds._progress import Cost, tick
 from shufflebounds._types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
@@ -19,18 +20,12 @@ from shufflebounds.composing.inversion import Inversion, InversionAccount
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.lattice import common_step, own_lattice
 from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
-from shufflebounds.composing.pair_info import FIRST_TAIL, MOST_VALUE_EFFORT, DominatingPairInfo
+from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, DominatingPairInfo
 from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.sampled_profile import SampledProfile
 
 __all__ = ["Account", "Composer", "AdaptiveChoice"]
-
-DEEPER = 2.5
-"""Factor by which log_tail, the log of the mass that may be truncated, grows when the truncated mass turns out to matter.
-
-A larger factor needs fewer attempts, but enumerates more outcomes than necessary.
-"""
 
 LEAST_GOAL = 1e-10
 """Smallest gap of the log moments that the sampling of a distribution aims at, also if the spread of its losses is unknown.
@@ -41,14 +36,8 @@ A smaller value would ask for more values than double precision can use.
 LOOSE = 1e-3
 """Relative accuracy of the upper bound if no distribution gives a lower bound; a smaller value costs time and hardly changes it."""
 
-SPARE, LEAST_SPARE = 45.0, 30.0
-"""Distance in log between delta and the truncated mass; LEAST_SPARE is used if values are expensive.
-
-A truncated mass of e^-30 delta changes the upper bound by a relative 1e-13.
-"""
-
-REFINEMENTS, COARSER = 8, 6
-"""Largest number of times that the step of the grid is halved, and doubled if its transform would be too long."""
+COARSER = 6
+"""Largest number of times that the step of the grid is doubled if its transform would be too long."""
 
 REMEMBERED, ANSWERS = 40, 2**14
 """Sizes of two caches: composed distributions, and bounds at single values of eps. Larger caches take more memory."""
@@ -89,9 +78,9 @@ RARE = 200.0
 There rare outcomes decide delta, and the strategy would need a long grid for a small improvement.
 """
 
-FARTHEST, MOST_EPS = 1e6, 1e140
+FARTHEST = 1e6
 """Multiple of the largest loss above a mass of e^FIRST_TAIL, or of the pure budget. At larger eps delta is bounded by its value at
-this multiple, at most MOST_EPS: a grid loses its digits there, and the square of eps overflows."""
+this multiple, at most SQUARABLE: a grid loses its digits there, and the square of eps overflows."""
 
 Releases = Sequence[tuple[DominatingPairInfo, int]]
 
@@ -323,7 +312,7 @@ class Composer:
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self._upper):
             return log_tail
-        spare = LEAST_SPARE if any(release.effort > MOST_VALUE_EFFORT for release, _ in self._upper) else SPARE
+        spare = NEGLIGIBLE_ROUGHLY if any(release.effort > MOST_VALUE_EFFORT for release, _ in self._upper) else NEGLIGIBLE
         while log_tail > -1e6:
             depth = self._depth(eps, log_tail) - spare - math.log(self._count)
             if depth >= log_tail:
@@ -499,7 +488,7 @@ class Composer:
                     return found
             found = found or Interval(low, high)
             met = gap <= max(slope * max(eps, self._spread), 1.0) * self._rtol
-            room = finer < REFINEMENTS and step > 40 * self._spread / REFINED_POINTS
+            room = finer < MOST_ROUNDS and step > 40 * self._spread / REFINED_POINTS
             if met or final or not self.tight or self._lattice is not None or not room:
                 return found
             finer += 1
@@ -550,4 +539,4 @@ class Composer:
         """The largest eps that is evaluated on a grid."""
         losses = sum(r * release.scale(FIRST_TAIL).high for release, r in self._upper)
         pure = sum(r * release.pure for release, r in self._upper)
-        return min(FARTHEST * max(1.0, losses, pure if pure < math.inf else 0.0), MOST_EPS)
+        return min(FARTHEST * max(1.0, losses, pure if pure < math.inf else 0.0), SQUARABLE)

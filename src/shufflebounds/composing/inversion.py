@@ -31,6 +31,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._limits import CACHED_ANSWERS, MOST_ROUNDS, TABLE_SIZE
 from shufflebounds._search import root
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
@@ -62,9 +63,6 @@ FREQUENCY_RATIO = 1.25
 ROUNDS = 4
 """Periods and numbers of nodes are rounded up to powers of 2^(1/ROUNDS), so that neighbouring eps share transforms."""
 
-MOST_NODES = 2**20
-"""Largest number of nodes. An answer that needs more is left to the grid."""
-
 MOST_WORK = 4 * 10**8
 """Largest number of products of nodes and quadrature points of a release: about 1 s."""
 
@@ -75,14 +73,8 @@ would take as well."""
 FURTHER, LEAST_NEAR = 8.0, 1e-9
 """Ratio of the steps of that search, and the ratio at which it ends. A ratio nearer to 1 takes more steps."""
 
-ATTEMPTS = 8
-"""Number of times the integral is computed again with a smaller error, where the value is below its saddle-point estimate."""
-
 RTOL, LEAST_RTOL = 0.01, 1e-9
 """Goal for the gap of log delta, relative to that of eps which the composition asks for; and the smallest goal."""
-
-KEPT, KEPT_TILTS = 2**20, 256
-"""Number of nodes, and of tilts, that are kept for the next eps."""
 
 
 class Spectrum(NamedTuple):
@@ -250,10 +242,10 @@ class Inversion:
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float) -> None:
         self._releases = tuple(releases)
         self._tolerance = max(RTOL * rtol, LEAST_RTOL)
-        self._tilts: Kept[int, tuple[_Tilt | None]] = Kept(KEPT_TILTS)
-        self._nodes: Kept[tuple[int, float, int], _Nodes] = Kept(KEPT, lambda nodes: int(nodes.integrand.size))
-        self._windows: Kept[int, _Window] = Kept(KEPT_TILTS)
-        self._decays: Kept[tuple[int, int], float] = Kept(64 * KEPT_TILTS)
+        self._tilts: Kept[int, tuple[_Tilt | None]] = Kept(CACHED_ANSWERS)
+        self._nodes: Kept[tuple[int, float, int], _Nodes] = Kept(TABLE_SIZE, lambda nodes: int(nodes.integrand.size))
+        self._windows: Kept[int, _Window] = Kept(CACHED_ANSWERS)
+        self._decays: Kept[tuple[int, int], float] = Kept(64 * CACHED_ANSWERS)
 
     @property
     def possible(self) -> bool:
@@ -354,9 +346,9 @@ class Inversion:
         tolerance = self._tolerance * max(tilt.theta * eps, 1.0)
         if not estimate > LEAST_ESTIMATE:
             return Interval(low, high), account
-        for _ in range(ATTEMPTS):
+        for _ in range(MOST_ROUNDS):
             place, spacing, count = self._contour(eps, saddle, estimate, tolerance)
-            if count > MOST_NODES:
+            if count > TABLE_SIZE:
                 break
             tilt = self._tilt(place)
             if count * sum(part.points for part, _ in tilt.parts) > MOST_WORK:
@@ -390,11 +382,11 @@ class Inversion:
         index = int(np.argmin(needed))
         best, period = window.places[index], float(needed[index])
         if period == math.inf:
-            return best, 1.0, MOST_NODES + 1
+            return best, 1.0, TABLE_SIZE + 1
         spacing = 2 * math.pi / 2 ** (math.ceil(ROUNDS * math.log2(period)) / ROUNDS)
         count = self._last(best, eps, goal, spacing) / spacing + 2
-        if not count <= MOST_NODES:
-            return best, spacing, MOST_NODES + 1
+        if not count <= TABLE_SIZE:
+            return best, spacing, TABLE_SIZE + 1
         return best, spacing, math.ceil(2 ** (math.ceil(ROUNDS * math.log2(count)) / ROUNDS))
 
     def _window(self, saddle: int) -> _Window:
@@ -414,7 +406,7 @@ class Inversion:
             frequency = FREQUENCY_RATIO**step
             return top + self._decay(place, step) - math.log(math.pi * frequency) <= goal
 
-        most = math.ceil(math.log(MOST_NODES * spacing) / math.log(FREQUENCY_RATIO))
+        most = math.ceil(math.log(TABLE_SIZE * spacing) / math.log(FREQUENCY_RATIO))
         low = high = min(math.floor(math.log(4 / math.sqrt(tilt.curvature)) / math.log(FREQUENCY_RATIO)), most)
         step = 1
         while not enough(high):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core import _losses, _tradeoff
+from shufflebounds._limits import MOST_ENUMERATED
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.tradeoff.divergences import renyi_of_losses
 from shufflebounds.tradeoff.representation import log1mexp
@@ -18,9 +19,6 @@ __all__ = ["LossAtoms", "GridPLD", "TooLongError", "union_probability", "grid"]
 
 MERGED = 64 * ULP
 """Error of a merged loss, from rounding in the kernel that keeps the mean at a grid point."""
-
-MOST_ENUMERATED = 2**14
-"""Largest number of outcomes of a product that is listed in full, which is exact. More of them take longer than a grid."""
 
 MOST_LISTED = 2**25
 """Largest number of grid points of one distribution; more would take more than a gigabyte."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import FIRST_TAIL, TABLE_SIZE
 from shufflebounds._progress import tick
 from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.composing.blocks import Blocks
@@ -19,10 +20,7 @@ from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, grid
 from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
 from shufflebounds.tradeoff.convex import distinct
 
-__all__ = ["FIRST_TAIL", "MOST_VALUE_EFFORT", "DominatingPairInfo", "Scale"]
-
-FIRST_TAIL = -60.0
-"""Log of the mass that may be truncated at first. Smaller values of delta truncate less."""
+__all__ = ["MOST_VALUE_EFFORT", "DominatingPairInfo", "Scale"]
 
 MOST_KNOTS = 2**18
 """Largest number of breakpoints of a grid, about. On longer grids the breakpoints in the tails are further apart."""
@@ -65,9 +63,6 @@ is used.
 
 MOST_CHOICES = 8
 """Largest number of pairs for which the best adaptive strategy is computed; its cost grows with their number."""
-
-MOST_REMEMBERED = 2**18
-"""Largest number of cached values of a divergence; when it is reached, the cache is emptied."""
 
 HEAVY, HEAVY_STEPS = 0.9, 4.0
 """A distribution of which this mass lies within this number of grid steps of its median has its grid start at that mass. With more
@@ -123,7 +118,7 @@ class _Remembered:
 
     def __call__(self, eps: FloatArray) -> IntervalArray:
         # Other threads may read at the same time: the table is replaced as a whole, never changed.
-        known, sides = self._table if self._table[0].size < MOST_REMEMBERED else _NOTHING
+        known, sides = self._table if self._table[0].size < TABLE_SIZE else _NOTHING
         place = np.searchsorted(known, eps)
         missing = known[place] != eps
         if missing.any():

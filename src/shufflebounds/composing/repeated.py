@@ -14,13 +14,11 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logsf
+from shufflebounds._limits import COMPUTED_ERROR
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.sampled_profile import SampledProfile
 
 __all__ = ["log_repeated"]
-
-ERROR = 1e-12
-"""Assumed relative error of the binomial tails, besides 16 ulp of their logarithms; the measured errors are much smaller."""
 
 
 def tests(samples: SampledProfile) -> tuple[FloatArray, FloatArray]:
@@ -46,7 +44,7 @@ def log_repeated(samples: SampledProfile, times: int, eps: float) -> float:
     # Every threshold of the number of positive results is a valid test; this one is optimal up to rounding.
     count = np.clip(np.ceil((eps - times * loss) / (gain - loss)), 0.0, float(times))
     inside, outside = (binom_logsf(count - 1, float(times), chance) for chance in (first, second))
-    slack = ERROR + 16 * ULP * (np.abs(inside) + np.abs(outside) + eps)
+    slack = COMPUTED_ERROR + 16 * ULP * (np.abs(inside) + np.abs(outside) + eps)
     fall = np.minimum(outside + eps - inside + slack, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = inside + np.log(-np.expm1(fall)) - slack

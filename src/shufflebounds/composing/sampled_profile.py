@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._limits import MOST_ROUNDS, TINY
 from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below
@@ -26,15 +27,8 @@ STAGES = (5.0, 10.0, DEPTH)
 stage serves trade-off functions from alpha of about 1e-6 on, the second from about 1e-22 on. The last ends at the pure budget
 where there is one."""
 
-PASSES = 8
-"""Times that the intervals of a stage are divided. The quantile of delta is nearly linear in eps, so two or three are the rule;
-more place samples next to a sudden bend."""
-
 FULL_DETAIL = 10.0
 """Down to delta = e^(-FULL_DETAIL**2/2) the samples are equally spaced in normal quantiles; below, wider apart."""
-
-LEAST_PURE = 1e-290
-"""For smaller pure budgets the trivial bound of delta is used."""
 
 STEEP = 8.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -61,14 +55,14 @@ class SampledProfile:
         self.sides, self.pure, self.convex, self.depth = sides, pure, convex, depth
         self.eps, self.low, self.high = np.empty(0), np.empty(0), np.empty(0)
         self.evaluations = 0
-        if pure > LEAST_PURE:
+        if pure > TINY:
             self.add(np.zeros(1))
         if not self.eps.size or self.high[0] == -np.inf:
             # A pure budget implies delta <= tanh(pure/2).
-            top = math.log(pure) if 0 < pure <= LEAST_PURE else -math.inf
+            top = math.log(pure) if 0 < pure <= TINY else -math.inf
             self.eps, self.low, self.high = np.zeros(1), np.full(1, -np.inf), np.full(1, top)
             if top > -math.inf:
-                self.eps, self.low, self.high = np.array([0.0, 2 * LEAST_PURE]), np.full(2, -np.inf), np.array([top, -np.inf])
+                self.eps, self.low, self.high = np.array([0.0, 2 * TINY]), np.full(2, -np.inf), np.array([top, -np.inf])
             return
         if first_stage:
             self._extend(step, 0)
@@ -143,7 +137,7 @@ class SampledProfile:
     def extended(self, step: float, stage: int) -> SampledProfile:
         """Return these samples, which reach the stage before, and those of the given stage."""
         deeper = self.copy()
-        if self.high[0] > -np.inf and self.pure > LEAST_PURE:
+        if self.high[0] > -np.inf and self.pure > TINY:
             deeper._extend(step, stage)
         return deeper
 
@@ -156,7 +150,7 @@ class SampledProfile:
         end = self.pure if whole else self._reach(min(STAGES[stage], self.depth or DEPTH))
         end = min(end, 0.999 * self.pure)
         self.add(np.array([end]))
-        for _ in range(PASSES):
+        for _ in range(MOST_ROUNDS):
             inside = (self.high > -np.inf) & (self.eps <= end)
             eps, depth = self.eps[inside], np.sqrt(-2 * self.high[inside])
             allowed = np.minimum(np.maximum(step, step * (depth[:-1] / FULL_DETAIL) ** 2), np.maximum(0.1 * depth[:-1], step))

@@ -14,6 +14,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
+from shufflebounds._limits import MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing import Composer, DominatingPairInfo, LossAtoms
 from shufflebounds.composing.lattice import common_step
@@ -21,17 +22,8 @@ from shufflebounds.composing.lattice import common_step
 __all__ = ["BudgetSum"]
 
 
-LISTED = 2**20
-"""Largest number of enumerated outcomes of one half of the mechanisms; more take more memory and time."""
-
 WHOLE = 64
 """Largest group of equal mechanisms whose outcomes are all enumerated; a larger group is truncated."""
-
-LOG_TAIL = 48.0
-"""Minus the log of the tilted mass that may be truncated at either end of a group. A larger value enumerates more outcomes."""
-
-MULTIPLIED = 2**14
-"""Largest number of joint outcomes of small groups that are enumerated before they are put on a grid."""
 
 COMMENSURATE = 2**8
 """The same if all losses lie on one lattice, which must stay recognisable."""
@@ -148,7 +140,7 @@ class BudgetSum:
         rounded to a grid.
         """
         large = self.counts > WHOLE
-        most = MULTIPLIED if common_step(2 * self.eps) is None else COMMENSURATE
+        most = MOST_ENUMERATED if common_step(2 * self.eps) is None else COMMENSURATE
         out = []
         for eps, count in zip(self.eps[large].tolist(), self.counts[large].tolist(), strict=True):
             size = min(count, most - 1)
@@ -174,8 +166,8 @@ class BudgetSum:
         theta = self._tilt(e)
         adverse = 1 / (1 + np.exp(np.minimum((2 * theta + 1) * eps, 700.0)))
         mean, var = counts * adverse, counts * adverse * (1 - adverse)
-        # By Bernstein's inequality the tilted mass beyond is at most e^-LOG_TAIL at either end. The bound used is the exact tail.
-        width = LOG_TAIL / 3 + np.sqrt(LOG_TAIL**2 / 9 + 2 * LOG_TAIL * var)
+        # By Bernstein's inequality the tilted mass beyond is at most e^-NEGLIGIBLE at either end. The bound used is the exact tail.
+        width = NEGLIGIBLE / 3 + np.sqrt(NEGLIGIBLE**2 / 9 + 2 * NEGLIGIBLE * var)
         first[large] = np.maximum(0, np.floor(mean - width))[large]
         last[large] = np.minimum(counts, np.ceil(mean + width))[large]
         outside = np.concatenate([
@@ -218,7 +210,7 @@ class BudgetSum:
             side = int(atoms[1] < atoms[0])
             parts[side].append(int(j))
             atoms[side] *= int(sizes[j])
-            if atoms[side] > LISTED:
+            if atoms[side] > TABLE_SIZE:
                 return None
         left, right = (self._half(part, window) for part in parts)
         self._kept = (window, left, right)

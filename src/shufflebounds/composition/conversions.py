@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST
 from shufflebounds._types import FloatArray
 
 __all__ = ["SLACK", "above", "rdp_to_dp", "zcdp_to_dp"]
@@ -17,8 +18,6 @@ __all__ = ["SLACK", "above", "rdp_to_dp", "zcdp_to_dp"]
 
 SLACK = 16 * float(np.finfo(float).eps)
 """Relative margin for the rounding of a few operations."""
-
-_MOST = 1e300   # an exponent beyond it promises all or nothing; smaller ones add up without overflow
 
 
 @with_passages
@@ -86,7 +85,7 @@ def rdp_to_dp(
         best = int(np.argmin(values))
         return max(0.0, float(values[best])), float(a[best])
     with np.errstate(over="ignore"):
-        excess = np.clip((a - 1) * (rho - goal[1] + (rho + goal[1]) * SLACK), -_MOST, _MOST)
+        excess = np.clip((a - 1) * (rho - goal[1] + (rho + goal[1]) * SLACK), -LARGEST, LARGEST)
     logs = _sum_above([excess] + ([(a - 1) * np.log1p(-1 / a), -np.log(a)] if method == "cks" else []))
     best = int(np.argmin(logs))
     return above(float(logs[best]), 1 + abs(float(logs[best]))), float(a[best])

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp, log_add_exp
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import Bound, FloatArray, Interval, plain, probability, typed_as
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import SLACK, above
@@ -19,7 +20,6 @@ from shufflebounds.profile.roots import solve
 __all__ = ["Guarantee", "compose_dp", "composition_delta", "composition_log_delta", "group_privacy"]
 
 
-MAX_EPS = 700.0
 MAX_COUNT = 2**36
 
 
@@ -242,7 +242,7 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     >>> print(f"{eps:.3f} {delta:.4e}")
     0.500 6.1683e-09
     """
-    eps = _validate.real("eps", eps, 0, MAX_EPS)
+    eps = _validate.real("eps", eps, 0, LARGEST_EXPONENT)
     delta = _validate.real("delta", delta, 0, 1)
     m = _validate.integer("size", size, 1)
     if m == 1:
@@ -265,7 +265,7 @@ def _advanced(budgets: FloatArray, counts: NDArray[np.int64], slack: float) -> f
 
 def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
     """Return budgets, failure probabilities and counts as validated arrays of one shape."""
-    budgets = np.atleast_1d(_validate.real_array("eps", eps, 0, MAX_EPS))
+    budgets = np.atleast_1d(_validate.real_array("eps", eps, 0, LARGEST_EXPONENT))
     if budgets.ndim != 1:
         raise ValueError(f"eps has shape {budgets.shape}: it must be a number or one-dimensional")
     failures = _validate.real_array("delta", delta, 0, 1)

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _search, _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
+from shufflebounds._limits import LARGEST_EXPONENT, NEGLIGIBLE
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.shuffle.shuffled import Shuffled
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from shufflebounds.sampling import Subsampled
 
 __all__ = ["AdditiveNoise", "LocalRandomizer", "next_float", "shift_by_error", "phi", "product", "ratio"]
-
-
-
-_RARE = -40.0
-"""If log p is below this, 1 - p rounds to 1."""
 
 
 def ratio(name: str, over: str, numerator: float, denominator: float, high: float = 1e6) -> tuple[float, float]:
@@ -176,8 +171,8 @@ class LocalRandomizer(PrivacyProfile):
             raise TypeError(
                 f"{self!r} has no pure local budget, and the clone bounds are proven for pure local randomizers only"
             )
-        if local_eps > MAX_LOCAL_EPS:
-            raise ValueError(f"{self!r} has the local budget {local_eps:g}: clone bounds need at most {MAX_LOCAL_EPS:g}")
+        if local_eps > LARGEST_EXPONENT:
+            raise ValueError(f"{self!r} has the local budget {local_eps:g}: clone bounds need at most {LARGEST_EXPONENT:g}")
         return local_eps
 
 
@@ -269,7 +264,7 @@ class AdditiveNoise(LocalRandomizer):
 
     def _error_tail(self, t: float, k: int) -> float:
         log_each = min(0.0, self._log_tail(t))
-        if log_each < _RARE:
+        if log_each < -NEGLIGIBLE:
             # (1 - p)^k = e^(-k p) up to a relative p/2; k p is computed in logarithms, because p alone may underflow
             return -math.expm1(-math.exp(log_each + math.log(k)))
         each = math.exp(log_each)
@@ -298,7 +293,8 @@ class AdditiveNoise(LocalRandomizer):
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         k = _validate.integer("k", k, 1)
         log_all = math.log1p(-beta) / k
-        log_each = math.log(-math.expm1(log_all)) if log_all < -math.exp(_RARE) else math.log(-math.log1p(-beta)) - math.log(k)
+        large = log_all < -math.exp(-NEGLIGIBLE)
+        log_each = math.log(-math.expm1(log_all)) if large else math.log(-math.log1p(-beta)) - math.log(k)
         near = max(0.0, self._near_quantile(log_each))
         if self.whole:
             t = max(0, round(near) - 1)

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import Bound, FloatArray, plain
 from shufflebounds.mechanisms._count_errors import CountErrors, SupportProbabilities
 from shufflebounds.mechanisms._two_level import TwoLevel
 from shufflebounds.shuffle._accuracy import Of
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["CountEstimate", "FrequencyOracle", "bernoulli"]
 
@@ -216,7 +216,7 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     def _check(self, most_bins: int = _validate.MAX_COUNT) -> None:
         """Validate the number of bins and the local budget."""
         _validate.integer_field(self, "bins", 2, most_bins)
-        _validate.local_budget_field(self, "local_eps", MAX_LOCAL_EPS)
+        _validate.local_budget_field(self, "local_eps", LARGEST_EXPONENT)
 
     def _check_size(self, name: str, near: int, low: int, high: int) -> None:
         """Validate the field `name`, a size in low..high.

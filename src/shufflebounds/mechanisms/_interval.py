@@ -14,6 +14,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._convex_order import log_parts, log_shares
+from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws
 
@@ -22,13 +23,10 @@ __all__ = ["BLUR", "checked", "ends_are_worst", "grouped", "interval_laws", "mat
 _TIE = 2.0**-46
 """Relative tolerance, 1e-14, in comparisons of two sums of masses: it covers their rounding errors."""
 
-_MOST_CELLS = 2**20
-"""Resource limit: largest number of cells of a discretized density."""
-
 
 def checked(cells: int, log_cut: float) -> tuple[int, float]:
     """Return the validated arguments of `excess_laws`, or raise ValueError."""
-    return _validate.integer("cells", cells, 1, _MOST_CELLS), _validate.real("log_cut", log_cut, -700, 0)
+    return _validate.integer("cells", cells, 1, TABLE_SIZE), _validate.real("log_cut", log_cut, -700, 0)
 
 
 def ends_are_worst(logs: FloatArray) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._limits import LARGE_TABLE_SIZE, NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
@@ -21,17 +22,8 @@ from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["DiscreteGaussianMechanism"]
 
-_BELOW = 45.0
-"""Sums are truncated this number of nats below their largest term; the rest is bounded by a geometric series."""
-
 _LISTED_DEPTH = 760.0
 """For compositions, outcomes are enumerated down to e^-760 of the largest mass."""
-
-_MOST_LISTED = 2**21
-"""Resource limit: largest number of enumerated outcomes on either side."""
-
-_MOST_COMPARED = 2**20
-"""Resource limit of the check that the ends are the worst pair: inputs times outputs, which takes a fraction of a second."""
 
 _LARGEST = 2.0**31
 """Largest threshold m that is evaluated: times twice the sensitivity it is still an exact double."""
@@ -104,10 +96,10 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         """
         s, d = self.sigma, float(self.sensitivity)
         # the range of the largest terms; if the threshold is far below 0, g_j increases over part of it
-        reach = s * math.sqrt(2 * _BELOW)
+        reach = s * math.sqrt(2 * NEGLIGIBLE)
         first = max(start, -math.ceil(1.5 * reach))
         step = first / (s * s)
-        near = (math.sqrt(step * step + 2 * (_BELOW + 30) / (s * s)) - step) * s * s if first > 0 else 1.6 * reach - first
+        near = (math.sqrt(step * step + 2 * (NEGLIGIBLE + 30) / (s * s)) - step) * s * s if first > 0 else 1.6 * reach - first
         last = first + math.ceil(near) + 2
         j = first + np.arange(last - first + 1)
         low = high = np.ones_like(j)
@@ -157,7 +149,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     def _atoms(self, log_tail: float) -> LossAtoms:
         s, d = self.sigma, float(self.sensitivity)
-        last = min(math.floor(s * math.sqrt(2 * _LISTED_DEPTH)), _MOST_LISTED)
+        last = min(math.floor(s * math.sqrt(2 * _LISTED_DEPTH)), LARGE_TABLE_SIZE)
         total = self._log_total()
         k = np.arange(-last, last + 1.0)
         log_p = -0.5 * (k / s) ** 2 - total
@@ -213,7 +205,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         """Return whether the two ends are shown to be the worst pair after a shuffle; False if the check would take too long."""
         d = self.sensitivity
         outputs = d + 2 * cut + 1
-        if d == 1 or d * outputs > _MOST_COMPARED:
+        if d == 1 or d * outputs > TABLE_SIZE:
             return d == 1
         y, x = np.arange(outputs) - float(cut), np.arange(d + 1.0)
         return ends_are_worst(-0.5 * ((y - x[:, None]) / self.sigma) ** 2 - self._log_total())

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import SQUARABLE
 from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
@@ -36,9 +37,6 @@ _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 _SERIES_FROM = 1.5
 """Smallest c = eps/mu for the continued fraction, which converges in 140 steps there."""
-
-_LARGEST_EPS = 1e140
-"""Largest eps whose square does not overflow in the formulas; delta is decreasing, so it bounds delta at larger eps."""
 
 _NEAR = 0.1
 """Relative distance from its start in which the calibration of a training searches first.
@@ -266,8 +264,8 @@ class GaussianMechanism(AdditiveNoise):
         return cls(sigma, sensitivity)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        value, error = _log_excess(self.sigma, self.sensitivity, np.minimum(eps, _LARGEST_EPS))
-        return IntervalArray(np.where(eps > _LARGEST_EPS, -np.inf, value - error), value + error)
+        value, error = _log_excess(self.sigma, self.sensitivity, np.minimum(eps, SQUARABLE))
+        return IntervalArray(np.where(eps > SQUARABLE, -np.inf, value - error), value + error)
 
     def _pair_info(self) -> DominatingPairInfo:
         return replace(super()._pair_info(), power=self._power)
@@ -278,9 +276,9 @@ class GaussianMechanism(AdditiveNoise):
 
         def hockey_stick(eps: FloatArray) -> IntervalArray:
             below, above = (
-                _log_excess(sigma * (1 + side * 4 * ULP), self.sensitivity, np.minimum(eps, _LARGEST_EPS)) for side in (1, -1)
+                _log_excess(sigma * (1 + side * 4 * ULP), self.sensitivity, np.minimum(eps, SQUARABLE)) for side in (1, -1)
             )
-            return IntervalArray(np.where(eps > _LARGEST_EPS, -np.inf, below[0] - below[1]), above[0] + above[1])
+            return IntervalArray(np.where(eps > SQUARABLE, -np.inf, below[0] - below[1]), above[0] + above[1])
 
         return DominatingPairInfo(hockey_stick, single=True)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERATED, TABLE_SIZE
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
@@ -19,13 +20,9 @@ from shufflebounds.mechanisms._base import AdditiveNoise, product
 from shufflebounds.mechanisms._interval import BLUR, checked, grouped, interval_laws, matrix_laws
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.laws import PairLaws
 
 __all__ = ["GeometricMechanism"]
-
-_MAX_SENSITIVITY = 2**20
-"""Resource limit: run time grows with the sensitivity if the noise is truncated."""
 
 _MAX_BOUND = 2**50
 """Largest bound B: sums with the sensitivity are still exact doubles."""
@@ -33,17 +30,8 @@ _MAX_BOUND = 2**50
 _MOST_PAIRED = 32
 """Largest sensitivity for which truncated noise can be shuffled, since all pairs of inputs are compared."""
 
-_BLOCK = 2**14
-"""Number of shifts evaluated at a time, so that arrays fit into the processor's cache."""
-
-_DEEPEST = -1e5
-"""Log masses below this are counted as truncated mass: their rounding errors would enlarge the error bound of all others."""
-
 _FEW_SHIFTS = 2**10
 """For larger sensitivities the search for epsilon starts from the delta of a few shifts."""
-
-_MOST_LISTED = 2**14
-"""For larger sensitivities the lower bound of a composition is that of a single release."""
 
 
 @with_passages
@@ -100,8 +88,8 @@ class GeometricMechanism(AdditiveNoise):
     whole: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _validate.real_field(self, "eps", 0, MAX_LOCAL_EPS, open_low=True)
-        _validate.integer_field(self, "sensitivity", 1, _MAX_SENSITIVITY)
+        _validate.real_field(self, "eps", 0, LARGEST_EXPONENT, open_low=True)
+        _validate.integer_field(self, "sensitivity", 1, TABLE_SIZE)
         if self.bound is not None:
             _validate.integer_field(self, "bound", 1, _MAX_BOUND)
         if self.eps / self.sensitivity < 1e-12:
@@ -153,9 +141,9 @@ class GeometricMechanism(AdditiveNoise):
             return IntervalArray(np.zeros_like(e), np.zeros_like(e))
         low, high = np.full_like(e, -np.inf), np.full_like(e, -np.inf)
         # in blocks of shifts and of eps, so that arrays fit into the processor's cache
-        block = max(1, _BLOCK // self.sensitivity)
-        for first in range(1, self.sensitivity + 1, _BLOCK):
-            shifts = np.arange(first, min(first + _BLOCK, self.sensitivity + 1), dtype=np.float64)
+        block = max(1, BLOCK // self.sensitivity)
+        for first in range(1, self.sensitivity + 1, BLOCK):
+            shifts = np.arange(first, min(first + BLOCK, self.sensitivity + 1), dtype=np.float64)
             for i in range(0, e.size, block):
                 part = slice(i, i + block)
                 sides = self._truncated(e[part], self.bound, shifts)
@@ -286,9 +274,9 @@ class GeometricMechanism(AdditiveNoise):
         order = np.argsort(loss, kind="stable")
         order = order[log_p[order] > -np.inf]
         lost = -math.inf
-        if end + rate < _DEEPEST:
+        if end + rate < DEEPEST:
             # the rounding error of such a logarithm would dominate the error bound of all atoms
-            order, lost = order[log_p[order] > _DEEPEST], end + rate + 2
+            order, lost = order[log_p[order] > DEEPEST], end + rate + 2
         slack = ULP * (24 + 4 * float(np.abs(log_p[order]).max()))
         loss_error = ULP * (8 + 4 * float(np.abs(loss).max()))
         # one end of each distribution is impossible under the other
@@ -297,7 +285,7 @@ class GeometricMechanism(AdditiveNoise):
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         bound, s = self.bound or 0, self.sensitivity
-        if not 1 < s < min(bound, _MOST_LISTED):
+        if not 1 < s < min(bound, MOST_ENUMERATED):
             return ()
         # The pair of the largest shift, which is attained. The classes are: outcomes of the first distribution only, the lower end
         # of the second, the outcomes k <= 0, k = 1, ..., s - 1, k >= s between the ends, and the upper end of the first.

@@ -14,11 +14,9 @@ from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
+from shufflebounds.shuffle._mixed_data import MOST_INPUTS
 
 __all__ = ["KaryResponse"]
-
-_FEW_BINS = 8
-"""Largest number of bins for which the matrix is given to the search for datasets with several inputs."""
 
 
 @with_passages
@@ -78,7 +76,7 @@ class KaryResponse(FrequencyOracle):
 
     def _matrix(self) -> FloatArray | None:
         """Return the probabilities of the outputs, for the search for datasets with several inputs; None for more than 8 bins."""
-        if self.bins > _FEW_BINS:
+        if self.bins > MOST_INPUTS:
             return None
         same = np.eye(self.bins) * -math.expm1(-self.local_eps) + math.exp(-self.local_eps)
         return np.asarray(same / (1 + (self.bins - 1) * math.exp(-self.local_eps)))

@@ -11,13 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import BLOCK
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 
 __all__ = ["LocalHashing"]
-
-_BLOCK = 2**14
-"""Number of messages that are compared with a bin at a time, so that they fit into the processor's cache."""
 
 
 @with_passages
@@ -134,8 +132,8 @@ class LocalHashing(FrequencyOracle):
             seen = _validate.whole_array("messages", seen, 0, self._g - 1).astype(self._word)
         columns = np.ascontiguousarray(seen.T)
         counts = np.zeros(self.bins, dtype=np.int64)
-        for start in range(0, seen.shape[0], _BLOCK):
-            self._compare(columns[:, start : start + _BLOCK], counts)
+        for start in range(0, seen.shape[0], BLOCK):
+            self._compare(columns[:, start : start + BLOCK], counts)
         return counts, seen.shape[0]
 
     def _compare(self, columns: NDArray[Any], counts: NDArray[np.int64]) -> None:

@@ -11,19 +11,16 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._scipy import betaincc, betainccinv, betaln
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._two_level import Others, Shares, TwoLevel
 from shufflebounds.mechanisms._vectors import VectorRandomizer
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["PrivUnit"]
 
 _WIDE = 0.1
 """For caps of at least this measure, uniform vectors are drawn until they hit the cap; for smaller ones heights are drawn in it."""
-
-_LOST = 1e-12
-"""Bound of the rounding error of a variance, which is computed as a difference from 1."""
 
 
 @with_passages
@@ -83,7 +80,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "dimension", 2, 2**20)
-        _validate.local_budget_field(self, "local_eps", MAX_LOCAL_EPS)
+        _validate.local_budget_field(self, "local_eps", LARGEST_EXPONENT)
         cap = max(self._best_cap(), 1e-300) if self.cap is None else self.cap
         object.__setattr__(self, "cap", _validate.real("cap", cap, 1e-300, 0.5))
 
@@ -205,10 +202,10 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         users = _validate.integer("users", users, 1)
         # the variances are differences from 1: their rounding error is added
-        variance, largest = (self.variance + _LOST) / users, (1 / self.scale + 1) / users
+        variance, largest = (self.variance + COMPUTED_ERROR) / users, (1 / self.scale + 1) / users
         both, one = math.log(2 / beta), math.log(1 / beta)
         pinelis = math.sqrt(2 * variance * both + (largest * both / 3) ** 2) + largest * both / 3
-        weak = (self._along + _LOST) / users + 2 * largest * math.sqrt(variance)
+        weak = (self._along + COMPUTED_ERROR) / users + 2 * largest * math.sqrt(variance)
         far = 1.5 * largest * one
         around = math.sqrt(variance) + math.sqrt(2 * one * weak + far * far) + far
         return min(pinelis, around, 1 / self.scale + 1) * (1 + 1e-12)

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import ULP, FloatArray, IntervalArray, plain
 from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RandomizedResponse"]
@@ -77,7 +77,7 @@ class RandomizedResponse(TwoLevel):
     neighbours: ClassVar[str] = "replace the user's value; the analyst sees the one bit"
 
     def __post_init__(self) -> None:
-        _validate.real_field(self, "eps", 0, MAX_LOCAL_EPS, open_low=True)
+        _validate.real_field(self, "eps", 0, LARGEST_EXPONENT, open_low=True)
         _validate.real_field(self, "upper", 0, open_low=True)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:

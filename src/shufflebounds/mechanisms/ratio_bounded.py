@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds import _validate
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import ULP
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.kary_response import KaryResponse
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 
@@ -65,7 +65,7 @@ class VariationRatio(TwoLevel):
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the message"
 
     def __post_init__(self) -> None:
-        most = math.exp(MAX_LOCAL_EPS)
+        most = math.exp(LARGEST_EXPONENT)
         p = _validate.real("p", self.p, 1, most, open_low=True)
         beta = _validate.real("beta", self.beta, 0, (p - 1) / (p + 1) * (1 + 1e-15), open_low=True)
         q = _validate.real("q", self.q, p, most)
@@ -135,7 +135,7 @@ class PureLocal(TwoLevel):
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the message"
 
     def __post_init__(self) -> None:
-        _validate.local_budget_field(self, "local_eps", MAX_LOCAL_EPS)
+        _validate.local_budget_field(self, "local_eps", LARGEST_EXPONENT)
 
     def _shares(self) -> Shares:
         return Shares(0.5, 0.0, 0.0)

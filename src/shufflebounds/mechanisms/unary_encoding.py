@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import ULP
 from shufflebounds.mechanisms._count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import FrequencyOracle, bernoulli
 from shufflebounds.mechanisms._two_level import Others, Shares
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["UnaryEncoding"]
 
@@ -70,8 +70,9 @@ class UnaryEncoding(FrequencyOracle):
         _validate.integer_field(self, "bins", 2, 2**20)
         _validate.real_field(self, "p", 0, 1, open_low=True, open_high=True)
         _validate.real_field(self, "q", 1e-300, self.p, open_high=True)
-        if self.local_eps > MAX_LOCAL_EPS:
-            raise ValueError(f"q={self.q:g} with p={self.p!r} has the local budget {self.local_eps:g}: at most {MAX_LOCAL_EPS:g}")
+        if self.local_eps > LARGEST_EXPONENT:
+            most = f"at most {LARGEST_EXPONENT:g}"
+            raise ValueError(f"q={self.q:g} with p={self.p!r} has the local budget {self.local_eps:g}: {most}")
 
     @classmethod
     def symmetric(cls, bins: int, local_eps: float) -> Self:

@@ -13,6 +13,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 from shufflebounds.composing import (
     MOST_VALUE_EFFORT,
@@ -49,9 +50,6 @@ _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
 
 _ROUGH = 1e-3
 """Relative accuracy of the coarse grid, which is used for the first steps of a search."""
-
-_MOST_KNOWN = 256
-"""Number of cached upper bounds of a factor; beyond it every second one is dropped. Fewer need more evaluations."""
 
 
 @with_passages
@@ -594,7 +592,7 @@ class _Floor:
             return
         before = known[: place - 1] if place and known[place - 1][0] == eps else known[:place]
         known = (*before, (eps, upper), *(pair for pair in known[place:] if pair[1] < upper))
-        self._known = known if len(known) <= _MOST_KNOWN else known[::2]
+        self._known = known if len(known) <= CACHED_ANSWERS else known[::2]
 
 
 def _larger(ways: Sequence[Composition], eps: FloatArray) -> IntervalArray:

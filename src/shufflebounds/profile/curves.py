@@ -16,6 +16,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._progress import announced
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.sampled_profile import STAGES, SampledProfile
+from shufflebounds.profile.renyi import FEW_VALUES
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed import QUANTILE_ERROR, Gaussian
 from shufflebounds.tradeoff.convex import drops
@@ -38,10 +39,6 @@ ROUNDS, NARROW = 9, 1e-7
 """Most rounds of the refinement at one alpha, and the gap of log beta, relative to log beta, at which it ends: for beta near 1 that
 is the relative gap of 1 - beta. It also ends when a round leaves more than
 90 % of the gap: the bounds of delta themselves are then as far apart."""
-
-FEW_VALUES = 256
-"""Number of values of delta up to which the refinement of mu divides only intervals whose corner lies above the middle between the
-bounds of mu. With more values, all intervals above the lower bound are divided, in fewer rounds."""
 
 BESIDE = 0.06
 """Distance of the samples beside the place of a slope, as a share of the interval: the gap falls with its square in each round, but

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
+from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds.composing.interpolation import connect_the_dots
 from shufflebounds.profile import _saving
 from shufflebounds.profile.bounded_profile import BoundedProfile
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
     from shufflebounds.profile.statement import Statement
 
 __all__ = ["ExportMixin"]
-
-MAX_POINTS = 2**20
-"""Largest number of grid points per order: dp-accounting stores each in a dictionary, about 100 bytes."""
-LARGEST_EPS = 700.0
-"""Beyond this eps e^eps overflows. delta is non-increasing, so its value here is an upper bound there."""
-_OUTWARD = 1e-13
-"""Relative margin for the rounding of the masses (a few ulp) and of the sums that dp-accounting computes from them."""
 
 
 @with_passages
@@ -275,19 +269,19 @@ class ExportMixin(BoundedProfile):
 @_validate.quiet()
 def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
     """Return the grid point beyond which delta is 0, below the tail, or nearly constant."""
-    cap = MAX_POINTS * interval
+    cap = TABLE_SIZE * interval
     tail = max(math.exp(log_tail), 5e-324)
     eps = profile.epsilon(tail)
     if eps == math.inf:
         # Part of the mass has infinite loss: the grid resolves only the delta above that mass.
-        eps = profile.epsilon(min(1.0, profile.delta(min(cap, LARGEST_EPS)) * (1 + 1e-9) + tail))
-    if eps > min(cap, LARGEST_EPS):
-        if cap < LARGEST_EPS:
+        eps = profile.epsilon(min(1.0, profile.delta(min(cap, LARGEST_EXPONENT)) * (1 + 1e-9) + tail))
+    if eps > min(cap, LARGEST_EXPONENT):
+        if cap < LARGEST_EXPONENT:
             raise ValueError(
-                f"interval={interval:g} must be >= {min(eps, LARGEST_EPS) / MAX_POINTS:.2g}: the losses reach {eps:.6g}, "
-                f"and the grid may have {MAX_POINTS} points on a side"
+                f"interval={interval:g} must be >= {min(eps, LARGEST_EXPONENT) / TABLE_SIZE:.2g}: the losses reach {eps:.6g}, "
+                f"and the grid may have {TABLE_SIZE} points on a side"
             )
-        eps = LARGEST_EPS
+        eps = LARGEST_EXPONENT
     return max(1, math.ceil(float(eps) / interval))
 
 
@@ -305,9 +299,9 @@ def _privacy_loss_distribution(profile: BoundedProfile, opposite: BoundedProfile
     for i, side in enumerate(sides):
         index = np.arange(-tops[-1 - i], tops[i] + 1, dtype=np.float64)
         atoms = connect_the_dots(interval * index, side._log_delta, sides[-1 - i]._log_delta)
-        masses = np.minimum(np.exp(atoms.log_p + atoms.slack) * (1 + _OUTWARD), 1.0)
+        masses = np.minimum(np.exp(atoms.log_p + atoms.slack) * (1 + COMPUTED_ERROR), 1.0)
         laws.append(dict(zip(np.rint(atoms.loss / interval).astype(int).tolist(), masses.tolist())))
-        rests.append(min(1.0, math.exp(atoms.log_rest + atoms.slack) * (1 + _OUTWARD)))
+        rests.append(min(1.0, math.exp(atoms.log_rest + atoms.slack) * (1 + COMPUTED_ERROR)))
     if len(sides) == 1:
         return pld.PrivacyLossDistribution.create_from_rounded_probability(laws[0], rests[0], interval)
     return pld.PrivacyLossDistribution.create_from_rounded_probability(
@@ -326,6 +320,6 @@ def _opendp_profile(profile: BoundedProfile) -> Any:
     # OpenDP chooses the points at which it calls this.
     @_validate.quiet()
     def delta(eps: float) -> float:
-        return 0.0 if eps >= pure else profile.delta(min(eps, LARGEST_EPS))
+        return 0.0 if eps >= pure else profile.delta(min(eps, LARGEST_EXPONENT))
 
     return new_privacy_profile(delta)

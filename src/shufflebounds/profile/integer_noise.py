@@ -12,6 +12,7 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import CACHED_TABLES, DEEPER, DEEPEST, FIRST_TAIL, LARGE_TABLE_SIZE, NEGLIGIBLE
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, IntervalArray, largest
 from shufflebounds._validate import MAX_COUNT, InfeasibleError
@@ -21,24 +22,6 @@ from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["IntegerNoise"]
-
-FIRST_TAIL = -60.0
-"""Log of the mass that the first enumeration may truncate at each end. A larger one needs a second enumeration sooner."""
-
-DEEPEST = -1e5
-"""Log of the smallest truncated mass; a smaller delta is bounded by that mass."""
-
-MARGIN = 40.0
-"""The truncated mass is at most e^-MARGIN times delta, which is below the rounding of log delta."""
-
-DEEPER = 2.5
-"""Factor by which the log of the truncated mass grows from one enumeration to the next."""
-
-LISTS = 3
-"""Number of cached enumerations; a search for eps uses one or two."""
-
-MOST_OUTCOMES = 2**22
-"""Largest number of enumerated outcomes, about 0.3 GB; more are refused."""
 
 
 @with_passages
@@ -117,8 +100,8 @@ class IntegerNoise(PrivacyProfile):
         first = least(lambda k: self._at(self._log_cdf, k) > allowed)
         if last is None or first is None:
             raise InfeasibleError(f"{self!r}: more than e^{log_tail:.0f} of the mass lies beyond 2**53; noise must be smaller")
-        if last - first > MOST_OUTCOMES:
-            raise InfeasibleError(f"{self!r} has about {last - first} likely outcomes; at most {MOST_OUTCOMES} are listed")
+        if last - first > LARGE_TABLE_SIZE:
+            raise InfeasibleError(f"{self!r} has about {last - first} likely outcomes; at most {LARGE_TABLE_SIZE} are listed")
         k = np.arange(first - 1.0, last + 2.0)
         log_pmf = np.asarray(self._log_pmf(k), dtype=np.float64)
         return log_pmf[1:], log_pmf[:-1], math.log(2) + log_tail
@@ -140,7 +123,7 @@ class _Shift(DominatingPair):
 
     @cached_property
     def _kept(self) -> Kept[float, LossAtoms]:
-        return Kept(LISTS)
+        return Kept(CACHED_TABLES)
 
     def _atoms(self, log_tail: float) -> LossAtoms:
         return self._kept.of(log_tail, lambda: self._listed(log_tail))
@@ -155,7 +138,7 @@ class _Shift(DominatingPair):
         log_tail = FIRST_TAIL
         while True:
             lower, upper = self._atoms(log_tail).log_delta(eps)
-            if log_tail <= DEEPEST or np.all((lower > log_tail + MARGIN) | (upper == -np.inf)):
+            if log_tail <= DEEPEST or np.all((lower > log_tail + NEGLIGIBLE) | (upper == -np.inf)):
                 return IntervalArray(lower, upper)
             log_tail = max(log_tail * DEEPER, DEEPEST)
 

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from shufflebounds._limits import COMPUTED_ERROR
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.sampled_profile import STEEP, SampledProfile
 
@@ -26,8 +27,6 @@ lines in e^eps then exceed delta by up to SMALL_FALL**2/8, about 0.1 %. A smalle
 FEW_VALUES, LARGEST_FIRST = 256, 4.0
 """Number of values up to which an interval is divided only if its gap is at least e^(-LARGEST_FIRST) of the largest."""
 
-QUADRATURE = 1e-12
-"""Relative error of a piece, that of the rule (below 1e-15) and of its logarithms."""
 
 def _beyond(samples: SampledProfile, power: float) -> float:
     """Return the log of the integral's part beyond the last sample, from above."""
@@ -80,8 +79,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             wanted += samples.evaluations - before
         if wanted == 0:
             break
-    most_logs = float(np.logaddexp(high, beyond + math.log(2))) + QUADRATURE
-    return Interval(_divergence(order, float(low) - QUADRATURE) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16))
+    most_logs = float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR
+    return Interval(_divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16))
 
 
 def _divergence(order: float, total: float) -> float:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import FloatArray
 
 __all__ = ["mixed_losses"]
-
-_LARGEST = 700.0
-"""Largest loss whose exponential is a finite double, with a margin."""
 
 
 def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
     """Return log(1 - rate + rate e^loss), with a relative error of at most 8 ulp."""
     if rate == 1:
         return loss
-    gain = rate * np.expm1(np.minimum(loss, _LARGEST))
+    gain = rate * np.expm1(np.minimum(loss, LARGEST_EXPONENT))
     # for negative losses a sum of positive terms
     low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, 0.0)))
     # for losses above 700: loss + log(rate), plus a term that is at most (1 - rate)/rate e^-700
-    far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, _LARGEST)))
-    return np.asarray(np.where(loss >= _LARGEST, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))
+    far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, LARGEST_EXPONENT)))
+    return np.asarray(np.where(loss >= LARGEST_EXPONENT, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))

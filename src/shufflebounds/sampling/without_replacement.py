@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds import _validate
+from shufflebounds._limits import FIRST_TAIL
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.composing.pair_info import FIRST_TAIL
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.sampling._mechanism import OfMechanism
 from shufflebounds.sampling.poisson import SampledPair, sampled_budget, sampled_sides

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from shufflebounds._limits import NEGLIGIBLE
 from shufflebounds._types import FloatArray
 
 __all__ = ["log_flip_and_permute", "log_noisy_max"]
@@ -13,7 +14,6 @@ __all__ = ["log_flip_and_permute", "log_noisy_max"]
 
 NODES = 20              # Gauss-Legendre nodes of a panel
 STEP = 8.0              # the product changes by a factor of about e^STEP over a panel; a larger step is less accurate
-NEGLIGIBLE = 45.0       # minus the logarithm of the relative truncation error
 BLOCK = 2**21           # numbers in memory at once
 
 _X, _W = np.polynomial.legendre.leggauss(NODES)

@@ -12,12 +12,12 @@ import numpy as np
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import log1mexp
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds.composition.budgets import BudgetSum
 
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
 
 MAX_CUTOFF = 10**6
-MAX_RUN = 700.0         # larger budgets of one run are not composed
 REACH = 800.0           # number of scales after which an exponential tail is below the smallest double
 _ROOT_512 = math.sqrt(512)
 _X, _W = np.polynomial.legendre.leggauss(20)
@@ -112,7 +112,7 @@ def svt_scales(
     else:
         threshold, answer = math.sqrt(32 * c * math.log(1 / delta)) / eps, None
     budgets = [2 / threshold] + ([1 / answer] if answer is not None else [])
-    if max(budgets) > MAX_RUN or not _log_delta(budgets, c, eps) <= math.log(delta):
+    if max(budgets) > LARGEST_EXPONENT or not _log_delta(budgets, c, eps) <= math.log(delta):
         raise ValueError(
             f"eps={eps:g} with cutoff={c} and delta={delta:g}: composition does not confirm the closed form there; "
             'use method="optimal"'
@@ -130,7 +130,8 @@ def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
     def private(run: float) -> bool:
         # the scales computed from this budget are rounded
         run *= 1 + 1e-15
-        return run <= MAX_RUN and _log_delta([run, run / 8] if numeric else [run], cutoff, eps) <= math.log(delta) * (1 + 1e-15)
+        budgets = [run, run / 8] if numeric else [run]
+        return run <= LARGEST_EXPONENT and _log_delta(budgets, cutoff, eps) <= math.log(delta) * (1 + 1e-15)
 
     low = eps / (cutoff * (9 / 8 if numeric else 1.0)) * (1 - 1e-15)
     return _search.bracket(lambda run: not private(run), low, 2 * low, rtol=1e-15)[0]

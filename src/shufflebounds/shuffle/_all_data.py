@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from shufflebounds._core import _binomial
+from shufflebounds._limits import TINY
 from shufflebounds._types import FloatArray
 from shufflebounds.profile.curves import convex_hull, rounded
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
@@ -20,9 +21,6 @@ __all__ = ["MOST_USERS", "curve_of_all", "renyi_of_all"]
 
 MOST_USERS = 1024
 """Largest number of users for which all datasets are enumerated. Raised: run time grows with its square."""
-
-_SMALL = 1e-290
-"""Products below this may have lost accuracy by underflow; the absolute error is far below this."""
 
 
 def _error(users: int) -> float:
@@ -56,7 +54,7 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
         with np.errstate(divide="ignore"):
             if upper:
                 # mass that may have underflowed is added to the errors of both kinds
-                alpha, beta = (np.minimum(x * (1 + error) + _SMALL, 1.0) for x in (alpha, beta))
+                alpha, beta = (np.minimum(x * (1 + error) + TINY, 1.0) for x in (alpha, beta))
                 log_alpha, log_beta = np.r_[-np.inf, np.log(alpha), 0.0], np.r_[0.0, np.log(beta), -np.inf]
             else:
                 alpha, beta = (np.minimum(x * (1 - error), 1 - error) for x in (alpha, beta))
@@ -70,7 +68,7 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
     error = _error(users)
     best, hidden = np.zeros(orders.size), False
     for zero, one in _laws(users, flip):
-        seen = (zero > _SMALL) & (one > _SMALL)
+        seen = (zero > TINY) & (one > TINY)
         hidden |= not seen.any()
         if not seen.any():
             continue
@@ -85,6 +83,6 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
         return np.full(orders.size, local * (1 + 1e-15))
     # an upper bound of the contribution of outcomes that underflowed
     with np.errstate(over="ignore"):
-        lost = np.exp(math.log(users * _SMALL) + np.minimum(orders * local - (orders - 1) * best, 1e3))
+        lost = np.exp(math.log(users * TINY) + np.minimum(orders * local - (orders - 1) * best, 1e3))
     out: FloatArray = np.minimum(best + slack + lost / np.maximum(orders - 1, 1e-3), local * (1 + 1e-15))
     return out

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds._limits import LARGE_TABLE_SIZE, TABLE_SIZE
 from shufflebounds._scipy import toeplitz
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
@@ -21,12 +22,6 @@ from shufflebounds.tails.closed import binomial_range
 
 MOST_CELLS = 2**21
 """Resource limit: approximate largest number of cells of a table of two sums."""
-
-MOST_SHOWN = 2**22
-"""Largest number of pairs of sums, with dummy reports, that are enumerated; for more, a threshold test gives a lower bound only."""
-
-MOST_VALUES = 2**20
-"""Resource limit: largest number of values of one sum in a table."""
 
 MOST_CALLS = 2**15
 """Resource limit: largest number of sums of one bin in `log_delta`, each of which takes one kernel call."""
@@ -105,7 +100,7 @@ class Bins:
         def formed() -> tuple[FloatArray, ...]:
             probs, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
             used = counts > 0
-            law = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=self.log_tail, most=MOST_VALUES)[1]
+            law = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=self.log_tail, most=TABLE_SIZE)[1]
             window = np.exp(law)
             p, q = np.convolve(window, [1 - self.flip, self.flip]), np.convolve(window, [self.flip, 1 - self.flip])
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -184,11 +179,11 @@ class FakeTable:
             width = 2 * math.sqrt(2 * -log_tail * (ones + zeros) * flip * (1 - flip)) + 2 * -log_tail
             if min(width, ones + zeros) * self.table.shape[0] > MOST_CELLS:
                 return None
-            window = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=MOST_VALUES)[1]
+            window = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=TABLE_SIZE)[1]
             law = np.exp(window)
             sides.append((np.convolve(law, [1 - flip, flip]), np.convolve(law, [flip, 1 - flip])))
         (zero, one), (zero_after, one_after) = sides
-        if one.size * one_after.size > MOST_SHOWN:
+        if one.size * one_after.size > LARGE_TABLE_SIZE:
             lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * one.size
             return Interval(self._tested((one, zero), (zero_after, one_after), eps, lost), 0.0)
         here = self._spread(one) @ self.table @ self._spread(zero_after).T

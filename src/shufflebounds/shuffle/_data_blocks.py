@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from shufflebounds._core import _binomial
+from shufflebounds._limits import COMPUTED_ERROR
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing import Blocks, LossAtoms
 from shufflebounds.shuffle._personal_sum import BernoulliGroups, Groups
@@ -39,9 +40,6 @@ LOG_TAIL, DEVIATIONS = -120.0, 31.0
 MOST_POINTS, POINT = 2.2e6, 9e-7
 """Resource limit: largest number of enumerated sums for the pairs of all runs; and the run time of one sum in seconds."""
 
-ERROR = 1e-13
-"""Bound of the error of the logarithm of a binomial mass, and of a convolution of two."""
-
 MOST_BUDGETS, TARGETS = 2**17, 0.6
 """Largest number of distinct budgets for `blocks_of_targets`, and the run time in seconds of about thirty runs of targets."""
 
@@ -66,7 +64,7 @@ def _flips(bits: int, flip: float) -> FloatArray:
 def _of_ones(ones: int, zeros: int, flip: float, target: FloatArray, eps: FloatArray) -> FloatArray:
     """Return an upper bound of log delta at each eps if `ones` of the other users' bits are 1 and `zeros` are 0."""
     sums = np.convolve(_flips(ones, flip)[::-1], _flips(zeros, flip))
-    return _upper(sums, target, math.log(4) + LOG_TAIL + 4 * ULP, ERROR + 2 * ULP * sums.size, eps)
+    return _upper(sums, target, math.log(4) + LOG_TAIL + 4 * ULP, COMPUTED_ERROR + 2 * ULP * sums.size, eps)
 
 
 def _runs(bits: int, skew: float, fine: float) -> Iterator[list[tuple[int, int]]]:

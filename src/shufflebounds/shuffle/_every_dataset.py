@@ -22,24 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import BLOCK, LARGEST_EXPONENT, TABLE_SIZE, TINY
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["EveryDataset", "Found", "Shares", "all_shares", "most_enumerated"]
 
-_MOST_VALUES = 2**20
-"""Resource limit: largest number of probabilities for all datasets together (8 MB per table). Twice as many double the run time
-of each value, which is about 5 ms at this size, and permit sqrt(2) times the users of two outputs."""
-
 _MOST_DATASETS = 2**12
 """Resource limit: largest number of datasets for more than two outputs. Computing the distribution of one takes at least 50 us."""
-
-_BLOCK = 2**14
-"""Number of probabilities (128 kB) that are combined at a time, so that they fit into the processor's cache."""
-
-_UNDERFLOW = 1e-290
-"""Bound of the absolute error of a probability by underflow: it is a sum of at most 2**20 products that may underflow."""
 
 Shares = tuple[int, ...]
 """Numbers of other users with each input."""
@@ -137,9 +127,9 @@ class EveryDataset:
             Privacy loss in nats, >= 0.
         """
         find = self._of_bits if self._rows.shape[1] == 2 else self._of_laws
-        upper, lower, dataset, (first, second) = find(math.exp(min(eps, MAX_LOCAL_EPS)))
-        if eps > MAX_LOCAL_EPS:
-            # e^eps overflows; the divergence decreases in eps, so its value at MAX_LOCAL_EPS is an upper bound
+        upper, lower, dataset, (first, second) = find(math.exp(min(eps, LARGEST_EXPONENT)))
+        if eps > LARGEST_EXPONENT:
+            # e^eps overflows; the divergence decreases in eps, so its value at LARGEST_EXPONENT is an upper bound
             lower = 0.0
         shares = [0] * self._inputs
         for x, count in zip(self._extreme, self._shares[dataset]):
@@ -161,7 +151,7 @@ class EveryDataset:
         best = (-math.inf, 0.0, 0, (0, 0))
         for pair, tail, ((a, b), (c, d)) in found:
             # blocks that stay in the processor's cache
-            step = max(1, _BLOCK // equal.shape[1])
+            step = max(1, BLOCK // equal.shape[1])
             for start in range(0, len(equal), step):
                 some = slice(start, start + step)
                 value = a * equal[some]
@@ -171,7 +161,7 @@ class EveryDataset:
                     dataset = start + row
                     lower = c * equal[dataset, column] + d * tail[dataset, column]
                     best = (float(value[row, column]), float(lower), dataset, pair)
-        return (max(best[0], 0.0) + _UNDERFLOW * (1 + factor), best[1] - _UNDERFLOW * (1 + factor), *best[2:])
+        return (max(best[0], 0.0) + TINY * (1 + factor), best[1] - TINY * (1 + factor), *best[2:])
 
     def _of_laws(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
         """Return (upper, lower, dataset, pair) of the largest divergence for more than two outputs, where factor = e^eps."""
@@ -188,7 +178,7 @@ class EveryDataset:
             largest = max(largest, float(upper.max()))
             if upper[place] > best[0] * (1 + 2 * self._error):
                 best = (float(upper[place]), float(lower[place]), place, pair)
-        lost = _UNDERFLOW * (1 + factor)
+        lost = TINY * (1 + factor)
         return (largest * (1 + self._error) + lost, best[1] * (1 - self._error) - lost, *best[2:])
 
 
@@ -200,7 +190,7 @@ def _enumerated(inputs: int, outputs: int, users: int) -> bool:
     cells = math.comb(users + outputs - 1, outputs - 1)
     # for two outputs the tables do not include the target's message, so there is one copy
     copies = 1 if outputs == 2 else inputs
-    return (outputs == 2 or datasets <= _MOST_DATASETS) and datasets * cells * copies <= _MOST_VALUES
+    return (outputs == 2 or datasets <= _MOST_DATASETS) and datasets * cells * copies <= TABLE_SIZE
 
 
 def most_enumerated(rows: FloatArray) -> int:

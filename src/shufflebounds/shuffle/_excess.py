@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from shufflebounds._convex_order import gathered, largest_charge, merged, spread
 from shufflebounds._core import _excess
+from shufflebounds._limits import NEGLIGIBLE
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._heavy_tails import one_large_value, sum_with_jumps
 
 __all__ = ["CLOSE", "HEAVY", "MANY", "NORMAL", "excesses", "rounding", "sums", "without_negligible"]
 
 MANY = 1024
-"""Distributions with more atoms than this are merged at each eps."""
+"""Distributions with more atoms than this are merged at each eps, to at most this number of nodes.
 
-_GATHERED = 1024
-"""Number of nodes to which atoms are merged. Lowered: less run time in the kernel and a larger gap."""
+Lowered: less run time in the kernel and a larger gap.
+"""
 
 HEAVY = 1e6
 """A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums."""
@@ -41,9 +42,6 @@ CLOSE = 2e-3
 
 _LIGHT = -600.0
 """Atoms with log masses below this are not merged, because sums of their masses could underflow."""
-
-_FAR = 40.0
-"""At first, atoms are dropped whose total of mass times absolute value is below e^-40 of E X_+."""
 
 NORMAL = -708.0
 """Log of about the smallest normal double: smaller masses have fewer significant digits."""
@@ -96,9 +94,9 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         size = np.where(values == 0, np.inf, log_mass + np.log(np.abs(values)))
     order = np.argsort(size, kind="stable")
     total = np.logaddexp.accumulate(size[order])
-    floor = float(np.logaddexp.reduce(size[values > 0], initial=-np.inf)) - _FAR
+    floor = float(np.logaddexp.reduce(size[values > 0], initial=-np.inf)) - NEGLIGIBLE
     kept = np.ones(size.size, dtype=bool)
-    for more in (_FAR, math.inf, 0.0):
+    for more in (NEGLIGIBLE, math.inf, 0.0):
         place = int(np.searchsorted(total, floor))
         kept[:] = True
         kept[order[:place]] = False
@@ -115,7 +113,7 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
 
 def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray, upper: bool,
                      effort: tuple[float, float]) -> float:
-    """Return one bound of log E S_+ from a distribution with at most _GATHERED values, plus those of tiny mass.
+    """Return one bound of log E S_+ from a distribution with at most MANY values, plus those of tiny mass.
 
     It is larger in the convex order for the upper bound: the mass between two nodes moves to the nodes, with the same mean. It is
     smaller for the lower bound: the mass between two nodes moves to its mean. Shifts cover the rounding. The
@@ -129,7 +127,7 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     weight = np.cumsum(np.cbrt(mass * gap * gap))
     even = np.arcsinh(x / np.sqrt(mass @ (x * x)))
     share = 0.7 * weight / weight[-1] + 0.3 * (even - even[0]) / (even[-1] - even[0])
-    index = np.unique(np.searchsorted(share, np.linspace(0, 1, _GATHERED)).clip(0, x.size - 1))
+    index = np.unique(np.searchsorted(share, np.linspace(0, 1, MANY)).clip(0, x.size - 1))
     index[0], index[-1] = 0, x.size - 1
     ends = x[index]
     size = np.maximum(np.abs(ends[:-1]), np.abs(ends[1:]))

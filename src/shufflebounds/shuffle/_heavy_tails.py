@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._convex_order import RAREST, merged_sum, rising, spread_sum
+from shufflebounds._limits import SQUARABLE
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 
@@ -29,9 +30,6 @@ __all__ = ["one_large_value", "sum_with_jumps"]
 
 _MOST = 60
 """Largest number of heavy values in a sum. Raised: longer run time for distributions whose tails need more."""
-
-_WIDEST = 1e150
-"""Largest absolute value that is accepted, so that its square does not overflow."""
 
 _TINY = float(np.finfo(float).tiny)
 """The smallest normal double."""
@@ -103,7 +101,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
     """
     order = np.argsort(-np.abs(values), kind="stable")
     x, log_w = values[order], log_mass[order]
-    if not abs(x[0]) < _WIDEST:
+    if not abs(x[0]) < SQUARABLE:
         return _NOTHING
     count = np.cumsum(np.exp(log_w)) * users
     if 1e-3 < count[-1] < _ALL:

@@ -11,12 +11,12 @@ from typing import Any, Self
 import numpy as np
 
 from shufflebounds._core import _bits
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tradeoff import Tradeoff
 
@@ -26,7 +26,7 @@ def bit_sides(
 ) -> IntervalArray:
     """Return bounds of log delta of the target's bit 0 against 1, if `ones` of the others' bits are 1 and `zeros` are 0."""
     # e^eps must not overflow; for larger eps, possible if the flip probability is below e^-700, delta is at most its value there
-    budget, near = log_odds(flip), np.minimum(eps, MAX_LOCAL_EPS)
+    budget, near = log_odds(flip), np.minimum(eps, LARGEST_EXPONENT)
     lower, upper = near_budget(
         lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)
     )

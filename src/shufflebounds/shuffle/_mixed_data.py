@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import CACHED_BYTES, LARGEST_EXPONENT
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._every_dataset import EveryDataset, Found, Shares, all_shares
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
-__all__ = ["FEW", "MixedData", "Shares", "merged_outputs"]
+__all__ = ["FEW", "MOST_DATASETS", "MOST_INPUTS", "MixedData", "Shares", "merged_outputs"]
 
 _MOST_CELLS = 2048
 """Resource limit: largest table of coefficients, including the zeros that the substitution leaves."""
@@ -36,20 +36,17 @@ _MOST_CELLS = 2048
 FEW = _MOST_CELLS - 1
 """Largest number of users for which datasets are enumerated: for more, even two kinds of messages would exceed the table."""
 
-_MOST_INPUTS = 8
-"""Largest number of inputs for which datasets are enumerated."""
+MOST_INPUTS = 8
+"""Largest number of inputs for which datasets are enumerated, and for which k-ary response is handled as a matrix."""
 
-_ALL = 64
-"""Up to this number of datasets all are evaluated. For more, a search improves the best mixture of two inputs."""
+MOST_DATASETS = 64
+"""Largest number of datasets, or of pairs and datasets, that are evaluated for a lower bound at one eps.
 
-_MOST_MOVES = 64
-"""Number of datasets that the search evaluates after its start. Raised: longer run time, and the lower bound may be tighter."""
+If there are more, a search improves the best mixture of two inputs. Raised: longer run time, and the lower bound may be tighter.
+"""
 
 _LOST = 1e-316
 """Bound of the underflow in a coefficient: at most half of the smallest positive double for each of its products."""
-
-_KEPT_BYTES = 2**25
-"""Size in bytes of each of the two caches of tables; the least recently used tables are dropped first."""
 
 _KEPT_BEST = 2**12
 """Number of values of eps whose best dataset is cached."""
@@ -76,11 +73,11 @@ class MixedData:
         self.users = users
         inputs, outputs = self.rows.shape
         self._every = EveryDataset(self.rows, users)
-        few = users >= 3 and inputs <= _MOST_INPUTS and (outputs - 1) * math.log(users + 1) <= math.log(_MOST_CELLS)
+        few = users >= 3 and inputs <= MOST_INPUTS and (outputs - 1) * math.log(users + 1) <= math.log(_MOST_CELLS)
         self.listed = few or self._every.listed
         self._largest: Kept[float, Found] = Kept(_KEPT_BEST)
-        self._powers: Kept[tuple[int, int], FloatArray] = Kept(_KEPT_BYTES, _bytes)
-        self._laws: Kept[Shares, FloatArray] = Kept(_KEPT_BYTES, _bytes)
+        self._powers: Kept[tuple[int, int], FloatArray] = Kept(CACHED_BYTES, _bytes)
+        self._laws: Kept[Shares, FloatArray] = Kept(CACHED_BYTES, _bytes)
         self._found: Kept[float, tuple[float, Shares, tuple[int, int]]] = Kept(_KEPT_BEST)
 
     @cached_property
@@ -138,7 +135,7 @@ class MixedData:
         """Return a lower bound of the largest hockey-stick divergence over the target's pairs of inputs, and this pair."""
         law = self._law(shares)
         low = law * (1 - self._error)
-        if eps <= MAX_LOCAL_EPS:
+        if eps <= LARGEST_EXPONENT:
             high = (law * (1 + self._error) + _LOST) * math.exp(eps) + 1e-290
         else:
             # e^eps overflows: use only outcomes that are impossible for the other input
@@ -181,15 +178,15 @@ class MixedData:
         return self._largest.of(eps, lambda: self._every.largest(eps))
 
     def _searched(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
-        if self.every and eps <= MAX_LOCAL_EPS:
+        if self.every and eps <= LARGEST_EXPONENT:
             found = self._every_largest(eps)
             return found.lower, found.shares, found.pair
         inputs, others = len(self.rows), self.users - 1
-        if math.comb(others + inputs - 1, inputs - 1) <= _ALL:
+        if math.comb(others + inputs - 1, inputs - 1) <= MOST_DATASETS:
             return max(self._valued(shares, eps) for shares in all_shares(others, inputs))
         start = [_two(inputs, others, x, y, others * part // 4) for x, y in combinations(range(inputs), 2) for part in range(5)]
         best = max(self._valued(shares, eps) for shares in set(start))
-        step, left = max(1, others // 8), _MOST_MOVES
+        step, left = max(1, others // 8), MOST_DATASETS
         while left > 0:
             tried = [self._valued(shares, eps) for shares in _moved(best[1], step)]
             left -= len(tried)

@@ -11,6 +11,7 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _bits
+from shufflebounds._limits import MOST_ENUMERATED
 from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.profile.roots import solve
@@ -18,12 +19,6 @@ from shufflebounds.shuffle._known_bits import near_budget
 from shufflebounds.shuffle._worst_data import RTOL
 
 __all__ = ["WorstTarget", "Groups", "BernoulliGroups", "grouped"]
-
-MOST_GROUPS = 2**14
-"""For more groups of equal budget and bit than this, the search over targets rounds budgets up to about this number of groups.
-
-Lowered: less run time, and a worse choice of the targets that are evaluated exactly.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +77,9 @@ def grouped(local_eps: FloatArray, data: FloatArray) -> Groups:
 def _rounded(exact: Groups) -> Groups:
     """Return fewer groups, with budgets rounded up to the largest of their cell; the loss can only grow, as flips get rarer."""
     budgets, bits, counts = exact
-    if budgets.size <= MOST_GROUPS:
+    if budgets.size <= MOST_ENUMERATED:
         return exact
-    width = np.ptp(budgets) / (MOST_GROUPS // 2)
+    width = np.ptp(budgets) / (MOST_ENUMERATED // 2)
     cell = np.floor((budgets - budgets.min()) / width)
     start = np.flatnonzero(np.r_[True, (cell[1:] != cell[:-1]) | (bits[1:] != bits[:-1])])
     return Groups(np.maximum.reduceat(budgets, start), bits[start], np.add.reduceat(counts, start))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _smoothed
+from shufflebounds._limits import NEGLIGIBLE_ROUGHLY
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 
 __all__ = ["LEFT", "WIDE", "Gains", "Light"]
@@ -38,9 +39,6 @@ WIDE = 30.0
 
 `_heavy_tails` declines distributions whose even grid is wider than ten times this number of standard deviations.
 """
-
-_NEGLIGIBLE = 30.0
-"""Nodes below e^-30 of the largest one are dropped; only their absolute value enters the error bound."""
 
 _LEAST_SPREAD = 64 * ULP
 """Smallest standard deviation, relative to n max |X|. Grid points at a twelfth of it are then different doubles."""
@@ -182,7 +180,7 @@ class _Contour:
         norm = theta**2 + t**2
         log_size = np.log(np.where(t > 0, 2.0, 1.0) * step / (2 * math.pi)) + 0.5 * tau**2 * (theta**2 - t**2) + log_abs
         # nodes below e^-30 of the largest are dropped; their absolute values enter the error
-        kept = log_size - np.log(norm) > (log_size - np.log(norm)).max() - _NEGLIGIBLE
+        kept = log_size - np.log(norm) > (log_size - np.log(norm)).max() - NEGLIGIBLE_ROUGHLY
         dropped = np.exp(log_size[~kept])
         t, log_abs, phase, error, log_size, norm = (a[kept] for a in (t, log_abs, phase, error, log_size, norm))
         size = np.exp(log_size[:, None] + log_abs[:, None] * (part - 1))

@@ -25,8 +25,8 @@ DEEPER = 6.0
 Raised: the allowance is larger. Lowered: this probability, which is added to the answer, is larger.
 """
 
-DEEPEST = 745.0
-"""Negative log of this probability if the lower bound of the answer is 0: about that of the smallest positive double."""
+DEEPEST = -math.log(math.ulp(0.0))
+"""Negative log of this probability if the lower bound of the answer is 0: that of the smallest positive double."""
 
 
 Known = Callable[[int, int, Fraction], Interval]

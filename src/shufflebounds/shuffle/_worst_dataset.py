@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compositions import Compositions, without_rare_gains
@@ -98,9 +99,6 @@ _LARGE_VALUE, _RARE = 100.0, 1e-4
 """If X exceeds _LARGE_VALUE, the largest values whose E X_+ is together below the fraction _RARE of the answer are dropped; their
 E X_+ is added to the bound."""
 
-_KEPT = 512
-"""Number of values of eps for which bounds are cached."""
-
 _FEW_KEPT = 8
 """Number of values of eps for which the values of X are cached; several numbers of drawn pairs use them."""
 
@@ -150,11 +148,11 @@ class WorstDataset:
 
     def __init__(self, data: DatasetLaws, users: int) -> None:
         self._blanket, self._data, self._users = data.blanket, data, users
-        self._known: Kept[tuple[float, bool], float] = Kept(_KEPT)
-        self._blanket_sides: Kept[float, float] = Kept(_KEPT)
+        self._known: Kept[tuple[float, bool], float] = Kept(CACHED_ANSWERS)
+        self._blanket_sides: Kept[float, float] = Kept(CACHED_ANSWERS)
         self._table: dict[int, float] = {}
-        self._alike: Kept[tuple[float, int], float] = Kept(_KEPT)
-        self._widest_kinds: Kept[float, int] = Kept(_KEPT)
+        self._alike: Kept[tuple[float, int], float] = Kept(CACHED_ANSWERS)
+        self._widest_kinds: Kept[float, int] = Kept(CACHED_ANSWERS)
         self._listed: Kept[float, _Listed] = Kept(_FEW_KEPT)
 
     # ------------------------------------------------------------------------------------------------ the randomizer's constants

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _worst
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
@@ -26,7 +27,6 @@ from shufflebounds.shuffle._accuracy import bits_exceeded
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
 from shufflebounds.shuffle._known_bits import BitPair, bit_sides, middle_losses
 from shufflebounds.shuffle._protocol import ShuffleProtocol
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["ShuffledBits"]
@@ -236,7 +236,7 @@ class ShuffledBits(ShuffleProtocol):
         if self.flip in (0, 0.5):
             return bit_sides(0.0, self._bits - 1.0, self.flip, eps)
         # as in bit_sides: e^eps must not overflow
-        near = np.minimum(eps, MAX_LOCAL_EPS)
+        near = np.minimum(eps, LARGEST_EXPONENT)
         inside = np.asarray(budget.less(near)) > 0
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         found = _worst.worst_log_delta(

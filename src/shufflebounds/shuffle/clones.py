@@ -11,6 +11,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _clones, _tradeoff
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
@@ -19,9 +20,6 @@ from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Clones", "StrongerClones"]
-
-MAX_LOCAL_EPS = 700.0
-"""Largest local budget that is accepted, so that e^eps does not overflow."""
 
 MOST_LISTED = 512
 """Up to this number of users all outcomes of the clone pair are enumerated for a trade-off curve."""
@@ -39,7 +37,7 @@ class _UniformClones(PrivacyProfile):
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)
-        _validate.local_budget_field(self, "local_eps", MAX_LOCAL_EPS)
+        _validate.local_budget_field(self, "local_eps", LARGEST_EXPONENT)
 
     _stronger: ClassVar[bool]
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core import _clones, _deployments
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import Bound, FloatArray, plain
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["clones_epsilon", "clones_log_delta", "flat", "noise_epsilon", "noise_log_delta"]
 
@@ -37,7 +37,7 @@ def _clone_deployments(
     if not isinstance(stronger, bool | np.bool_):
         raise ValueError(f"stronger={stronger!r} must be True or False")
     counts = _validate.whole_array("users", users, 1, _validate.MAX_COUNT).astype(np.float64)
-    local = _validate.local_budgets("local_eps", local_eps, 0, MAX_LOCAL_EPS, open_low=True)
+    local = _validate.local_budgets("local_eps", local_eps, 0, LARGEST_EXPONENT, open_low=True)
     shape, rows = flat(users=counts, local_eps=local, **third)
     rates = np.empty(rows[0].size)
     _clones.rates(rows[1], bool(stronger), rates)

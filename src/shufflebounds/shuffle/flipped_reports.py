@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import CACHED_BYTES
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
@@ -31,9 +32,6 @@ __all__ = ["FlippedReports"]
 ROUGH_RTOL = 0.03
 """Gap of log delta at which the search over datasets ends for curves, mu and divergences. With a smaller one they take longer, as
 the square of its inverse; a larger one widens the gap of beta, by up to this share of delta."""
-
-SHARED_BYTES = 2**26
-"""Memory of the tables of bins that are kept for the next eps of a curve."""
 
 SEARCHED = 128
 """Largest number of reports (an eighth of it for more than two bins) for a search over all datasets with uniform dummy reports."""
@@ -219,7 +217,7 @@ class FlippedReports(ShuffleProtocol):
     @cached_property
     def _bin_tables(self) -> _bin_pair.BinTables:
         """Tables that several eps share; _log_delta forms its own, so that its answers do not depend on others."""
-        return _bin_pair.BinTables(SHARED_BYTES)
+        return _bin_pair.BinTables(CACHED_BYTES)
 
     def _tables(self, others: int, eps: float, rough: bool = False) -> tuple[Interval, _bin_pair.Bins | None]:
         """Return bounds of log delta for all others in the target's bin, and tables for the search over datasets.

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from shufflebounds._cached import cached_property
 from shufflebounds._convex_order import shares
 from shufflebounds._core import _deployments
+from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
@@ -25,9 +26,6 @@ from shufflebounds.shuffle._excess import CLOSE, HEAVY, MANY, NORMAL, excesses, 
 from shufflebounds.shuffle._heavy_tails import one_large_value
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
-
-_KEPT = 256
-"""Number of answers cached for a distribution with large values, whose evaluation takes long."""
 
 _HEAVIEST = math.log(1e8)
 """A distribution with log a or log b above this value is evaluated by the method for heavy tails."""
@@ -417,7 +415,7 @@ class ExcessLaw:
     @cached_property
     def _known(self) -> Kept[tuple[float, float, bool | None], Interval]:
         """Cached answers by (eps, users, selected bound), if `_heavy`."""
-        return Kept(_KEPT)
+        return Kept(CACHED_ANSWERS)
 
     @cached_property
     def _has_light(self) -> bool:

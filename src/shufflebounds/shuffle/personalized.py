@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
@@ -19,11 +20,10 @@ from shufflebounds.shuffle._clones.families import Family, Gaussian, Laplace, Ra
 from shufflebounds.shuffle._clones.guarantees import OfEveryUser, OfOneUser
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 from shufflebounds.shuffle._clones.population import Population
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 
 __all__ = ["PersonalizedClones"]
 
-_TINY_WEIGHT = math.exp(-MAX_LOCAL_EPS)
+_TINY_WEIGHT = math.exp(-LARGEST_EXPONENT)
 """Smallest weight w that is accepted, which corresponds to a local budget of 700."""
 
 
@@ -290,7 +290,7 @@ def _guarantee(
     parameters: dict[str, Any],
 ) -> PrivacyProfile:
     """Return the guarantee for one user or for every user; the budgets of the family are eps, or 1/sigma."""
-    array = _validate.real_array(name, values, 0, MAX_LOCAL_EPS if name == "eps" else 1e6, open_low=True)
+    array = _validate.real_array(name, values, 0, LARGEST_EXPONENT if name == "eps" else 1e6, open_low=True)
     index = None if target is None else _validate.integer("target", target, 0, max(array.size - 1, 0))
     budgets = array if name == "eps" else 1 / array
     distinct, users = _grouped(name, budgets, counts, 1)

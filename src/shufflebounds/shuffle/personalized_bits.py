@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT, TINY
 from shufflebounds._types import FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.shuffle._data_blocks import blocks_of_targets
 from shufflebounds.shuffle._personal_sum import BernoulliGroups, WorstTarget, grouped
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tradeoff import Tradeoff
 
@@ -30,9 +30,6 @@ MANY = 1024
 
 Both profiles have a gap of up to 1e-3 in log delta then, so a common search gains nothing.
 """
-
-LEAST_BUDGET = 1e-290
-"""Smaller budgets, including 0, are replaced by this one in the upper bound over all datasets, which needs positive budgets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +132,7 @@ class PersonalizedBits(PrivacyProfile):
     neighbours: ClassVar[str] = "replace the target's bit; the analyst sees the shuffled bits"
 
     def __post_init__(self) -> None:
-        budgets = _validate.local_budgets("local_eps", self.local_eps, 0, MAX_LOCAL_EPS)
+        budgets = _validate.local_budgets("local_eps", self.local_eps, 0, LARGEST_EXPONENT)
         if budgets.ndim != 1:
             raise ValueError(f"local_eps has shape {budgets.shape}: it must be one-dimensional, one budget for each user")
         budgets.setflags(write=False)
@@ -196,7 +193,7 @@ class PersonalizedBits(PrivacyProfile):
         return (
             type(self)(self.local_eps, bits=zeros, target=self.target),
             # larger budgets only weaken privacy, so this remains an upper bound; PersonalizedClones needs positive budgets
-            PersonalizedClones.randomized_response(np.maximum(self.local_eps, LEAST_BUDGET), 2, target=self.target),
+            PersonalizedClones.randomized_response(np.maximum(self.local_eps, TINY), 2, target=self.target),
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:

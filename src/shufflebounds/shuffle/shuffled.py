@@ -13,28 +13,22 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
 from shufflebounds.shuffle._every_dataset import most_enumerated
-from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
+from shufflebounds.shuffle._mixed_data import MOST_DATASETS, MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstDataset
 from shufflebounds.shuffle.bits import ShuffledBits
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws, Randomizer
 
 __all__ = ["Shuffled"]
 
 _LEAST_SHARE = 1e-12
 """Smallest participation that is accepted; for smaller ones and large budgets, masses could underflow."""
-
-_MOST_LOWER = 64
-"""Largest number of pairs and datasets evaluated for the lower bound at each eps: those with the largest second moment of X.
-
-Raised: longer run time; the lower bound may be tighter.
-"""
 
 _NO_BETTER = 1e-9
 """Minimum gain in log delta for `data()` to report a dataset with several inputs instead of the simpler one."""
@@ -236,7 +230,7 @@ class Shuffled(PrivacyProfile):
         if not self._below:
             return -math.inf, 0
         wide = np.array([law.spread(eps) for _, _, law in self._below])
-        tried = np.argsort(-wide, kind="stable")[:_MOST_LOWER].tolist()
+        tried = np.argsort(-wide, kind="stable")[:MOST_DATASETS].tolist()
         if len(tried) > 1:
             rough = [self._below[i][2].rough_log_phi(eps, self.users) for i in tried]
             least = max(low for low, _ in rough)
@@ -296,7 +290,7 @@ class Shuffled(PrivacyProfile):
     def _bits(self) -> ShuffledBits | None:
         """For two inputs: shuffled randomized response of the same budget, of which every message is a post-processing."""
         budget = self._pure_epsilon()
-        if getattr(self._source, "_inputs", math.inf) != 2 or self.participation < 1 or not 0 < budget < MAX_LOCAL_EPS:
+        if getattr(self._source, "_inputs", math.inf) != 2 or self.participation < 1 or not 0 < budget < LARGEST_EXPONENT:
             return None
         # the flip probability is rounded down, which gives an upper bound
         less = math.exp(-budget)
@@ -389,7 +383,7 @@ class Shuffled(PrivacyProfile):
             if self._bits is not None or self._every:
                 return None
             laws = [pair.upper for pair in self._pairs]
-        elif self._mixed is not None or not 0 < len(self._below) <= _MOST_LOWER:
+        elif self._mixed is not None or not 0 < len(self._below) <= MOST_DATASETS:
             return None
         else:
             laws = [law for _, _, law in self._below]

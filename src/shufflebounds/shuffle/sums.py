@@ -16,6 +16,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _worst
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
@@ -26,7 +27,6 @@ from shufflebounds.shuffle._data_blocks import blocks_of_ones
 from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
-from shufflebounds.shuffle.clones import MAX_LOCAL_EPS
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RealSum"]
@@ -154,13 +154,13 @@ class RealSum(ShuffleProtocol):
         return self._known_data(0, np.array([eps])).alone()
 
     def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
-        """Return the bounds of log delta of the kernel, which is evaluated at eps below the pure budget and MAX_LOCAL_EPS only."""
+        """Return the bounds of log delta of the kernel, evaluated at eps below the pure budget and LARGEST_EXPONENT only."""
         pure = self._pure_epsilon()
         if self.flip == 0:
             return IntervalArray(np.zeros(eps.size), np.zeros(eps.size))
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         inside = eps < pure
-        near = np.minimum(eps[inside], MAX_LOCAL_EPS)
+        near = np.minimum(eps[inside], LARGEST_EXPONENT)
         low, high = kernel(near)
         lower[inside], upper[inside] = np.where(near == eps[inside], low, -np.inf), high
         return IntervalArray(lower, upper)
@@ -196,7 +196,7 @@ class RealSum(ShuffleProtocol):
 
     def _far(self, eps: FloatArray) -> NDArray[np.bool_]:
         """Return at which eps the kernels would overflow although delta is positive."""
-        return (eps > MAX_LOCAL_EPS) & (eps < self._pure_epsilon()) & (self.flip > 0)
+        return (eps > LARGEST_EXPONENT) & (eps < self._pure_epsilon()) & (self.flip > 0)
 
     def _known_data(self, ones: int, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta if `ones` of the others' bits are 1, and the target's bits are all 0 against all 1."""

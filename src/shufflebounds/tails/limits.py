@@ -11,16 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import COMPUTED_ERROR
 from shufflebounds._types import FloatArray, plain
 
 __all__ = ["clopper_pearson"]
 
 _HALVINGS = 70
 """Halvings of the interval of log p: from 745 nats to half an ulp of a double."""
-_LEAST = 5e-324
+_LEAST = math.ulp(0.0)
 """The least positive double, where the search in log p begins."""
-_TAIL_ERROR = 1e-12
-"""Covers the relative error of the tails, which is below 1e-13: the limits are moved outward by it."""
 
 
 @with_passages
@@ -93,8 +92,8 @@ def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> Floa
     other = _halved(lambda q: np.asarray(binom_logcdf(n - k, n, q)) > level, k.shape)
     with np.errstate(under="ignore"):
         # below the least double the limit is 0
-        p_small = np.where(first[0] > _LEAST, np.nextafter(first[0] * (1 - _TAIL_ERROR), 0.0), 0.0)
-        q_large = np.minimum(np.nextafter(other[1] * (1 + _TAIL_ERROR), 1.0), 1.0)
+        p_small = np.where(first[0] > _LEAST, np.nextafter(first[0] * (1 - COMPUTED_ERROR), 0.0), 0.0)
+        q_large = np.minimum(np.nextafter(other[1] * (1 + COMPUTED_ERROR), 1.0), 1.0)
     if up:
         value = np.where(small, np.nextafter(1 - p_small, 2.0), q_large)
         return np.where(k == 0, 1.0, np.minimum(value, 1.0))

@@ -6,15 +6,13 @@ import math
 
 import numpy as np
 
+from shufflebounds._limits import LARGE_TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.tradeoff.closed import Gaussian
 from shufflebounds.tradeoff.piecewise import Piecewise
 from shufflebounds.tradeoff.representation import Representation
 
-__all__ = ["MOST_PRODUCTS", "product"]
-
-MOST_PRODUCTS = 2**22
-"""Largest number of products of segments; memory and run time grow in proportion to it."""
+__all__ = ["product"]
 
 
 def product(first: Representation, second: Representation) -> Representation:
@@ -27,8 +25,9 @@ def product(first: Representation, second: Representation) -> Representation:
         raise ValueError(f"other={second!r} and {first!r} must both be Gaussian or both piecewise linear")
     laws = [_laws(form.hull) for form in (first, second)]
     size = laws[0][0].size * laws[1][0].size
-    if size > MOST_PRODUCTS:
-        raise ValueError(f"other={second!r} and {first!r} have {size} products of segments: they must have at most {MOST_PRODUCTS}")
+    if size > LARGE_TABLE_SIZE:
+        most = f"they must have at most {LARGE_TABLE_SIZE}"
+        raise ValueError(f"other={second!r} and {first!r} have {size} products of segments: {most}")
     return Piecewise.of(*(np.minimum(np.add.outer(one, two).ravel(), 0.0) for one, two in zip(*laws)))
 
 

@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from shufflebounds._core import _excess
+from shufflebounds._limits import NEGLIGIBLE_ROUGHLY
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.shuffle._clones.blanket_table import MAX_CELLS, SHALLOWEST, log_blanket_table, table_too_large
 
@@ -36,8 +37,6 @@ Up to this size the table is faster and its bounds are tighter.
 
 _ORDER = 6
 _RTOL = 2e-6
-_FAR = 30.0
-"""The quadrature stops where the integrand is below e^-30 of its maximum; the rest is bounded by its value there."""
 
 
 def _radau(order: int) -> tuple[FloatArray, FloatArray]:
@@ -132,7 +131,7 @@ def _integral(integrand: _Integrand) -> Interval:
         if end == 0:
             break
         rest = integrand(end)[1]
-        if rest < first[0] - _FAR:
+        if rest < first[0] - NEGLIGIBLE_ROUGHLY:
             # the integrand increases with u, so on the rest of the interval it is at most its value at `end`
             highs.append(rest + math.log(end))
             break

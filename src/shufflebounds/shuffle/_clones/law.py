@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from shufflebounds._core import _compound
+from shufflebounds._limits import CACHED_TABLES, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import Budget
@@ -16,12 +17,6 @@ from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
-
-LEAST_V = 1e-290
-"""Smallest v = 1 - u with full relative accuracy: below it the local loss bounds delta. It is close to the subnormal numbers."""
-
-NEGLIGIBLE = -30.0
-"""The truncation range is widened until the log of the truncated part is at most the log of the rest plus this value."""
 
 LOG_TAIL = -50.0
 """Log of the tail mass that the first truncation range of the tilted distribution may omit. Lowered: longer tables."""
@@ -31,9 +26,6 @@ STRETCH = 3.0
 
 Raised: a table serves more values of eps, but its tilt fits them less well and it has to be wider.
 """
-
-KEPT = 3
-"""Number of tables cached for each distribution."""
 
 
 @dataclass
@@ -63,7 +55,7 @@ class CloneLaw:
 
     rates: FloatArray
     counts: FloatArray
-    windows: Kept[tuple[float, float], _Window] = field(default_factory=lambda: Kept(KEPT))
+    windows: Kept[tuple[float, float], _Window] = field(default_factory=lambda: Kept(CACHED_TABLES))
 
     def __post_init__(self) -> None:
         positive = (self.rates > 0) & (self.counts > 0)
@@ -111,7 +103,7 @@ class CloneLaw:
         while True:
             window = self.windows.of((middle, log_tail), partial(self._window, middle, log_tail))
             inside, error, outside = self._sum(window, u, v, decay, beyond)
-            if outside <= inside + NEGLIGIBLE or log_tail < -1e4:
+            if outside <= inside - NEGLIGIBLE_ROUGHLY or log_tail < -1e4:
                 break
             log_tail *= 1.6
         upper = np.logaddexp(inside, outside) if outside > -math.inf else inside
@@ -174,7 +166,7 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     # upper bound: the delta of the target without clones, log (1 - e^(eps - eps1))/(1 + e^-eps1)
     alone = math.log(-math.expm1(-budget.less(eps))) - math.log1p(math.exp(-budget.head))
     loss_error = 4 * ULP * (2 - alone)
-    if v < LEAST_V:
+    if v < TINY:
         return Interval(alone + law.log_alone - loss_error + 16 * ULP * law.log_alone, alone + loss_error)
     lower, upper = law.log_sum(u, v)
     # rounding errors of u and v change the log of the sum by at most the relative error times its size

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import CACHED_BYTES
 from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.composing.kept import Kept
@@ -71,9 +72,6 @@ LIKELY = 0.1
 MAX_EVALUATIONS = 20000
 """Resource limit: the search measures at most half this number of blocks. Lowered: the upper bound may stay less tight."""
 
-MEMORY = 2**23
-"""Total number of rates (8 bytes each) in the distributions of clones that are cached for other values of eps."""
-
 NEGLIGIBLE_BLANKET = 1e-6
 """The blanket is not summed if the probability that some other user sends a data-independent message is below this value.
 
@@ -104,7 +102,7 @@ class Population:
     family: Family
     budgets: FloatArray
     counts: FloatArray
-    laws: Kept[Any, CloneLaw] = field(default_factory=lambda: Kept(MEMORY, _size))
+    laws: Kept[Any, CloneLaw] = field(default_factory=lambda: Kept(CACHED_BYTES // 8, _size))
 
     def __post_init__(self) -> None:
         size = self.budgets.size

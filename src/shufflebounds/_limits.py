@@ -1,0 +1,108 @@
+"""Constants that several modules share: the range of doubles, shares that may be neglected, and limits of memory and of run time.
+
+Each stands here once, with its unit and with what becomes worse when it is raised or lowered.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPUTED_ERROR", "DEEPER", "DEEPEST",
+    "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "MOST_ENUMERATED", "MOST_ROUNDS", "NEGLIGIBLE",
+    "NEGLIGIBLE_ROUGHLY", "SQUARABLE", "TABLE_SIZE", "TINY", "UPDATE_SECONDS",
+]
+
+LARGEST_EXPONENT = 700.0
+"""Largest x for which e^x is formed. e^709.8 overflows; the margin of e^9.8 covers factors and sums of a few thousand."""
+
+LARGEST = 1e300
+"""Largest absolute value of a number that is added to others. A larger one could overflow, a smaller one would refuse valid
+input."""
+
+SQUARABLE = 1e140
+"""Largest eps in formulas that square it, or divide it by a standard deviation first. delta is non-increasing, so its bound at this
+eps holds for larger ones. A value above 1e154 would overflow; a smaller one makes bounds at larger eps less tight."""
+
+TINY = 1e-290
+"""Smallest number that is computed with full relative accuracy. Products of such a number with one of at least 1e-18 are normal
+doubles (2.2e-308), and a sum of 2**20 products that underflow has an error far below it. Raised: weaker bounds for smaller numbers.
+Lowered: products lose digits by underflow."""
+
+NEGLIGIBLE = 45.0
+"""A part of a sum below e^-45 = 3e-20 of it is bounded instead of computed: it is far below the rounding of the sum, 1e-16.
+
+Raised: more terms that change no digit. Lowered to 36 or less: the bounds of a sum move apart.
+"""
+
+NEGLIGIBLE_ROUGHLY = 30.0
+"""A part below e^-30 = 1e-13 of the answer is bounded instead of computed, where computing it is expensive and the bounds of the
+answer are further apart than 1e-13. Raised: longer run time. Lowered: a larger gap."""
+
+FIRST_TAIL = -60.0
+"""Log of the mass that may be truncated at first; a delta below e^(FIRST_TAIL + NEGLIGIBLE) truncates less, in a second pass.
+
+Raised: the second pass is needed sooner. Lowered: longer tables for every answer.
+"""
+
+DEEPER = 2.5
+"""Factor by which the log of the truncated mass grows when that mass matters: the next pass truncates e^-150, the third e^-375.
+
+A larger factor needs fewer passes, but enumerates more outcomes than necessary.
+"""
+
+DEEPEST = -1e5
+"""Log of the smallest mass of an enumerated outcome; a smaller delta is bounded by the mass that is truncated there. Logarithms of
+smaller masses have rounding errors above 1e-11, which would enlarge the error bound of all other outcomes."""
+
+COMPUTED_ERROR = 1e-12
+"""Assumed relative error of a probability, moment or quadrature that takes many operations; measured errors are below 1e-13.
+
+Raised: every bound that charges it is wider by the difference. Lowered: a less accurate C library could make a bound invalid.
+"""
+
+BLOCK = 2**14
+"""Number of doubles (128 kB) that are combined at a time, so that they fit into the processor's cache.
+
+Raised: slower by the time of memory accesses. Lowered: more rounds of a loop in Python.
+"""
+
+TABLE_SIZE = 2**20
+"""Resource limit: number of doubles (8 MB) of one of several tables that are computed or kept for an answer.
+
+Raised: more memory and run time. Lowered: a class gives weaker bounds, or raises ValueError, for smaller inputs.
+"""
+
+LARGE_TABLE_SIZE = 2**22
+"""Resource limit: number of doubles (32 MB), or of outcomes, of the one table that an answer consists of; it takes up to a second.
+
+Raised: more memory and run time. Lowered: a class gives weaker bounds, or raises ValueError, for smaller inputs.
+"""
+
+MOST_ENUMERATED = 2**14
+"""Largest number of outcomes, or of groups of users, that are enumerated where a grid or rounding is an alternative.
+
+Raised: longer run time than the grid takes. Lowered: less tight bounds, since enumerated outcomes are exact.
+"""
+
+MOST_ROUNDS = 8
+"""Largest number of refinements of one answer; each at least halves the step, so that eight reduce errors of order two by 65,000.
+
+Lowered: bounds that need more are less tight. Raised: an answer whose bounds cannot meet takes longer.
+"""
+
+CACHED_ANSWERS = 256
+"""Number of answers at single values of eps that an object keeps, of a few kilobytes at most.
+
+Raised: more memory. Lowered: a search that returns to an eps evaluates it again.
+"""
+
+CACHED_TABLES = 3
+"""Number of tables, up to TABLE_SIZE doubles each, that an object keeps: a search for eps uses one or two. Raised: more memory."""
+
+CACHED_BYTES = 2**26
+"""Bytes of the tables that an object keeps for other values of eps. Raised: more memory. Lowered: tables are computed again."""
+
+CALM_SECONDS = 2.0
+"""Seconds after which a computation shows a line on the terminal. Lowered: a line appears for computations that end at once."""
+
+UPDATE_SECONDS = 0.2
+"""Seconds between two updates of a line about progress. Raised: the clock stutters. Lowered: the terminal takes time of its own."""
