@@ -1,6 +1,7 @@
 """Hockey-stick divergence of a sum of independent bits between the two values of one bit: shuffled randomized response.
 
-Layer: one kernel ``noexcept nogil`` (declared in _bits.pxd), a ufunc for two groups, a function on arrays of groups.
+Layer: one kernel ``noexcept nogil`` (declared in _bits.pxd), a ufunc for two groups, a function on arrays of groups; and a function
+for two sums whose distributions are given.
 
 Definition. S is the sum of the other users' bits and W(k) = Pr[S = k]; q = flip, p = 1 - q, E = e^eps. The likelihood ratio of
 S + Ber(q) to S + Ber(p) decreases, so the optimal test is a threshold:
@@ -186,3 +187,61 @@ def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] c
     with nogil:
         value = c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, g, groups, flip, eps, gap, &error)
     return value, error
+
+
+cdef inline Py_ssize_t c_place(const double *order, Py_ssize_t size, double limit, Py_ssize_t start) noexcept nogil:
+    """Returns the first place with order >= limit, by steps from `start`; NaN is passed in both directions."""
+    while start < size and not order[start] >= limit:
+        start += 1
+    while start > 0 and not order[start - 1] < limit:
+        start -= 1
+    return start
+
+
+def two_sums(const double[::1] p, const double[::1] q, const double[::1] order, const double[::1] p_below,
+             const double[::1] q_below, double more, double error):
+    """Return bounds of sum_ij max(0, p_i P_j - E q_i Q_j) for E = more, the hockey-stick divergence of two independent sums.
+
+    For every i the best set of j is {j: Q_j/P_j < p_i/(E q_i)}, the first ones, where Q_j/P_j increases. The place where it ends
+    moves monotonically with i, so all places together are found in one pass, 5 ns for each i (two binary searches: 40 ns).
+
+    Parameters
+    ----------
+    p, q : ndarray
+        Masses of the first sum under P and under Q.
+    order : ndarray
+        -P_j/Q_j of the second sum, which increases to rounding; NaN where both masses are 0.
+    p_below, q_below : ndarray
+        Sums of P_j and of Q_j over the first j values, from j = 0 on; one element more than `order`.
+    more : float
+        e^eps.
+    error : float
+        Bound of the relative error of a product of masses. The lower bound takes the set at the computed place, as any set gives
+        one. The upper bound also takes the values whose ratio is within 4 error of the limit.
+
+    Returns
+    -------
+    (float, float)
+        Lower and upper bound. `error` must cover the rounding of the sum over i, too: less than 256 + rows/256 units of roundoff
+        (5e-13 for 2**20 rows), as partial sums have 256 terms.
+    """
+    cdef Py_ssize_t i, rows = p.shape[0], size = order.shape[0], last = 0, most = 0
+    cdef double ratio, here, there, gain, low = 0, high = 0, part_low = 0, part_high = 0
+    with nogil:
+        for i in range(rows):
+            if i % 256 == 0:
+                low += part_low
+                high += part_high
+                part_low = part_high = 0
+            if p[i] == 0 and q[i] == 0:
+                continue
+            ratio = more * q[i] / p[i]
+            last = c_place(&order[0], size, -ratio, last)
+            most = c_place(&order[0], size, -ratio * (1 - 4 * error), most)
+            here, there = p[i] * p_below[last], more * q[i] * q_below[last]
+            gain = here * (1 - error) - there * (1 + error)
+            part_low += gain if gain > 0 else 0
+            here, there = p[i] * p_below[most], more * q[i] * q_below[most]
+            gain = here * (1 + error) - there * (1 - error)
+            part_high += gain if gain > 0 else 0
+    return low + part_low, high + part_high

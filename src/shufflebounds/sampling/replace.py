@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import Composition, PrivacyProfile
@@ -91,6 +92,7 @@ class ReplaceOne(PrivacyProfile):
                 best = int(np.argmin(values))
                 upper[i] = min(upper[i], float(values[best]) + 8 * ULP * (1 + abs(float(values[best])) + total))
                 low, high = splits[max(best - 1, 0)], splits[min(best + 1, splits.size - 1)]
+                tick()
         # with a record that contributes nothing (0 in a sum), replacing by it is a removal, and replacing it is an addition
         lower = np.maximum(remove._log_side(eps, upper=False), add._log_side(eps, upper=False))
         return IntervalArray(np.minimum(lower, upper), upper)

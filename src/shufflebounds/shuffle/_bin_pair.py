@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from shufflebounds._core import _bits
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._limits import LARGE_TABLE_SIZE, TABLE_SIZE
 from shufflebounds._scipy import toeplitz
@@ -116,14 +117,7 @@ class Bins:
         more = math.exp(self.eps)
         # given the first sum, the best test of the second sum is a threshold of its likelihood ratio
         error = 1e-12 + 4 * ULP * (order.size - self.log_tail)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            ratio = more * q / p
-            # lower bound: any threshold is a valid test; upper bound: also take outcomes whose ratio may be larger due to rounding
-            last, most = np.searchsorted(order, -ratio), np.searchsorted(order, -ratio * (1 - 4 * error))
-        here, there = p * p_below[last], more * q * q_below[last]
-        low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())
-        here, there = p * p_below[most], more * q * q_below[most]
-        high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
+        low, high = _bits.two_sums(p, q, order, p_below, q_below, more, error)
         outside = 8 * math.exp(self.log_tail)
         low -= outside * more
         return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + outside)))

@@ -33,6 +33,10 @@ ROUGH_RTOL = 0.03
 """Gap of log delta at which the search over datasets ends for curves, mu and divergences. With a smaller one they take longer, as
 the square of its inverse; a larger one widens the gap of beta, by up to this share of delta."""
 
+DEEPEST, WIDEST = -540.0, 1.01e8
+"""Least log delta, and largest number of flipped bits in a bin, for the tables of bins, whose probabilities would underflow or take
+too much memory. Beyond, every dataset takes a kernel call for each sum of a bin, 30 to 300 ms."""
+
 SEARCHED = 128
 """Largest number of reports (an eighth of it for more than two bins) for a search over all datasets with uniform dummy reports."""
 
@@ -224,16 +228,26 @@ class FlippedReports(ShuffleProtocol):
 
         The tables are None if log delta is below -540 or the sums are too wide.
         """
-        near = _bin_pair.log_delta((0, others), (0, others), self.flip, eps)
-        if near[1] < -540 or others * self.flip > 1.01e8:
-            return near, None
-        # the gap may be large, so the truncated mass is chosen for a delta far below the upper bound, too
-        log_tail = min(-60.0, max(near[0], 2.2 * near[1]) - 45)
-        if not rough:
-            return near, _bin_pair.Bins(self.flip, eps, log_tail)
-        # of a few values, each at most 20 % below what this eps needs
-        log_tail = -60 * 1.2 ** math.ceil(math.log(log_tail / -60) / math.log(1.2))
-        return near, _bin_pair.Bins(self.flip, eps, log_tail, self._bin_tables)
+        ends = (0, others), (0, others)
+        if others * self.flip > WIDEST:
+            return _bin_pair.log_delta(*ends, self.flip, eps), None
+        log_tail, shared = -60.0, self._bin_tables if rough else None
+        while True:
+            tables = _bin_pair.Bins(self.flip, eps, log_tail, shared)
+            near = tables.log_delta(*ends)
+            # the gap may be large, so the truncated mass is chosen for a delta far below the upper bound, too
+            wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
+            if rough:
+                # of a few values, each at most 20 % below what this eps needs
+                wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
+            if wanted == log_tail or tables.log_tail > log_tail or near.upper < DEEPEST:
+                break
+            log_tail = wanted
+            if near.upper - near.lower < 1:
+                return near, _bin_pair.Bins(self.flip, eps, log_tail, shared)
+        if near.upper < DEEPEST:
+            near = _bin_pair.log_delta(*ends, self.flip, eps)
+        return near, None if near.upper < DEEPEST else _bin_pair.Bins(self.flip, eps, log_tail, shared)
 
     def _known_sums_searched(self, others: int, eps: float, rough: bool) -> Interval:
         tables = self._tables(others, eps, rough)[1]

@@ -19,7 +19,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._convex_order import shares
 from shufflebounds._core import _deployments
 from shufflebounds._limits import CACHED_ANSWERS
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
 from shufflebounds.shuffle._excess import CLOSE, HEAVY, MANY, NORMAL, excesses, rounding, sums, without_negligible
@@ -287,8 +287,7 @@ class ExcessLaw:
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
         if self.expensive:
-            sides = [self._log_phi(e, users) for e in points.tolist()]
-            return IntervalArray(np.array([low for low, _ in sides]), np.array([high for _, high in sides]))
+            return at_each(lambda e: self._log_phi(e, users), points)
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
             return IntervalArray(np.array([alone.lower]), np.array([alone.upper]))
         found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)

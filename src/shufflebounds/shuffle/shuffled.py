@@ -14,6 +14,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
+from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
@@ -298,7 +299,11 @@ class Shuffled(PrivacyProfile):
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         value = self._upper if upper else self._lower
-        found = np.array([value(e) if e < self._pure_epsilon() else -math.inf for e in eps.tolist()])
+        values = []
+        for e in eps.tolist():
+            values.append(value(e) if e < self._pure_epsilon() else -math.inf)
+            tick()
+        found = np.array(values)
         return np.minimum(found, self._unshuffled(eps)) if upper else found
 
     def _unshuffled(self, eps: FloatArray) -> FloatArray:
