@@ -222,7 +222,7 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
             high = c_log_add_exp(high + some.log_none * (1 - 16 * UNIT), log(some.mean + some.error)) + 4 * UNIT
         lower[0] = fmax(lower[0], low)
         upper[0] = fmin(upper[0], high + 4 * UNIT * fabs(high))
-        if upper[0] - lower[0] < 2e-4:
+        if upper[0] - lower[0] < fmax(2e-4, 3 * rtol):
             break
         # next, a larger tolerance, where a heavy tail needs too many nodes: more values are split off the contour
         c_prepare(users, number, groups, room, &power, &top)

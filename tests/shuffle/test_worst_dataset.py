@@ -354,21 +354,24 @@ def test_two_values_have_no_larger_bound_than_the_interval(noise, users, eps):
 
 
 @pytest.mark.slow
-def test_laplace_noise_with_any_number_of_input_values():
-    two, three = (mechanisms.LaplaceMechanism(1.0).shuffled(10**4, inputs=values) for values in ((0, 1), (1, 0.5, 0)))
+@pytest.mark.parametrize("noise", [mechanisms.LaplaceMechanism(1.0), mechanisms.GaussianMechanism(1.0)], ids=repr)
+def test_noise_with_more_than_two_input_values(noise):
+    two, three = (noise.shuffled(10**4, inputs=values) for values in ((0, 1), (1, 0.5, 0)))
     assert three.inputs == (0.0, 0.5, 1.0)
     # more inputs give more datasets, but fewer than the whole interval
     assert two.epsilon(1e-6, bound="lower") * (1 - 1e-4) <= three.epsilon(1e-6, bound="lower")
-    whole = mechanisms.LaplaceMechanism(1.0).shuffled(10**4)
+    whole = noise.shuffled(10**4)
     assert three.epsilon(1e-6, bound="lower") <= three.epsilon(1e-6) <= whole.epsilon(1e-6)
-    nearer = mechanisms.LaplaceMechanism(1.0).shuffled(10**4, inputs=(0.25, 0.75))
+    assert three.epsilon(1e-6) < 1.01 * two.epsilon(1e-6)
+    nearer = noise.shuffled(10**4, inputs=(0.25, 0.75))
     assert nearer.epsilon(1e-6) < two.epsilon(1e-6)
 
 
 @pytest.mark.parametrize(("call", "error", "words"), [
     (lambda: mechanisms.LaplaceMechanism(1.0).shuffled(10, inputs=(0, 2)), ValueError, "at most sensitivity=1"),
     (lambda: mechanisms.LaplaceMechanism(1.0).shuffled(10, inputs=(1, 1)), ValueError, "at least two different values"),
-    (lambda: mechanisms.GaussianMechanism(1.0).shuffled(10, inputs=(0, 0.5, 1)), ValueError, "Gaussian noise takes two"),
+    (lambda: mechanisms.GaussianMechanism(1.0).shuffled(10, inputs=(0, 0.1234, 1)), ValueError, "a grid of at most 32 equal steps"),
+    (lambda: mechanisms.GaussianMechanism(0.03).shuffled(10, inputs=(0, 0.5, 1)), ValueError, "sigma=0.03 must be at least"),
     (lambda: mechanisms.KaryResponse(3, 1.0).shuffled(10, inputs=(0, 1)), TypeError, "leave it out"),
 ])
 def test_invalid_input_values_are_refused(call, error, words):

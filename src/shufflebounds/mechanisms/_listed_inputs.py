@@ -37,6 +37,9 @@ class ListedInputs:
         Total variation distance, at most, between the noise and a post-processing of the randomizer above, for any input.
     laws : tuple of PairLaws, optional
         The distributions of X of the noise itself, if known without the matrices: one entry, of a symmetric pair.
+    blanket : ndarray, shape (inputs, outputs), optional
+        Probabilities for the upper bound without a search over datasets, where `above` and this matrix treat the tails of the noise
+        differently. Outputs may have probability 0 under some inputs. By default `above`.
     """
 
     names: tuple[str, ...]
@@ -44,32 +47,39 @@ class ListedInputs:
     below: FloatArray
     lost: float = 0.0
     laws: tuple[PairLaws, ...] = ()
+    blanket: FloatArray | None = None
 
     @property
     def _inputs(self) -> int:
         return len(self.names)
 
     @cached_property
+    def _mirrored(self) -> bool:
+        """Whether the matrix does not change if the inputs and the outputs are both reversed."""
+        return bool((np.abs(self.above[::-1, ::-1] - self.above) <= 0.5 * BLUR * self.above).all())
+
+    @cached_property
     def _places(self) -> list[tuple[int, int]]:
-        return list(permutations(range(len(self.names)), 2))
+        """The ordered pairs of inputs, one of each two that are mirror images."""
+        last = len(self.names) - 1
+        return [(i, j) for i, j in permutations(range(last + 1), 2) if not self._mirrored or (i, j) <= (last - i, last - j)]
 
     @cached_property
     def _datasets(self) -> MatrixDatasets:
         return MatrixDatasets(self.above, BLUR, self.lost)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        """Return the distributions of X for all ordered pairs of the inputs."""
+        """Return the distributions of X for all ordered pairs of the inputs, up to symmetry."""
         if self.laws:
             return self.laws
-        # two inputs are mirror images of each other, so one order suffices
-        places = self._places[:1] if len(self.names) == 2 else self._places
-        symmetric = len(self.names) == 2
-        above, below = (matrix_laws(rows, places) for rows in (self.above, self.below))
+        blanket = self.above if self.blanket is None else self.blanket
+        above, below = (matrix_laws(rows, self._places) for rows in (blanket, self.below))
         laws = []
-        for (first, second), over, under in zip(places, above, below):
+        for (first, second), over, under in zip(self._places, above, below):
             words = [*(f"all others hold {name}" for name in self.names), "the others are spread evenly"]
             lower = tuple((text, _shifted(law, -BLUR)) for text, (_, law) in zip(words, under.lower))
             pair = f"inputs {self.names[first]} and {self.names[second]}"
+            symmetric = self._mirrored and first + second == len(self.names) - 1
             laws.append(PairLaws(pair, _shifted(over.upper, BLUR), lower, symmetric))
         return tuple(laws)
 

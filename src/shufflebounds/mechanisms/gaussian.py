@@ -18,6 +18,7 @@ from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, product, ratio, shift_by_error
+from shufflebounds.mechanisms._gaussian_inputs import MOST_STEPS, WIDEST, gaussian_rows, grid_numbers
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, ends_listed, named
 from shufflebounds.profile.calibration import least_parameter, meets
@@ -332,7 +333,7 @@ class GaussianMechanism(AdditiveNoise):
         Parameters
         ----------
         inputs : tuple of float
-            Two increasing values at most `sensitivity` apart.
+            Increasing values in an interval of length `sensitivity`: two, or more on a grid of at most 32 equal steps.
 
         Returns
         -------
@@ -342,11 +343,20 @@ class GaussianMechanism(AdditiveNoise):
         Raises
         ------
         ValueError
-            If the values are further apart than `sensitivity`, or are more than two.
+            If the values are further apart than `sensitivity`, or more than two are not on a grid, or further apart than 27 sigma.
         """
-        if len(inputs) != 2:
-            raise ValueError(f"inputs={inputs!r} holds {len(inputs)} values: Gaussian noise takes two, Laplace noise any number")
         names = named(inputs, self.sensitivity)
+        if len(inputs) > 2:
+            numbers, width = grid_numbers(inputs), (inputs[-1] - inputs[0]) / self.sigma
+            if numbers is None:
+                raise ValueError(f"inputs={inputs!r} must lie on a grid of at most {MOST_STEPS} equal steps, such as (0, 0.25, 1): "
+                                 "round the values to one first")
+            if width > WIDEST:
+                least = (inputs[-1] - inputs[0]) / WIDEST
+                raise ValueError(f"sigma={self.sigma!r} must be at least {least:.4g} for the inputs={inputs!r}: take more noise, "
+                                 "or two inputs")
+            above, blanket, below, lost = gaussian_rows(numbers, width, _LISTED_CELLS, _LISTED_CUT)
+            return ListedInputs(names, above, below, lost, blanket=blanket)
         apart = replace(self, sensitivity=inputs[1] - inputs[0])
         (ends,) = apart.excess_laws(_LISTED_CELLS, _LISTED_CUT)
         return ends_listed(names, ends, apart.excess_laws()[0].upper)

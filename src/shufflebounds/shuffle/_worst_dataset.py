@@ -148,7 +148,7 @@ class WorstDataset:
 
     def __init__(self, data: DatasetLaws, users: int) -> None:
         self._blanket, self._data, self._users = data.blanket, data, users
-        self._known: Kept[tuple[float, bool], float] = Kept(CACHED_ANSWERS)
+        self._known: Kept[tuple[float, float, bool], float] = Kept(CACHED_ANSWERS)
         self._blanket_sides: Kept[float, float] = Kept(CACHED_ANSWERS)
         self._table: dict[int, float] = {}
         self._alike: Kept[tuple[float, int], float] = Kept(CACHED_ANSWERS)
@@ -379,7 +379,7 @@ class WorstDataset:
             laws, gains = [law for law, _ in parts], [part for _, part in parts]
         return laws, gains, math.log(gain) if gain > 0 else -math.inf
 
-    def log_delta(self, eps: float, ceiling: float = math.inf, *, search: bool = True) -> float:
+    def log_delta(self, eps: float, ceiling: float = math.inf, *, enough: float = -math.inf, search: bool = True) -> float:
         """Return an upper bound of log delta for every dataset: this one or that of the blanket, whichever is smaller.
 
         Parameters
@@ -388,6 +388,8 @@ class WorstDataset:
             Privacy loss in nats, >= 0.
         ceiling : float
             Another upper bound of log delta at eps. If this bound cannot be smaller, the blanket is returned.
+        enough : float
+            The largest bound of other pairs of inputs. The search ends when this bound is reached: a smaller one is not needed.
         search : bool
             False for the value without the search over compositions. It is an approximation, not a bound, and takes less time.
 
@@ -395,7 +397,7 @@ class WorstDataset:
         -------
         float
         """
-        return self._known.of((eps, search), lambda: self._with_lost(eps, self._log_delta(eps, ceiling, search)))
+        return self._known.of((eps, enough, search), lambda: self._with_lost(eps, self._log_delta(eps, ceiling, enough, search)))
 
     def _with_lost(self, eps: float, log_delta: float) -> float:
         """Return the bound for the actual randomizer, which differs from the data by `lost` in total variation, for n messages."""
@@ -404,7 +406,7 @@ class WorstDataset:
             log_delta = float(np.logaddexp(log_delta, math.log(lost) + math.log1p(math.exp(eps)))) + 8 * ULP
         return min(0.0, log_delta)
 
-    def _log_delta(self, eps: float, ceiling: float, search: bool) -> float:
+    def _log_delta(self, eps: float, ceiling: float, enough: float, search: bool) -> float:
         blanket = self._blanket_side(eps)
         if self._users < FEWEST_USERS or not self._draws or blanket == -math.inf:
             return blanket
@@ -415,10 +417,13 @@ class WorstDataset:
         if eps >= _LEAST_EPS and error > self._gamma(eps, draw, alike) + math.log(_SMALL):
             above = math.ceil(math.log(eps) / _RATIO)
             log_prob = min(log_prob, self._tabled_probability(eps, above - (_grid(above - 1) >= eps)))
-        return self._formed_bound(eps, log_prob, _TOLERANCE, search)
+        return self._formed_bound(eps, log_prob, _TOLERANCE, enough, search)
 
-    def _formed_bound(self, eps: float, log_prob: float, tolerance: float, search: bool = True) -> float:
-        """Return the bound from the log probability of the best test; the search ends `tolerance` above the largest known value."""
+    def _formed_bound(self, eps: float, log_prob: float, tolerance: float, enough: float = -math.inf, search: bool = True) -> float:
+        """Return the bound from the log probability of the best test.
+
+        The search ends `tolerance` above the largest known value, or where the bound is `enough`.
+        """
         blanket = self._blanket_side(eps)
         draw, alike, error = self._best_draw(eps, log_prob)
         known = float(np.logaddexp(self._gamma(eps, draw, alike), error))
@@ -427,6 +432,9 @@ class WorstDataset:
         # a search with a tolerance much smaller than the gap of the bound would not change the result
         undrawn = self._draws[0]
         tolerance = max(tolerance, _SEEN * (known - self._gamma(eps, undrawn, self._all_alike(eps, undrawn.pairs))))
+        if enough > known:
+            # log Gamma may rise by this, and the terms besides Gamma do not rise with it
+            tolerance = max(tolerance, enough + math.log1p(-math.exp(error - enough)) - self._gamma(eps, draw, alike))
         largest = self._sums(eps, draw.pairs)[0].largest(alike, tolerance, _MOST_CELLS) if search else alike + tolerance
         return min(blanket, float(np.logaddexp(self._gamma(eps, draw, largest), error)) + 8 * ULP)
 

@@ -73,7 +73,7 @@ class Shuffled(PrivacyProfile):
     inputs : sequence of float, optional
         For noise on an interval: the values that users may have, at least two and all in an interval of length `sensitivity`. For
         given values the bound over all datasets is available. None stands for every value of the interval, for which the upper
-        bound is the privacy blanket. Any number of values for Laplace noise, two for Gaussian noise.
+        bound is the privacy blanket. Any values for Laplace noise; for Gaussian noise two, or more on a grid of at most 32 steps.
 
     Notes
     -----
@@ -266,7 +266,7 @@ class Shuffled(PrivacyProfile):
                 if blankets[place] <= largest:
                     break
                 bound = self._over_datasets[place] if number < _MOST_PAIRS else None
-                value = blankets[place] if bound is None else bound().log_delta(eps, found[-1][1], search=search)
+                value = blankets[place] if bound is None else bound().log_delta(eps, found[-1][1], enough=largest, search=search)
                 largest = max(largest, value)
             found.insert(0, (_DATASETS, largest))
         return found
